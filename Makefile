@@ -1,0 +1,61 @@
+# The two that matter are `make run` and `make test`; `make help` lists the others.
+# All need Python 3.11 or newer and nothing else: PYTHON=... names one that is not `python3`.
+
+PYTHON ?= python3
+VENV ?= .venv
+PY = $(VENV)/bin/python
+# Hashes pin every file. Wheels only: building one would fetch tools that no hash pins.
+INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all:
+UV = uv==0.13.8
+LOCK = $(VENV)/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-annotate --custom-compile-command "make lock"
+
+.PHONY: help run test lint types core tests test-compose lock clean
+
+help: ## list what make can do here
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+
+run: $(VENV)/run.stamp ## start the four programs; Ctrl-C ends them
+	@exec $(PY) stack/run.py
+
+test: lint types core tests ## check everything: lint, types, coverage of the core, tests
+	@echo "make test: lint, types, coverage of gateway/core and all tests are good."
+
+lint: $(VENV)/test.stamp ## check style and format
+	$(PY) -m ruff check
+	$(PY) -m ruff format --check
+
+types: $(VENV)/test.stamp ## check types
+	$(PY) -m mypy
+
+core: $(VENV)/test.stamp ## run the core's mirror tests; they must reach every branch of it
+	$(PY) -m pytest tests/gateway/core --quiet --cov=gateway/core --cov-branch --cov-fail-under=100
+
+tests: $(VENV)/test.stamp ## run the other tests, many over real sockets
+	$(PY) -m pytest --numprocesses auto --maxprocesses 4 --ignore=tests/gateway/core
+
+test-compose: $(VENV)/test.stamp ## prove the Compose stack; needs a Docker engine that runs
+	$(PY) -m pytest tests/compose/prove.py
+
+lock: ## pin requirements/*.txt anew from requirements/*.in
+	@$(PYTHON) -m venv --clear $(VENV)/uv
+	@$(VENV)/uv/bin/python -m pip install --quiet --disable-pip-version-check $(UV)
+	$(LOCK) requirements/run.in --output-file requirements/run.txt
+	$(LOCK) requirements/test.in --output-file requirements/test.txt
+
+clean: ## remove what make made (never users.db)
+	rm -rf $(VENV) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+# A stamp is written last, so an environment that was interrupted half-way is made anew.
+$(VENV)/run.stamp: requirements/run.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed; name one with PYTHON=..., $(PYTHON) is not." >&2; exit 1; }
+	@echo "Setting up $(VENV), this once."
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(INSTALL) --requirement requirements/run.txt
+	@touch $@
+
+$(VENV)/test.stamp: $(VENV)/run.stamp requirements/test.txt
+	@$(INSTALL) --requirement requirements/test.txt
+	@touch $@

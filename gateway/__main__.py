@@ -1,0 +1,69 @@
+"""The command line: serve, check, explain, schema."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+# uvloop: libuv's event loop, on which moving bytes costs least.
+import uvloop
+
+from gateway.app import CannotListen, serve
+from gateway.config.load import load_file
+from gateway.config.model import json_schema
+from gateway.config.report import ConfigError
+from gateway.operation import log
+from gateway.operation.explain import explain, parse_request
+from gateway.settings import SettingError, from_environment
+
+
+def main() -> int:
+    """Run a command and return its exit status: 0 done, 1 refused, 2 wrongly asked."""
+    arguments = _parser().parse_args()
+    try:
+        match arguments.command:
+            case "check":
+                snapshot = load_file(arguments.file, os.environ)
+                print(f"{arguments.file}: {snapshot.summary}")
+            case "explain":
+                head = parse_request(arguments.request, arguments.header)
+                print(explain(load_file(arguments.file, os.environ), head))
+            case "schema":
+                print(json.dumps(json_schema(), indent=2))
+            case _:
+                settings = from_environment(os.environ)
+                log.configure()
+                uvloop.run(serve(settings))
+    except (ConfigError, CannotListen) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except (SettingError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m gateway",
+        description="The version gateway.",
+        epilog="The environment says where to listen and which rules to load: GATEWAY_HOST,"
+        " GATEWAY_PORT, GATEWAY_ADMIN_HOST, GATEWAY_ADMIN_PORT, GATEWAY_CONFIG, GATEWAY_GRACE.",
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands.add_parser("serve", help="answer requests; this is what no command does too")
+    check = commands.add_parser("check", help="say what is wrong with a file of rules")
+    check.add_argument("file", type=Path, metavar="FILE")
+    why = commands.add_parser("explain", help="say what would happen to a request, and why")
+    why.add_argument("file", type=Path, metavar="FILE")
+    why.add_argument("request", metavar="REQUEST", help="such as 'GET /person/param?version=1'")
+    why.add_argument(
+        "-H", "--header", action="append", default=[], metavar="LINE", help="such as 'Accept: */*'"
+    )
+    commands.add_parser("schema", help="print the JSON Schema of the rules, for editors")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""Build: from a valid Config to a Snapshot, or to every mistake that only the whole can tell."""
+
+from functools import partial
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from urllib.parse import urlsplit
+
+from gateway.config import model
+from gateway.config.api import ApiBuilder
+from gateway.config.endpoint import EndpointBuilder
+from gateway.config.report import Location, Mistakes
+from gateway.core.routing import Router
+from gateway.core.service import Service, Target, Timeouts
+from gateway.core.snapshot import Endpoint, Limits, Snapshot
+
+
+def build(config: model.Config, mistakes: Mistakes) -> Snapshot:
+    """Return the Snapshot that a configuration describes.
+
+    What is wrong goes to `mistakes`; where there is any, the Snapshot must not be used.
+    """
+    services = {
+        name: _service(name, service, ("services", name), mistakes)
+        for name, service in config.services.items()
+    }
+    endpoints: list[tuple[Location, Endpoint]] = []
+    for name, api in config.apis.items():
+        builder = ApiBuilder(name, api, services, mistakes)
+        versions = builder.versions()
+        legs = builder.legs(versions)
+        for index, endpoint in enumerate(api.endpoints):
+            at = (*builder.at, "endpoints", index)
+            built = EndpointBuilder(
+                name, api.upstream_path, endpoint, versions, legs, at, mistakes
+            ).build()
+            if built is not None:
+                endpoints.append((at, built))
+    return Snapshot(
+        _router(endpoints, mistakes),
+        services,
+        Limits(convert=config.limits.convert),
+        _networks(config.trusted_proxies, mistakes),
+    )
+
+
+def _router(endpoints: list[tuple[Location, Endpoint]], mistakes: Mistakes) -> Router[Endpoint]:
+    taken: dict[object, Endpoint] = {}
+    for location, endpoint in endpoints:
+        other = taken.setdefault(endpoint.template.shape, endpoint)
+        if other is not endpoint:
+            mistakes.add(
+                f"matches the same paths as '{other.template.text}' of {other.api};"
+                " a path belongs to one endpoint",
+                *location,
+                "path",
+            )
+    return Router((endpoint.template, endpoint) for endpoint in taken.values())
+
+
+def _service(name: str, config: model.ServiceConfig, at: Location, mistakes: Mistakes) -> Service:
+    targets = (
+        mistakes.attempt(partial(_target, url), *at, "targets", index)
+        for index, url in enumerate(config.targets)
+    )
+    return Service(
+        name,
+        tuple(target for target in targets if target is not None),
+        Timeouts(**config.timeouts.model_dump()),
+    )
+
+
+def _target(url: str) -> Target:
+    right = "write http://host:port"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise ValueError(f"not a URL; {right}") from None
+    if parts.scheme != "http" or not parts.hostname:
+        raise ValueError(f"a target is reached over plain HTTP; {right}")
+    if "@" in parts.netloc:
+        raise ValueError(f"a target carries no user name or password; {right}")
+    if parts.path.strip("/") or parts.query or parts.fragment:
+        raise ValueError(f"a target has no path (an API has its upstream_path); {right}")
+    if port == 0:
+        raise ValueError(f"no service listens on port 0; {right}")
+    return Target(parts.hostname, port or 80)
+
+
+def _networks(texts: tuple[str, ...], mistakes: Mistakes) -> tuple[IPv4Network | IPv6Network, ...]:
+    networks = (
+        mistakes.attempt(partial(ip_network, text), "trusted_proxies", index)
+        for index, text in enumerate(texts)
+    )
+    return tuple(network for network in networks if network is not None)

@@ -1,0 +1,166 @@
+"""One endpoint: its path, how a version is chosen there, and what the service is asked for."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from gateway.config import model
+from gateway.config.report import Location, Mistakes
+from gateway.core.readers import AcceptReader, HeaderReader, PathReader, QueryReader, Reader
+from gateway.core.routing import Template, parse_template
+from gateway.core.selection import Selector
+from gateway.core.snapshot import Endpoint, Leg
+from gateway.core.version import Version
+
+# A media type (RFC 6838, section 4.2) with one place for the version in its subtype.
+_MEDIA_TYPE = re.compile(
+    r"([a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9!#$&^_.+-]*)\{version\}([a-z0-9!#$&^_.+-]*)\Z"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointBuilder:
+    """Builds one endpoint of an API; what is wrong goes to `mistakes`."""
+
+    api: str
+    api_path: str | None
+    config: model.EndpointConfig
+    versions: Mapping[str, Version]
+    legs: Mapping[Version | None, Leg]
+    at: Location
+    mistakes: Mistakes
+
+    def build(self) -> Endpoint | None:
+        """Return the endpoint, or None if its path is of no use."""
+        template = self._template(self.config.path, *self.at, "path")
+        if template is None:
+            return None
+        readers = self._readers()
+        self._check_version_capture(template, readers)
+        upstream = self._upstream(template)
+        legs = {
+            version: replace(
+                leg,
+                upstream_path=upstream if upstream is not None else self._own_path(template, leg),
+                content_type=_content_type(readers, version),
+            )
+            for version, leg in self.legs.items()
+        }
+        selector = Selector(readers, self.versions, self._default()) if readers else None
+        return Endpoint(self.api, template, self._methods(), selector, legs, _vary(readers))
+
+    def _template(self, text: str, *location: str | int) -> Template | None:
+        return self.mistakes.attempt(partial(parse_template, text), *location)
+
+    def _upstream(self, template: Template) -> Template | None:
+        if self.config.upstream_path is not None:
+            text, location = self.config.upstream_path, (*self.at, "upstream_path")
+        elif self.api_path is not None:
+            text, location = self.api_path, ("apis", self.api, "upstream_path")
+        else:
+            return None
+        upstream = self._template(text, *location)
+        known = {*template.captures, *(("version",) if self.versions else ())}
+        for name in upstream.captures if upstream is not None else ():
+            if name not in known:
+                self.mistakes.add(
+                    f"'{{{name}}}' is not captured by the path '{template.text}';"
+                    f" known: {', '.join(sorted(known)) or 'none'}",
+                    *location,
+                )
+        return upstream
+
+    @staticmethod
+    def _own_path(template: Template, leg: Leg) -> Template | None:
+        # The client's path names the client's version; another service is asked for its own.
+        moved = leg.served != leg.version and "version" in template.captures
+        return template if moved else None
+
+    def _check_version_capture(self, template: Template, readers: tuple[Reader, ...]) -> None:
+        captured = "version" in template.captures
+        read = any(isinstance(reader, PathReader) for reader in readers)
+        if captured and not read:
+            self.mistakes.add(
+                "captures {version}, but the version is not read there; add version: { in: path }",
+                *self.at,
+                "path",
+            )
+        if read and not captured:
+            self.mistakes.add(
+                "the path has no {version} to read; write one, as in /v{version}/person",
+                *self.at,
+                "path",
+            )
+
+    def _readers(self) -> tuple[Reader, ...]:
+        if self.versions and not self.config.readers:
+            self.mistakes.add(
+                "says nothing of how a version is chosen; add version: { in: path }, query, header"
+                " or accept",
+                *self.at,
+            )
+        if self.config.readers and not self.versions:
+            self.mistakes.add("the API has no versions to choose from", *self.at, "version")
+            return ()
+        return tuple(reader for config in self.config.readers for reader in self._reader(config))
+
+    def _reader(self, config: model.ReaderConfig) -> tuple[Reader, ...]:
+        match config:
+            case model.PathVersion():
+                return (PathReader(),)
+            case model.QueryVersion(name=name):
+                return (QueryReader(name),)
+            case model.HeaderVersion(name=name):
+                return (HeaderReader(name),)
+            case model.AcceptVersion(media_type=text):
+                match = _MEDIA_TYPE.match(text.lower())
+                if match is not None:
+                    return (AcceptReader(match[1], match[2]),)
+                self.mistakes.add(
+                    "is not a media type with one {version} in its subtype; write one like"
+                    " application/vnd.example-v{version}+json",
+                    *self.at,
+                    "version",
+                    "media_type",
+                )
+                return ()
+
+    def _default(self) -> Version | None:
+        labels = {
+            config.default
+            for config in self.config.readers
+            if not isinstance(config, model.PathVersion) and config.default is not None
+        }
+        at = (*self.at, "version", "default")
+        if len(labels) > 1:
+            self.mistakes.add("the defaults differ; one endpoint has one default", *at)
+        for label in labels:
+            version = self.mistakes.look_up(label, self.versions, "version", *at)
+            if version is not None:
+                return version
+        return None
+
+    def _methods(self) -> tuple[str, ...] | None:
+        methods = self.config.methods
+        if methods is None or "GET" not in methods or "HEAD" in methods:
+            return methods
+        # HEAD is answered wherever GET is (RFC 9110, section 9.3.2).
+        after = methods.index("GET") + 1
+        return (*methods[:after], "HEAD", *methods[after:])
+
+
+def _content_type(readers: tuple[Reader, ...], version: Version | None) -> str | None:
+    for reader in readers:
+        if isinstance(reader, AcceptReader):
+            return reader.media_type(version)
+    return None
+
+
+def _vary(readers: tuple[Reader, ...]) -> tuple[str, ...]:
+    names = {
+        reader.name if isinstance(reader, HeaderReader) else "Accept": None
+        for reader in readers
+        if isinstance(reader, HeaderReader | AcceptReader)
+    }
+    return tuple(names)

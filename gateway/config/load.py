@@ -1,0 +1,48 @@
+"""Load: from a file to a Snapshot. Start, reload, `check` and `explain` share this one way."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from gateway.config.build import build
+from gateway.config.model import Config
+from gateway.config.report import ConfigError, Issue, Mistakes
+from gateway.config.source import read
+from gateway.config.violation import explain
+from gateway.core.snapshot import Snapshot
+
+
+def load_file(path: Path, environment: Mapping[str, str]) -> Snapshot:
+    """Return the Snapshot that a file describes.
+
+    Raises:
+        ConfigError: it cannot be read or used; says every mistake with its line.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        issue = Issue(0, 0, "", f"cannot be read: {error.strerror}; is the path right?")
+        raise ConfigError(str(path), [issue]) from None
+    return load(content, str(path), environment)
+
+
+def load(content: bytes, source: str, environment: Mapping[str, str]) -> Snapshot:
+    """Return the Snapshot that the content of a file describes; `source` is its name in reports.
+
+    Raises:
+        ConfigError: it cannot be used; says every mistake with its line.
+    """
+    document = read(content, source, environment)
+    try:
+        # By way of JSON, so that strict models take a list for a tuple, as the schema says.
+        config = Config.model_validate_json(json.dumps(document.data))
+    except ValidationError as error:
+        raise ConfigError(source, explain(document, error)) from None
+    mistakes = Mistakes()
+    snapshot = build(config, mistakes)
+    if mistakes.found:
+        issues = [document.issue(mistake.location, mistake.text) for mistake in mistakes.found]
+        raise ConfigError(source, issues)
+    return snapshot

@@ -1,0 +1,230 @@
+"""The shape of gateway.yaml, as pydantic models: strict, frozen, nothing extra.
+
+What these models accept is what the JSON Schema for editors says. What only the whole can tell
+(a service that is not there, a link that is missing) is `build`'s to check.
+"""
+
+from typing import Annotated, Literal, TypeVar
+
+# pydantic: one declaration gives validation with locations and the JSON Schema.
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+FieldName = Annotated[str, Field(pattern=r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$")]
+Method = Annotated[str, Field(pattern=r"^[A-Z]+(-[A-Z]+)*$")]
+ErrorStatus = Annotated[int, Field(ge=400, le=599)]
+T = TypeVar("T")
+Some = Annotated[tuple[T, ...], Field(min_length=1)]
+
+
+class Model(BaseModel):
+    """What all models here share."""
+
+    model_config = ConfigDict(
+        strict=True,
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        use_attribute_docstrings=True,
+    )
+
+
+class TimeoutsConfig(Model):
+    """How long the gateway waits for a service, in seconds."""
+
+    connect: Seconds = 5.0
+    """For a connection."""
+    first_byte: Seconds = 30.0
+    """For the head of the response, once the request is sent."""
+    between_bytes: Seconds = 60.0
+    """For the next bytes of a body, in either direction."""
+
+
+class ServiceConfig(Model):
+    """A backend."""
+
+    targets: Some[str]
+    """Its addresses, as `http://host:port`."""
+    timeouts: TimeoutsConfig = TimeoutsConfig()
+    """How long to wait for it."""
+
+
+class PathVersion(Model):
+    """The version is the `{version}` of the path."""
+
+    in_: Annotated[Literal["path"], Field(alias="in")]
+
+
+class QueryVersion(Model):
+    """The version is a query parameter."""
+
+    in_: Annotated[Literal["query"], Field(alias="in")]
+    name: Annotated[str, Field(min_length=1)]
+    """The name of the parameter, case-sensitive."""
+    default: str | None = None
+    """The version to serve when the request names none; without it, such a request is refused."""
+
+
+class HeaderVersion(Model):
+    """The version is a request header."""
+
+    in_: Annotated[Literal["header"], Field(alias="in")]
+    name: FieldName
+    """The name of the header, case-insensitive."""
+    default: str | None = None
+    """The version to serve when the request names none; without it, such a request is refused."""
+
+
+class AcceptVersion(Model):
+    """The version is part of a media type in Accept."""
+
+    in_: Annotated[Literal["accept"], Field(alias="in")]
+    media_type: str
+    """The media type, with `{version}` where the version stands."""
+    default: str | None = None
+    """The version to serve when the request names none; without it, such a request is refused."""
+
+
+ReaderConfig = Annotated[
+    PathVersion | QueryVersion | HeaderVersion | AcceptVersion, Field(discriminator="in_")
+]
+
+
+def _one_or_several(value: object) -> str:
+    return "several" if isinstance(value, list | tuple) else "one"
+
+
+class EndpointConfig(Model):
+    """A public path of an API."""
+
+    path: str
+    """The path; `{name}` captures a segment or a part of one, `{name*}` all that is left."""
+    version: (
+        Annotated[
+            Annotated[ReaderConfig, Tag("one")] | Annotated[Some[ReaderConfig], Tag("several")],
+            Discriminator(_one_or_several),
+        ]
+        | None
+    ) = None
+    """What selects the version here; where several do, all that speak must agree."""
+    methods: Some[Method] | None = None
+    """The methods to let through; HEAD comes with GET. Without it, the service decides."""
+    upstream_path: str | None = None
+    """The path to ask the service for, instead of the API's."""
+
+    @property
+    def readers(self) -> tuple[ReaderConfig, ...]:
+        """Return what selects the version, always as a tuple."""
+        if self.version is None:
+            return ()
+        return self.version if isinstance(self.version, tuple) else (self.version,)
+
+
+class VersionConfig(Model):
+    """Where a version is served."""
+
+    service: str | None = None
+    """The service that speaks this version."""
+    via: str | None = None
+    """The version whose service answers instead, through the conversions between the two."""
+
+
+class JoinConfig(Model):
+    """The older version joins in one text what the newer one holds in parts."""
+
+    fields: Annotated[tuple[str, ...], Field(min_length=2)]
+    """The parts, as fields of the newer version, in the order of the text."""
+    into: str
+    """The text, as a field of the older version."""
+    separator: Annotated[str, Field(min_length=1)] = " "
+    """What stands between two parts."""
+    default: str = ""
+    """What a part becomes that the text does not reach."""
+
+
+class SplitConfig(Model):
+    """The older version holds in parts what the newer one holds as one text."""
+
+    field: str
+    """The text, as a field of the newer version."""
+    into: Annotated[tuple[str, ...], Field(min_length=2)]
+    """The parts, as fields of the older version, in the order of the text."""
+    separator: Annotated[str, Field(min_length=1)] = " "
+    """What stands between two parts."""
+    default: str = ""
+    """What a part becomes that the text does not reach."""
+
+
+class DefaultConfig(Model):
+    """Only the newer version has the field."""
+
+    field: str
+    """The field of the newer version."""
+    value: JsonValue
+    """What the field is where the document comes from the older version."""
+
+
+class ChangeConfig(Model):
+    """One change between two versions, read from the newer to the older; it runs both ways."""
+
+    join: JoinConfig | None = None
+    """Join parts into a text."""
+    split: SplitConfig | None = None
+    """Split a text into parts."""
+    default: DefaultConfig | None = None
+    """Leave out a field that only the newer version has."""
+
+
+class ConversionConfig(Model):
+    """The reversible change between two adjacent versions."""
+
+    between: tuple[str, str]
+    """The two versions, the older one first."""
+    changes: tuple[ChangeConfig, ...]
+    """The changes; none says that the two versions have the same bodies."""
+    statuses: tuple[ErrorStatus, ...] = ()
+    """The error statuses whose bodies the changes apply to as well."""
+
+
+class ApiConfig(Model):
+    """A resource family: where it is found, which versions it has, who serves them."""
+
+    endpoints: Some[EndpointConfig]
+    """Its public paths."""
+    service: str | None = None
+    """The service, for an API without versions."""
+    versions: Annotated[dict[str, VersionConfig], Field(min_length=1)] | None = None
+    """Its versions."""
+    conversions: tuple[ConversionConfig, ...] = ()
+    """The changes between its versions."""
+    upstream_path: str | None = None
+    """The path to ask the services for; `{version}` is the version that the service speaks."""
+
+
+class LimitsConfig(Model):
+    """Bounds on what one request may cost."""
+
+    convert: Annotated[int, Field(ge=1)] = 16 * 1024 * 1024
+    """Of a body that is converted: bytes, before and after its content coding is undone."""
+
+
+class Config(Model):
+    """gateway.yaml."""
+
+    services: dict[Name, ServiceConfig]
+    """The backends, by name."""
+    apis: dict[Name, ApiConfig]
+    """The APIs, by name."""
+    limits: LimitsConfig = LimitsConfig()
+    """Bounds on what one request may cost."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Networks (CIDR) whose X-Forwarded-* and Forwarded fields are believed and passed on."""
+
+
+def json_schema() -> dict[str, object]:
+    """Return the JSON Schema (draft 2020-12) of gateway.yaml, for editors."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **Config.model_json_schema(),
+    }

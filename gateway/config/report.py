@@ -1,0 +1,98 @@
+"""What is wrong with a configuration, said so that it can be put right."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import TypeVar
+
+T = TypeVar("T")
+Location = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One mistake.
+
+    Attributes:
+        line: from 1; 0 where no line is to blame.
+        column: from 1; 0 likewise.
+        place: where in the document: `apis.person.endpoints[2]`.
+        text: what is wrong, and what would be right.
+    """
+
+    line: int
+    column: int
+    place: str
+    text: str
+
+
+class ConfigError(Exception):
+    """A configuration that cannot be used; nothing of it takes effect."""
+
+    def __init__(self, source: str, issues: list[Issue]) -> None:
+        self.source = source
+        self.issues = tuple(sorted(issues, key=lambda issue: (issue.line, issue.column)))
+        super().__init__(self.report())
+
+    def report(self) -> str:
+        """Return one line for each mistake, in the form that editors and compilers share."""
+        return "\n".join(
+            self.source
+            + (f":{issue.line}:{issue.column}: " if issue.line else ": ")
+            + (f"{issue.place}: " if issue.place else "")
+            + issue.text
+            for issue in self.issues
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """What is wrong at a location of the document, before its line is looked up."""
+
+    location: Location
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mistakes:
+    """Collects what is wrong, so that one run reports all of it."""
+
+    found: list[Mistake] = field(default_factory=list)
+
+    def add(self, text: str, *location: str | int) -> None:
+        """Record a mistake."""
+        self.found.append(Mistake(location, text))
+
+    def attempt(self, make: Callable[[], T], *location: str | int) -> T | None:
+        """Return what `make` returns, or None after recording the ValueError that it raises."""
+        try:
+            return make()
+        except ValueError as error:
+            self.add(str(error), *location)
+            return None
+
+    def look_up(
+        self, name: str, table: Mapping[str, T], what: str, *location: str | int
+    ) -> T | None:
+        """Return the entry of that name, or None after recording that there is none."""
+        if name in table:
+            return table[name]
+        self.add(f"no {what} is called '{name}'; {suggest(name, table)}", *location)
+        return None
+
+
+def suggest(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
+    """Say which of the known names was probably meant; if none, `otherwise` or which there are."""
+    names = sorted(known)
+    close = get_close_matches(name, names, n=1)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return otherwise or f"known: {', '.join(names) or 'none'}"
+
+
+def place(location: Location) -> str:
+    """Return a location as an operator would say it: `apis.person.endpoints[2].path`."""
+    text = ""
+    for step in location:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
+    return text

@@ -1,0 +1,139 @@
+"""Faults: everything that can go wrong with one request, by name.
+
+A Fault says whose it was; its status follows from the one table below, and its body is a problem
+detail (RFC 9457). Nothing else in the gateway chooses an error status.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from types import MappingProxyType
+
+
+class Blame(Enum):
+    """Whose fault it was."""
+
+    CLIENT = "client"
+    GATEWAY = "gateway"
+    UPSTREAM = "upstream"
+
+
+class Code(StrEnum):
+    """Stable, machine-readable names of the faults; they are part of the contract."""
+
+    BAD_REQUEST = "bad_request"
+    NOT_FOUND = "not_found"
+    METHOD_NOT_ALLOWED = "method_not_allowed"
+    REQUEST_TIMEOUT = "request_timeout"
+    BODY_TOO_LARGE = "body_too_large"
+    URI_TOO_LONG = "uri_too_long"
+    HEADERS_TOO_LARGE = "headers_too_large"
+    EXPECTATION_FAILED = "expectation_failed"
+    UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
+    UNCONVERTIBLE_REQUEST = "unconvertible_request"
+    VERSION_MISSING = "version_missing"
+    VERSION_MALFORMED = "version_malformed"
+    VERSION_UNKNOWN = "version_unknown"
+    VERSION_CONFLICT = "version_conflict"
+    INTERNAL = "internal"
+    OVERLOADED = "overloaded"
+    UPSTREAM_UNAVAILABLE = "upstream_unavailable"
+    UPSTREAM_UNREACHABLE = "upstream_unreachable"
+    UPSTREAM_PROTOCOL = "upstream_protocol"
+    UPSTREAM_TIMEOUT = "upstream_timeout"
+    CONVERSION_FAILED = "conversion_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is the same for every fault of one code."""
+
+    blame: Blame
+    status: int
+    title: str
+
+
+# The status of a fault about a version depends on the mechanism, so it is the one that may be
+# overridden (`Fault.status_override`): 404 where the path carries it, 406 where Accept does.
+KINDS: Mapping[Code, Kind] = MappingProxyType(
+    {
+        Code.BAD_REQUEST: Kind(Blame.CLIENT, 400, "Malformed request"),
+        Code.NOT_FOUND: Kind(Blame.CLIENT, 404, "No such resource"),
+        Code.METHOD_NOT_ALLOWED: Kind(Blame.CLIENT, 405, "Method not allowed"),
+        Code.REQUEST_TIMEOUT: Kind(Blame.CLIENT, 408, "Request timed out"),
+        Code.BODY_TOO_LARGE: Kind(Blame.CLIENT, 413, "Body too large"),
+        Code.URI_TOO_LONG: Kind(Blame.CLIENT, 414, "Request target too long"),
+        Code.HEADERS_TOO_LARGE: Kind(Blame.CLIENT, 431, "Header fields too large"),
+        Code.EXPECTATION_FAILED: Kind(Blame.CLIENT, 417, "Expectation failed"),
+        Code.UNSUPPORTED_MEDIA_TYPE: Kind(Blame.CLIENT, 415, "Unsupported media type"),
+        Code.UNCONVERTIBLE_REQUEST: Kind(Blame.CLIENT, 400, "Request body cannot be converted"),
+        Code.VERSION_MISSING: Kind(Blame.CLIENT, 400, "Version missing"),
+        Code.VERSION_MALFORMED: Kind(Blame.CLIENT, 400, "Version malformed"),
+        Code.VERSION_UNKNOWN: Kind(Blame.CLIENT, 400, "Version not supported"),
+        Code.VERSION_CONFLICT: Kind(Blame.CLIENT, 400, "Versions contradict each other"),
+        Code.INTERNAL: Kind(Blame.GATEWAY, 500, "Internal error"),
+        Code.OVERLOADED: Kind(Blame.GATEWAY, 503, "Too many requests in flight"),
+        Code.UPSTREAM_UNAVAILABLE: Kind(Blame.UPSTREAM, 503, "No healthy backend"),
+        Code.UPSTREAM_UNREACHABLE: Kind(Blame.UPSTREAM, 502, "Backend unreachable"),
+        Code.UPSTREAM_PROTOCOL: Kind(Blame.UPSTREAM, 502, "Backend broke HTTP"),
+        Code.UPSTREAM_TIMEOUT: Kind(Blame.UPSTREAM, 504, "Backend too slow"),
+        Code.CONVERSION_FAILED: Kind(Blame.UPSTREAM, 502, "Body cannot be converted"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that went wrong with one request.
+
+    Attributes:
+        code: its stable name.
+        detail: a sentence for the person who reads the response; holds no secret.
+        supported: the version labels on offer, when the fault is about a version.
+        fields: header fields that the response must carry, such as Allow and Retry-After.
+        status_override: the status where the mechanism decides it, else None.
+    """
+
+    code: Code
+    detail: str
+    supported: tuple[str, ...] | None = None
+    fields: tuple[tuple[bytes, bytes], ...] = ()
+    status_override: int | None = None
+
+    @property
+    def blame(self) -> Blame:
+        """Whose fault it was."""
+        return KINDS[self.code].blame
+
+    @property
+    def status(self) -> int:
+        """The status that the client gets."""
+        return self.status_override or KINDS[self.code].status
+
+    def problem(self, instance: str) -> dict[str, object]:
+        """Return the problem detail object; `instance` is the path that was asked for."""
+        problem: dict[str, object] = {
+            "type": f"urn:problem:{self.code}",
+            "title": KINDS[self.code].title,
+            "status": self.status,
+            "detail": self.detail,
+            "instance": instance,
+            "code": str(self.code),
+        }
+        if self.supported is not None:
+            problem["supportedVersions"] = list(self.supported)
+        return problem
+
+
+class Failed(Exception):
+    """Carries a Fault from where it happened to where it is answered.
+
+    Attributes:
+        fault: what the client is told.
+        cause: what the log is told beyond that, such as the address that failed.
+    """
+
+    def __init__(self, fault: Fault, cause: str = "") -> None:
+        super().__init__(f"{fault.code}: {cause or fault.detail}")
+        self.fault = fault
+        self.cause = cause

@@ -1,0 +1,155 @@
+"""Header fields between two hops: what is dropped, what is added (RFC 9110, RFC 7239).
+
+Field lines are pairs of raw bytes; order, case and duplicates are kept.
+"""
+
+from collections.abc import Iterable
+
+Fields = list[tuple[bytes, bytes]]
+
+# RFC 9110, section 7.6.1, and the fields that older specifications bound to one hop.
+HOP_BY_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    }
+)
+
+# These would say something of the bytes that were converted, not of those that are sent
+# (RFC 9110 8.8.3 and 14.3, RFC 9530, RFC 1864, RFC 3230).
+ABOUT_BYTES = frozenset(
+    {
+        b"accept-ranges",
+        b"content-digest",
+        b"content-encoding",
+        b"content-length",
+        b"content-md5",
+        b"digest",
+        b"etag",
+        b"last-modified",
+        b"repr-digest",
+    }
+)
+
+# A converted representation has no validators and no byte ranges, so a request must not ask with
+# any. If-Match and If-Unmodified-Since stay: dropping them would make a guarded write unguarded.
+ASKS = frozenset(
+    {
+        b"accept-encoding",
+        b"if-modified-since",
+        b"if-none-match",
+        b"if-range",
+        b"range",
+        b"want-content-digest",
+        b"want-repr-digest",
+    }
+)
+
+# Only the gateway says who asked it for what; a client's word would be believed behind us.
+FORWARDING = frozenset(
+    {
+        b"forwarded",
+        b"x-forwarded-for",
+        b"x-forwarded-host",
+        b"x-forwarded-port",
+        b"x-forwarded-proto",
+    }
+)
+
+PSEUDONYM = b"version-gateway"
+
+
+def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) -> Fields:
+    """Return the fields that may pass on: not hop-by-hop, not in `drop`, not named by Connection.
+
+    Args:
+        fields: field lines as received.
+        drop: further names to leave out, in lower case.
+    """
+    named = connection_options(fields)
+    unwanted = HOP_BY_HOP | drop | named if named else HOP_BY_HOP | drop
+    return [line for line in fields if line[0].lower() not in unwanted]
+
+
+def connection_options(fields: Iterable[tuple[bytes, bytes]]) -> frozenset[bytes]:
+    """Return the options that the Connection fields list, in lower case."""
+    return frozenset(
+        option.strip(b" \t").lower()
+        for name, value in fields
+        if name.lower() == b"connection"
+        for option in value.split(b",")
+    )
+
+
+def forwarded_node(address: str) -> bytes:
+    """Return an address as a node of Forwarded: IPv6 in brackets and quoted (RFC 7239, 6)."""
+    return f'"[{address}]"'.encode() if ":" in address else address.encode()
+
+
+def forwarding(peer: str, host: bytes, scheme: bytes, inherited: Fields) -> Fields:
+    """Return Forwarded and X-Forwarded-* for a request that came from `peer`.
+
+    Args:
+        peer: the address that the request came from.
+        host: the authority that the client used.
+        scheme: `http` or `https`.
+        inherited: what a trusted proxy before us said; empty where nobody is trusted.
+    """
+    said = {name.lower(): value for name, value in inherited}
+    element = b"for=" + forwarded_node(peer) + b";host=" + _quoted(host) + b";proto=" + scheme
+    address = peer.encode()
+    return [
+        (b"Forwarded", _appended(said.get(b"forwarded"), element)),
+        (b"X-Forwarded-For", _appended(said.get(b"x-forwarded-for"), address)),
+        (b"X-Forwarded-Host", said.get(b"x-forwarded-host", host)),
+        (b"X-Forwarded-Proto", said.get(b"x-forwarded-proto", scheme)),
+    ]
+
+
+def vary(fields: Fields, names: tuple[str, ...]) -> Fields:
+    """Return `fields` with Vary listing `names` as well (RFC 9110, section 12.5.5)."""
+    listed = {
+        member.strip(b" \t").lower()
+        for name, value in fields
+        if name.lower() == b"vary"
+        for member in value.split(b",")
+    }
+    missing = [name for name in names if name.lower().encode() not in listed]
+    if not missing or b"*" in listed:
+        return fields
+    return [*fields, (b"Vary", ", ".join(missing).encode())]
+
+
+def retyped(fields: Fields, content_type: bytes) -> Fields:
+    """Return `fields` with a Content-Type of the same format called `content_type`.
+
+    `application/json` and `application/other+json` become `application/vnd.example+json`; a
+    representation of another format keeps its name.
+    """
+    suffix = content_type.rpartition(b"+")[2]
+    return [
+        (name, content_type)
+        if name.lower() == b"content-type" and _format(value) == suffix
+        else (name, value)
+        for name, value in fields
+    ]
+
+
+def _format(content_type: bytes) -> bytes:
+    essence = content_type.partition(b";")[0].strip(b" \t").lower()
+    return essence.removeprefix(b"application/").rpartition(b"+")[2]
+
+
+def _appended(before: bytes | None, element: bytes) -> bytes:
+    return element if not before else before + b", " + element
+
+
+def _quoted(value: bytes) -> bytes:
+    return b'"' + value.replace(b"\\", b"\\\\").replace(b'"', b'\\"') + b'"'

@@ -1,0 +1,136 @@
+"""Readers: the raw version values that a request carries. They decide nothing.
+
+One reader knows one mechanism at one place. What it finds may be missing, contradictory or
+nonsense; `selection` says what follows from that.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+from urllib.parse import unquote_plus
+
+from gateway.core import accept
+from gateway.core.head import Head
+
+
+class Mechanism(StrEnum):
+    """Where a version is carried."""
+
+    PATH = "path"
+    QUERY = "query"
+    HEADER = "header"
+    ACCEPT = "accept"
+
+
+class Reader(Protocol):
+    """Reads one mechanism."""
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """Return the mechanism that this reader reads."""
+        ...
+
+    @property
+    def place(self) -> str:
+        """Say, for a person, where the version belongs: `the query parameter 'version'`."""
+        ...
+
+    def read(self, head: Head, captures: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the raw values found, in order of preference; empty when there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PathReader:
+    """Reads the `{version}` capture of the endpoint's path."""
+
+    mechanism = Mechanism.PATH
+    place = "the path"
+
+    def read(self, head: Head, captures: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the captured text, raw: a percent-encoded digit is not a digit."""
+        return (captures["version"],)
+
+
+@dataclass(frozen=True, slots=True)
+class QueryReader:
+    """Reads a query parameter; its name is case-sensitive."""
+
+    name: str
+
+    mechanism = Mechanism.QUERY
+
+    @property
+    def place(self) -> str:
+        """Name the parameter."""
+        return f"the query parameter '{self.name}'"
+
+    def read(self, head: Head, captures: Mapping[str, str]) -> tuple[str, ...]:
+        """Return every value of the parameter, form-decoded (WHATWG URL, section 5.1)."""
+        if not head.query:
+            return ()
+        pairs = (pair.partition("=") for pair in head.query.split("&"))
+        return tuple(_decode(value) for name, _, value in pairs if _decode(name) == self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderReader:
+    """Reads a header field; its name is case-insensitive."""
+
+    name: str
+
+    mechanism = Mechanism.HEADER
+
+    @property
+    def place(self) -> str:
+        """Name the header."""
+        return f"the header {self.name}"
+
+    def read(self, head: Head, captures: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the value of every line, without the optional white space around it."""
+        return tuple(value.strip(" \t") for value in head.fields.getall(self.name, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptReader:
+    """Reads the Accept header against a media type pattern such as `a/b-v{version}+json`.
+
+    `prefix` and `suffix` are what stands before and after `{version}`, in lower case.
+    """
+
+    prefix: str
+    suffix: str
+
+    mechanism = Mechanism.ACCEPT
+
+    @property
+    def place(self) -> str:
+        """Show the media type that Accept should name."""
+        return f"the header Accept, as {self.media_type('<version>')}"
+
+    def media_type(self, version: object) -> str:
+        """Return the vendor media type of a version."""
+        return f"{self.prefix}{version}{self.suffix}"
+
+    def read(self, head: Head, captures: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the versions of all members that fit the pattern, the highest weight first.
+
+        Members of equal weight keep the order of the request; weight 0 means "not acceptable"
+        (RFC 9110, section 12.4.2) and speaks for no version.
+        """
+        ranges = [
+            member
+            for member in accept.parse(head.fields.getall("Accept", ()))
+            if member.weight > 0
+            and member.essence.startswith(self.prefix)
+            and member.essence.endswith(self.suffix)
+            and len(member.essence) >= len(self.prefix) + len(self.suffix)
+        ]
+        ranges.sort(key=lambda member: -member.weight)
+        end = -len(self.suffix) or None
+        return tuple(member.essence[len(self.prefix) : end] for member in ranges)
+
+
+def _decode(text: str) -> str:
+    return unquote_plus(text) if "%" in text or "+" in text else text

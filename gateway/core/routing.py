@@ -1,0 +1,221 @@
+"""Routing: from a raw path to the one endpoint that it names.
+
+Paths match exactly, segment by segment and byte for byte: nothing is decoded, folded or cut. The
+cost of a look-up grows with the depth of the path, not with the number of endpoints.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+_CAPTURE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\*?)\}")
+# RFC 3986, section 3.3: what a segment is made of, less the percent-encoding checked with it.
+_LITERAL = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*\Z")
+# A captured dot segment would let a client walk out of the folder that the template opens.
+_DOTS = re.compile(r"(?:\.|%2[Ee]){1,2}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One segment of a template: `prefix{capture}suffix`, or just `prefix` when it is literal.
+
+    A `tail` capture, written `{name*}`, takes the rest of the path, slashes included.
+    """
+
+    prefix: str
+    capture: str | None = None
+    suffix: str = ""
+    tail: bool = False
+
+    def match(self, text: str) -> str | None:
+        """Return what the capture takes from `text`, or None; it never takes nothing."""
+        end = len(text) - len(self.suffix)
+        if (
+            end <= len(self.prefix)
+            or not text.startswith(self.prefix)
+            or not text.endswith(self.suffix)
+        ):
+            return None
+        return text[len(self.prefix) : end]
+
+    @property
+    def rank(self) -> tuple[bool, int]:
+        """Order the captures of one place: the more that is literal, the earlier it is tried."""
+        return (self.tail, -len(self.prefix) - len(self.suffix))
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A path with captures, such as `/v{version}/person` or `/users/{id}`."""
+
+    text: str
+    segments: tuple[Segment, ...]
+    captures: tuple[str, ...]
+
+    @property
+    def shape(self) -> tuple[tuple[str, bool, str, bool], ...]:
+        """Return what decides which paths match: two templates of one shape are ambiguous."""
+        return tuple(
+            (part.prefix, part.capture is not None, part.suffix, part.tail)
+            for part in self.segments
+        )
+
+    def fill(self, captures: Mapping[str, str]) -> str:
+        """Return the path with every capture replaced by its raw text.
+
+        Raises:
+            KeyError: a capture of this template is not in `captures`.
+        """
+        if not self.captures:
+            return self.text
+        return "".join(
+            f"/{part.prefix}{'' if part.capture is None else captures[part.capture]}{part.suffix}"
+            for part in self.segments
+        )
+
+
+def parse_template(text: str) -> Template:
+    """Return the template that `text` spells.
+
+    Raises:
+        ValueError: with a sentence for the operator, when it is not a usable template.
+    """
+    if not text.startswith("/"):
+        raise ValueError(f"a path starts with a slash; write '/{text}'")
+    parts = text[1:].split("/")
+    segments = tuple(
+        _segment(part, last=index == len(parts) - 1) for index, part in enumerate(parts)
+    )
+    captures = tuple(part.capture for part in segments if part.capture is not None)
+    for name in captures:
+        if captures.count(name) > 1:
+            raise ValueError(f"'{{{name}}}' stands twice; every capture needs a name of its own")
+    return Template(text, segments, captures)
+
+
+def _segment(text: str, *, last: bool) -> Segment:
+    captures = list(_CAPTURE.finditer(text))
+    if len(captures) > 1:
+        raise ValueError(f"segment '{text}' has several captures; a segment can hold one")
+    if not captures:
+        _check_literal(text, text)
+        if _DOTS.match(text):
+            raise ValueError("dot segments never match; remove them")
+        return Segment(text)
+    (capture,) = captures
+    prefix, suffix = text[: capture.start()], text[capture.end() :]
+    _check_literal(prefix, text)
+    _check_literal(suffix, text)
+    tail = bool(capture.group(2))
+    if tail and (prefix or suffix or not last):
+        raise ValueError(f"'{text}' takes the rest of the path; it must be the whole last segment")
+    return Segment(prefix, capture.group(1), suffix, tail)
+
+
+def _check_literal(literal: str, segment: str) -> None:
+    if not _LITERAL.match(literal):
+        raise ValueError(
+            f"segment '{segment}' has a character that a path cannot hold (RFC 3986, section 3.3);"
+            " percent-encode it, and write captures as '{name}'"
+        )
+
+
+@dataclass(slots=True)
+class _Node(Generic[T]):
+    literals: "dict[str, _Node[T]]" = field(default_factory=dict)
+    captures: "list[tuple[Segment, _Node[T]]]" = field(default_factory=list)
+    end: "tuple[Template, T] | None" = None
+
+
+class Router(Generic[T]):
+    """A map from paths to what stands behind them; never changed after it is built."""
+
+    __slots__ = ("_exact", "_root", "_size")
+
+    def __init__(self, routes: Iterable[tuple[Template, T]]) -> None:
+        """Build the map.
+
+        Raises:
+            ValueError: two templates match the same paths.
+        """
+        self._exact: dict[str, tuple[T, Mapping[str, str]]] = {}
+        self._root: _Node[T] = _Node()
+        self._size = 0
+        seen: dict[object, Template] = {}
+        for template, target in routes:
+            other = seen.setdefault(template.shape, template)
+            if other is not template:
+                raise ValueError(f"'{template.text}' matches the same paths as '{other.text}'")
+            self._size += 1
+            if template.captures:
+                self._insert(template, target)
+            else:
+                self._exact[template.text] = (target, {})
+
+    def _insert(self, template: Template, target: T) -> None:
+        node = self._root
+        for segment in template.segments:
+            if segment.capture is None:
+                node = node.literals.setdefault(segment.prefix, _Node())
+                continue
+            # The same segment under another capture name shares no node: the names differ.
+            for known, child in node.captures:
+                if known == segment:
+                    node = child
+                    break
+            else:
+                child = _Node()
+                node.captures.append((segment, child))
+                node.captures.sort(key=lambda pair: pair[0].rank)
+                node = child
+        node.end = (template, target)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def find(self, path: str) -> tuple[T, Mapping[str, str]] | None:
+        """Return what stands behind `path` and the raw captures, or None.
+
+        A literal wins over a capture, and a capture with more literal text over one with less.
+        """
+        exact = self._exact.get(path)
+        if exact is not None:
+            return exact
+        if not path.startswith("/"):
+            return None
+        values: list[str] = []
+        end = _walk(self._root, path[1:].split("/"), 0, values)
+        if end is None:
+            return None
+        template, target = end
+        return target, dict(zip(template.captures, values, strict=True))
+
+
+def _walk(
+    node: _Node[T], parts: list[str], index: int, values: list[str]
+) -> tuple[Template, T] | None:
+    if index == len(parts):
+        return node.end
+    child = node.literals.get(parts[index])
+    if child is not None:
+        found = _walk(child, parts, index + 1, values)
+        if found is not None:
+            return found
+    for segment, child in node.captures:
+        if segment.tail:
+            if not all(parts[index:]) or any(_DOTS.match(part) for part in parts[index:]):
+                continue
+            values.append("/".join(parts[index:]))
+            return child.end
+        taken = segment.match(parts[index])
+        if taken is None or _DOTS.match(parts[index]):
+            continue
+        values.append(taken)
+        found = _walk(child, parts, index + 1, values)
+        if found is not None:
+            return found
+        values.pop()
+    return None

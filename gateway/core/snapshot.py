@@ -1,0 +1,92 @@
+"""The Snapshot: everything compiled from one configuration. It never changes.
+
+A reload builds a new one and swaps one reference; a request keeps the one that it began with.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_address
+
+from gateway.core.conversion.chain import Conversion
+from gateway.core.routing import Router, Template
+from gateway.core.selection import Selector
+from gateway.core.service import Service
+from gateway.core.version import Version
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """How one version is served at one endpoint.
+
+    Attributes:
+        version: the version that clients get; None where the API has no versions.
+        served: the version that the service speaks; another one where a conversion stands between.
+        service: who answers.
+        upstream_path: the path to ask for there; None keeps the client's, byte for byte.
+        request: from the client's version to the service's; None where they are the same.
+        response: the way back.
+        content_type: what a JSON answer is called here; None keeps the service's word.
+    """
+
+    version: Version | None
+    served: Version | None
+    service: Service
+    upstream_path: Template | None = None
+    request: Conversion | None = None
+    response: Conversion | None = None
+    content_type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A public path of an API.
+
+    Attributes:
+        api: the name of the API.
+        template: the path.
+        methods: what may be asked, HEAD and OPTIONS included where they follow; None leaves it
+            to the service.
+        selector: how a version is chosen; None where the API has no versions.
+        legs: by version; the only key is None where the API has no versions.
+        vary: the header fields that the choice depends on.
+    """
+
+    api: str
+    template: Template
+    methods: tuple[str, ...] | None
+    selector: Selector | None
+    legs: Mapping[Version | None, Leg]
+    vary: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on what one request may cost, in bytes.
+
+    Attributes:
+        convert: of a body that is converted, before and after its content coding is undone.
+    """
+
+    convert: int = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One configuration, compiled."""
+
+    router: Router[Endpoint]
+    services: Mapping[str, Service]
+    limits: Limits = Limits()
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+
+    def trusts(self, peer: str) -> bool:
+        """Whether what a peer says of who asked it is believed."""
+        if not self.trusted_proxies:
+            return False
+        address = ip_address(peer)
+        return any(address in network for network in self.trusted_proxies)
+
+    @property
+    def summary(self) -> str:
+        """Say in a few words what is in it."""
+        return f"{len(self.services)} services, {len(self.router)} endpoints"

@@ -1,0 +1,1 @@
+"""Operation: what a running gateway needs around the requests."""

@@ -1,0 +1,71 @@
+"""Reload: a changed gateway.yaml takes effect, or is reported and the old rules stay."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from gateway.config.load import load_file
+from gateway.config.report import ConfigError
+from gateway.core.snapshot import Snapshot
+from gateway.operation import log
+
+
+class Reloader:
+    """Loads the rules, and loads them again when told to or when the file is another.
+
+    The file is looked at once an interval rather than watched: that sees an edit in place, an
+    atomic rename, a symlink that is turned elsewhere (as mounted volumes do) and a network file
+    system alike, where notifications see some of them. A look is one `stat`.
+
+    Args:
+        path: the file.
+        environment: the variables that it may use.
+        interval: between two looks, in seconds.
+    """
+
+    def __init__(self, path: Path, environment: Mapping[str, str], interval: float = 0.5) -> None:
+        self._path = path
+        self._environment = environment
+        self._interval = interval
+        self._told = asyncio.Event()
+        self._seen = self._stamp()
+
+    def load(self) -> Snapshot:
+        """Return the rules as the file has them; raises ConfigError."""
+        return load_file(self._path, self._environment)
+
+    def tell(self) -> None:
+        """Load the file again, changed or not."""
+        self._told.set()
+
+    async def changes(self) -> AsyncIterator[Snapshot]:
+        """Yield the new rules each time; what is wrong with a broken file goes to the log."""
+        while True:
+            await self._wait()
+            try:
+                # Off the loop: a large file takes a while, and requests go on meanwhile.
+                snapshot = await asyncio.to_thread(self.load)
+            except ConfigError as error:
+                for issue in error.report().splitlines():
+                    log.event("config_rejected", "error", issue=issue)
+            else:
+                yield snapshot
+
+    async def _wait(self) -> None:
+        while not self._told.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._interval):
+                    await self._told.wait()
+            stamp = self._stamp()
+            if stamp is not None and stamp != self._seen:
+                self._seen = stamp
+                return
+        self._told.clear()
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        try:
+            status = self._path.stat()
+        except OSError:
+            return None  # between the two halves of a rename, or gone: the old rules stay
+        return status.st_mtime_ns, status.st_ino, status.st_size

@@ -1,0 +1,87 @@
+"""Bodies that are converted: what may be, decoded, converted, or refused as a whole."""
+
+import re
+from collections.abc import Sequence
+
+from gateway.core.conversion.chain import Conversion
+from gateway.core.conversion.document import Unconvertible
+from gateway.core.errors import Code, Failed, Fault
+from gateway.core.headers import Fields
+from gateway.wire import codec, coding
+from gateway.wire.upstream import Response
+
+# RFC 8259 and the structured suffix of RFC 6839; JSON is UTF-8, whatever a parameter says.
+_JSON = re.compile(
+    rb"application/(?:json|[!#$%&'*+\-.^_`|~0-9a-z]+\+json)[ \t]*"
+    rb"(?:;[ \t]*(?!charset=)[^;]*|;[ \t]*charset=\"?utf-8\"?[ \t]*)*\Z",
+    re.IGNORECASE,
+)
+
+
+def convert_request(body: bytes, fields: Fields, conversion: Conversion, limit: int) -> bytes:
+    """Return a request body as the service's version has it.
+
+    Raises:
+        Failed: it is not JSON, or not what the client's version declares; the client's fault.
+    """
+    if not is_json(fields):
+        raise Failed(
+            Fault(Code.UNSUPPORTED_MEDIA_TYPE, "This version takes JSON bodies: application/json.")
+        )
+    try:
+        return codec.convert(_decoded(body, fields, limit), conversion)
+    except coding.Undecodable as error:
+        raise Failed(Fault(Code.UNSUPPORTED_MEDIA_TYPE, f"Content-Encoding: {error}.")) from None
+    except Unconvertible as error:
+        raise Failed(
+            Fault(Code.UNCONVERTIBLE_REQUEST, f"The body does not fit this version: {error}.")
+        ) from None
+
+
+async def convert_response(response: Response, conversion: Conversion, limit: int) -> bytes:
+    """Return the body of a response as the client's version has it.
+
+    Raises:
+        Failed: it cannot be converted as a whole; nothing of it may be sent.
+    """
+    if response.status == 206:
+        raise _failed(response, "a part of a representation cannot be converted")
+    body = await _whole(response, limit)
+    if not body and not _values(response.fields, b"content-type"):
+        return body  # nothing is the same in every version
+    if not is_json(response.fields):
+        raise _failed(response, "it is not JSON")
+    try:
+        return codec.convert(_decoded(body, response.fields, limit), conversion)
+    except (coding.Undecodable, Unconvertible) as error:
+        raise _failed(response, str(error)) from None
+
+
+def is_json(fields: Fields) -> bool:
+    """Whether the one Content-Type says JSON."""
+    types = _values(fields, b"content-type")
+    return len(types) == 1 and _JSON.match(types[0]) is not None
+
+
+async def _whole(response: Response, limit: int) -> bytes:
+    collected: list[bytes] = []
+    size = 0
+    while piece := await response.read():
+        size += len(piece)
+        if size > limit:
+            raise _failed(response, f"it is larger than {limit} bytes")
+        collected.append(piece)
+    return b"".join(collected)
+
+
+def _decoded(body: bytes, fields: Fields, limit: int) -> bytes:
+    return coding.decode(body, coding.codings(_values(fields, b"content-encoding")), limit)
+
+
+def _values(fields: Fields, name: bytes) -> Sequence[bytes]:
+    return [value for key, value in fields if key.lower() == name]
+
+
+def _failed(response: Response, what: str) -> Failed:
+    detail = f"The backend's response cannot be converted to this version: {what}."
+    return Failed(Fault(Code.CONVERSION_FAILED, detail), f"{response.target}: {what}")

@@ -1,0 +1,420 @@
+"""One connection to a service: HTTP/1.1, one exchange at a time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from math import inf
+from typing import cast
+
+# httptools: Python's binding of llhttp, the parser of Node.js, strict unless told otherwise.
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from gateway.core.errors import Code, Failed, Fault
+from gateway.core.headers import Fields
+from gateway.core.service import Timeouts
+from gateway.wire.upstream import Request
+
+# What a response may take before its body begins; llhttp itself sets no bound.
+_MAX_HEAD = 256 * 1024
+# Beyond this much unread body, the service is made to wait.
+_HIGH_WATER = 256 * 1024
+
+
+class Stale(Exception):
+    """The service closed a kept connection before it took the request."""
+
+
+class Incoming:
+    """A response while it arrives; see `upstream.Response`."""
+
+    __slots__ = (
+        "_connection",
+        "_pieces",
+        "_size",
+        "_waiter",
+        "complete",
+        "error",
+        "fields",
+        "head",
+        "reason",
+        "status",
+        "target",
+    )
+
+    def __init__(self, connection: "Connection", target: str) -> None:
+        self._connection = connection
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self.complete = False
+        self.error: Exception | None = None
+        self.head = False
+        self.status = 0
+        self.reason = b""
+        self.fields: Fields = []
+        self.target = target
+
+    async def wait_for_head(self) -> None:
+        """Return when the head is there; raises Failed or Stale."""
+        while not self.head:
+            if self.error is not None:
+                raise self.error
+            await self._wait()
+
+    async def read(self) -> bytes:
+        """Return the next bytes of the body, empty at its end; raises Failed."""
+        while not self._pieces:
+            if self.error is not None:
+                raise self.error
+            if self.complete:
+                return b""
+            self._connection.expect_bytes()
+            await self._wait()
+        pieces = self._pieces
+        self._pieces = []
+        if self._size > _HIGH_WATER and not self.complete:
+            self._connection.resume()
+        self._size = 0
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def abandon(self) -> None:
+        """Read no more."""
+        if not self.complete:
+            self._connection.close()
+
+    def feed(self, data: bytes) -> None:
+        """Take a piece of the body."""
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size > _HIGH_WATER:
+            self._connection.pause()
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the reader look again."""
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    async def _wait(self) -> None:
+        self._waiter = self._connection.loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+
+class Connection(asyncio.Protocol):
+    """A connection to one target, used again as long as that is certainly safe.
+
+    Args:
+        loop: the event loop.
+        name: what the log calls the target.
+        release: called with the connection whenever it is free for another exchange.
+        open_connections: holds the connection as long as it is open.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        name: str,
+        release: Callable[["Connection"], None],
+        open_connections: set["Connection"],
+    ) -> None:
+        self.loop = loop
+        self.name = name
+        self._release = release
+        self._open = open_connections
+        self._transport: asyncio.Transport | None = None
+        self._parser = HttpResponseParser(self)
+        self._writable: asyncio.Event | None = None
+        self._alarm: asyncio.TimerHandle | None = None
+        self._deadline = inf
+        self._used = False
+        self._exchange_over()
+
+    def _exchange_over(self) -> None:
+        self._response: Incoming | None = None
+        self._request: Request | None = None
+        self._timeouts = Timeouts()
+        self._pump: asyncio.Task[None] | None = None
+        self._sent = False
+        self._begun = False
+        self._head_size = 0
+        self._until_close = False
+        self._keep = False
+
+    @property
+    def usable(self) -> bool:
+        """Whether an exchange can begin: open, and nothing under way."""
+        return (
+            self._transport is not None
+            and not self._transport.is_closing()
+            and self._response is None
+        )
+
+    async def exchange(self, request: Request, timeouts: Timeouts) -> Incoming:
+        """Send a request and return the response as soon as its head is there.
+
+        Raises:
+            Failed: there is no response.
+            Stale: a kept connection was closed before anything came back, which mostly means
+                that the service did not see the request.
+        """
+        response = self._response = Incoming(self, self.name)
+        self._request = request
+        self._timeouts = timeouts
+        try:
+            self._send(request)
+            await response.wait_for_head()
+        except BaseException:
+            self.close()
+            raise
+        return response
+
+    def expire(self, seconds: float) -> None:
+        """Close the connection if it is not used within that time."""
+        self._watch(seconds)
+
+    def expect_bytes(self) -> None:
+        """Start the clock for the next bytes of the body."""
+        self._watch(self._timeouts.between_bytes)
+
+    def pause(self) -> None:
+        """Make the service wait."""
+        self._watch(inf)
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        """Let the service go on."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        """Drop the connection at once, whatever is under way."""
+        if self._pump is not None:
+            self._pump.cancel()
+        if self._alarm is not None:
+            self._alarm.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+
+    # Sending.
+
+    def _send(self, request: Request) -> None:
+        assert self._transport is not None
+        lines = [
+            f"{request.method} {request.target} HTTP/1.1\r\n".encode("utf-8", "surrogateescape")
+        ]
+        for name, value in request.fields:
+            lines += (name, b": ", value, b"\r\n")
+        body = request.body
+        if isinstance(body, bytes):
+            lines += (b"Content-Length: %d\r\n\r\n" % len(body), body)
+        elif body is None:
+            lines.append(b"\r\n")
+        elif request.length is None:
+            lines.append(b"Transfer-Encoding: chunked\r\n\r\n")
+        else:
+            lines.append(b"Content-Length: %d\r\n\r\n" % request.length)
+        self._transport.write(b"".join(lines))
+        if body is None or isinstance(body, bytes):
+            self._all_sent()
+        else:
+            self._pump = self.loop.create_task(self._send_pieces(body, request.length is None))
+
+    async def _send_pieces(self, body: AsyncIterator[bytes], chunked: bool) -> None:
+        assert self._transport is not None
+        try:
+            async for piece in body:
+                if self._transport.is_closing():
+                    return
+                self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+                if self._writable is not None:
+                    self._watch(self._timeouts.between_bytes)
+                    await self._writable.wait()
+                    self._watch(inf)
+            if chunked:
+                self._transport.write(b"0\r\n\r\n")
+        except Failed as error:
+            self._fail(error)
+        else:
+            self._all_sent()
+
+    def _all_sent(self) -> None:
+        self._sent = True
+        if self._response is not None and not self._response.head:
+            self._watch(self._timeouts.first_byte)
+
+    # asyncio's side.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take the transport."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
+        self._open.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came."""
+        response = self._response
+        if response is None:
+            self.close()  # nobody asked: never to be taken for the answer to the next request
+            return
+        if not response.head:
+            self._head_size += len(data)
+            if self._head_size > _MAX_HEAD:
+                self._protocol_error("its response head is too large")
+                return
+        self._deadline = inf
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade:
+            self._protocol_error("it switched protocols unasked")
+        except HttpParserError as error:
+            self._protocol_error(str(error.__context__ or error))
+        else:
+            if response.complete:
+                self._finish(response)
+
+    def pause_writing(self) -> None:
+        """Make the request body wait."""
+        self._writable = asyncio.Event()
+
+    def resume_writing(self) -> None:
+        """Let the request body go on."""
+        if self._writable is not None:
+            self._writable.set()
+            self._writable = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Say what the end of the connection means for the response."""
+        self._transport = None
+        self._open.discard(self)
+        response = self._response
+        if response is not None and not response.complete:
+            if response.head and self._until_close and exc is None:
+                response.complete = True
+                response.wake()
+            elif response.head or self._begun:
+                self._protocol_error("it broke off its response")
+            elif self._used:
+                self._fail(Stale())
+            else:
+                self._fail(
+                    _failed(Code.UPSTREAM_UNREACHABLE, self.name, "it closed the connection")
+                )
+        self.resume_writing()
+        self.close()
+
+    # llhttp's side.
+
+    def on_message_begin(self) -> None:
+        """Begin a response; a second one was not asked for."""
+        response = self._response
+        if response is None or response.complete:
+            raise HttpParserError("data after the end of the response")
+        self._begun = True
+        response.reason = b""
+        response.fields = []
+
+    def on_status(self, status: bytes) -> None:
+        """Take a piece of the reason phrase."""
+        assert self._response is not None
+        self._response.reason += status
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a field line; trailer fields are not passed on."""
+        assert self._response is not None
+        if not self._response.head:
+            # llhttp leaves the white space after the value (RFC 9110, section 5.5).
+            self._response.fields.append((name, value.rstrip(b" \t")))
+
+    def on_headers_complete(self) -> None:
+        """Judge the head: an interim response, or the beginning of the one that was asked for."""
+        response, request = self._response, self._request
+        assert response is not None
+        assert request is not None
+        status = self._parser.get_status_code()
+        if status < 200:
+            if request.informational is not None and status != 101:
+                request.informational(status, response.fields)
+            return
+        codings = [v.lower() for n, v in response.fields if n.lower() == b"transfer-encoding"]
+        if codings not in ([], [b"chunked"]):
+            raise HttpParserError("a transfer coding other than chunked")
+        sized = any(name.lower() == b"content-length" for name, _ in response.fields)
+        response.status = status
+        response.head = True
+        self._keep = self._parser.should_keep_alive()
+        if request.method == "HEAD":
+            # llhttp does not know what was asked, so it would wait for the body.
+            self._parser = HttpResponseParser(self)
+            response.complete = True
+        self._until_close = not codings and not sized
+        response.wake()
+
+    def on_body(self, data: bytes) -> None:
+        """Take a piece of the body."""
+        response = self._response
+        if response is None or response.complete:
+            raise HttpParserError("a body where there can be none")
+        response.feed(data)
+
+    def on_message_complete(self) -> None:
+        """Take note that the body is complete; interim responses do not count."""
+        response = self._response
+        if response is not None and response.head:
+            response.complete = True
+            response.wake()
+
+    # The ends.
+
+    def _finish(self, response: Incoming) -> None:
+        keep = self._keep and self._sent and self._transport is not None
+        pump = self._pump
+        self._exchange_over()
+        if keep:
+            self._used = True
+            self._release(self)
+        else:
+            self._pump = pump
+            self.close()
+
+    def _protocol_error(self, what: str) -> None:
+        self._fail(_failed(Code.UPSTREAM_PROTOCOL, self.name, what))
+
+    def _fail(self, error: Exception) -> None:
+        response = self._response
+        if response is not None and not response.complete and response.error is None:
+            response.error = error
+            response.wake()
+        self.close()
+
+    def _watch(self, seconds: float) -> None:
+        # One timer a connection, moved lazily: most deadlines are met, and setting one is then
+        # an assignment.
+        self._deadline = deadline = self.loop.time() + seconds
+        if deadline < inf and (self._alarm is None or self._alarm.when() > deadline):
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm = self.loop.call_at(deadline, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        if self._deadline == inf:
+            return
+        if self.loop.time() < self._deadline:
+            self._alarm = self.loop.call_at(self._deadline, self._ring)
+        else:
+            self._fail(_failed(Code.UPSTREAM_TIMEOUT, self.name, "it took too long"))
+
+
+def _failed(code: Code, name: str, what: str) -> Failed:
+    # The client learns what happened, not which machine it happened on; the log learns both.
+    return Failed(Fault(code, _DETAILS[code]), cause=f"{name}: {what}")
+
+
+_DETAILS = {
+    Code.UPSTREAM_UNREACHABLE: "The backend could not be reached.",
+    Code.UPSTREAM_PROTOCOL: "The backend's response is not valid HTTP, or it broke off.",
+    Code.UPSTREAM_TIMEOUT: "The backend did not answer in time.",
+}

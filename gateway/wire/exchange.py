@@ -1,0 +1,50 @@
+"""The Exchange: the record of one request. Its log line is written from it, once."""
+
+import time
+from dataclasses import dataclass, field
+
+from gateway.core.plan import Plan
+from gateway.core.snapshot import Endpoint
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What happened to one request; filled while it walks through the phases.
+
+    Attributes:
+        request_id: the client's, or one of ours.
+        method: of the request.
+        path: of the request, without the query, which may hold secrets.
+        peer: the address that the request came from.
+        endpoint: where it came in; None if the path names no endpoint.
+        plan: what was planned; None if it was refused.
+        target: the address of the service that answered.
+        converted: whether a body was converted.
+        status: what the client was answered; 0 if it left before.
+        code: the code of the fault, if there was one.
+        cause: what went wrong, for the log alone.
+        bytes_sent: of the body, to the client.
+        aborted: whether the response ended before it was whole.
+        began: when the head of the request was there, in monotonic seconds.
+        asked: when the service was asked; 0 if it was not.
+        answered: when the head of its response was there; 0 if none came.
+        ended: when all was said.
+    """
+
+    request_id: str
+    method: str
+    path: str
+    peer: str
+    endpoint: Endpoint | None = None
+    plan: Plan | None = None
+    target: str | None = None
+    converted: bool = False
+    status: int = 0
+    code: str | None = None
+    cause: str | None = None
+    bytes_sent: int = 0
+    aborted: bool = False
+    began: float = field(default_factory=time.perf_counter)
+    asked: float = 0.0
+    answered: float = 0.0
+    ended: float = 0.0

@@ -1,0 +1,83 @@
+"""The upstream side, as the handler sees it: one narrow interface.
+
+What stands behind it (today `pool` and `connection`) can be replaced without touching anything
+else: a request goes in, a response with a body stream comes out, every error is a Fault already.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.core.headers import Fields
+from gateway.core.service import Service
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to ask a service.
+
+    Attributes:
+        method: such as `GET`.
+        target: path and query, raw.
+        fields: the header fields to send, framing excluded.
+        body: all of it, or its pieces as they come; None for no body.
+        length: of a body that comes in pieces, in bytes; None sends it chunked.
+        informational: called with the status and fields of every 1xx response but 101.
+    """
+
+    method: str
+    target: str
+    fields: Fields
+    body: bytes | AsyncIterator[bytes] | None = None
+    length: int | None = None
+    informational: Callable[[int, Fields], None] | None = None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether sending it twice does what sending it once does (RFC 9110, section 9.2.2)."""
+        return self.method in _IDEMPOTENT and not isinstance(self.body, AsyncIterator)
+
+
+_IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
+
+
+class Response(Protocol):
+    """What a service answered: the head, and the body as it comes."""
+
+    status: int
+    reason: bytes
+    fields: Fields
+    target: str
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of the body has arrived, be it read or not."""
+        ...
+
+    async def read(self) -> bytes:
+        """Return the next bytes of the body, empty at its end.
+
+        Raises:
+            Failed: the body broke off, or the service is too slow.
+        """
+        ...
+
+    def abandon(self) -> None:
+        """Read no more: unless the body is complete, the connection is closed."""
+        ...
+
+
+class Upstream(Protocol):
+    """Sends requests to services."""
+
+    async def send(self, service: Service, request: Request) -> Response:
+        """Return the response as soon as its head is there.
+
+        Raises:
+            Failed: there is none; the Fault says why and whose fault it was.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close every connection."""
+        ...

@@ -1,0 +1,262 @@
+"""Run the programs of the Procfile as one: started together, ended together.
+
+    python stack/run.py
+
+Exit status: 0 after a stop that was asked for (Ctrl-C, SIGTERM, SIGHUP); 1 when a program ended by
+itself, whatever its own status was, was not ready in time, or had to be killed; 2 when a setting is
+wrong. A second Ctrl-C kills what the first one still waits for.
+
+The Procfile runners of PyPI exit with 0 when the program that died did, kill what still drains
+after a fixed time, and cannot tell when all is ready. What is needed instead fits on this page.
+"""
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import shlex
+import signal
+import socket
+import sys
+from asyncio.subprocess import Process
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+READY_WITHIN = 30.0
+"""Seconds from the start until every program must be ready."""
+END_WITHIN = 30.0
+"""Seconds from SIGTERM until a program is killed: beyond the grace it gives its own requests."""
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+class RefusedError(Exception):
+    """The stack cannot start as it is set; the text says what is wrong, a line each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A listening socket of a program, moved by the variables {prefix}_HOST and {prefix}_PORT."""
+
+    program: str
+    prefix: str
+    default_port: int
+    target: str = ""
+    """The variable in which gateway.yaml expects this address, if it does."""
+
+
+LISTENERS = (
+    Listener("backend_v1", "BACKEND_V1", 8001, target="PERSON_V1"),
+    Listener("backend_v2", "BACKEND_V2", 8002, target="PERSON_V2"),
+    Listener("users_service", "USERS", 8003, target="USERS"),
+    Listener("gateway", "GATEWAY", 8080),
+    Listener("gateway", "GATEWAY_ADMIN", 8090),
+)
+
+BANNER = """
+All four are ready:
+
+  gateway        http://{GATEWAY}   (health: http://{GATEWAY_ADMIN}/readyz)
+  backend_v1     http://{BACKEND_V1}
+  backend_v2     http://{BACKEND_V2}
+  users_service  http://{USERS}
+
+Try:
+
+  curl -i http://{GATEWAY}/v1/person
+  curl -i -H 'X-API-VERSION: 2' http://{GATEWAY}/person/header
+  curl -i -H 'Content-Type: application/json' -d '{{"name": "Alice", "birthDate": "1990-12-31"}}' http://{GATEWAY}/users
+
+Ctrl-C ends all four.
+
+"""
+
+
+def read_procfile(text: str) -> dict[str, list[str]]:
+    """Return program name -> argument vector, in the order of the lines `name: command`."""
+    lines = (line.split(":", 1) for line in text.splitlines() if line)
+    return {name: shlex.split(command) for name, command in lines}
+
+
+def settle(environment: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Choose every port before anything starts.
+
+    Returns the programs' environment and the address (`host:port`, as a client on this machine
+    writes it) of each listener by its prefix. A port 0 becomes a free one.
+
+    Raises:
+        RefusedError: a port is no port number, or cannot be listened on.
+
+    """
+    settled = dict(environment)
+    addresses = {}
+    wrong = []
+    with contextlib.ExitStack() as held:  # until all are known, or two of ours could share one
+        for listener in LISTENERS:
+            variable = f"{listener.prefix}_PORT"
+            host = environment.get(f"{listener.prefix}_HOST") or "127.0.0.1"
+            port = environment.get(variable) or str(listener.default_port)
+            if not (port.isascii() and port.isdigit() and int(port) <= 65535):
+                right = "a whole number from 0 (any free port) to 65535"
+                wrong.append(f"{variable}={port!r}: must be {right}")
+                continue
+            server = held.enter_context(
+                socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+            )
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the programs do
+            try:
+                server.bind((host, int(port)))
+                server.listen()
+            except OSError as error:
+                wrong.append(
+                    f"{listener.program} cannot listen on {host}:{port} ({error.strerror});"
+                    f" free it, or choose another port with {variable}"
+                )
+                continue
+            settled[variable] = str(server.getsockname()[1])
+            addresses[listener.prefix] = _address(host, settled[variable])
+            if listener.target:
+                settled.setdefault(listener.target, addresses[listener.prefix])
+    if wrong:
+        raise RefusedError("\n".join(wrong))
+    # `python` in the Procfile is the one that runs this.
+    settled["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', '')}"
+    return settled, addresses
+
+
+def _address(host: str, port: str) -> str:
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+async def run(environment: Mapping[str, str]) -> int:
+    """Start all programs, serve until one ends or a stop is asked for, end all; the exit status."""
+    settled, addresses = settle(environment)
+    stop, hurry = asyncio.Event(), asyncio.Event()
+    for number in STOP_SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(
+            number, lambda: (hurry if stop.is_set() else stop).set()
+        )
+    processes: dict[str, Process] = {}
+    try:
+        for name, command in read_procfile((ROOT / "Procfile").read_text()).items():
+            processes[name] = await _start(command, settled)
+        fault = await _serve(processes, addresses, stop)
+        if fault:
+            _complain(f"{fault}; ending the others")
+    finally:
+        killed = await _end(processes, hurry)
+    return 1 if fault or killed else 0
+
+
+async def _start(command: list[str], environment: Mapping[str, str]) -> Process:
+    return await asyncio.create_subprocess_exec(
+        *command,
+        cwd=ROOT,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        start_new_session=True,  # a terminal's Ctrl-C is ours alone: we end them in order
+        preexec_fn=_end_with_the_runner,
+    )
+
+
+def _end_with_the_runner() -> None:
+    """Have Linux send the calling child SIGTERM when the runner is gone, by SIGKILL too."""
+    if sys.platform == "linux":
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+async def _serve(
+    processes: Mapping[str, Process], addresses: Mapping[str, str], stop: asyncio.Event
+) -> str | None:
+    """Return when the stack must end: with what went wrong, or None if it was asked to."""
+    ends = {name: asyncio.create_task(process.wait()) for name, process in processes.items()}
+    asked = asyncio.create_task(stop.wait())
+    # A program with two listeners answers for its health on the later one.
+    waiting = {listener.program: addresses[listener.prefix] for listener in LISTENERS}
+    ready = asyncio.create_task(_until_ready(waiting))
+
+    first = asyncio.FIRST_COMPLETED
+    over: set[asyncio.Task[Any]] = {asked, *ends.values()}
+    await asyncio.wait({ready, *over}, timeout=READY_WITHIN, return_when=first)
+    if ready.done():
+        _say(BANNER.format_map(addresses))
+        await asyncio.wait(over, return_when=first)
+    for name, end in ends.items():
+        if end.done():
+            return f"{name} ended by itself ({_how(end.result())})"
+    if asked.done():
+        return None
+    return f"not ready after {READY_WITHIN:.0f} seconds: {', '.join(waiting)}"
+
+
+async def _until_ready(waiting: dict[str, str]) -> None:
+    """Take each program out of `waiting` once GET /readyz at its address answers 200."""
+    while waiting:
+        for name, address in list(waiting.items()):
+            if await _is_ready(address):
+                del waiting[name]
+        await asyncio.sleep(0.05)
+
+
+async def _is_ready(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        async with asyncio.timeout(1):
+            reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+            with contextlib.closing(writer):
+                writer.write(f"GET /readyz HTTP/1.0\r\nHost: {address}\r\n\r\n".encode())
+                return (await reader.readline()).split()[1:2] == [b"200"]
+    except (OSError, TimeoutError):
+        return False
+
+
+async def _end(processes: Mapping[str, Process], hurry: asyncio.Event) -> bool:
+    """End the programs, the last one first; return whether one had to be killed.
+
+    In this order the gateway finishes what is in flight while all that it calls still serves.
+    """
+    killed = False
+    hurried = asyncio.create_task(hurry.wait())
+    for name, process in reversed(list(processes.items())):
+        end = asyncio.create_task(process.wait())
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        await asyncio.wait({end, hurried}, timeout=END_WITHIN, return_when=asyncio.FIRST_COMPLETED)
+        if process.returncode is None:
+            _complain(f"{name} is killed, it has not ended")
+            killed = True
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        await end
+    return killed
+
+
+def _how(status: int) -> str:
+    return f"exit status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _complain(text: str) -> None:
+    sys.stderr.writelines(f"stack: {line}\n" for line in text.splitlines())
+
+
+def main() -> int:
+    """Run the stack; return the exit status."""
+    try:
+        return asyncio.run(run(os.environ))
+    except RefusedError as refusal:
+        _complain(str(refusal))
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,270 @@
+"""The four programs start as one and end as one."""
+
+import argparse
+import http.client
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = ["backend_v1", "backend_v2", "users_service", "gateway"]
+LISTENERS = ["BACKEND_V1", "BACKEND_V2", "USERS", "GATEWAY", "GATEWAY_ADMIN"]
+
+
+def until(true: Callable[[], object], within: float = 20) -> None:
+    """Wait until something is true."""
+    deadline = time.monotonic() + within
+    while not true():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.02)
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A runner: the leader of a process group, as a job of a terminal is."""
+
+    runner: subprocess.Popen[bytes]
+    folder: Path
+
+    @property
+    def output(self) -> str:
+        return (self.folder / "stdout").read_text()
+
+    @property
+    def complaints(self) -> str:
+        return (self.folder / "stderr").read_text()
+
+    @property
+    def curl_lines(self) -> list[str]:
+        return [line for line in self.output.splitlines() if line.startswith("  curl ")]
+
+    @property
+    def gateway(self) -> str:
+        """The gateway's `host:port`, as the banner tells it."""
+        return urlsplit(self.curl_lines[0].split()[-1]).netloc
+
+    def logged(self, event: str) -> list[str]:
+        """Return the names of the programs that logged the event, in order."""
+        lines = [json.loads(line) for line in self.output.splitlines() if line.startswith("{")]
+        return [line["program"] for line in lines if line["event"] == event]
+
+    def wait_until_ready(self) -> None:
+        until(lambda: "Ctrl-C ends all four" in self.output or self.runner.poll() is not None)
+        assert self.runner.poll() is None, self.complaints
+
+    def programs(self) -> dict[str, psutil.Process]:
+        """Return the programs that run, by name."""
+        children = psutil.Process(self.runner.pid).children()
+        return {child.cmdline()[-1]: child for child in children}
+
+    def status(self) -> int:
+        """Wait for the end; return the exit status."""
+        return self.runner.wait(20)
+
+
+Start = Callable[..., Stack]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Give the function that starts the stack: on free ports, with what the environment adds."""
+    stacks = []
+
+    def start(**environment: str) -> Stack:
+        prefixes = (*LISTENERS, "PERSON")
+        kept = {name: text for name, text in os.environ.items() if not name.startswith(prefixes)}
+        ports = {f"{prefix}_PORT": "0" for prefix in LISTENERS}
+        users = {"USERS_DATABASE_URL": f"sqlite+aiosqlite:///{tmp_path}/users.db"}
+        with (tmp_path / "stdout").open("wb") as out, (tmp_path / "stderr").open("wb") as err:
+            runner = subprocess.Popen(
+                [sys.executable, ROOT / "stack/run.py"],
+                env=kept | ports | users | environment,
+                stdout=out,
+                stderr=err,
+                process_group=0,
+            )
+        stacks.append(Stack(runner, tmp_path))
+        return stacks[-1]
+
+    yield start
+    for stack in stacks:
+        stack.runner.terminate()
+        stack.runner.wait(60)  # seconds; after 30 it kills a program that hangs
+
+
+def curl(line: str) -> tuple[int, Any]:
+    """Do what a curl line says, on machines without curl too; return status and JSON body."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("-i", action="store_true")
+    parser.add_argument("-H", action="append", default=[])
+    parser.add_argument("-d")
+    parser.add_argument("url")
+    said = parser.parse_args(shlex.split(line)[1:])
+    url = urlsplit(said.url)
+    connection = http.client.HTTPConnection(url.netloc, timeout=10)
+    headers = dict(header.split(": ", 1) for header in said.H)
+    connection.request("POST" if said.d else "GET", url.path, said.d, headers)
+    response = connection.getresponse()
+    body = json.load(response)
+    connection.close()
+    return response.status, body
+
+
+def test_says_how_to_try_the_stack_once_it_is_ready(start: Start) -> None:
+    began = time.monotonic()
+    stack = start()
+    stack.wait_until_ready()
+    path, header, users = stack.curl_lines
+
+    assert curl(path) == (200, {"name": "Bob Charlie"})
+    assert time.monotonic() - began < 5
+    assert curl(header) == (200, {"name": {"firstName": "Bob", "lastName": "Charlie"}})
+    assert curl(users) == (201, {"id": 1, "name": "Alice", "birthDate": "1990-12-31"})
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(lambda pid: os.killpg(pid, signal.SIGINT), id="Ctrl-C"),
+        pytest.param(lambda pid: os.kill(pid, signal.SIGINT), id="SIGINT"),
+        pytest.param(lambda pid: os.kill(pid, signal.SIGTERM), id="SIGTERM"),
+        pytest.param(lambda pid: os.kill(pid, signal.SIGHUP), id="SIGHUP"),
+    ],
+)
+def test_ends_all_four_when_asked(start: Start, ask: Callable[[int], None]) -> None:
+    stack = start()
+    stack.wait_until_ready()
+    programs = stack.programs()
+    assert list(programs) == PROGRAMS
+
+    ask(stack.runner.pid)
+
+    assert stack.status() == 0
+    assert stack.complaints == ""
+    assert stack.logged("stopped") == PROGRAMS[::-1]
+    assert not any(program.is_running() for program in programs.values())
+
+
+def test_ctrl_c_while_starting_ends_all_four(start: Start) -> None:
+    stack = start()
+    until(stack.programs)
+
+    os.killpg(stack.runner.pid, signal.SIGINT)
+
+    assert stack.status() in {0, 1}, "1 if a program was not yet able to hear the signal"
+    assert "curl" not in stack.output
+
+
+@pytest.mark.parametrize(
+    ("program", "how", "told"),
+    [
+        ("backend_v1", signal.SIGKILL, "killed by SIGKILL"),
+        ("users_service", signal.SIGTERM, "exit status 0"),
+        ("gateway", signal.SIGTERM, "exit status 0"),
+    ],
+)
+def test_ends_the_others_when_one_ends(
+    start: Start, program: str, how: signal.Signals, told: str
+) -> None:
+    stack = start()
+    stack.wait_until_ready()
+    programs = stack.programs()
+
+    programs[program].send_signal(how)
+
+    assert stack.status() == 1
+    assert stack.complaints == f"stack: {program} ended by itself ({told}); ending the others\n"
+    assert not any(program.is_running() for program in programs.values())
+
+
+def test_ends_the_others_when_one_cannot_start(start: Start) -> None:
+    stack = start(USERS_GRACE="soon")
+
+    assert stack.status() == 1
+    assert "stack: users_service ended by itself (exit status 2)" in stack.complaints
+    assert "curl" not in stack.output
+
+
+def test_the_gateway_finishes_a_request_while_what_it_calls_still_serves(start: Start) -> None:
+    stack = start()
+    stack.wait_until_ready()
+    body = b'{"name": "Alice", "birthDate": "1990-12-31"}'
+    head = f"POST /users HTTP/1.1\r\nHost: {stack.gateway}\r\nContent-Type: application/json\r\n"
+    host, port = stack.gateway.split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as client:
+        client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:10])
+        # A connection that the gateway accepted later than this one: that one's request is read.
+        assert curl(stack.curl_lines[0])[0] == 200
+
+        os.killpg(stack.runner.pid, signal.SIGINT)
+        until(lambda: "gateway" in stack.logged("stopping"))
+        client.sendall(body[10:])
+
+        assert client.recv(12) == b"HTTP/1.1 201"
+    assert stack.status() == 0
+
+
+def test_a_second_ctrl_c_kills_what_does_not_end(start: Start) -> None:
+    stack = start()
+    stack.wait_until_ready()
+    programs = stack.programs()
+    programs["users_service"].suspend()
+
+    os.killpg(stack.runner.pid, signal.SIGINT)
+    until(lambda: "gateway" in stack.logged("stopped"))  # the next to end is the users_service
+    os.killpg(stack.runner.pid, signal.SIGINT)
+
+    assert stack.status() == 1
+    assert "stack: users_service is killed, it has not ended\n" in stack.complaints
+    assert not any(program.is_running() for program in programs.values())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's end")
+def test_no_program_outlives_a_runner_that_is_killed(start: Start) -> None:
+    stack = start()
+    stack.wait_until_ready()
+    programs = stack.programs()
+
+    stack.runner.kill()
+
+    until(lambda: sorted(stack.logged("stopped")) == sorted(PROGRAMS))
+    until(lambda: not any(program.is_running() for program in programs.values()))
+
+
+def test_says_which_ports_are_taken_and_starts_nothing(start: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        stack = start(BACKEND_V2_PORT=port, GATEWAY_ADMIN_PORT=port)
+        status = stack.status()
+
+    assert (status, stack.output) == (2, "")
+    assert stack.complaints == "".join(
+        f"stack: {program} cannot listen on 127.0.0.1:{port} (Address already in use);"
+        f" free it, or choose another port with {variable}\n"
+        for program, variable in [
+            ("backend_v2", "BACKEND_V2_PORT"),
+            ("gateway", "GATEWAY_ADMIN_PORT"),
+        ]
+    )
+
+
+@pytest.mark.parametrize("port", ["abc", "65536", "-1", "٨٠", " 80"])
+def test_refuses_what_is_no_port(start: Start, port: str) -> None:
+    stack = start(USERS_PORT=port)
+
+    assert (stack.status(), stack.output) == (2, "")
+    right = "a whole number from 0 (any free port) to 65535"
+    assert stack.complaints == f"stack: USERS_PORT={port!r}: must be {right}\n"

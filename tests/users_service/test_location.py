@@ -1,0 +1,56 @@
+"""Where a new user is said to be."""
+
+import pytest
+from multidict import CIMultiDict
+
+from users_service.location import location
+
+
+def _location(*headers: tuple[str, str]) -> str:
+    return location(CIMultiDict(headers), "127.0.0.1:8003", "/users", 7)
+
+
+PROTO, FORWARDED, HOST = "X-Forwarded-Proto", "X-Forwarded-Host", "Host"
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ([], "http://127.0.0.1:8003/users/7"),
+        ([(HOST, "users:8003")], "http://users:8003/users/7"),
+        ([(HOST, "users"), (FORWARDED, "api.example.com")], "http://api.example.com/users/7"),
+        ([(FORWARDED, "a:8443"), (PROTO, "https")], "https://a:8443/users/7"),
+        ([(FORWARDED, "[::1]:80"), (PROTO, "HTTP")], "http://[::1]:80/users/7"),
+        ([(HOST, "users"), (PROTO, "HTTPS")], "https://users/users/7"),
+        ([(HOST, "users"), (PROTO, "javascript")], "http://users/users/7"),
+        ([(HOST, "users"), (PROTO, "https"), (PROTO, "http")], "http://users/users/7"),
+        ([(HOST, "users"), (FORWARDED, "a"), (FORWARDED, "b")], "http://users/users/7"),
+    ],
+)
+def test_scheme_and_authority_are_the_clients(
+    headers: list[tuple[str, str]], expected: str
+) -> None:
+    assert _location(*headers) == expected
+
+
+@pytest.mark.parametrize(
+    "authority",
+    [
+        "",
+        "a/b",
+        "a b",
+        "user@a",
+        "a?b",
+        "a#b",
+        "a:b",
+        "a:123456",
+        "a,b",
+        "a\\b",
+        "[::1",
+        "ä",
+        "a\n",
+    ],
+)
+def test_what_is_no_sane_authority_is_passed_over(authority: str) -> None:
+    assert _location((FORWARDED, authority), (HOST, "users")) == "http://users/users/7"
+    assert _location((HOST, authority)) == "http://127.0.0.1:8003/users/7"

@@ -1,0 +1,314 @@
+"""The program as its operator sees it: start, logs, signals, settings, trouble on the disk."""
+
+import json
+import resource
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from email.message import Message
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from users_service.settings import Settings
+
+Launch = Callable[..., tuple[subprocess.Popen[bytes], int, Path]]
+Ask = Callable[..., tuple[int, Message, bytes]]
+WaitFor = Callable[[Callable[[], Any]], Any]
+
+BOB = json.dumps({"name": "Bob", "birthDate": "2000-01-31"})
+HEAD = b"POST /users HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+SIZED = HEAD + b"Content-Length: %d\r\n\r\n"
+ROOT = Path(__file__).parents[2]
+
+
+def _run(folder: Path, **environment: str) -> tuple[int, str]:
+    """Run the program to its end; return its exit status and what it said on standard error."""
+    done = subprocess.run(
+        [sys.executable, "-m", "users_service"],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "USERS_PORT": "0", **environment},
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.stdout == ""
+    return done.returncode, done.stderr
+
+
+def _entries(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def _events(log: Path) -> list[str]:
+    return [entry["event"] for entry in _entries(log)]
+
+
+# Start.
+
+
+@pytest.mark.parametrize(
+    ("environment", "status", "said"),
+    [
+        (
+            {"USERS_PORT": "abc"},
+            2,
+            "USERS_PORT='abc': must be a whole number from 0 (any free port) to 65535",
+        ),
+        (
+            {"USERS_TIMEZONE": "Mars"},
+            2,
+            "USERS_TIMEZONE='Mars': must be the IANA name of a time zone, such as Europe/Berlin",
+        ),
+        (
+            {"USERS_DATABASE_URL": "postgresql+nodriver://bob:s3cret@db/users"},
+            2,
+            f"USERS_DATABASE_URL: must be {Settings.model_fields['database_url'].description}",
+        ),
+        (
+            {"USERS_DATABASE_URL": "sqlite+aiosqlite:////no/such/users.db"},
+            1,
+            "cannot use the database: [Errno 2] No such file or directory: '/no/such/users.db'",
+        ),
+    ],
+)
+def test_what_it_cannot_start_with_is_one_line_and_an_exit_status(
+    environment: dict[str, str], status: int, said: str, tmp_path: Path
+) -> None:
+    assert _run(tmp_path, **environment) == (status, f"users_service: {said}\n")
+
+
+def test_a_taken_port_is_one_line_and_an_exit_status(tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+        status, said = _run(tmp_path, USERS_PORT=str(port))
+    assert status == 1
+    assert said.startswith(f"users_service: cannot listen on 127.0.0.1:{port}: ")
+    assert said.count("\n") == 1
+
+
+def test_several_that_start_at_once_share_one_new_database(launch: Launch, ask: Ask) -> None:
+    with ThreadPoolExecutor() as starters:
+        ports = [service[1] for service in starters.map(lambda _: launch(), range(3))]
+    ids = [json.loads(ask("POST", "/users", BOB, port=port)[2])["id"] for port in ports]
+    assert ids == [1, 2, 3]
+
+
+def test_users_are_in_the_folder_that_it_was_started_in(
+    launch: Launch, ask: Ask, tmp_path: Path
+) -> None:
+    ask("POST", "/users", BOB, port=launch()[1])
+    assert (tmp_path / "service" / "users.db").exists()
+
+
+# What it logs.
+
+
+def test_every_request_is_one_line_of_json(launch: Launch, ask: Ask, wait_for: WaitFor) -> None:
+    process, port, log = launch()
+    user = '{"name": "Bob", "birthDate": "s3cret"}'
+    for method, path, given in (("POST", "/users?q=s3cret", "r1"), ("GET", "/nothing", "")):
+        headers = {"Content-Type": "application/json", "X-Request-Id": given}
+        ask(method, path, user, headers, port)
+    for path in ("/healthz", "/readyz"):
+        ask("GET", path, port=port)
+    process.terminate()
+    assert process.wait() == 0
+    entries = _entries(log)
+    assert [entry["event"] for entry in entries] == [
+        *("listening", "request", "request", "stopping", "stopped")
+    ]
+    for entry in entries:
+        assert datetime.fromisoformat(entry.pop("time")).tzinfo == UTC
+        assert entry.pop("program") == "users_service"
+        assert entry.pop("level") == "info"
+    assert entries[0] == {"event": "listening", "url": f"http://127.0.0.1:{port}"}
+    assert entries[1].pop("duration_ms") > 0
+    assert entries[1] == {
+        "event": "request",
+        "request_id": "r1",
+        "method": "POST",
+        "path": "/users",
+        "status": 400,
+    }
+    assert (entries[2]["path"], entries[2]["status"]) == ("/nothing", 404)
+    assert len(entries[2]["request_id"]) == 32
+    assert "s3cret" not in log.read_text()
+
+
+def test_what_is_not_http_is_logged_without_a_traceback(launch: Launch, wait_for: WaitFor) -> None:
+    _, port, log = launch()
+    with socket.create_connection(("127.0.0.1", port), 20) as connection:
+        connection.sendall(b"GARBAGE\r\n\r\n")
+        assert connection.recv(20).startswith(b"HTTP/1.0 400 ")
+    wait_for(lambda: "bad_http" in _events(log))
+    assert "traceback" not in _entries(log)[-1]
+
+
+# How it ends.
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_told_to_stop_it_finishes_what_is_in_flight(
+    signum: int, launch: Launch, ask: Ask, wait_for: WaitFor
+) -> None:
+    process, port, log = launch()
+    body = BOB.encode()
+    with (
+        socket.create_connection(("127.0.0.1", port), 20) as idle,
+        socket.create_connection(("127.0.0.1", port), 20) as busy,
+    ):
+        busy.sendall(SIZED % len(body) + body[:5])
+        assert ask("GET", "/healthz", port=port)[0] == 200  # so the head before was read, too
+        process.send_signal(signum)
+        wait_for(lambda: "stopping" in _events(log))
+        wait_for(lambda: _refuses(port))
+        busy.sendall(body[5:])
+        answer = b"".join(iter(lambda: busy.recv(4096), b""))
+        assert idle.recv(1) == b""
+    assert answer.startswith(b"HTTP/1.1 201 ")
+    assert b"\r\nConnection: close\r\n" in answer
+    assert process.wait(20) == 0
+    assert _events(log)[-1] == "stopped"
+    assert ask("GET", "/users/1", port=launch()[1])[2] == answer.partition(b"\r\n\r\n")[2]
+
+
+def _refuses(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 20).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_what_does_not_finish_within_the_grace_is_given_up(
+    launch: Launch, ask: Ask, wait_for: WaitFor
+) -> None:
+    process, port, log = launch(USERS_GRACE="0.2")
+    with socket.create_connection(("127.0.0.1", port), 20) as stuck:
+        stuck.sendall(SIZED % 10 + b"{")
+        assert ask("GET", "/healthz", port=port)[0] == 200
+        process.terminate()
+        assert process.wait(20) == 0
+    assert "grace_ended" in _events(log)
+
+
+# Bodies that do not come as announced.
+
+
+@pytest.mark.parametrize(
+    ("head", "part"),
+    [
+        (SIZED % 10, b"{"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"no chunk\r\n"),
+    ],
+)
+def test_a_body_that_does_not_come_is_a_408_problem(
+    head: bytes, part: bytes, launch: Launch, ask: Ask
+) -> None:
+    _, port, log = launch(USERS_BODY_TIMEOUT="0.2")
+    with socket.create_connection(("127.0.0.1", port), 20) as slow:
+        slow.sendall(head)
+        assert ask("GET", "/healthz", port=port)[0] == 200
+        slow.sendall(part)
+        answer = slow.recv(4096)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b'"code":"body_timeout"' in answer
+    assert "failed" not in _events(log)
+
+
+def test_a_client_that_leaves_in_the_middle_is_not_our_fault(
+    launch: Launch, ask: Ask, wait_for: WaitFor
+) -> None:
+    _, port, log = launch()
+    with socket.create_connection(("127.0.0.1", port), 20) as leaving:
+        leaving.sendall(SIZED % 10 + b"{")
+        assert ask("GET", "/healthz", port=port)[0] == 200
+    wait_for(lambda: "request" in _events(log))
+    entry = _entries(log)[-1]
+    assert (entry["level"], entry["status"]) == ("info", 400)
+
+
+@pytest.mark.parametrize(
+    ("setting", "body", "status"),
+    [
+        ({"USERS_MAX_BODY": str(len(BOB))}, BOB, 201),
+        ({"USERS_MAX_BODY": str(len(BOB) - 1)}, BOB, 413),
+        ({"USERS_MAX_DEPTH": "2"}, BOB.replace("{", '{"x": [], '), 201),
+        ({"USERS_MAX_DEPTH": "1"}, BOB.replace("{", '{"x": [], '), 400),
+    ],
+)
+def test_the_limits_are_settings(
+    setting: dict[str, str], body: str, status: int, launch: Launch, ask: Ask
+) -> None:
+    assert ask("POST", "/users", body, port=launch(**setting)[1])[0] == status
+
+
+# Where today is.
+
+
+def test_past_is_before_today_in_the_time_zone(launch: Launch, ask: Ask) -> None:
+    # 26 hours lie between these zones, so the one's yesterday is never past in the other.
+    east, west = "Pacific/Kiritimati", "Etc/GMT+12"
+    yesterday = (datetime.now(ZoneInfo(east)) - timedelta(days=1)).date().isoformat()
+    body = json.dumps({"name": "Bob", "birthDate": yesterday})
+    statuses = [
+        ask("POST", "/users", body, port=launch(USERS_TIMEZONE=zone)[1])[0] for zone in (east, west)
+    ]
+    assert statuses == [201, 400]
+
+
+# Trouble with the database.
+
+
+def test_a_full_disk_is_a_503_problem_until_there_is_room(
+    launch: Launch, ask: Ask, tmp_path: Path
+) -> None:
+    process, port, log = launch(USERS_DATABASE_TIMEOUT="0.2")
+    assert ask("POST", "/users", BOB, port=port)[0] == 201
+    # A limit on the size of files stands for the end of the disk.
+    size = (tmp_path / "service" / "users.db-wal").stat().st_size
+    _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, -1))
+    _check_unavailable(ask, port)
+    assert ask("GET", "/users/1", port=port)[0] == 200
+    assert ask("GET", "/healthz", port=port)[0] == 200
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+    _check_available(ask, port)
+    assert "storage_unavailable" in _events(log)
+
+
+def test_a_database_that_has_gone_is_a_503_problem_until_it_is_back(
+    launch: Launch, ask: Ask, tmp_path: Path
+) -> None:
+    port = launch()[1]
+    assert ask("POST", "/users", BOB, port=port)[0] == 201
+    file = tmp_path / "service" / "users.db"
+    file.rename(tmp_path / "away")
+    _check_unavailable(ask, port)
+    assert ask("GET", "/users/1", port=port)[0] == 503
+    (tmp_path / "away").rename(file)
+    _check_available(ask, port)
+
+
+def _check_unavailable(ask: Ask, port: int) -> None:
+    status, headers, body = ask("POST", "/users", BOB, port=port)
+    assert (status, headers["Retry-After"]) == (503, "1")
+    assert headers["Content-Type"] == "application/problem+json"
+    assert json.loads(body)["code"] == "storage_unavailable"
+    status, headers, body = ask("GET", "/readyz", port=port)
+    assert (status, headers["Content-Type"]) == (503, "application/json")
+    assert json.loads(body) == {"status": "not ready", "reason": "storage_unavailable"}
+
+
+def _check_available(ask: Ask, port: int) -> None:
+    assert ask("GET", "/readyz", port=port)[0] == 200
+    status, _, body = ask("POST", "/users", BOB, port=port)
+    assert (status, json.loads(body)["id"]) == (201, 2)

@@ -1,0 +1,153 @@
+"""From pydantic's errors to the contract's validation error body, on a model with nested parts."""
+
+from typing import Annotated, Self
+
+import pytest
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from users_service.violations import violations
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(strict=True, alias_generator=to_camel)
+
+
+def _capital(text: str) -> str:
+    if not text[:1].isupper():
+        raise PydanticCustomError("capital", "Start {what} with a capital.", {"what": "it"})
+    return text
+
+
+class Address(_Strict):
+    """An object with a rule of its own, which is part of two others."""
+
+    city: Annotated[str, AfterValidator(_capital)]
+    zip_code: str
+
+    @model_validator(mode="after")
+    def city_has_zip(self) -> Self:
+        if self.city == "Ghosttown":
+            raise ValueError("There is no such address.")
+        return self
+
+
+class Guest(_Strict):
+    """An object in an array."""
+
+    first_name: str
+    pays: bool = False
+    address: Address | None = None
+
+
+class Booking(_Strict):
+    """The object that is validated, with a rule of its own."""
+
+    nights: int = Field(ge=1)
+    price: float = 0.0
+    address: Address
+    guests: list[Guest] = []
+    notes: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def fits(self) -> Self:
+        if len(self.guests) > 2:
+            raise AssertionError("Too many guests for one booking.")
+        return self
+
+
+ADDRESS = {"city": "Rome", "zipCode": "00118"}
+
+
+def _violations(value: object) -> dict[str, str]:
+    with pytest.raises(ValidationError) as caught:
+        Booking.model_validate(value)
+    return violations(caught.value, "booking")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"nights": 1}, {"address": "Address is required."}),
+        (
+            {"address": {}},
+            {
+                "nights": "Nights is required.",
+                "address.city": "City is required.",
+                "address.zipCode": "Zip code is required.",
+            },
+        ),
+        (
+            {"nights": "1", "price": "1", "address": ADDRESS, "guests": {}, "notes": []},
+            {
+                "nights": "Nights must be a whole number.",
+                "price": "Price must be a number.",
+                "guests": "Guests must be an array.",
+                "notes": "Notes must be an object.",
+            },
+        ),
+        (
+            {"nights": 1, "address": {"city": "rome", "zipCode": 1}},
+            {
+                "address.city": "Start it with a capital.",
+                "address.zipCode": "Zip code must be a string.",
+            },
+        ),
+        (
+            {
+                "nights": 1,
+                "address": ADDRESS,
+                "guests": [{"firstName": "Ann"}, {"pays": 1}, 3, {"firstName": "B", "address": 1}],
+            },
+            {
+                "guests.1.firstName": "First name is required.",
+                "guests.1.pays": "Pays must be true or false.",
+                "guests.2": "Guests must be an object.",
+                "guests.3.address": "Address must be an object.",
+            },
+        ),
+    ],
+)
+def test_every_violated_field_has_its_path_and_a_message(
+    value: object, expected: dict[str, str]
+) -> None:
+    assert _violations(value) == expected
+
+
+def test_a_violation_of_the_outermost_object_goes_by_its_name() -> None:
+    guests = [{"firstName": name} for name in ("Ann", "Bob", "Cem")]
+    assert _violations({"nights": 1, "address": ADDRESS, "guests": guests}) == {
+        "booking": "Too many guests for one booking."
+    }
+
+
+def test_a_violation_of_a_nested_object_goes_by_its_path_beside_those_of_fields() -> None:
+    ghosttown = {"city": "Ghosttown", "zipCode": "0"}
+    guests = [{"firstName": "Ann"}, {"firstName": "Bob", "address": ghosttown}]
+    assert _violations({"nights": True, "address": ghosttown, "guests": guests}) == {
+        "nights": "Nights must be a whole number.",
+        "address": "There is no such address.",
+        "guests.1.address": "There is no such address.",
+    }
+
+
+@pytest.mark.parametrize("value", [None, [], "text", 1])
+def test_what_is_no_object_is_a_violation_of_the_whole(value: object) -> None:
+    assert _violations(value) == {"booking": "Booking must be an object."}
+
+
+def test_pydantic_speaks_where_nothing_better_is_known() -> None:
+    found = _violations({"nights": 0, "address": ADDRESS})
+    assert found == {"nights": "Input should be greater than or equal to 1"}
+
+
+def test_several_violations_of_one_path_are_one_message() -> None:
+    error = ValidationError.from_exception_data(
+        "Booking",
+        [
+            {"type": PydanticCustomError("one", "One."), "loc": ("nights",), "input": 0},
+            {"type": PydanticCustomError("two", "Two."), "loc": ("nights",), "input": 0},
+        ],
+    )
+    assert violations(error, "booking") == {"nights": "One. Two."}

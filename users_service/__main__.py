@@ -1,0 +1,52 @@
+"""Start, serve until SIGTERM or SIGINT, finish what is in flight, leave."""
+
+import asyncio
+import os
+import signal
+import sys
+
+import uvloop  # a faster event loop, with the same interface
+
+from . import PROGRAM, log
+from .app import application
+from .serving import serve
+from .settings import SettingError, Settings
+from .store import StorageError, Store
+
+
+def main() -> int:
+    """Run the program; return its exit status: 0 stopped, 1 cannot serve, 2 bad setting."""
+    try:
+        settings = Settings.from_environment(os.environ)
+    except SettingError as error:
+        return _fail(str(error), 2)
+    log.configure()
+    return uvloop.run(_run(settings))
+
+
+async def _run(settings: Settings) -> int:
+    stop = asyncio.Event()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+    try:
+        store = await Store.open(settings.database_url, settings.database_timeout)
+    except StorageError as error:
+        return _fail(f"cannot use the database: {error}", 1)
+    try:
+        await serve(application(store, settings), settings, stop)
+    except OSError as error:
+        where = f"{settings.host}:{settings.port}"
+        return _fail(f"cannot listen on {where}: {error.strerror or error}", 1)
+    finally:
+        await store.close()
+    log.logger.info("stopped")
+    return 0
+
+
+def _fail(why: str, status: int) -> int:
+    sys.stderr.write(f"{PROGRAM}: {why}\n")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""Connections to the database, and all that is particular to SQLite.
+
+SQLite has one writer at a time. Here that is one connection which requests wait for in turn, so
+that they do not meet each other's locks; reads have connections of their own, which in WAL mode
+wait for no one. Another kind of database gets one ordinary pool for both.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+# The SQL toolkit that knows both SQLite and what may follow it; aiosqlite, its driver, keeps each
+# connection in a thread of its own, off the event loop.
+from sqlalchemy import URL, Connection, event, make_url
+from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import ConnectionPoolEntry
+
+SQLITE_READERS = 4
+
+
+def database_url(text: object) -> URL:
+    """Return the URL of a database that can be used here; nothing connects to it yet.
+
+    Raises:
+        ValueError: it is no URL, its driver is missing or not for asyncio, or it is an SQLite
+            database that is in memory or has options, either of which may lose what was stored.
+
+    """
+    try:
+        url = make_url(str(text))
+        if _is_sqlite(url) and (url.query or url.database in (None, "", ":memory:")):
+            raise ValueError("not durable")
+        create_async_engine(url)  # loads the driver
+    except (SQLAlchemyError, ImportError, TypeError, ValueError):
+        raise ValueError("not usable") from None  # their words may hold the password
+    return url
+
+
+def engines(url: URL, wait: float) -> tuple[AsyncEngine, AsyncEngine]:
+    """Return one engine to read with and one to write with, perhaps the same.
+
+    An SQLite database that is not there is made here, and only here: later, a file that has gone is
+    an error, and not replaced by an empty one. ``wait`` is how many seconds to wait for a
+    connection, and again for a lock.
+
+    Raises:
+        OSError: the file cannot be made.
+
+    """
+    if not _is_sqlite(url):
+        engine = create_async_engine(
+            url, hide_parameters=True, pool_pre_ping=True, pool_timeout=wait
+        )
+        return engine, engine
+    file = Path(url.database or "").absolute()
+    with file.open("ab"):  # makes it, or shows that it can be written
+        pass
+    reader = _sqlite_engine(file, wait, SQLITE_READERS)
+    writer = _sqlite_engine(file, wait, 1)
+    event.listen(writer.sync_engine, "begin", _begin_to_write)
+    return reader, writer
+
+
+def _is_sqlite(url: URL) -> bool:
+    return url.get_backend_name() == "sqlite"
+
+
+def _sqlite_engine(file: Path, wait: float, connections: int) -> AsyncEngine:
+    def check_file(_: object, entry: ConnectionPoolEntry, __: object) -> None:
+        # SQLite goes on writing to a file that was removed or replaced, into nowhere.
+        found = os.stat(file)  # noqa: PTH116 (a raw result, on the way of each request)
+        identity = (found.st_dev, found.st_ino)
+        if entry.info.setdefault("file", identity) != identity:
+            raise DisconnectionError("the database file was replaced")
+
+    engine = create_async_engine(
+        URL.create(
+            "sqlite+aiosqlite",
+            database=f"file:{quote(str(file))}",
+            query={"mode": "rw", "uri": "true"},
+        ),
+        hide_parameters=True,  # keeps what users are called out of errors, thus out of logs
+        # The driver shall begin no transaction by itself: it would begin one that only reads, and
+        # none at all for a change of the schema.
+        connect_args={"timeout": wait, "isolation_level": None},
+        pool_size=connections,
+        max_overflow=0,
+        pool_timeout=wait,
+    )
+    event.listen(engine.sync_engine, "connect", _make_durable)
+    event.listen(engine.sync_engine, "checkout", check_file)
+    return engine
+
+
+def _make_durable(connection: Any, _: object) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=FULL")  # WAL's default would lose commits with the power
+    cursor.close()
+
+
+def _begin_to_write(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
