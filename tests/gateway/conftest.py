@@ -1,0 +1,103 @@
+"""Fixtures: the gateway as a real process, the whole stack, scripted upstreams."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.kit import (
+    ROOT,
+    Program,
+    Script,
+    Scripted,
+    Stack,
+    StartGateway,
+    StartUpstream,
+    start_program,
+)
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[StartGateway]:
+    """Start gateways of the test's own: the text of gateway.yaml, then environment variables."""
+    with ExitStack() as stack:
+
+        def start(rules: str, **variables: str) -> Program:
+            folder = tmp_path / f"gateway{len(list(tmp_path.iterdir()))}"
+            folder.mkdir()
+            config = folder / "gateway.yaml"
+            config.write_text(rules)
+            program = start_program(stack, folder, "gateway", **variables)
+            program.config = config
+            return program
+
+        yield start
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """Start the four programs once."""
+    folder = tmp_path_factory.mktemp("stack")
+    with ExitStack() as resources:
+        backends = {
+            name: start_program(resources, folder / name, name)
+            for name in ("backend_v1", "backend_v2", "users_service")
+        }
+        config = folder / "gateway" / "gateway.yaml"
+        config.parent.mkdir()
+        config.write_text((ROOT / "gateway.yaml").read_text())
+        gateway = start_program(
+            resources,
+            config.parent,
+            "gateway",
+            PERSON_V1=f"127.0.0.1:{backends['backend_v1'].port}",
+            PERSON_V2=f"127.0.0.1:{backends['backend_v2'].port}",
+            USERS=f"127.0.0.1:{backends['users_service'].port}",
+        )
+        gateway.config = config
+        yield Stack(gateway, *backends.values())
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[StartUpstream]:
+    """Start scripted upstreams: a script is run for every connection.
+
+    With bytes in place of a script, every request on every connection is answered with them.
+    """
+    servers: list[asyncio.Server] = []
+    tasks: set[asyncio.Task[Any]] = set()
+
+    async def start(script: bytes | Script) -> Scripted:
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            tasks.add(task)
+            scripted.connections += 1
+            try:
+                if isinstance(script, bytes):
+                    while True:
+                        await scripted.take(reader)
+                        writer.write(script)
+                        await writer.drain()
+                else:
+                    await script(scripted, reader, writer)
+            except (ConnectionError, asyncio.IncompleteReadError):
+                pass
+            finally:
+                writer.close()
+
+        scripted = Scripted()
+        server = await asyncio.start_server(connected, "127.0.0.1", 0)
+        servers.append(server)
+        scripted.port = server.sockets[0].getsockname()[1]
+        return scripted
+
+    yield start
+    for server in servers:
+        server.close()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,177 @@
+"""What the gateway's tests share: real programs, and upstreams that do as they are told."""
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+DEADLINE = 20.0
+
+
+@dataclass
+class Program:
+    """A started program: where it listens, and what it has logged."""
+
+    process: subprocess.Popen[bytes]
+    output: Path
+    config: Path | None = None
+    port: int = 0
+    admin: int = 0
+
+    @property
+    def url(self) -> str:
+        """The base address for clients."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def admin_url(self) -> str:
+        """The base address of the admin port."""
+        return f"http://127.0.0.1:{self.admin}"
+
+    def log(self, event: str | None = None) -> list[dict[str, Any]]:
+        """Every whole line logged so far, or those of one event; each has to be JSON."""
+        lines = self.output.read_bytes().splitlines(keepends=True)
+        entries = [json.loads(line) for line in lines if line.endswith(b"\n")]
+        return [entry for entry in entries if event in (None, entry["event"])]
+
+    def raw(self, request: bytes, *, timeout: float = DEADLINE) -> bytes:
+        """Send bytes on a connection of their own and return all that comes until it closes."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout) as connection:
+            connection.sendall(request)
+            received = b""
+            while data := connection.recv(65536):
+                received += data
+            return received
+
+    def rewrite(self, text: str) -> None:
+        """Put new rules in place by an atomic rename, and wait until they are taken or refused."""
+        assert self.config is not None
+        before = len(self.log("config_loaded")) + len(self.log("config_rejected"))
+        fresh = self.config.with_suffix(".new")
+        fresh.write_text(text)
+        fresh.rename(self.config)
+        wait_for(lambda: len(self.log("config_loaded")) + len(self.log("config_rejected")) > before)
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
+    """Return what a condition returns once that is true; fail at the deadline."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, f"not within {seconds} seconds"
+        time.sleep(0.01)
+    return found
+
+
+def start_program(stack: ExitStack, folder: Path, program: str, **variables: str) -> Program:
+    """Start `python -m program` in a folder on a free port; return it once it listens."""
+    folder.mkdir(exist_ok=True, parents=True)
+    prefixes = ("GATEWAY_", "BACKEND_", "PERSON_", "USERS", "NAME_SEPARATOR")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(prefixes)}
+    ports = {"gateway": ("GATEWAY_PORT", "GATEWAY_ADMIN_PORT"), "users_service": ("USERS_PORT",)}
+    free = dict.fromkeys(ports.get(program, (f"{program.upper()}_PORT",)), "0")
+    output = folder / f"{program}.log"
+    with output.open("wb") as stream:
+        process = subprocess.Popen(
+            [sys.executable, "-m", program],
+            cwd=folder,
+            env={**kept, "PYTHONPATH": str(ROOT), **free, **variables},
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+        )
+    stack.callback(process.wait)
+    stack.callback(process.kill)
+    started = Program(process, output)
+    wait_for(lambda: process.poll() is not None or output.read_bytes().endswith(b"\n"))
+    assert process.poll() is None, output.read_text()
+    entry = wait_for(lambda: started.log("listening"))[0]
+    started.port = int(entry["url"].rpartition(":")[2])
+    started.admin = int(entry.get("admin", ":0").rpartition(":")[2])
+    return started
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The four programs with the shipped gateway.yaml; shared, so leave them as they are."""
+
+    gateway: Program
+    backend_v1: Program
+    backend_v2: Program
+    users: Program
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What a gateway of the test's own needs to reach the same backends."""
+        return {
+            "PERSON_V1": f"127.0.0.1:{self.backend_v1.port}",
+            "PERSON_V2": f"127.0.0.1:{self.backend_v2.port}",
+            "USERS": f"127.0.0.1:{self.users.port}",
+        }
+
+
+@dataclass
+class Scripted:
+    """An upstream on a raw socket: a test says, connection by connection, what it does."""
+
+    requests: list[bytes] = field(default_factory=list)
+    connections: int = 0
+    port: int = 0
+
+    async def take(self, reader: asyncio.StreamReader) -> bytes:
+        """Read one request (its body by Content-Length or chunked), note it, and return it."""
+        head = await reader.readuntil(b"\r\n\r\n")
+        body = b""
+        for line in head.split(b"\r\n")[1:]:
+            name, _, value = line.partition(b":")
+            if name.lower() == b"content-length":
+                body = await reader.readexactly(int(value))
+            elif name.lower() == b"transfer-encoding":
+                while not body.endswith(b"\r\n0\r\n\r\n") and body != b"0\r\n\r\n":
+                    body += await reader.readline()
+        self.requests.append(head + body)
+        return head + body
+
+
+Script = Callable[[Scripted, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+StartUpstream = Callable[[bytes | Script], Awaitable[Scripted]]
+StartGateway = Callable[..., Program]
+
+
+def rules(port: int, *, extra: str = "", changes: str = "", via: bool = False) -> str:
+    """Rules for one scripted upstream.
+
+    `/plain` and `/v{version}/person` (with all four mechanisms beside it) lead to `port`; with
+    `via`, version 1 is served from version 2 through `changes` (a join of the name by default).
+    """
+    changes = changes or "- join: { fields: [name.firstName, name.lastName], into: name }"
+    first = '{ via: "2" }' if via else "{ service: s }"
+    return f"""
+services:
+  s: {{ targets: ["http://127.0.0.1:{port}"]{extra} }}
+apis:
+  plain:
+    service: s
+    endpoints: [ {{ path: /plain }}, {{ path: "/tail/{{rest*}}" }} ]
+  person:
+    upstream_path: /person
+    endpoints:
+      - {{ path: "/v{{version}}/person", version: {{ in: path }} }}
+      - {{ path: /param, version: {{ in: query, name: version }} }}
+      - {{ path: /header, version: {{ in: header, name: X-API-VERSION }} }}
+      - {{ path: /accept, version: {{ in: accept, media_type: "application/vnd.t-v{{version}}+json" }} }}
+    versions:
+      "1": {first}
+      "2": {{ service: s }}
+    conversions:
+      - between: ["1", "2"]
+        changes:
+          {changes}
+"""
