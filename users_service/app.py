@@ -55,9 +55,8 @@ class _Api:
         except ValidationError as error:
             return _json(violations(error, "user"), 400)
         user = await self._store.add(new)
-        host, port, *_ = request.get_extra_info("sockname")
-        listening = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        where = location(request.headers, listening, request.rel_url.raw_path, user.id)
+        path = request.rel_url.raw_path
+        where = location(request.headers, _listening(request), path, user.id)
         return _json(user, 201, {"Location": where})
 
     async def read_user(self, request: web.Request) -> web.Response:
@@ -100,6 +99,12 @@ def _resource(methods: Mapping[str, Handler]) -> Handler:
         return await handlers[request.method](request)
 
     return handle
+
+
+def _listening(request: web.Request) -> str:
+    """Return the authority that the client connected to; if it has left, any will do."""
+    host, port, *_ = request.get_extra_info("sockname") or ("localhost", 80)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 async def _expect(_: web.Request) -> None:

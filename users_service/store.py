@@ -37,7 +37,6 @@ users = Table(
     Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
     Column("name", Text, nullable=False),
     Column("birth_date", Date, nullable=False),
-    sqlite_autoincrement=True,  # so that the id of a removed user never comes back
 )
 
 

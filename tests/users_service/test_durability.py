@@ -7,7 +7,9 @@ import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from functools import partial
 from http.client import HTTPConnection, HTTPException
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +24,16 @@ class Load:
     """Clients that create users until the service is gone."""
 
     def __init__(self) -> None:
+        self._numbers = count()
         self.sent: set[tuple[str, str]] = set()
         self.acknowledged: dict[int, tuple[str, str]] = {}
 
+    def has_acknowledged(self, enough: int) -> bool:
+        """Tell whether so many users were created by now."""
+        return len(self.acknowledged) >= enough
+
     def _users(self) -> Iterator[tuple[str, str]]:
-        while True:
-            number = len(self.sent) * CLIENTS + random.randrange(CLIENTS)  # noqa: S311
+        for number in self._numbers:
             name = f"\U0001f600 {number:x}".ljust(random.randint(12, 20), "é")  # noqa: S311
             yield name, f"{1000 + number % 1000}-{number % 12 + 1:02}-{number % 28 + 1:02}"
 
@@ -67,7 +73,7 @@ def test_acknowledged_users_survive_kill_9_and_there_are_no_half_ones(
             before = set(load.acknowledged)
             enough = len(before) + random.randint(1, 80)  # noqa: S311
             running = [clients.submit(load.run, port) for _ in range(CLIENTS)]
-            wait_for(lambda enough=enough: len(load.acknowledged) >= enough)
+            wait_for(partial(load.has_acknowledged, enough))
             process.kill()
             for client in running:
                 client.result()

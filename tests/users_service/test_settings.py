@@ -95,5 +95,9 @@ def test_a_wrong_database_url_is_refused_without_repeating_it(url: str) -> None:
     assert caught.value.__suppress_context__
 
 
+def test_utc_needs_no_time_zone_database() -> None:
+    assert Settings.from_environment({"USERS_TIMEZONE": "UTC"}).timezone is UTC
+
+
 def test_settings_do_not_show_the_password() -> None:
     assert "database_url" not in repr(Settings.from_environment({}))

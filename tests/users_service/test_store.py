@@ -38,8 +38,8 @@ async def store(file: Path) -> AsyncIterator[Store]:
     await store.close()
 
 
-async def _open(file: Path) -> Store:
-    return await Store.open(database_url(f"sqlite+aiosqlite:///{quote(str(file))}"), WAIT)
+async def _open(file: Path, patience: float = WAIT) -> Store:
+    return await Store.open(database_url(f"sqlite+aiosqlite:///{quote(str(file))}"), patience)
 
 
 def _make(file: Path) -> Path:
@@ -84,8 +84,10 @@ async def test_an_id_is_never_given_twice(store: Store, file: Path) -> None:
     assert (await store.add(BOB)).id == 4
 
 
-async def test_many_writers_at_once_do_not_meet_a_lock(store: Store) -> None:
+async def test_many_writers_at_once_do_not_meet_a_lock(file: Path) -> None:
+    store = await _open(_make(file), patience=20)
     users = await asyncio.gather(*(store.add(BOB) for _ in range(64)))
+    await store.close()
     assert sorted(user.id for user in users) == list(range(1, 65))
 
 

@@ -14,10 +14,5 @@ def upgrade() -> None:
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
         sa.Column("name", sa.Text, nullable=False),
         sa.Column("birth_date", sa.Date, nullable=False),
-        sqlite_autoincrement=True,
+        sqlite_autoincrement=True,  # or the id of a removed user would come back
     )
-
-
-def downgrade() -> None:
-    """Drop it, and every user with it."""
-    op.drop_table("users")
