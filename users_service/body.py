@@ -127,18 +127,15 @@ def _check(value: object, max_depth: int) -> None:
     todo = [(value, 0)]
     while todo:
         item, depth = todo.pop()
-        inside: list[object] = []
         if isinstance(item, str):
             if not item.isascii():
                 _check_unicode(item)
-        elif isinstance(item, dict):
-            inside = [*item, *item.values()]
-        elif isinstance(item, list):
-            inside = item
-        else:
             continue
-        if isinstance(item, dict | list) and depth == max_depth:
+        if not isinstance(item, dict | list):
+            continue
+        if depth == max_depth:
             raise _too_deep(max_depth)
+        inside = [*item, *item.values()] if isinstance(item, dict) else item
         todo += [(part, depth + 1) for part in inside]
 
 

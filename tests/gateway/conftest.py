@@ -16,6 +16,7 @@ from tests.gateway.kit import (
     Stack,
     StartGateway,
     StartUpstream,
+    rules,
     start_program,
 )
 
@@ -101,3 +102,27 @@ async def upstream() -> AsyncIterator[StartUpstream]:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """Start one gateway for all tests of a module; `through` leads it to their upstreams."""
+    folder = tmp_path_factory.mktemp("standing")
+    config = folder / "gateway.yaml"
+    config.write_text(rules(1))
+    with ExitStack() as stack:
+        program = start_program(stack, folder, "gateway")
+        program.config = config
+        yield program
+
+
+@pytest.fixture
+def through(standing: Program, upstream: StartUpstream) -> StartUpstream:
+    """Start a scripted upstream that the module's gateway leads to; takes what `rules` takes."""
+
+    async def start(script: bytes | Script, **more: Any) -> Scripted:
+        scripted = await upstream(script)
+        standing.reload(rules(scripted.port, **more))
+        return scripted
+
+    return start

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -60,6 +61,16 @@ class Program:
         fresh.write_text(text)
         fresh.rename(self.config)
         wait_for(lambda: len(self.log("config_loaded")) + len(self.log("config_rejected")) > before)
+
+    def reload(self, text: str) -> None:
+        """Put new rules in place and tell the gateway, which has to take them."""
+        assert self.config is not None
+        before = len(self.log("config_loaded"))
+        fresh = self.config.with_suffix(".new")
+        fresh.write_text(text)
+        fresh.rename(self.config)
+        self.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: len(self.log("config_loaded")) > before)
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
@@ -141,7 +152,7 @@ class Scripted:
 
 
 Script = Callable[[Scripted, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-StartUpstream = Callable[[bytes | Script], Awaitable[Scripted]]
+StartUpstream = Callable[..., Awaitable[Scripted]]
 StartGateway = Callable[..., Program]
 
 

@@ -1,0 +1,148 @@
+"""Both ends of the wire, byte by byte: clients that see everything, upstreams that misbehave."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tests.gateway.kit import DEADLINE, Program, Script, Scripted
+
+Reader = asyncio.StreamReader
+Writer = asyncio.StreamWriter
+End = Literal["close", "reset", "hold"]
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+def ask(line: str = "GET /plain", *fields: str, body: bytes = b"", http: str = "1.1") -> bytes:
+    """Return the bytes of a request; `line` is method and target, `fields` are `Name: value`."""
+    lines = [f"{line} HTTP/{http}", "Host: api.test", *fields, "", ""]
+    return "\r\n".join(lines).encode("latin-1") + body
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response, or an interim one, as it came."""
+
+    status: int
+    reason: str
+    fields: list[tuple[str, str]]
+    body: bytes = b""
+
+    def all(self, name: str) -> list[str]:
+        """Return every value of a field."""
+        return [value for key, value in self.fields if key.lower() == name]
+
+    def __getitem__(self, name: str) -> str:
+        """Return the value of a field that is there once."""
+        (value,) = self.all(name)
+        return value
+
+
+class Client:
+    """A client on a connection of its own."""
+
+    def __init__(self, reader: Reader, writer: Writer) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def send(self, data: bytes) -> None:
+        """Send bytes."""
+        self.writer.write(data)
+
+    async def head(self) -> Answer:
+        """Return the next head; an interim response is one."""
+        async with asyncio.timeout(DEADLINE):
+            lines = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        _, status, reason = lines[0].split(" ", 2)
+        fields = [line.split(": ", 1) for line in lines[1:-2]]
+        return Answer(int(status), reason, [(name, value) for name, value in fields])
+
+    async def answer(self, *, bodiless: bool = False) -> Answer:
+        """Return the next response with its body, which is all there if this returns."""
+        head = await self.head()
+        if bodiless or head.status < 200 or head.status in (204, 304):
+            return head
+        async with asyncio.timeout(DEADLINE):
+            return replace(head, body=await self._body(head))
+
+    async def chunk(self) -> bytes:
+        """Return the next chunk of a chunked body; empty for the last one."""
+        async with asyncio.timeout(DEADLINE):
+            size = int(await self.reader.readline(), 16)
+            return (await self.reader.readexactly(size + 2))[:-2]
+
+    async def rest(self) -> bytes:
+        """Return all that comes until the gateway closes; raises ConnectionResetError if cut."""
+        async with asyncio.timeout(DEADLINE):
+            return await self.reader.read()
+
+    def cut(self) -> None:
+        """Leave without a word."""
+        reset(self.writer)
+
+    async def _body(self, head: Answer) -> bytes:
+        if head.all("transfer-encoding"):
+            assert head["transfer-encoding"] == "chunked"
+            assert not head.all("content-length")
+            pieces = []
+            while piece := await self.chunk():
+                pieces.append(piece)
+            return b"".join(pieces)
+        if head.all("content-length"):
+            return await self.reader.readexactly(int(head["content-length"]))
+        return await self.reader.read()
+
+
+@asynccontextmanager
+async def connect(to: Program, *, window: int = 0) -> AsyncIterator[Client]:
+    """Connect to a gateway; a `window` in bytes makes a client that takes little at a time."""
+    connection = socket.socket()
+    connection.setblocking(False)
+    if window:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
+    await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", to.port))
+    reader, writer = await asyncio.open_connection(sock=connection, limit=window or 2**16)
+    try:
+        yield Client(reader, writer)
+    finally:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def get(to: Program, line: str = "GET /plain", *fields: str) -> Answer:
+    """Return the answer to one request on a connection of its own."""
+    async with connect(to) as client:
+        client.send(ask(line, *fields))
+        return await client.answer(bodiless=line.startswith("HEAD"))
+
+
+def reset(writer: Writer) -> None:
+    """Close a connection by RST, as a program does that crashes."""
+    linger = struct.pack("ii", 1, 0)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    writer.transport.abort()
+
+
+def reply(data: bytes, then: End = "hold") -> Script:
+    """Return the script that takes a request, sends some bytes and ends in some way."""
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        writer.write(data)
+        await writer.drain()
+        await end(reader, writer, then)
+
+    return script
+
+
+async def end(reader: Reader, writer: Writer, then: End) -> None:
+    """Close, reset, or wait until the gateway does."""
+    if then == "reset":
+        reset(writer)
+    elif then == "hold":
+        await reader.read()
