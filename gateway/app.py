@@ -39,8 +39,9 @@ async def serve(settings: Settings) -> None:
     loop.add_signal_handler(signal.SIGHUP, reloader.tell)
 
     pool = Pool()
-    handler = Handler(reloader.load(), pool, log.request)
-    front = Front(handler, handler.refuse)
+    requests = log.RequestLog(loop)
+    handler = Handler(reloader.load(), pool, requests.record)
+    front = Front(handler)
     admin = web.AppRunner(
         admin_app(lambda: "the gateway is stopping" if stop.is_set() else None), access_log=None
     )
@@ -64,6 +65,7 @@ async def serve(settings: Settings) -> None:
     pool.close()
     admin_listener.close()
     await admin.cleanup()
+    requests.flush()
     log.event("stopped")
 
 

@@ -69,10 +69,11 @@ def _in_document(data: Data, location: Location) -> Location:
     for step in location:
         if isinstance(data, dict) and isinstance(step, str) and step in data:
             data = data[step]
-            known.append(step)
         elif isinstance(data, list) and isinstance(step, int) and step < len(data):
             data = data[step]
-            known.append(step)
+        else:
+            continue
+        known.append(step)
     return tuple(known)
 
 

@@ -8,6 +8,8 @@ _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 # A comma inside a quoted string does not end a member (section 5.6.4).
 _MEMBER = re.compile(rf"(?:{_QUOTED}|[^,])+", re.DOTALL)
+# All up to the first quote that is never closed; possessive, so that it costs one pass.
+_CLOSED = re.compile(rf'(?:[^"]|{_QUOTED})*+', re.DOTALL)
 _RANGE = re.compile(rf"({_TCHARS}/{_TCHARS})")
 _PARAMETER = re.compile(rf"[ \t]*;[ \t]*(?:({_TCHARS})=({_TCHARS}|{_QUOTED}))?", re.DOTALL)
 _WEIGHT = re.compile(r"0(?:\.[0-9]{0,3})?\Z|1(?:\.0{0,3})?\Z", re.ASCII)
@@ -27,8 +29,17 @@ def parse(values: Iterable[str]) -> list[MediaRange]:
     Several lines are one list (RFC 9110, section 5.3). A member that breaks the grammar is left
     out; parameters other than the weight are read over.
     """
-    members = (_member(text.strip(" \t")) for value in values for text in _MEMBER.findall(value))
+    members = (_member(text.strip(" \t")) for value in values for text in _split(value))
     return [member for member in members if member is not None]
+
+
+def _split(value: str) -> list[str]:
+    if '"' not in value:
+        return value.split(",")
+    # Where one quote is never closed, none after it is: to look for the end of each of them again
+    # would take quadratic time. They spoil their own members, as NUL does.
+    rest = _CLOSED.sub("", value, count=1)
+    return _MEMBER.findall(value.removesuffix(rest) + rest.replace('"', "\0"))
 
 
 def _member(text: str) -> MediaRange | None:

@@ -1,8 +1,7 @@
 """The head of a request, as far as choosing a version and planning look at it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class Fields(Protocol):
@@ -13,8 +12,7 @@ class Fields(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """Method, raw path, raw query and header fields.
 
     Path and query are kept as they came, percent-encoding included; `query` is None when the

@@ -4,6 +4,7 @@ Field lines are pairs of raw bytes; order, case and duplicates are kept.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 Fields = list[tuple[bytes, bytes]]
 
@@ -63,6 +64,9 @@ FORWARDING = frozenset(
     }
 )
 
+# What Connection says when it names no field.
+_ORDINARY = frozenset({b"close", b"keep-alive", b""})
+
 PSEUDONYM = b"version-gateway"
 
 
@@ -73,19 +77,18 @@ def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) ->
         fields: field lines as received.
         drop: further names to leave out, in lower case.
     """
-    named = connection_options(fields)
-    unwanted = HOP_BY_HOP | drop | named if named else HOP_BY_HOP | drop
-    return [line for line in fields if line[0].lower() not in unwanted]
-
-
-def connection_options(fields: Iterable[tuple[bytes, bytes]]) -> frozenset[bytes]:
-    """Return the options that the Connection fields list, in lower case."""
-    return frozenset(
-        option.strip(b" \t").lower()
-        for name, value in fields
-        if name.lower() == b"connection"
-        for option in value.split(b",")
-    )
+    kept: Fields = []
+    named: set[bytes] = set()
+    for line in fields:
+        name = line[0].lower()
+        if name in HOP_BY_HOP:
+            if name == b"connection":
+                named.update(option.strip(b" \t").lower() for option in line[1].split(b","))
+        elif name not in drop:
+            kept.append(line)
+    if named - _ORDINARY:
+        return [line for line in kept if line[0].lower() not in named]
+    return kept
 
 
 def forwarded_node(address: str) -> bytes:
@@ -93,24 +96,27 @@ def forwarded_node(address: str) -> bytes:
     return f'"[{address}]"'.encode() if ":" in address else address.encode()
 
 
-def forwarding(peer: str, host: bytes, scheme: bytes, inherited: Fields) -> Fields:
+@lru_cache(maxsize=1024)
+def forwarding(
+    peer: str, authority: str, scheme: str, inherited: tuple[tuple[bytes, bytes], ...]
+) -> tuple[tuple[bytes, bytes], ...]:
     """Return Forwarded and X-Forwarded-* for a request that came from `peer`.
 
     Args:
         peer: the address that the request came from.
-        host: the authority that the client used.
+        authority: host and port that the client used.
         scheme: `http` or `https`.
         inherited: what a trusted proxy before us said; empty where nobody is trusted.
     """
     said = {name.lower(): value for name, value in inherited}
-    element = b"for=" + forwarded_node(peer) + b";host=" + _quoted(host) + b";proto=" + scheme
-    address = peer.encode()
-    return [
+    host = authority.encode()
+    element = b"for=%b;host=%b;proto=%b" % (forwarded_node(peer), _quoted(host), scheme.encode())
+    return (
         (b"Forwarded", _appended(said.get(b"forwarded"), element)),
-        (b"X-Forwarded-For", _appended(said.get(b"x-forwarded-for"), address)),
+        (b"X-Forwarded-For", _appended(said.get(b"x-forwarded-for"), peer.encode())),
         (b"X-Forwarded-Host", said.get(b"x-forwarded-host", host)),
-        (b"X-Forwarded-Proto", said.get(b"x-forwarded-proto", scheme)),
-    ]
+        (b"X-Forwarded-Proto", said.get(b"x-forwarded-proto", scheme.encode())),
+    )
 
 
 def vary(fields: Fields, names: tuple[str, ...]) -> Fields:

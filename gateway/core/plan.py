@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway.core.errors import Code, Fault
 from gateway.core.head import Head
@@ -12,8 +12,7 @@ from gateway.core.selection import Selected
 from gateway.core.snapshot import Endpoint, Leg, Snapshot
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """Ask the service of a leg.
 
     Attributes:
@@ -30,16 +29,14 @@ class Plan:
     target: str
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(NamedTuple):
     """Answer an OPTIONS request here and now (RFC 9110, section 9.3.7)."""
 
     endpoint: Endpoint
     allow: str
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """Answer with a fault; `endpoint` is None where the path names none."""
 
     endpoint: Endpoint | None

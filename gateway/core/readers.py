@@ -70,8 +70,12 @@ class QueryReader:
         """Return every value of the parameter, form-decoded (WHATWG URL, section 5.1)."""
         if not head.query:
             return ()
-        pairs = (pair.partition("=") for pair in head.query.split("&"))
-        return tuple(_decode(value) for name, _, value in pairs if _decode(name) == self.name)
+        found = []
+        for pair in head.query.split("&"):
+            name, _, value = pair.partition("=")
+            if _decode(name) == self.name:
+                found.append(_decode(value))
+        return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ T = TypeVar("T")
 _CAPTURE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\*?)\}")
 # RFC 3986, section 3.3: what a segment is made of, less the percent-encoding checked with it.
 _LITERAL = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*\Z")
-# A captured dot segment would let a client walk out of the folder that the template opens.
+# A captured dot segment would let a client walk out of the folder that a template opens: this one,
+# or the one that the capture is filled into, where it may be a whole segment.
 _DOTS = re.compile(r"(?:\.|%2[Ee]){1,2}\Z")
 
 
@@ -42,9 +43,18 @@ class Segment:
         return text[len(self.prefix) : end]
 
     @property
-    def rank(self) -> tuple[bool, int]:
-        """Order the captures of one place: the more that is literal, the earlier it is tried."""
-        return (self.tail, -len(self.prefix) - len(self.suffix))
+    def shape(self) -> tuple[str, bool, str, bool]:
+        """Return what decides which texts match: everything but the capture's name."""
+        return (self.prefix, self.capture is not None, self.suffix, self.tail)
+
+    @property
+    def rank(self) -> tuple[bool, int, int]:
+        """Order the captures of one place: the more that is literal, the earlier it is tried.
+
+        Of equally much, the longer prefix comes first, so that the order of declaration never
+        matters.
+        """
+        return (self.tail, -len(self.prefix) - len(self.suffix), -len(self.prefix))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +68,7 @@ class Template:
     @property
     def shape(self) -> tuple[tuple[str, bool, str, bool], ...]:
         """Return what decides which paths match: two templates of one shape are ambiguous."""
-        return tuple(
-            (part.prefix, part.capture is not None, part.suffix, part.tail)
-            for part in self.segments
-        )
+        return tuple(part.shape for part in self.segments)
 
     def fill(self, captures: Mapping[str, str]) -> str:
         """Return the path with every capture replaced by its raw text.
@@ -161,9 +168,10 @@ class Router(Generic[T]):
             if segment.capture is None:
                 node = node.literals.setdefault(segment.prefix, _Node())
                 continue
-            # The same segment under another capture name shares no node: the names differ.
+            # Captures of one shape share a node whatever their names, which are the template's:
+            # else the names would decide which template is tried first.
             for known, child in node.captures:
-                if known == segment:
+                if known.shape == segment.shape:
                     node = child
                     break
             else:
@@ -211,7 +219,7 @@ def _walk(
             values.append("/".join(parts[index:]))
             return child.end
         taken = segment.match(parts[index])
-        if taken is None or _DOTS.match(parts[index]):
+        if taken is None or _DOTS.match(taken) or _DOTS.match(parts[index]):
             continue
         values.append(taken)
         found = _walk(child, parts, index + 1, values)

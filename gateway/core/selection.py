@@ -5,6 +5,7 @@ All readings are collected before anything is decided; the first one to speak do
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway.core.errors import Code, Fault
 from gateway.core.readers import Mechanism, Reader
@@ -20,8 +21,7 @@ REFUSAL_STATUS: Mapping[Mechanism, int] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Selected:
+class Selected(NamedTuple):
     """The version that was chosen, and by which reader; None says: by default."""
 
     version: Version
@@ -55,7 +55,7 @@ class Selector:
             elif chosen != outcome:
                 return self._refuse(
                     Code.VERSION_CONFLICT,
-                    reader,
+                    None,  # no one mechanism is wrong, so none decides the status
                     f"{by.place} says {chosen}, {reader.place} says {outcome}; let them agree.",
                 )
         if chosen is not None:
@@ -88,12 +88,12 @@ class Selector:
             code, what = Code.VERSION_UNKNOWN, f"version {value}, which is not on offer"
         return self._refuse(code, reader, f"{reader.place} names {what}; use {self._offer}.")
 
-    def _refuse(self, code: Code, reader: Reader, detail: str) -> Fault:
+    def _refuse(self, code: Code, reader: Reader | None, detail: str) -> Fault:
         return Fault(
             code,
             detail[0].upper() + detail[1:],
             supported=tuple(self.supported),
-            status_override=REFUSAL_STATUS[reader.mechanism],
+            status_override=None if reader is None else REFUSAL_STATUS[reader.mechanism],
         )
 
     @property

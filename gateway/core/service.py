@@ -1,10 +1,10 @@
 """Services: the backends, and how long the gateway waits for them."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """One address of a service."""
 
     host: str
@@ -19,7 +19,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long to wait for a service, in seconds; None is for ever.
+    """How long to wait for a service, in seconds.
 
     Attributes:
         connect: for a connection.

@@ -44,8 +44,8 @@ class Endpoint:
     Attributes:
         api: the name of the API.
         template: the path.
-        methods: what may be asked, HEAD and OPTIONS included where they follow; None leaves it
-            to the service.
+        methods: what may be asked, HEAD included where it follows; None leaves it to the service.
+            OPTIONS is answered by the gateway unless it is among them.
         selector: how a version is chosen; None where the API has no versions.
         legs: by version; the only key is None where the API has no versions.
         vary: the header fields that the choice depends on.
@@ -80,8 +80,12 @@ class Snapshot:
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
 
     def trusts(self, peer: str) -> bool:
-        """Whether what a peer says of who asked it is believed."""
-        if not self.trusted_proxies:
+        """Whether what a peer says of who asked it is believed.
+
+        Args:
+            peer: its address; empty where it is not known, as after a reset.
+        """
+        if not self.trusted_proxies or not peer:
             return False
         address = ip_address(peer)
         return any(address in network for network in self.trusted_proxies)

@@ -53,15 +53,16 @@ class Reloader:
                 yield snapshot
 
     async def _wait(self) -> None:
-        while not self._told.is_set():
+        while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._interval):
                     await self._told.wait()
             stamp = self._stamp()
-            if stamp is not None and stamp != self._seen:
+            changed = stamp is not None and stamp != self._seen
+            if changed or self._told.is_set():
+                self._told.clear()
                 self._seen = stamp
                 return
-        self._told.clear()
 
     def _stamp(self) -> tuple[int, int, int] | None:
         try:

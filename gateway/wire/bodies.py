@@ -10,12 +10,9 @@ from gateway.core.headers import Fields
 from gateway.wire import codec, coding
 from gateway.wire.upstream import Response
 
-# RFC 8259 and the structured suffix of RFC 6839; JSON is UTF-8, whatever a parameter says.
-_JSON = re.compile(
-    rb"application/(?:json|[!#$%&'*+\-.^_`|~0-9a-z]+\+json)[ \t]*"
-    rb"(?:;[ \t]*(?!charset=)[^;]*|;[ \t]*charset=\"?utf-8\"?[ \t]*)*\Z",
-    re.IGNORECASE,
-)
+# RFC 8259, and the structured suffix of RFC 6839.
+_JSON = re.compile(rb"application/(?:json|[!#$%&'*+\-.^_`|~0-9a-z]+\+json)\Z")
+_UTF_8 = (b"charset=utf-8", b'charset="utf-8"')
 
 
 def convert_request(body: bytes, fields: Fields, conversion: Conversion, limit: int) -> bytes:
@@ -30,6 +27,8 @@ def convert_request(body: bytes, fields: Fields, conversion: Conversion, limit: 
         )
     try:
         return codec.convert(_decoded(body, fields, limit), conversion)
+    except coding.TooLarge as error:
+        raise Failed(Fault(Code.BODY_TOO_LARGE, f"{str(error).capitalize()}.")) from None
     except coding.Undecodable as error:
         raise Failed(Fault(Code.UNSUPPORTED_MEDIA_TYPE, f"Content-Encoding: {error}.")) from None
     except Unconvertible as error:
@@ -58,9 +57,13 @@ async def convert_response(response: Response, conversion: Conversion, limit: in
 
 
 def is_json(fields: Fields) -> bool:
-    """Whether the one Content-Type says JSON."""
+    """Whether the one Content-Type says JSON, in UTF-8 if it names a charset."""
     types = _values(fields, b"content-type")
-    return len(types) == 1 and _JSON.match(types[0]) is not None
+    if len(types) != 1:
+        return False
+    essence, *parameters = (part.strip(b" \t").lower() for part in types[0].split(b";"))
+    charsets = [parameter for parameter in parameters if parameter.startswith(b"charset=")]
+    return bool(_JSON.match(essence)) and all(charset in _UTF_8 for charset in charsets)
 
 
 async def _whole(response: Response, limit: int) -> bytes:

@@ -4,6 +4,8 @@ What no change touches stays a slice of the original bytes: every digit of a num
 keys and unknown fields pass as they came, and converting is fast.
 """
 
+import re
+
 # msgspec: the JSON library that can leave values unparsed (`Raw`), and the fastest that does.
 import msgspec
 
@@ -14,6 +16,8 @@ _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _array = msgspec.json.Decoder(list[msgspec.Raw])
 _scalar = msgspec.json.Decoder()
 _encoder = msgspec.json.Encoder()
+# What a value begins with, behind the white space of RFC 8259, section 2.
+_BRACKET = re.compile(rb"[ \t\n\r]*([{\[]?)")
 
 
 def convert(body: bytes, conversion: Conversion) -> bytes:
@@ -36,9 +40,11 @@ def convert(body: bytes, conversion: Conversion) -> bytes:
 def _open(value: Document) -> Document:
     if not isinstance(value, msgspec.Raw):
         return value
-    first = bytes(memoryview(value)[:64]).lstrip()[:1]
-    if first == b"{":
+    begin = _BRACKET.match(memoryview(value))
+    assert begin is not None  # it matches anything
+    bracket = begin[1]
+    if bracket == b"{":
         return _object.decode(value)
-    if first == b"[":
+    if bracket == b"[":
         return _array.decode(value)
     return _scalar.decode(value)

@@ -15,8 +15,18 @@ else:
     from backports import zstd
 
 
+# No body that is meant to be read has more. Each costs a pass over all that follows it, so
+# thousands of them, a few bytes each, would hold up everybody else.
+_MOST_CODINGS = 8
+_MOST_MEMBERS = 256
+
+
 class Undecodable(Exception):
-    """A body that its Content-Encoding does not describe, or that is too large."""
+    """A body that its Content-Encoding does not describe."""
+
+
+class TooLarge(Undecodable):
+    """A body that is larger than the limit once it is decoded."""
 
 
 def codings(values: Sequence[bytes]) -> list[str]:
@@ -35,8 +45,11 @@ def decode(body: bytes, applied: Sequence[str], limit: int) -> bytes:
         limit: of the result, and of every step on the way, in bytes.
 
     Raises:
-        Undecodable: a coding that is not known, a body that is not in it, or one too large.
+        TooLarge: the result, or what a step on the way makes, is.
+        Undecodable: a coding that is not known, too many of them, or a body that is not in it.
     """
+    if len(applied) > _MOST_CODINGS:
+        raise Undecodable(f"more than {_MOST_CODINGS} content codings")
     for name in reversed(applied):
         decoder = _DECODERS.get(name)
         if decoder is None:
@@ -69,6 +82,8 @@ def _members(make: Callable[[], _Decoder], body: bytes, limit: int) -> bytes:
         if not decoder.eof:
             raise EOFError("it ends early")
         pieces.append(piece)
+        if len(pieces) > _MOST_MEMBERS:
+            raise EOFError(f"it has more than {_MOST_MEMBERS} members")
         body = decoder.unused_data
     return b"".join(pieces)
 
@@ -97,8 +112,8 @@ def _brotli(body: bytes, limit: int) -> bytes:
     return decoded
 
 
-def _too_large(limit: int) -> Undecodable:
-    return Undecodable(f"the decoded body is larger than {limit} bytes")
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(f"the decoded body is larger than {limit} bytes")
 
 
 _DECODERS: Mapping[str, Callable[[bytes, int], bytes]] = {

@@ -36,6 +36,7 @@ class Incoming:
         "fields",
         "head",
         "reason",
+        "sized",
         "status",
         "target",
     )
@@ -51,6 +52,7 @@ class Incoming:
         self.status = 0
         self.reason = b""
         self.fields: Fields = []
+        self.sized = False
         self.target = target
 
     async def wait_for_head(self) -> None:
@@ -338,10 +340,15 @@ class Connection(asyncio.Protocol):
             if request.informational is not None and status != 101:
                 request.informational(status, response.fields)
             return
-        codings = [v.lower() for n, v in response.fields if n.lower() == b"transfer-encoding"]
-        if codings not in ([], [b"chunked"]):
+        coding = b""
+        for name, value in response.fields:
+            lower = name.lower()
+            if lower == b"content-length":
+                response.sized = True
+            elif lower == b"transfer-encoding":
+                coding += value.lower() + b","
+        if coding not in (b"", b"chunked,"):
             raise HttpParserError("a transfer coding other than chunked")
-        sized = any(name.lower() == b"content-length" for name, _ in response.fields)
         response.status = status
         response.head = True
         self._keep = self._parser.should_keep_alive()
@@ -349,7 +356,7 @@ class Connection(asyncio.Protocol):
             # llhttp does not know what was asked, so it would wait for the body.
             self._parser = HttpResponseParser(self)
             response.complete = True
-        self._until_close = not codings and not sized
+        self._until_close = not coding and not response.sized
         response.wake()
 
     def on_body(self, data: bytes) -> None:

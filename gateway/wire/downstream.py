@@ -1,60 +1,94 @@
 """The response on its way to the client: HTTP/1.1 framing, and backpressure."""
 
+import asyncio
+import time
 from email.utils import formatdate
+from functools import lru_cache
 from http import HTTPStatus
+from typing import Protocol
 
-from aiohttp.http import HttpVersion10
-from aiohttp.web import BaseRequest
+from aiohttp.http import HttpVersion10, RawRequestMessage
 
 from gateway.core.headers import Fields
-from gateway.wire.exchange import Exchange
 
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
+_DATE = frozenset({b"date", b"Date", b"DATE"})
+
+
+class Connection(Protocol):
+    """What a response needs of the connection that it is written to."""
+
+    transport: asyncio.Transport | None
+
+    @property
+    def writing_paused(self) -> bool:
+        """Whether the client reads more slowly than we write."""
+        ...
+
+    async def _drain_helper(self) -> None: ...
 
 
 class Downstream:
-    """Writes one response. aiohttp's server takes it for the response object that it awaits.
+    """Writes one response.
 
     The head is written from raw field lines, so that every byte, the order and the case of what a
-    service sent reach the client; aiohttp's own response classes would decode and rebuild them.
+    service sent reach the client.
+
+    Attributes:
+        keep_alive: whether another request can follow on the connection.
+        status: of the final response; 0 until its head is written.
+        bytes_sent: of the body, framing excluded.
     """
 
-    def __init__(self, request: BaseRequest, exchange: Exchange, *, keep_alive: bool) -> None:
-        self._exchange = exchange
-        self._protocol = request.protocol
-        self._old = request.version <= HttpVersion10
+    __slots__ = ("_chunked", "_connection", "_old", "bytes_sent", "keep_alive", "status")
+
+    def __init__(self, connection: Connection, message: RawRequestMessage) -> None:
+        self._connection = connection
+        self._old = message.version <= HttpVersion10
         self._chunked = False
-        self.keep_alive = keep_alive and request.keep_alive
-        self.begun = False
+        self.keep_alive = not message.should_close
+        self.status = 0
+        self.bytes_sent = 0
 
     def inform(self, status: int, fields: Fields) -> None:
         """Pass on an interim response (RFC 9110, section 15.2); HTTP/1.0 knows none."""
-        if not self._old and not self.begun:
-            self._write(_lines(status, b"", fields) + b"\r\n")
+        if not self._old and not self.status:
+            lines, _ = _lines(status, b"", fields)
+            self._write(b"".join((*lines, b"\r\n")))
 
-    def begin(self, status: int, reason: bytes, fields: Fields) -> None:
-        """Write the head of a response whose body comes in pieces; fields are end-to-end."""
-        self._write(self._framed(status, reason, fields))
+    def begin(self, status: int, reason: bytes, fields: Fields, *, sized: bool) -> None:
+        """Write the head of a response whose body comes in pieces.
+
+        Args:
+            status: the final status.
+            reason: its phrase; empty for the usual one.
+            fields: end-to-end fields.
+            sized: whether they hold Content-Length.
+        """
+        self._frame(sized=sized)
+        self._write(self._head(status, reason, fields))
 
     async def write(self, piece: bytes) -> None:
         """Write a piece of the body, and wait while the client is slower than the service."""
-        self._exchange.bytes_sent += len(piece)
+        self.bytes_sent += len(piece)
         self._write(b"%x\r\n%b\r\n" % (len(piece), piece) if self._chunked else piece)
-        if self._protocol.writing_paused:
-            await self._protocol._drain_helper()  # noqa: SLF001
+        if self._connection.writing_paused:
+            await self._connection._drain_helper()  # noqa: SLF001  # aiohttp's only way to wait
 
     def end(self) -> None:
         """End a body that came in pieces."""
         if self._chunked:
             self._write(b"0\r\n\r\n")
 
-    def send(self, status: int, reason: bytes, fields: Fields, body: bytes) -> None:
-        """Write a whole response at once."""
-        head = self._framed(status, reason, fields)
-        self._exchange.bytes_sent = len(body)
+    def send(
+        self, status: int, reason: bytes, fields: Fields, body: bytes, *, sized: bool = True
+    ) -> None:
+        """Write a whole response at once; see `begin` for the arguments."""
+        self._frame(sized=sized)
+        self.bytes_sent = len(body)
         if self._chunked:
             body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
-        self._write(head + body)
+        self._write(self._head(status, reason, fields) + body)
 
     def send_head(self, status: int, reason: bytes, fields: Fields) -> None:
         """Write a response that has no body, whatever its fields say of one (HEAD, 204, 304)."""
@@ -63,49 +97,48 @@ class Downstream:
     def abort(self) -> None:
         """Cut the connection, so that nobody takes what was sent for the whole."""
         self.keep_alive = False
-        transport = self._protocol.transport
-        if transport is not None:
-            transport.abort()
+        if self._connection.transport is not None:
+            self._connection.transport.abort()
 
-    def _framed(self, status: int, reason: bytes, fields: Fields) -> bytes:
-        if any(name.lower() == b"content-length" for name, _ in fields):
-            return self._head(status, reason, fields)
-        if self._old:  # the end of the connection is the end of the body
-            self.keep_alive = False
-            return self._head(status, reason, fields)
-        self._chunked = True
-        return self._head(status, reason, [*fields, (b"Transfer-Encoding", b"chunked")])
+    def _frame(self, *, sized: bool) -> None:
+        if sized:
+            return
+        if self._old:
+            self.keep_alive = False  # the end of the connection is the end of the body
+        else:
+            self._chunked = True
 
     def _head(self, status: int, reason: bytes, fields: Fields) -> bytes:
-        self.begun = True
-        self._exchange.status = status
-        head = _lines(status, reason, fields)
-        # RFC 9110, section 6.6.1: a response without a date gets the time of its receipt.
-        if not any(name.lower() == b"date" for name, _ in fields):
-            head += b"Date: " + formatdate(usegmt=True).encode() + b"\r\n"
+        self.status = status
+        lines, dated = _lines(status, reason, fields)
+        if self._chunked:
+            lines.append(b"Transfer-Encoding: chunked\r\n")
+        if not dated:
+            # RFC 9110, section 6.6.1: a response without a date gets the time of its receipt.
+            lines.append(_date(int(time.time())))
         if not self.keep_alive:
-            head += b"Connection: close\r\n"
+            lines.append(b"Connection: close\r\n")
         elif self._old:
-            head += b"Connection: keep-alive\r\n"
-        return head + b"\r\n"
+            lines.append(b"Connection: keep-alive\r\n")
+        lines.append(b"\r\n")
+        return b"".join(lines)
 
     def _write(self, data: bytes) -> None:
-        transport = self._protocol.transport
+        transport = self._connection.transport
         if transport is None:
             raise ConnectionResetError("the client left")
         transport.write(data)
 
-    # What aiohttp's server calls once the handler returns; everything is written by then.
 
-    async def prepare(self, request: BaseRequest) -> None:
-        """Do nothing."""
-
-    async def write_eof(self) -> None:
-        """Do nothing."""
-
-
-def _lines(status: int, reason: bytes, fields: Fields) -> bytes:
+def _lines(status: int, reason: bytes, fields: Fields) -> tuple[list[bytes], bool]:
     lines = [b"HTTP/1.1 %d %b\r\n" % (status, reason or _REASONS.get(status, b""))]
+    dated = False
     for name, value in fields:
         lines += (name, b": ", value, b"\r\n")
-    return b"".join(lines)
+        dated = dated or name in _DATE
+    return lines, dated
+
+
+@lru_cache(maxsize=2)
+def _date(second: int) -> bytes:
+    return b"Date: " + formatdate(second, usegmt=True).encode() + b"\r\n"

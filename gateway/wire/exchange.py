@@ -1,13 +1,11 @@
 """The Exchange: the record of one request. Its log line is written from it, once."""
 
 import time
-from dataclasses import dataclass, field
 
 from gateway.core.plan import Plan
 from gateway.core.snapshot import Endpoint
 
 
-@dataclass(slots=True)
 class Exchange:
     """What happened to one request; filled while it walks through the phases.
 
@@ -20,31 +18,43 @@ class Exchange:
         plan: what was planned; None if it was refused.
         target: the address of the service that answered.
         converted: whether a body was converted.
-        status: what the client was answered; 0 if it left before.
         code: the code of the fault, if there was one.
         cause: what went wrong, for the log alone.
-        bytes_sent: of the body, to the client.
         aborted: whether the response ended before it was whole.
         began: when the head of the request was there, in monotonic seconds.
         asked: when the service was asked; 0 if it was not.
         answered: when the head of its response was there; 0 if none came.
-        ended: when all was said.
     """
 
-    request_id: str
-    method: str
-    path: str
-    peer: str
-    endpoint: Endpoint | None = None
-    plan: Plan | None = None
-    target: str | None = None
-    converted: bool = False
-    status: int = 0
-    code: str | None = None
-    cause: str | None = None
-    bytes_sent: int = 0
-    aborted: bool = False
-    began: float = field(default_factory=time.perf_counter)
-    asked: float = 0.0
-    answered: float = 0.0
-    ended: float = 0.0
+    __slots__ = (
+        "aborted",
+        "answered",
+        "asked",
+        "began",
+        "cause",
+        "code",
+        "converted",
+        "endpoint",
+        "method",
+        "path",
+        "peer",
+        "plan",
+        "request_id",
+        "target",
+    )
+
+    def __init__(self, request_id: str, method: str, path: str, peer: str) -> None:
+        self.request_id = request_id
+        self.method = method
+        self.path = path
+        self.peer = peer
+        self.endpoint: Endpoint | None = None
+        self.plan: Plan | None = None
+        self.target: str | None = None
+        self.converted = False
+        self.code: str | None = None
+        self.cause: str | None = None
+        self.aborted = False
+        self.began = time.perf_counter()
+        self.asked = 0.0
+        self.answered = 0.0

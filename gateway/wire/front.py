@@ -1,13 +1,23 @@
-"""The front: aiohttp's low-level server, with the gateway's word for requests it cannot parse."""
+"""The front: aiohttp's low-level server and parser, with a lean loop from request to response.
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+aiohttp's own loop makes a task, a request and a response object for every request, which costs as
+much as all that a gateway does with it. `ClientConnection` keeps what is hard (parsing, flow
+control, keep-alive, shutdown) and walks from one request to the next by itself.
+"""
 
+import asyncio
+from typing import Any, Protocol
+
+from aiohttp import StreamReader
+from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
-from aiohttp.web import BaseRequest, RequestHandler, Server, StreamResponse
+from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.web import RequestHandler, RequestPayloadError, Server
+from aiohttp.web_protocol import ERROR
 
 from gateway.core.errors import Code, Fault
 from gateway.wire.downstream import Downstream
+from gateway.wire.inbound import Inbound
 
 # Two different bounds, because the parser says which one was broken and nothing more.
 _MAX_TARGET = 8 * 1024
@@ -19,36 +29,28 @@ _KEEP_ALIVE = 75.0
 _LINGER = 5.0
 
 
+class Answers(Protocol):
+    """What the front hands requests to."""
+
+    async def answer(self, inbound: Inbound, down: Downstream) -> None:
+        """Answer a request, whatever happens; cancelled when the client leaves."""
+        ...
+
+    def refuse(self, inbound: Inbound, down: Downstream, fault: Fault) -> None:
+        """Answer with a fault what could not be read as a request."""
+        ...
+
+
 class Front(Server):
-    """Accepts connections and has every request answered by one handler.
+    """Accepts connections and has every request answered."""
 
-    Args:
-        handler: answers a request; it is cancelled when the client leaves.
-        refuse: answers what is not a request with a fault.
-    """
-
-    def __init__(
-        self,
-        handler: Callable[[BaseRequest], Awaitable[Downstream]],
-        refuse: Callable[[BaseRequest, Fault], Downstream],
-    ) -> None:
-        # aiohttp awaits `prepare` and `write_eof` of what a handler returns; a Downstream has both.
-        super().__init__(
-            handler,  # type: ignore[arg-type]
-            handler_cancellation=True,
-            access_log=None,
-            auto_decompress=False,
-            keepalive_timeout=_KEEP_ALIVE,
-            lingering_time=_LINGER,
-            max_line_size=_MAX_TARGET,
-            max_field_size=_MAX_FIELD,
-            max_headers=_MAX_FIELDS,
-        )
-        self.refuse = refuse
+    def __init__(self, answers: Answers) -> None:
+        super().__init__(_unused, handler_cancellation=True)
+        self.answers = answers
 
     def __call__(self) -> "ClientConnection":
         """Return the protocol for a new connection."""
-        return ClientConnection(self, loop=self._loop, **self._kwargs)
+        return ClientConnection(self, self._loop)
 
     def close_idle(self) -> None:
         """Close every connection on which no request is under way."""
@@ -57,29 +59,125 @@ class Front(Server):
                 connection.close_if_idle()
 
 
+async def _unused(_: object) -> Any:
+    raise AssertionError("ClientConnection hands its requests on by itself")
+
+
 class ClientConnection(RequestHandler):
     """One client connection."""
 
-    __slots__ = ("_refuse",)
+    __slots__ = ("_answers", "_content", "_own", "_peer")
 
-    def __init__(self, front: Front, **kwargs: Any) -> None:
-        super().__init__(front, **kwargs)
-        self._refuse = front.refuse
+    def __init__(self, front: Front, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(
+            front,
+            loop=loop,
+            access_log=None,  # type: ignore[arg-type]  # aiohttp's way to say: none
+            auto_decompress=False,
+            keepalive_timeout=_KEEP_ALIVE,
+            max_line_size=_MAX_TARGET,
+            max_field_size=_MAX_FIELD,
+            max_headers=_MAX_FIELDS,
+        )
+        self._answers = front.answers
+        self._content = EMPTY_PAYLOAD
+        self._peer = self._own = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Note who is at the two ends."""
+        self._peer = transport.get_extra_info("peername")[0]
+        host, port = transport.get_extra_info("sockname")[:2]
+        self._own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came; a body that turns out to be broken is broken for its reader too."""
+        super().data_received(data)
+        if (
+            self._messages
+            and not isinstance(self._messages[-1][0], RawRequestMessage)
+            and not self._content.is_eof()
+        ):
+            self._content.set_exception(RequestPayloadError())
 
     def close_if_idle(self) -> None:
         """Close the connection unless a request is under way on it."""
         if not self._request_in_progress and not self._messages:
-            self.close()
+            self.force_close()
 
-    def handle_error(
-        self,
-        request: BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> StreamResponse:
-        """Answer what the parser refused with a problem detail instead of a page of text."""
-        return self._refuse(request, _fault(exc))  # type: ignore[return-value]
+    async def start(self) -> None:
+        """Answer one request after the other."""
+        keep = True
+        while keep and not self._force_close:
+            if not self._messages:
+                self._waiter = self._loop.create_future()
+                try:
+                    await self._waiter
+                finally:
+                    self._waiter = None
+            message, content = self._messages.popleft()
+            self._let_parser_go_on()
+            keep = await self._answer(message, content)
+            if keep:
+                self._wait_for_next()
+        if self.transport is not None:
+            self.transport.close()
+
+    async def _answer(self, message: object, content: StreamReader) -> bool:
+        """Answer one request; return whether another can follow on this connection."""
+        self._request_in_progress = True
+        self._content = content
+        try:
+            if isinstance(message, RawRequestMessage):
+                inbound = Inbound(message, content, self._peer, self._own)
+                down = Downstream(self, message)
+                await self._answers.answer(inbound, down)
+            else:
+                inbound = Inbound(ERROR, content, self._peer, self._own)
+                down = Downstream(self, ERROR)
+                self._answers.refuse(inbound, down, _fault(getattr(message, "exc", None)))
+            keep = down.keep_alive and (content.is_eof() or await self._read_rest(content))
+        finally:
+            self._content = EMPTY_PAYLOAD
+            self._request_in_progress = False
+            if self._handler_waiter is not None and not self._handler_waiter.done():
+                self._handler_waiter.set_result(None)
+        if self._upgraded:
+            self._stay_with_http()
+        return keep
+
+    async def _read_rest(self, content: StreamReader) -> bool:
+        # The next request stands behind the rest of this one's body.
+        try:
+            async with asyncio.timeout(_LINGER):
+                while await content.readany():
+                    pass
+        except (TimeoutError, RequestPayloadError, HttpProcessingError):
+            return False
+        return True
+
+    def _let_parser_go_on(self) -> None:
+        # Requests that a client sends ahead are parsed up to a bound (aiohttp's own accounting).
+        if self._parser is not None:
+            self._parser.message_consumed()
+        if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
+            self._resume_reading_if_drained()
+
+    def _stay_with_http(self) -> None:
+        # The parser stopped at a request to upgrade; it was answered as any other, so what came
+        # behind it is the next request.
+        assert self._parser is not None
+        self._parser.set_upgraded(False)
+        self._upgraded = False
+        tail, self._message_tail = self._message_tail, b""
+        if tail:
+            self.data_received(tail)
+
+    def _wait_for_next(self) -> None:
+        self._keepalive = True
+        self._next_keepalive_close_time = close_time = self._loop.time() + _KEEP_ALIVE
+        if self._keepalive_handle is None:
+            self._keepalive_handle = self._loop.call_at(close_time, self._process_keepalive)
 
 
 def _fault(error: BaseException | None) -> Fault:

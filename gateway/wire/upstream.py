@@ -5,15 +5,13 @@ else: a request goes in, a response with a body stream comes out, every error is
 """
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from gateway.core.headers import Fields
 from gateway.core.service import Service
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What to ask a service.
 
     Attributes:
@@ -47,6 +45,7 @@ class Response(Protocol):
     status: int
     reason: bytes
     fields: Fields
+    sized: bool
     target: str
 
     @property

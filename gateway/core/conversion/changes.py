@@ -56,7 +56,7 @@ class Join:
     Downwards, the parts that are present and not empty are joined in their order. Upwards, the
     text is split at the first separators; what is left over stays with the last part, and a part
     that the text does not reach becomes `missing`. So a split restores what a join made whenever
-    no part is empty and no part but the last holds the separator.
+    no part is empty and, behind each part but the last, the joining separator is the first.
 
     A field of the older version that is absent stays absent, and null stays null, both ways.
     """

@@ -59,6 +59,8 @@ def each(
             refuse("an object", value)
         return change(value)
     keys, inner = scopes[0], scopes[1:]
+    if keys and not isinstance(value, dict):
+        refuse("an object", value)
     array = get(value, keys, opener)
     if array is MISSING or array is None:
         return value
