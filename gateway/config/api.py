@@ -44,14 +44,23 @@ class ApiBuilder:
 
     def legs(self, versions: Mapping[str, Version]) -> dict[Version | None, Leg]:
         """Return how each version is served."""
-        if (self.config.service is None) == (self.config.versions is None):
+        if self.config.service is not None and self.config.versions is not None:
             self.mistakes.add(
-                "name the versions or, for an API that has none, one service", *self.at
+                "stands beside versions, which name their services; keep one of the two",
+                *self.at,
+                "service",
+            )
+            return {}
+        if self.config.versions is None and self.config.service is None:
+            self.mistakes.add(
+                "nobody serves it; add versions or, if it has none, service", *self.at
             )
             return {}
         if self.config.service is not None:
             if self.config.conversions:
-                self.mistakes.add("without versions, nothing is converted", *self.at, "conversions")
+                self.mistakes.add(
+                    "without versions, nothing is converted; remove it", *self.at, "conversions"
+                )
             service = self._service(self.config.service, "service")
             return {} if service is None else {None: Leg(None, None, service)}
         links = self._links(versions)
@@ -98,7 +107,11 @@ class ApiBuilder:
             at = (*self.at, "versions", path[-1])
             entry = self._entry(path[-1])
             if (entry.service is None) == (entry.via is None):
-                self.mistakes.add("a version has either its service, or via another version", *at)
+                self.mistakes.add(
+                    "a version has a service of its own or is served via another;"
+                    ' write { service: NAME } or { via: "VERSION" }',
+                    *at,
+                )
                 return None
             if entry.via is None:
                 return path[-1]
@@ -127,14 +140,14 @@ class ApiBuilder:
         for index, conversion in enumerate(self.config.conversions):
             at = (*self.at, "conversions", index)
             older, newer = (
-                self.mistakes.look_up(label, versions, "version", *at, "between")
-                for label in conversion.between
+                self.mistakes.look_up(label, versions, "version", *at, "between", place)
+                for place, label in enumerate(conversion.between)
             )
             if older is None or newer is None:
                 continue
             if older >= newer or ladder.index(newer) != ladder.index(older) + 1:
                 self.mistakes.add(
-                    f"{older} and {newer} are not neighbours, the older one first; the versions are"
+                    "name two neighbours, the older one first; the versions are"
                     f" {', '.join(versions)}",
                     *at,
                     "between",

@@ -1,5 +1,6 @@
 """Build: from a valid Config to a Snapshot, or to every mistake that only the whole can tell."""
 
+import re
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from urllib.parse import urlsplit
@@ -7,10 +8,15 @@ from urllib.parse import urlsplit
 from gateway.config import model
 from gateway.config.api import ApiBuilder
 from gateway.config.endpoint import EndpointBuilder
-from gateway.config.report import Location, Mistakes
+from gateway.config.report import Location, Mistakes, place
 from gateway.core.routing import Router
 from gateway.core.service import Service, Target, Timeouts
 from gateway.core.snapshot import Endpoint, Limits, Snapshot
+
+# An http URL (RFC 9110, section 4.2.1) of a host that can be connected to, and of nothing more.
+_TARGET = re.compile(
+    r"http://(?:(?P<name>[A-Za-z0-9._-]+)|\[(?P<address>[0-9A-Fa-f:.]+)\])(?::[0-9]+)?/?\Z"
+)
 
 
 def build(config: model.Config, mistakes: Mistakes) -> Snapshot:
@@ -43,17 +49,16 @@ def build(config: model.Config, mistakes: Mistakes) -> Snapshot:
 
 
 def _router(endpoints: list[tuple[Location, Endpoint]], mistakes: Mistakes) -> Router[Endpoint]:
-    taken: dict[object, Endpoint] = {}
+    taken: dict[object, tuple[Location, Endpoint]] = {}
     for location, endpoint in endpoints:
-        other = taken.setdefault(endpoint.template.shape, endpoint)
-        if other is not endpoint:
+        other, first = taken.setdefault(endpoint.template.shape, (location, endpoint))
+        if first is not endpoint:
             mistakes.add(
-                f"matches the same paths as '{other.template.text}' of {other.api};"
-                " a path belongs to one endpoint",
+                f"matches the same paths as that of {place(other)}; a path belongs to one endpoint",
                 *location,
                 "path",
             )
-    return Router((endpoint.template, endpoint) for endpoint in taken.values())
+    return Router((endpoint.template, endpoint) for _, endpoint in taken.values())
 
 
 def _service(name: str, config: model.ServiceConfig, at: Location, mistakes: Mistakes) -> Service:
@@ -74,8 +79,8 @@ def _target(url: str) -> Target:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise ValueError(f"not a URL; {right}") from None
-    if parts.scheme != "http" or not parts.hostname:
+        raise ValueError(f"not a URL with a port from 1 to 65535; {right}") from None
+    if parts.scheme != "http":
         raise ValueError(f"a target is reached over plain HTTP; {right}")
     if "@" in parts.netloc:
         raise ValueError(f"a target carries no user name or password; {right}")
@@ -83,12 +88,24 @@ def _target(url: str) -> Target:
         raise ValueError(f"a target has no path (an API has its upstream_path); {right}")
     if port == 0:
         raise ValueError(f"no service listens on port 0; {right}")
-    return Target(parts.hostname, port or 80)
+    match = _TARGET.match(url)
+    if match is None:
+        raise ValueError(f"not a host that can be connected to; {right}")
+    return Target(match["name"] or match["address"], port or 80)
 
 
 def _networks(texts: tuple[str, ...], mistakes: Mistakes) -> tuple[IPv4Network | IPv6Network, ...]:
     networks = (
-        mistakes.attempt(partial(ip_network, text), "trusted_proxies", index)
+        mistakes.attempt(partial(_network, text), "trusted_proxies", index)
         for index, text in enumerate(texts)
     )
     return tuple(network for network in networks if network is not None)
+
+
+def _network(text: str) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(text)
+    except ValueError:
+        raise ValueError(
+            "not a network, or its address does not begin it; write one like 10.0.0.0/8"
+        ) from None

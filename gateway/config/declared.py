@@ -57,13 +57,19 @@ def _join(
     if whole is None or not parts:
         return None
     if any(part.scopes != whole.scopes for part in parts):
-        mistakes.add("all fields of one change lie in the elements of the same arrays", *at)
+        mistakes.add(
+            "the fields lie in the elements of different arrays; begin all with the same 'key[]'",
+            *at,
+        )
         return None
     keys = tuple(part.keys for part in parts)
     for index, one in enumerate(keys):
         for other in keys[index + 1 :]:
             if one[: len(other)] == other[: len(one)]:
-                mistakes.add("each part is a field of its own, and none lies inside another", *at)
+                mistakes.add(
+                    "two parts are the same, or one lies inside the other; name each field once",
+                    *at,
+                )
                 return None
     return Join(whole.scopes, keys, whole.keys, config.separator, config.default)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from gateway.config import model
-from gateway.config.report import Location, Mistakes
+from gateway.config.report import Location, Mistakes, place
 from gateway.core.readers import AcceptReader, HeaderReader, PathReader, QueryReader, Reader
 from gateway.core.routing import Template, parse_template
 from gateway.core.selection import Selector
@@ -65,7 +65,7 @@ class EndpointBuilder:
         for name in upstream.captures if upstream is not None else ():
             if name not in known:
                 self.mistakes.add(
-                    f"'{{{name}}}' is not captured by the path '{template.text}';"
+                    f"'{{{name}}}' is not captured by the path of {place(self.at)};"
                     f" known: {', '.join(sorted(known)) or 'none'}",
                     *location,
                 )
@@ -80,7 +80,13 @@ class EndpointBuilder:
     def _check_version_capture(self, template: Template, readers: tuple[Reader, ...]) -> None:
         captured = "version" in template.captures
         read = any(isinstance(reader, PathReader) for reader in readers)
-        if captured and not read:
+        if captured and not self.versions:
+            self.mistakes.add(
+                "captures {version}, but the API has no versions; give the capture another name",
+                *self.at,
+                "path",
+            )
+        elif captured and readers and not read:
             self.mistakes.add(
                 "captures {version}, but the version is not read there; add version: { in: path }",
                 *self.at,
@@ -101,11 +107,23 @@ class EndpointBuilder:
                 *self.at,
             )
         if self.config.readers and not self.versions:
-            self.mistakes.add("the API has no versions to choose from", *self.at, "version")
+            self.mistakes.add(
+                "the API has no versions to choose from; remove it, or add versions",
+                *self.at,
+                "version",
+            )
             return ()
-        return tuple(reader for config in self.config.readers for reader in self._reader(config))
+        return tuple(
+            reader
+            for index, config in enumerate(self.config.readers)
+            for reader in self._reader(config, self._reader_at(index))
+        )
 
-    def _reader(self, config: model.ReaderConfig) -> tuple[Reader, ...]:
+    def _reader_at(self, index: int) -> Location:
+        several = isinstance(self.config.version, tuple)
+        return (*self.at, "version", index) if several else (*self.at, "version")
+
+    def _reader(self, config: model.ReaderConfig, at: Location) -> tuple[Reader, ...]:
         match config:
             case model.PathVersion():
                 return (PathReader(),)
@@ -118,28 +136,25 @@ class EndpointBuilder:
                 if match is not None:
                     return (AcceptReader(match[1], match[2]),)
                 self.mistakes.add(
-                    "is not a media type with one {version} in its subtype; write one like"
+                    "not a media type with one {version} in its subtype; write one like"
                     " application/vnd.example-v{version}+json",
-                    *self.at,
-                    "version",
+                    *at,
                     "media_type",
                 )
                 return ()
 
     def _default(self) -> Version | None:
-        labels = {
-            config.default
-            for config in self.config.readers
-            if not isinstance(config, model.PathVersion) and config.default is not None
-        }
-        at = (*self.at, "version", "default")
-        if len(labels) > 1:
-            self.mistakes.add("the defaults differ; one endpoint has one default", *at)
-        for label in labels:
-            version = self.mistakes.look_up(label, self.versions, "version", *at)
-            if version is not None:
-                return version
-        return None
+        defaults: dict[str, Version | None] = {}
+        for index, config in enumerate(self.config.readers):
+            if isinstance(config, model.PathVersion) or config.default is None:
+                continue
+            at = (*self._reader_at(index), "default")
+            defaults[config.default] = self.mistakes.look_up(
+                config.default, self.versions, "version", *at
+            )
+            if len(defaults) > 1:
+                self.mistakes.add("differs from the default before; keep one", *at)
+        return next(iter(defaults.values()), None)
 
     def _methods(self) -> tuple[str, ...] | None:
         methods = self.config.methods

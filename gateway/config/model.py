@@ -4,16 +4,33 @@ What these models accept is what the JSON Schema for editors says. What only the
 (a service that is not there, a link that is missing) is `build`'s to check.
 """
 
-from typing import Annotated, Literal, TypeVar
+import re
+from typing import Annotated, Any, Literal, TypeVar
 
 # pydantic: one declaration gives validation with locations and the JSON Schema.
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, JsonValue, Tag
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
-Seconds = Annotated[float, Field(gt=0, le=86_400)]
-FieldName = Annotated[str, Field(pattern=r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$")]
-Method = Annotated[str, Field(pattern=r"^[A-Z]+(-[A-Z]+)*$")]
-ErrorStatus = Annotated[int, Field(ge=400, le=599)]
+NAME = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
+FIELD_NAME = r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$"
+METHOD = r"^[A-Z]+(-[A-Z]+)*$"
+
+Name = Annotated[str, Field(pattern=NAME)]
+FieldName = Annotated[str, Field(pattern=FIELD_NAME)]
+Method = Annotated[str, Field(pattern=METHOD)]
+
+
+def _number(value: object) -> object:
+    # Within braces, YAML wants a variable in quotes, so that its number comes as a text.
+    if isinstance(value, str) and _NUMBER.match(value):
+        return float(value) if "." in value else int(value)
+    return value
+
+
+_NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]+)?\Z", re.ASCII)
+Number = BeforeValidator(_number)
+Seconds = Annotated[float, Field(gt=0, le=86_400), Number]
+Bytes = Annotated[int, Field(ge=1), Number]
+ErrorStatus = Annotated[int, Field(ge=400, le=599), Number]
 T = TypeVar("T")
 Some = Annotated[tuple[T, ...], Field(min_length=1)]
 
@@ -205,7 +222,7 @@ class ApiConfig(Model):
 class LimitsConfig(Model):
     """Bounds on what one request may cost."""
 
-    convert: Annotated[int, Field(ge=1)] = 16 * 1024 * 1024
+    convert: Bytes = 16 * 1024 * 1024
     """Of a body that is converted: bytes, before and after its content coding is undone."""
 
 
@@ -223,8 +240,32 @@ class Config(Model):
 
 
 def json_schema() -> dict[str, object]:
-    """Return the JSON Schema (draft 2020-12) of gateway.yaml, for editors."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Config.model_json_schema(),
+    """Return the JSON Schema (draft 2020-12) of gateway.yaml, for editors.
+
+    They see the file before its variables are filled in, so where the models want a number or a
+    text of a certain form, it takes a variable as well.
+    """
+    schema = _or_variable(Config.model_json_schema())
+    schema["$defs"]["Variable"] = {
+        "description": "An environment variable: ${NAME} or ${NAME:-default}.",
+        "pattern": r"\$\{",
+        "type": "string",
     }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _or_variable(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_or_variable(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    schema = {key: _or_variable(part) for key, part in schema.items()}
+    if "patternProperties" in schema:
+        schema["additionalProperties"] = False  # a name of another form is a mistake
+    if "pattern" in schema or schema.get("type") in ("integer", "number"):
+        about = {key: schema.pop(key) for key in _ABOUT if key in schema}
+        return {**about, "anyOf": [schema, {"$ref": "#/$defs/Variable"}]}
+    return schema
+
+
+_ABOUT = ("title", "description", "default")

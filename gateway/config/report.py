@@ -31,7 +31,8 @@ class ConfigError(Exception):
 
     def __init__(self, source: str, issues: list[Issue]) -> None:
         self.source = source
-        self.issues = tuple(sorted(issues, key=lambda issue: (issue.line, issue.column)))
+        once = dict.fromkeys(issues)  # endpoints that share a part of an API share its mistakes
+        self.issues = tuple(sorted(once, key=lambda issue: (issue.line, issue.column)))
         super().__init__(self.report())
 
     def report(self) -> str:
@@ -81,13 +82,13 @@ class Mistakes:
         return None
 
 
-def suggest(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
-    """Say which of the known names was probably meant; if none, `otherwise` or which there are."""
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Say which of the known names was probably meant, or if none is near, which there are."""
     names = sorted(known)
     close = get_close_matches(name, names, n=1)
     if close:
         return f"did you mean '{close[0]}'?"
-    return otherwise or f"known: {', '.join(names) or 'none'}"
+    return f"known: {', '.join(names) or 'none'}"
 
 
 def place(location: Location) -> str:

@@ -1,36 +1,47 @@
 """The text of gateway.yaml: YAML with environment variables, every value with its line."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
+from typing import NoReturn
 
-# PyYAML: the one with a C scanner, so that ten thousand endpoints load in a second.
-import yaml
-
+from gateway.config import syntax
 from gateway.config.report import ConfigError, Issue, Location, place
+from gateway.config.syntax import MAX_DEPTH, Broken, Node, Scalar, compose
+from gateway.config.variables import fill, hide
 
 Data = dict[str, "Data"] | list["Data"] | str | int | float | bool | None
 
-# What Compose and the shell know: ${NAME}, ${NAME:-default} (unset or empty), ${NAME-default}
-# (unset); and $$ for a dollar sign.
-_VARIABLE = re.compile(
-    r"\$(?:(?P<dollar>\$)|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?P<op>:?-)?(?P<default>(?<=-)[^}]*)?\}"
-    r"|(?P<broken>\{))"
-)
+
+def _integer(text: str) -> Data:
+    if len(text) > 18:  # 64 bits, which JSON can be trusted to carry
+        raise ValueError("too large a number; write it in quotes if it is a text")
+    return int(text)
+
+
+def _float(text: str) -> Data:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError("too large a number; write it in quotes if it is a text")
+    return number
+
 
 # The core schema of YAML 1.2 (section 10.3.2): `no` is a text, a date is a text, `0o17` and
 # `.inf` have no use here.
-_PLAIN = (
+_PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Data]], ...] = (
     (re.compile(r"(?:null|Null|NULL|~|)\Z"), lambda _: None),
     (re.compile(r"(?:true|True|TRUE)\Z"), lambda _: True),
     (re.compile(r"(?:false|False|FALSE)\Z"), lambda _: False),
-    (re.compile(r"[-+]?[0-9]{1,18}\Z", re.ASCII), int),
-    (re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z", re.ASCII), float),
+    (re.compile(r"[-+]?[0-9]+\Z", re.ASCII), _integer),
+    (re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z", re.ASCII), _float),
 )
+# The tags that say what is said without them.
+_STANDARD = "tag:yaml.org,2002:"
+_TAGS = (None, f"{_STANDARD}map", f"{_STANDARD}seq", f"{_STANDARD}str")
 
 # Aliases may share nodes, even with themselves; what they unfold to is bounded.
-_MAX_NODES = 1_000_000
-_MAX_DEPTH = 64
+_MAX_NODES = 250_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +51,12 @@ class Document:
     Attributes:
         data: mappings, lists and scalars.
         marks: (line, column), from 1, of the key or element at each location.
+        texts: where a text has variables: the text with their values, and as the file has it.
     """
 
     data: Data
     marks: Mapping[Location, tuple[int, int]]
+    texts: Mapping[Location, tuple[str, str]]
 
     def issue(self, location: Location, text: str) -> Issue:
         """Return an issue at a location, or at the nearest container that is there."""
@@ -51,6 +64,8 @@ class Document:
         while known and known not in self.marks:
             known = known[:-1]
         line, column = self.marks.get(known, (1, 1))
+        if known in self.texts:
+            text = hide(text, *self.texts[known])
         return Issue(line, column, place(location), text)
 
 
@@ -62,110 +77,114 @@ def read(content: bytes, source: str, environment: Mapping[str, str]) -> Documen
     Raises:
         ConfigError: not YAML, a key that stands twice, or a variable that is not set.
     """
-    try:
-        root = yaml.compose(content.decode(), Loader=yaml.CSafeLoader)
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(
-            source, [Issue(line, 1, "", "not UTF-8; save the file as such")]
-        ) from None
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        what = ", ".join(str(part) for part in (error.context, error.problem) if part)
-        line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-        raise ConfigError(source, [Issue(line, column, "", f"not YAML: {what}")]) from None
-    except yaml.YAMLError as error:
-        what = str(error).partition("\n")[0]
-        raise ConfigError(source, [Issue(0, 0, "", f"not YAML: {what}")]) from None
     builder = _Builder(environment)
-    data = builder.build(root, ()) if root is not None else None
+    try:
+        root = compose(content)
+        data = builder.build(root, ()) if root is not None else None
+    except Broken as broken:
+        raise ConfigError(source, [broken.issue]) from None
     if builder.issues:
         raise ConfigError(source, builder.issues)
-    return Document(data, builder.marks)
+    return Document(data, builder.marks, builder.texts)
+
+
+_Entries = dict[str, tuple[Scalar, Node]]
 
 
 @dataclass(slots=True)
 class _Builder:
     environment: Mapping[str, str]
     marks: dict[Location, tuple[int, int]] = field(default_factory=dict)
+    texts: dict[Location, tuple[str, str]] = field(default_factory=dict)
     issues: list[Issue] = field(default_factory=list)
+    entries: dict[int, _Entries] = field(default_factory=dict)
 
-    def build(self, node: yaml.Node, location: Location) -> Data:
-        self.marks.setdefault(location, _position(node))
-        if len(self.marks) > _MAX_NODES or len(location) > _MAX_DEPTH:
-            if not self.issues:
-                self._complain(node, location, "too large or too deep; does an alias hold itself?")
-            return None
+    def build(self, node: Node, location: Location) -> Data:
+        self._check_depth(node, location)
+        self.marks.setdefault(location, node.position)
+        if len(self.marks) > _MAX_NODES:
+            self._give_up(node, f"its aliases unfold to more than {_MAX_NODES} values")
+        if node.tag not in _TAGS:
+            tag = node.tag.replace(_STANDARD, "!!")
+            self._complain(node, location, f"the tag {tag} has no meaning here; remove it")
         match node:
-            case yaml.MappingNode():
+            case syntax.Mapping():
                 return self._mapping(node, location)
-            case yaml.SequenceNode():
+            case syntax.Sequence():
                 return [
-                    self.build(item, (*location, index)) for index, item in enumerate(node.value)
+                    self.build(item, (*location, index)) for index, item in enumerate(node.items)
                 ]
             case _:
-                assert isinstance(node, yaml.ScalarNode)
+                assert isinstance(node, Scalar)
                 return self._scalar(node, location)
 
-    def _mapping(self, node: yaml.MappingNode, location: Location) -> Data:
+    def _mapping(self, node: syntax.Mapping, location: Location) -> Data:
         data: dict[str, Data] = {}
-        for key_node, value_node in node.value:
-            key = key_node.value
-            if not isinstance(key_node, yaml.ScalarNode):
+        for key, (key_node, value_node) in self._entries(node, location).items():
+            self.marks[(*location, key)] = key_node.position
+            data[key] = self.build(value_node, (*location, key))
+        return data
+
+    def _entries(self, node: syntax.Mapping, location: Location) -> _Entries:
+        """Return the keys with their values; `<<` merges others beneath, as YAML 1.1 has it."""
+        if id(node) in self.entries:
+            return self.entries[id(node)]
+        self._check_depth(node, location)
+        # Noted before it is complete, since an alias can merge a mapping into itself.
+        entries = self.entries[id(node)] = {}
+        merged: list[syntax.Mapping] = []
+        for key_node, value_node in node.pairs:
+            if not isinstance(key_node, Scalar):
                 self._complain(key_node, location, "a key is a text, not a list or mapping")
-            elif not key_node.style and not isinstance(_plain(key), str):
+                continue
+            key = key_node.text
+            if key == "<<" and key_node.plain:
+                merged += self._merged(value_node, location)
+            elif key_node.plain and any(pattern.match(key) for pattern, _ in _PLAIN):
                 self._complain(
                     key_node, (*location, key), f'a key is a text; write it in quotes: "{key}"'
                 )
-            elif key in data:
-                line, _ = self.marks[(*location, key)]
+            elif key in entries:
+                line, _ = entries[key][0].position
                 self._complain(
                     key_node,
                     (*location, key),
                     f"stands twice, first in line {line}; keep one of the two",
                 )
             else:
-                self.marks[(*location, key)] = _position(key_node)
-                data[key] = self.build(value_node, (*location, key))
-        return data
+                entries[key] = (key_node, value_node)
+        for other in merged:
+            for key, entry in self._entries(other, (*location, "<<")).items():
+                entries.setdefault(key, entry)
+        return entries
 
-    def _scalar(self, node: yaml.ScalarNode, location: Location) -> Data:
-        text = _VARIABLE.sub(lambda match: self._variable(match, node, location), node.value)
-        return text if node.style else _plain(text)
+    def _merged(self, node: Node, location: Location) -> list[syntax.Mapping]:
+        nodes = node.items if isinstance(node, syntax.Sequence) else [node]
+        mappings = [each for each in nodes if isinstance(each, syntax.Mapping)]
+        if len(mappings) < len(nodes):
+            self._complain(node, (*location, "<<"), "merges mappings only, as in <<: *name")
+        return mappings
 
-    def _variable(self, match: re.Match[str], node: yaml.Node, location: Location) -> str:
-        if match["dollar"]:
-            return "$"
-        if match["broken"]:
-            self._complain(
-                node,
-                location,
-                "'${' begins no variable; write ${NAME} or ${NAME:-default}, and $${ for the text",
-            )
-            return ""
-        value = self.environment.get(match["name"])
-        if value is None or (not value and match["op"] == ":-"):
-            if match["default"] is None:
-                self._complain(
-                    node,
-                    location,
-                    f"the environment variable {match['name']} is not set; set it, or give a"
-                    f" default: ${{{match['name']}:-default}}",
-                )
-            return match["default"] or ""
-        return value
+    def _scalar(self, node: Scalar, location: Location) -> Data:
+        text: str = node.text
+        try:
+            if "$" in text:
+                text = fill(text, self.environment)
+                self.texts[location] = text, node.text
+            if node.plain and node.tag is None:
+                for pattern, value in _PLAIN:
+                    if pattern.match(text):
+                        return value(text)
+        except ValueError as error:
+            self._complain(node, location, str(error))
+        return text
 
-    def _complain(self, node: yaml.Node, location: Location, text: str) -> None:
-        line, column = _position(node)
-        self.issues.append(Issue(line, column, place(location), text))
+    def _check_depth(self, node: Node, location: Location) -> None:
+        if len(location) > MAX_DEPTH:
+            self._give_up(node, "unfolds without end; does an alias hold itself?")
 
+    def _give_up(self, node: Node, text: str) -> NoReturn:
+        raise Broken(node.position, text)
 
-def _position(node: yaml.Node) -> tuple[int, int]:
-    return node.start_mark.line + 1, node.start_mark.column + 1
-
-
-def _plain(text: str) -> Data:
-    for pattern, value in _PLAIN:
-        if pattern.match(text):
-            return value(text)
-    return text
+    def _complain(self, node: Node, location: Location, text: str) -> None:
+        self.issues.append(Issue(*node.position, place(location), text))

@@ -1,67 +1,38 @@
 """What a schema violation means to the operator who wrote it."""
 
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gateway.config.model import Model
+from gateway.config import model
 from gateway.config.report import Issue, Location, suggest
 from gateway.config.source import Data, Document
 
-_EXPECTED = {
-    "model_type": "expected a mapping of keys to values",
-    "dict_type": "expected a mapping of keys to values",
-    "tuple_type": "expected a list; write it in brackets: [ ... ]",
-    "string_type": "expected a text; write it in quotes",
-    "int_type": "expected a whole number",
-    "float_type": "expected a number",
-    "bool_type": "expected true or false",
+_PATTERNS = {
+    model.NAME: "a name has letters, digits, '_', '-' and '.', and begins with a letter or '_'",
+    model.FIELD_NAME: "not the name of a header; write one like X-API-VERSION",
+    model.METHOD: "not a method; write it in capitals, as in GET",
 }
 
 
 def explain(document: Document, error: ValidationError) -> list[Issue]:
     """Return one issue for each thing that is wrong."""
-    details = error.errors()
-    places = [detail["loc"] for detail in details]
-    return [
-        _issue(document, detail)
-        for detail in details
-        # A list whose only element is bad is also reported as too short: once is enough.
-        if not (
-            detail["type"] == "too_short"
-            and any(len(at) > len(detail["loc"]) == _shared(at, detail["loc"]) for at in places)
-        )
-    ]
-
-
-def _shared(one: Location, other: Location) -> int:
-    pairs = zip(one, other, strict=False)
-    return next((index for index, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
-
-
-def _issue(document: Document, error: ErrorDetails) -> Issue:
-    location = _in_document(document.data, error["loc"])
-    key = str(error["loc"][-1]) if error["loc"] else ""
-    context = error.get("ctx", {})
-    match error["type"]:
-        case "extra_forbidden":
-            text = f"unknown key; {suggest(key, _vocabulary(), otherwise='remove it')}"
-        case "missing":
-            text = f"'{key}' is missing here" if isinstance(error["loc"][-1], str) else "too short"
-        case "union_tag_not_found":
-            text = "'in' is missing here; it is one of path, query, header, accept"
-        case "union_tag_invalid":
+    issues = []
+    for detail in error.errors():
+        location, value = _in_document(document.data, detail["loc"])
+        if detail["type"] == "union_tag_invalid":
             location = (*location, "in")
-            text = (
-                f"'{context['tag']}' is not one of {context['expected_tags'].replace(chr(39), '')}"
-            )
-        case kind:
-            plain = error["msg"].removeprefix("Input ").removeprefix("String ")
-            text = _EXPECTED.get(kind, plain[0].lower() + plain[1:])
-    return document.issue(location, text)
+        text = _text(detail, value)
+        if text is not None:
+            issues.append(document.issue(location, text))
+    return issues
 
 
-def _in_document(data: Data, location: Location) -> Location:
-    """Return the part of a pydantic location that is in the document.
+def _in_document(data: Data, location: Location) -> tuple[Location, Data]:
+    """Return the part of a pydantic location that is in the document, and what is there.
 
     pydantic puts the names of union members into its locations; the document has no such steps.
     """
@@ -74,12 +45,111 @@ def _in_document(data: Data, location: Location) -> Location:
         else:
             continue
         known.append(step)
-    return tuple(known)
+    return tuple(known), data
 
 
-def _vocabulary() -> set[str]:
-    return {
-        field.alias or name
-        for kind in Model.__subclasses__()
-        for name, field in kind.model_fields.items()
-    }
+def _text(error: ErrorDetails, value: Data) -> str | None:
+    at, context = error["loc"], error.get("ctx", {})
+    match error["type"]:
+        case "extra_forbidden":
+            known = [key for schema in _schemas(at[:-1]) for key in schema.get("properties", ())]
+            return f"unknown key; {suggest(str(at[-1]), known)}"
+        case "missing" if isinstance(at[-1], str):
+            return f"'{at[-1]}' is missing here; add it"
+        case "missing":
+            return f"expected {_schemas(at[:-1])[0]['minItems']} elements"
+        case "too_long":
+            return f"expected {context['max_length']} elements"
+        case "too_short" if isinstance(value, dict | list) and len(value) >= context["min_length"]:
+            return None  # what is in it is bad, which is said there
+        case "too_short" | "string_too_short" if context["min_length"] == 1:
+            return "must not be empty"
+        case "too_short":
+            return f"expected at least {context['min_length']} elements"
+        case "union_tag_not_found":
+            return f"'in' is missing here; add it, with one of {_mechanisms(at)}"
+        case "union_tag_invalid":
+            return f"not one of {_mechanisms(at)}"
+        case "string_pattern_mismatch":
+            return _PATTERNS[context["pattern"]]
+        case _:
+            return ("is empty; " if value is None else "") + _expected(error, value)
+
+
+def _expected(error: ErrorDetails, value: Data) -> str:
+    match error["type"]:
+        case "dict_type" | "model_type":
+            keys = [key for schema in _schemas(error["loc"]) for key in _wanted(schema)]
+            return f"expected a mapping such as {{ {', '.join(f'{key}: ...' for key in keys)} }}"
+        case "tuple_type":
+            return "expected a list; write it in brackets: [ ... ]"
+        case "string_type" if isinstance(value, dict | list | None):
+            return "expected a text"
+        case "string_type":
+            return "expected a text; write it in quotes"
+        case "int_type":
+            return "expected a whole number, without a unit"
+        case "float_type":
+            return "expected a number of seconds, such as 2.5"
+        case _:
+            return error["msg"].replace("Input should be", "expected a number")
+
+
+def _mechanisms(location: Location) -> str:
+    union = next(schema for schema in _schemas(location) if "discriminator" in schema)
+    return ", ".join(union["discriminator"]["mapping"])
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return model.Config.model_json_schema()
+
+
+def _schemas(location: Location) -> list[dict[str, Any]]:
+    """Return what the JSON Schema says at a pydantic location: one schema, or those of a union."""
+    schemas = list(_members(_schema()))
+    for step in location:
+        inner = [
+            member
+            for schema in schemas
+            for part in _inside(schema, step)
+            for member in _members(part)
+        ]
+        schemas = inner or schemas  # the name of a union's member leads nowhere
+    return schemas
+
+
+def _members(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "$ref" in schema:
+        yield _schema()["$defs"][schema["$ref"].rpartition("/")[2]]
+    elif "discriminator" in schema:
+        yield schema
+    elif "anyOf" in schema or "oneOf" in schema:
+        for member in schema.get("anyOf") or schema["oneOf"]:
+            yield from _members(member)
+    else:
+        yield schema
+
+
+def _inside(schema: dict[str, Any], step: str | int) -> Iterator[dict[str, Any]]:
+    if "discriminator" in schema:
+        mapping = schema["discriminator"]["mapping"]
+        if step in mapping:
+            yield {"$ref": mapping[step]}
+    elif isinstance(step, int):
+        if "items" in schema:
+            yield schema["items"]
+    elif step in schema.get("properties", {}):
+        yield schema["properties"][step]
+    elif isinstance(schema.get("additionalProperties"), dict):
+        yield schema["additionalProperties"]
+    else:
+        yield from schema.get("patternProperties", {}).values()
+
+
+def _wanted(schema: dict[str, Any]) -> list[str]:
+    if "discriminator" in schema:
+        return [schema["discriminator"]["propertyName"]]
+    if schema.get("type") != "object":
+        return []
+    return schema.get("required") or list(schema.get("properties", ("NAME",)))[:1]

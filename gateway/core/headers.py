@@ -53,16 +53,17 @@ ASKS = frozenset(
     }
 )
 
-# Only the gateway says who asked it for what; a client's word would be believed behind us.
-FORWARDING = frozenset(
-    {
-        b"forwarded",
-        b"x-forwarded-for",
-        b"x-forwarded-host",
-        b"x-forwarded-port",
-        b"x-forwarded-proto",
-    }
-)
+# What the gateway says of who asked it for what.
+_SAID = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto"})
+
+# Only we and those we trust say such things; a client's word would be believed behind us.
+FORWARDING = _SAID | {
+    b"x-forwarded-port",
+    b"x-forwarded-prefix",
+    b"x-forwarded-scheme",
+    b"x-forwarded-server",
+    b"x-forwarded-ssl",
+}
 
 # What Connection says when it names no field.
 _ORDINARY = frozenset({b"close", b"keep-alive", b""})
@@ -108,14 +109,17 @@ def forwarding(
         scheme: `http` or `https`.
         inherited: what a trusted proxy before us said; empty where nobody is trusted.
     """
-    said = {name.lower(): value for name, value in inherited}
+    said: dict[bytes, bytes] = {}
+    for name, value in inherited:  # several lines are one list (RFC 9110, section 5.3)
+        said[name.lower()] = _appended(said.get(name.lower()), value)
     host = authority.encode()
     element = b"for=%b;host=%b;proto=%b" % (forwarded_node(peer), _quoted(host), scheme.encode())
     return (
         (b"Forwarded", _appended(said.get(b"forwarded"), element)),
         (b"X-Forwarded-For", _appended(said.get(b"x-forwarded-for"), peer.encode())),
-        (b"X-Forwarded-Host", said.get(b"x-forwarded-host", host)),
-        (b"X-Forwarded-Proto", said.get(b"x-forwarded-proto", scheme.encode())),
+        (b"X-Forwarded-Host", said.get(b"x-forwarded-host") or host),
+        (b"X-Forwarded-Proto", said.get(b"x-forwarded-proto") or scheme.encode()),
+        *(line for line in inherited if line[0].lower() not in _SAID),
     )
 
 

@@ -33,9 +33,25 @@ class Timeouts:
 
 
 @dataclass(frozen=True, slots=True)
+class Ejection:
+    """When a target that fails is left alone.
+
+    Attributes:
+        failures: in a row, after which it is.
+        seconds: for how long at first; each failed trial doubles it.
+        longest: but no longer than this, in seconds.
+    """
+
+    failures: int = 5
+    seconds: float = 5.0
+    longest: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
 class Service:
-    """A backend: its name, its addresses and its time limits."""
+    """A backend: its name, its addresses and its bounds."""
 
     name: str
     targets: tuple[Target, ...]
     timeouts: Timeouts = Timeouts()
+    ejection: Ejection = Ejection()

@@ -1,12 +1,19 @@
 """Explain: what would happen to a request and why, from the plan that the live path uses."""
 
+import re
 from collections.abc import Sequence
 
 from multidict import CIMultiDict
 
+from gateway.core.conversion.chain import Conversion, Direction
 from gateway.core.head import Head
 from gateway.core.plan import Options, Outcome, Plan, Refusal, plan
-from gateway.core.snapshot import Endpoint, Leg, Snapshot
+from gateway.core.snapshot import Leg, Snapshot
+
+# RFC 9110, section 5.6.2: what methods and the names of header fields are made of.
+_TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_REQUEST = re.compile(rf"\s*({_TCHARS}) +(/[^\s#?]*)(?:\?([^\s#]*))?\s*\Z")
+_FIELD = re.compile(rf"\s*({_TCHARS}):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*\Z")
 
 
 def parse_request(line: str, fields: Sequence[str]) -> Head:
@@ -15,72 +22,85 @@ def parse_request(line: str, fields: Sequence[str]) -> Head:
     Raises:
         ValueError: with a sentence that says what would be right.
     """
-    method, _, target = line.strip().partition(" ")
-    if not target.startswith("/"):
-        raise ValueError(f"'{line}' is not a request; write it like 'GET /person/param?version=1'")
-    path, mark, query = target.partition("?")
+    request = _REQUEST.match(line)
+    if request is None:
+        raise ValueError(f"{line!r} is not a request; write it like 'GET /person/param?version=1'")
     headers: CIMultiDict[str] = CIMultiDict()
-    for field in fields:
-        name, colon, value = field.partition(":")
-        if not colon or not name.strip():
-            raise ValueError(f"'{field}' is not a header; write it like 'X-API-VERSION: 1'")
-        headers.add(name.strip(), value.strip(" \t"))
-    return Head(method.upper(), path, query if mark else None, headers)
+    for text in fields:
+        field = _FIELD.match(text)
+        if field is None:
+            raise ValueError(f"{text!r} is not a header; write it like 'X-API-VERSION: 1'")
+        headers.add(field[1], field[2])
+    return Head(request[1].upper(), request[2], request[3], headers)
 
 
 def explain(snapshot: Snapshot, head: Head) -> str:
     """Return what would happen, a fact a line."""
     outcome = plan(snapshot, head)
-    facts = _endpoint(outcome.endpoint) | _readings(outcome.endpoint, head, snapshot)
-    facts |= _outcome(outcome, head)
+    facts: list[tuple[str, str]] = []
+    if outcome.endpoint is not None:
+        facts.append(("api", outcome.endpoint.api))
+        facts.append(("endpoint", outcome.endpoint.template.text))
+    facts += _readings(snapshot, head, outcome)
+    match outcome:
+        case Refusal(fault=fault):
+            facts.append(("answer", f"{fault.status} {fault.code}: {fault.detail}"))
+        case Options(allow=allow):
+            facts.append(("answer", f"204 from the gateway itself, Allow: {allow}"))
+        case Plan():
+            facts += _plan(outcome, head)
     if outcome.endpoint is not None and outcome.endpoint.vary:
-        facts["vary"] = ", ".join(outcome.endpoint.vary)
+        facts.append(("vary", ", ".join(outcome.endpoint.vary)))
     target = head.path if head.query is None else f"{head.path}?{head.query}"
-    lines = [f"{head.method} {target}"]
-    lines += [f"  {name:<9} {fact}" for name, fact in facts.items()]
+    lines = [f"{head.method} {target}", *(f"  {name:<9} {fact}" for name, fact in facts)]
     return "\n".join(lines)
 
 
-def _endpoint(endpoint: Endpoint | None) -> dict[str, str]:
-    if endpoint is None:
-        return {}
-    return {"api": endpoint.api, "endpoint": endpoint.template.text}
-
-
-def _readings(endpoint: Endpoint | None, head: Head, snapshot: Snapshot) -> dict[str, str]:
+def _readings(snapshot: Snapshot, head: Head, outcome: Outcome) -> list[tuple[str, str]]:
     found = snapshot.router.find(head.path)
-    if endpoint is None or endpoint.selector is None or found is None:
-        return {}
-    readings = [
-        f"{reader.place}: {', '.join(reader.read(head, found[1])) or 'nothing'}"
-        for reader in endpoint.selector.readers
+    # Without versions, or where the method alone decides, nothing is read.
+    decided = isinstance(outcome, Options) or (
+        isinstance(outcome, Refusal) and outcome.fault.supported is None
+    )
+    if decided or found is None or found[0].selector is None:
+        return []
+    readings = [(reader, reader.read(head, found[1])) for reader in found[0].selector.readers]
+    return [
+        ("read", f"{', '.join(map(repr, values)) or 'nothing'} in {reader.place}")
+        for reader, values in readings
     ]
-    return {"read": "; ".join(readings)}
 
 
-def _outcome(outcome: Outcome, head: Head) -> dict[str, str]:
-    match outcome:
-        case Refusal(fault=fault):
-            return {"answer": f"{fault.status} {fault.code}: {fault.detail}"}
-        case Options(allow=allow):
-            return {"answer": f"204, Allow: {allow}"}
-        case Plan(leg=leg, mechanism=mechanism, target=target):
-            return _leg(leg, mechanism) | {"asks": f"{head.method} {target}"} | _bodies(leg)
-
-
-def _leg(leg: Leg, mechanism: str | None) -> dict[str, str]:
+def _plan(chosen: Plan, head: Head) -> list[tuple[str, str]]:
+    leg = chosen.leg
     addresses = ", ".join(target.authority for target in leg.service.targets)
     speaks = "" if leg.served == leg.version else f", which speaks version {leg.served}"
-    chosen = {} if leg.version is None else {"version": f"{leg.version}, by {mechanism}"}
-    return chosen | {"service": f"{leg.service.name} at {addresses}{speaks}"}
+    facts = [
+        ("service", f"{leg.service.name} at {addresses}{speaks}"),
+        ("asks", f"{head.method} {chosen.target}"),
+        *_bodies(leg),
+    ]
+    if leg.version is not None:
+        why = "the newest, as OPTIONS names none" if chosen.mechanism == "newest" else None
+        facts.insert(0, ("version", f"{leg.version}, {why or f'by {chosen.mechanism}'}"))
+    if leg.content_type is not None:
+        facts.append(("type", f"{leg.content_type}, if the answer is JSON"))
+    return facts
 
 
-def _bodies(leg: Leg) -> dict[str, str]:
+def _bodies(leg: Leg) -> list[tuple[str, str]]:
     if leg.request is None or leg.response is None:
-        return {"bodies": "streamed as they are"}
-    named = sorted(status for link in leg.response.links for status in link.statuses)
-    errors = f"; error bodies too where the status is {', '.join(map(str, named))}" if named else ""
-    return {
-        "request": f"body converted from version {leg.version} to {leg.served}",
-        "response": f"body converted from version {leg.served} to {leg.version}{errors}",
-    }
+        return [("bodies", "pass as they are")]
+    named = sorted({status for link in leg.response.links for status in link.statuses})
+    statuses = ", ".join(("2xx", *map(str, named)))
+    return [
+        ("request", f"a body is converted {_way(leg.request)}"),
+        ("response", f"a body of status {statuses} is converted {_way(leg.response)}"),
+    ]
+
+
+def _way(conversion: Conversion) -> str:
+    versions = [conversion.links[0].older, *(link.newer for link in conversion.links)]
+    if conversion.direction is Direction.DOWN:
+        versions = [conversion.links[0].newer, *(link.older for link in conversion.links)]
+    return f"from version {' to '.join(map(str, versions))}"

@@ -11,98 +11,15 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from gateway.core.errors import Code, Failed, Fault
 from gateway.core.headers import Fields
 from gateway.core.service import Timeouts
+from gateway.wire.incoming import Incoming
 from gateway.wire.upstream import Request
 
 # What a response may take before its body begins; llhttp itself sets no bound.
 _MAX_HEAD = 256 * 1024
-# Beyond this much unread body, the service is made to wait.
-_HIGH_WATER = 256 * 1024
 
 
 class Stale(Exception):
     """The service closed a kept connection before it took the request."""
-
-
-class Incoming:
-    """A response while it arrives; see `upstream.Response`."""
-
-    __slots__ = (
-        "_connection",
-        "_pieces",
-        "_size",
-        "_waiter",
-        "complete",
-        "error",
-        "fields",
-        "head",
-        "reason",
-        "sized",
-        "status",
-        "target",
-    )
-
-    def __init__(self, connection: "Connection", target: str) -> None:
-        self._connection = connection
-        self._pieces: list[bytes] = []
-        self._size = 0
-        self._waiter: asyncio.Future[None] | None = None
-        self.complete = False
-        self.error: Exception | None = None
-        self.head = False
-        self.status = 0
-        self.reason = b""
-        self.fields: Fields = []
-        self.sized = False
-        self.target = target
-
-    async def wait_for_head(self) -> None:
-        """Return when the head is there; raises Failed or Stale."""
-        while not self.head:
-            if self.error is not None:
-                raise self.error
-            await self._wait()
-
-    async def read(self) -> bytes:
-        """Return the next bytes of the body, empty at its end; raises Failed."""
-        while not self._pieces:
-            if self.error is not None:
-                raise self.error
-            if self.complete:
-                return b""
-            self._connection.expect_bytes()
-            await self._wait()
-        pieces = self._pieces
-        self._pieces = []
-        if self._size > _HIGH_WATER and not self.complete:
-            self._connection.resume()
-        self._size = 0
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    def abandon(self) -> None:
-        """Read no more."""
-        if not self.complete:
-            self._connection.close()
-
-    def feed(self, data: bytes) -> None:
-        """Take a piece of the body."""
-        self._pieces.append(data)
-        self._size += len(data)
-        if self._size > _HIGH_WATER:
-            self._connection.pause()
-        self.wake()
-
-    def wake(self) -> None:
-        """Let the reader look again."""
-        waiter = self._waiter
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
-
-    async def _wait(self) -> None:
-        self._waiter = self._connection.loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
 
 
 class Connection(asyncio.Protocol):
@@ -165,6 +82,7 @@ class Connection(asyncio.Protocol):
         response = self._response = Incoming(self, self.name)
         self._request = request
         self._timeouts = timeouts
+        self._deadline = inf  # until now the clock of an idle connection ran
         try:
             self._send(request)
             await response.wait_for_head()
@@ -233,13 +151,15 @@ class Connection(asyncio.Protocol):
                     return
                 self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
                 if self._writable is not None:
-                    self._watch(self._timeouts.between_bytes)
-                    await self._writable.wait()
-                    self._watch(inf)
+                    # A clock of its own: the response may be on its way already.
+                    async with asyncio.timeout(self._timeouts.between_bytes):
+                        await self._writable.wait()
             if chunked:
                 self._transport.write(b"0\r\n\r\n")
         except Failed as error:
             self._fail(error)
+        except TimeoutError:
+            self._too_slow()
         else:
             self._all_sent()
 
@@ -266,7 +186,6 @@ class Connection(asyncio.Protocol):
             if self._head_size > _MAX_HEAD:
                 self._protocol_error("its response head is too large")
                 return
-        self._deadline = inf
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
@@ -336,6 +255,8 @@ class Connection(asyncio.Protocol):
         assert response is not None
         assert request is not None
         status = self._parser.get_status_code()
+        if status < 100:
+            raise HttpParserError("a status below 100")
         if status < 200:
             if request.informational is not None and status != 101:
                 request.informational(status, response.fields)
@@ -351,6 +272,7 @@ class Connection(asyncio.Protocol):
             raise HttpParserError("a transfer coding other than chunked")
         response.status = status
         response.head = True
+        self._deadline = inf
         self._keep = self._parser.should_keep_alive()
         if request.method == "HEAD":
             # llhttp does not know what was asked, so it would wait for the body.
@@ -364,12 +286,14 @@ class Connection(asyncio.Protocol):
         response = self._response
         if response is None or response.complete:
             raise HttpParserError("a body where there can be none")
+        self._deadline = inf
         response.feed(data)
 
     def on_message_complete(self) -> None:
         """Take note that the body is complete; interim responses do not count."""
         response = self._response
         if response is not None and response.head:
+            self._deadline = inf
             response.complete = True
             response.wake()
 
@@ -381,6 +305,7 @@ class Connection(asyncio.Protocol):
         self._exchange_over()
         if keep:
             self._used = True
+            self.resume()  # the end may have come while the service was made to wait
             self._release(self)
         else:
             self._pump = pump
@@ -388,6 +313,9 @@ class Connection(asyncio.Protocol):
 
     def _protocol_error(self, what: str) -> None:
         self._fail(_failed(Code.UPSTREAM_PROTOCOL, self.name, what))
+
+    def _too_slow(self) -> None:
+        self._fail(_failed(Code.UPSTREAM_TIMEOUT, self.name, "it took too long"))
 
     def _fail(self, error: Exception) -> None:
         response = self._response
@@ -412,7 +340,7 @@ class Connection(asyncio.Protocol):
         if self.loop.time() < self._deadline:
             self._alarm = self.loop.call_at(self._deadline, self._ring)
         else:
-            self._fail(_failed(Code.UPSTREAM_TIMEOUT, self.name, "it took too long"))
+            self._too_slow()
 
 
 def _failed(code: Code, name: str, what: str) -> Failed:

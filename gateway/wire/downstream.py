@@ -1,6 +1,8 @@
 """The response on its way to the client: HTTP/1.1 framing, and backpressure."""
 
 import asyncio
+import socket
+import struct
 import time
 from email.utils import formatdate
 from functools import lru_cache
@@ -9,10 +11,14 @@ from typing import Protocol
 
 from aiohttp.http import HttpVersion10, RawRequestMessage
 
-from gateway.core.headers import Fields
+from gateway.core.headers import Fields, end_to_end
 
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 _DATE = frozenset({b"date", b"Date", b"DATE"})
+# What a response that never has a body must not hold (RFC 9110, section 8.6).
+_LENGTH = frozenset({b"content-length"})
+# Linger on, for no time: what makes close() a reset.
+_RESET = struct.pack("ii", 1, 0)
 
 
 class Connection(Protocol):
@@ -53,7 +59,7 @@ class Downstream:
     def inform(self, status: int, fields: Fields) -> None:
         """Pass on an interim response (RFC 9110, section 15.2); HTTP/1.0 knows none."""
         if not self._old and not self.status:
-            lines, _ = _lines(status, b"", fields)
+            lines, _ = _lines(status, b"", end_to_end(fields, _LENGTH))
             self._write(b"".join((*lines, b"\r\n")))
 
     def begin(self, status: int, reason: bytes, fields: Fields, *, sized: bool) -> None:
@@ -92,13 +98,22 @@ class Downstream:
 
     def send_head(self, status: int, reason: bytes, fields: Fields) -> None:
         """Write a response that has no body, whatever its fields say of one (HEAD, 204, 304)."""
+        if status == 204:
+            fields = end_to_end(fields, _LENGTH)
         self._write(self._head(status, reason, fields))
 
     def abort(self) -> None:
-        """Cut the connection, so that nobody takes what was sent for the whole."""
+        """Cut the connection, so that nobody takes what was sent for the whole.
+
+        By a reset: where the end of the connection is the end of the body (HTTP/1.0), an orderly
+        end would say that this was all.
+        """
         self.keep_alive = False
-        if self._connection.transport is not None:
-            self._connection.transport.abort()
+        transport = self._connection.transport
+        if transport is not None and not transport.is_closing():
+            end = transport.get_extra_info("socket")
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            transport.abort()
 
     def _frame(self, *, sized: bool) -> None:
         if sized:

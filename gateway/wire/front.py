@@ -120,6 +120,8 @@ class ClientConnection(RequestHandler):
             keep = await self._answer(message, content)
             if keep:
                 self._wait_for_next()
+            elif not (isinstance(message, RawRequestMessage) and content.is_eof()):
+                await self._linger()
         if self.transport is not None:
             self.transport.close()
 
@@ -136,6 +138,8 @@ class ClientConnection(RequestHandler):
                 inbound = Inbound(ERROR, content, self._peer, self._own)
                 down = Downstream(self, ERROR)
                 self._answers.refuse(inbound, down, _fault(getattr(message, "exc", None)))
+            if self.writing_paused:  # a client that asks ahead and does not read waits here
+                await self._drain_helper()
             keep = down.keep_alive and (content.is_eof() or await self._read_rest(content))
         finally:
             self._content = EMPTY_PAYLOAD
@@ -150,11 +154,23 @@ class ClientConnection(RequestHandler):
         # The next request stands behind the rest of this one's body.
         try:
             async with asyncio.timeout(_LINGER):
+                await asyncio.sleep(0)  # lets go who read it for the service until now
                 while await content.readany():
                     pass
         except (TimeoutError, RequestPayloadError, HttpProcessingError):
             return False
         return True
+
+    async def _linger(self) -> None:
+        # A connection that is closed while the client still sends is reset, and the answer may be
+        # lost with it. So the end is said first, and what still comes is dropped for a while
+        # (RFC 9112, section 9.6); the client's own end cancels this.
+        transport = self.transport
+        if transport is not None and not transport.is_closing():
+            self._close = True  # aiohttp's word for dropping what comes
+            self.resume_reading()
+            transport.write_eof()
+            await asyncio.sleep(_LINGER)
 
     def _let_parser_go_on(self) -> None:
         # Requests that a client sends ahead are parsed up to a bound (aiohttp's own accounting).

@@ -68,6 +68,8 @@ class Inbound(NamedTuple):
     def loggable_path(self) -> str:
         """Return the path, without the query, as a URI may hold it, so that it can go into JSON."""
         path = self.message.path.partition("?")[0]
+        if not path.startswith("/") and "://" in path:  # RFC 9112, section 3.2.2
+            path = "/" + path.partition("://")[2].partition("/")[2]
         if _LOGGABLE.match(path):
             return path
         return quote(path.encode("utf-8", "surrogateescape"), safe=_SAFE)
@@ -76,9 +78,13 @@ class Inbound(NamedTuple):
         """Return the head of the request and the authority that it is for.
 
         Raises:
-            Failed: the target or the Host field is not what RFC 9112, section 3.2, allows.
+            Failed: the request line or the Host field is not what RFC 9112, section 3, allows.
         """
         message = self.message
+        if message.version.major != 1:
+            raise _bad("only HTTP/1.0 and HTTP/1.1 are spoken here")
+        if message.method == "CONNECT":  # it asks for a tunnel, which may not even have a path
+            raise _bad("no tunnel can be had here")
         target, authority = message.path, message.headers.get("Host")
         if not target.startswith("/"):
             target, authority = _other_form(message.method, target, authority)
@@ -126,7 +132,7 @@ def _other_form(method: str, target: str, host: str | None) -> tuple[str, str | 
     if target == "*" and method == "OPTIONS":
         return target, host
     scheme, separator, rest = target.partition("://")
-    if not separator or scheme.lower() not in ("http", "https") or method == "CONNECT":
+    if not separator or scheme.lower() not in ("http", "https"):
         raise _bad("the request target is neither a path nor an absolute URL")
     # The authority of an absolute target overrules Host (RFC 9112, section 3.2.2).
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]

@@ -5,7 +5,8 @@ from collections import defaultdict
 
 from gateway.core.errors import Code, Failed, Fault
 from gateway.core.service import Service, Target
-from gateway.wire.connection import Connection, Incoming, Stale
+from gateway.wire.connection import Connection, Stale
+from gateway.wire.incoming import Incoming
 from gateway.wire.upstream import Request
 
 # Shorter than what servers usually grant, so that they rarely close a connection just as it is

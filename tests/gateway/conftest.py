@@ -85,7 +85,7 @@ async def upstream() -> AsyncIterator[StartUpstream]:
                         await writer.drain()
                 else:
                     await script(scripted, reader, writer)
-            except (ConnectionError, asyncio.IncompleteReadError):
+            except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 pass
             finally:
                 writer.close()

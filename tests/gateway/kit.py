@@ -70,7 +70,8 @@ class Program:
         fresh.write_text(text)
         fresh.rename(self.config)
         self.process.send_signal(signal.SIGHUP)
-        wait_for(lambda: len(self.log("config_loaded")) > before)
+        wait_for(lambda: self.process.poll() or len(self.log("config_loaded")) > before)
+        assert self.process.poll() is None, "the gateway died"
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:

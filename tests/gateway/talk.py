@@ -69,6 +69,12 @@ class Client:
         async with asyncio.timeout(DEADLINE):
             return replace(head, body=await self._body(head))
 
+    async def final(self) -> Answer:
+        """Return the next final response; interim ones are skipped."""
+        while (answer := await self.answer()).status < 200:
+            pass
+        return answer
+
     async def chunk(self) -> bytes:
         """Return the next chunk of a chunked body; empty for the last one."""
         async with asyncio.timeout(DEADLINE):

@@ -1,0 +1,107 @@
+"""The command line: play every comparison, then write results.md, results.json and chart.svg."""
+
+import argparse
+import os
+import resource
+import signal
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from benchmarks import machine
+from benchmarks.chart import chart
+from benchmarks.comparison import judge, play
+from benchmarks.lab import BrokenError, Lab
+from benchmarks.measure import Result, Sample
+from benchmarks.report import data, number, page
+from benchmarks.scenarios import SCENARIOS, Effort, Scenario, SkippedError
+from benchmarks.wrk import WrongError
+
+
+def main() -> int:
+    """Run the benchmark; return the exit status: 0 done, 1 something broke, 2 cannot begin."""
+    arguments = _parser().parse_args()
+    cores = sorted(os.sched_getaffinity(0))
+    obstacle = machine.missing() or ("" if len(cores) > 1 else "The benchmark needs two cores.")
+    if obstacle:
+        print(obstacle, file=sys.stderr)
+        return 2
+    # Told to end, it ends as after Ctrl-C: every program it started is stopped on the way out.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    _allow_many_connections()
+    facts = machine.describe()
+    effort = Effort(arguments.seconds, arguments.megabytes)
+    try:
+        results = [
+            _result(title, scenario, effort, arguments.rounds, cores)
+            for title, scenario in SCENARIOS.items()
+            if arguments.only in scenario.__name__
+        ]
+    except (BrokenError, WrongError, OSError) as error:
+        print(f"The benchmark broke off: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    shown = (
+        f"{arguments.rounds} rounds, {effort.seconds} s a run, large bodies of"
+        f" {effort.megabytes} MB; systems on core {cores[0]}, load and backends on core {cores[1]}."
+    )
+    _write(arguments.output, facts, shown, results)
+    return 0
+
+
+def _result(
+    title: str, scenario: Scenario, effort: Effort, rounds: int, cores: list[int]
+) -> Result:
+    print(title, flush=True)
+    # Web servers drop the rights of root, and still have to reach their folders.
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        with Lab(folder, cores) as lab:
+            try:
+                comparison = scenario(lab, effort)
+            except SkippedError as reason:
+                print(f"  skipped: {reason}")
+                return Result(title, "", (), (), (), skipped=str(reason))
+            told = partial(_tell, comparison.unit)
+            played = tuple(play(comparison, rounds, told))
+            commands = tuple(lab.commands)
+    return Result(title, comparison.unit, commands, played, judge(comparison.claims, played))
+
+
+def _tell(unit: str, name: str, sample: Sample) -> None:
+    p99 = "" if sample.p99 is None else f"   p99 {number(sample.p99)} ms"
+    print(
+        f"  {name:34} {number(sample.rate):>8} {unit}/s {number(sample.cpu):>6} CPU µs{p99}",
+        flush=True,
+    )
+
+
+def _write(folder: Path, facts: dict[str, str], effort: str, results: list[Result]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "results.md").write_text(page(facts, effort, results))
+    (folder / "results.json").write_text(data(facts, effort, results))
+    (folder / "chart.svg").write_text(chart(results))
+    print(f"\nWritten: results.md, results.json and chart.svg in {folder}")
+
+
+def _allow_many_connections() -> None:
+    """Raise our limit of open files, and that of all we start, as far as the system lets us."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="how often each run is made")
+    parser.add_argument("--seconds", type=int, default=2, help="how long each run takes")
+    parser.add_argument("--megabytes", type=int, default=256, help="how large large bodies are")
+    parser.add_argument("--only", default="", metavar="NAME", help="only this comparison")
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, metavar="FOLDER")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

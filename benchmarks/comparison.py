@@ -1,0 +1,52 @@
+"""Runs that take turns, and what is made of their samples."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmarks.measure import Claim, Round, Sample, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What is to be played.
+
+    Attributes:
+        runs: by name, what puts load on a system once.
+        claims: what is wanted of each round.
+        unit: what is counted: `request` or `MB`.
+    """
+
+    runs: Mapping[str, Callable[[], Sample]]
+    claims: Sequence[Claim]
+    unit: str = "request"
+
+
+def play(comparison: Comparison, count: int, told: Callable[[str, Sample], None]) -> list[Round]:
+    """Play rounds and return their samples; `told` hears of every sample as it comes.
+
+    A machine's speed drifts. Numbers are therefore compared within a round only, where they lie
+    seconds apart, and no run is always the first or always behind the same other.
+    """
+    rounds: list[Round] = []
+    for number in range(count):
+        samples = {}
+        for name in turns(list(comparison.runs), number):
+            samples[name] = comparison.runs[name]()
+            told(name, samples[name])
+        rounds.append({name: samples[name] for name in comparison.runs})
+    return rounds
+
+
+def turns(names: Sequence[str], number: int) -> Sequence[str]:
+    """Return the order of a round: of each two, one goes backwards; the next two start one on."""
+    start = number // 2 % len(names)
+    order = [*names[start:], *names[:start]]
+    return order[::-1] if number % 2 else order
+
+
+def judge(claims: Sequence[Claim], rounds: Sequence[Round]) -> tuple[Verdict, ...]:
+    """Return what the rounds say of every claim."""
+    return tuple(
+        Verdict(claim.text, claim.unit, claim.goal, tuple(claim.value(each) for each in rounds))
+        for claim in claims
+    )

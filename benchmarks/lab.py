@@ -1,0 +1,224 @@
+"""The lab: systems on one core, load and backends on the other, and nothing left behind."""
+
+import http.client
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+# psutil: CPU time and memory of a process and its children, the same for every system.
+import psutil
+
+from benchmarks.measure import Load, Sample
+from benchmarks.request import Request
+from benchmarks.systems import ROOT, System, find
+
+# Envoy and a house of 10,000 routes take a while until they answer.
+_READY_WITHIN = 60.0
+_END_WITHIN = 5.0
+_WATCH_EVERY = 0.02
+
+
+class BrokenError(Exception):
+    """Something under test does not do what it has to, so there is nothing to measure."""
+
+
+class Running:
+    """A started system: what it has used so far, and what it uses now.
+
+    Attributes:
+        process: its first process.
+        port: where it listens on 127.0.0.1.
+        output: the file with what it says.
+        at_rest: its resident memory before there was any load, in MB.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int, output: Path) -> None:
+        self.process = process
+        self.port = port
+        self.output = output
+        self.at_rest = 0.0
+
+    @cached_property
+    def family(self) -> list[psutil.Process]:
+        """All processes of the system; first asked for when it answers, and so has them all."""
+        first = psutil.Process(self.process.pid)
+        return [first, *first.children(recursive=True)]
+
+    def cpu(self) -> float:
+        """Return the CPU time used so far, in seconds."""
+        return sum(sum(process.cpu_times()[:2]) for process in self.family)
+
+    def rss(self) -> float:
+        """Return the resident memory, in MB."""
+        return sum(process.memory_info().rss for process in self.family) / 1e6
+
+
+class Lab:
+    """A folder, some cores, and the programs that run there until the lab is left.
+
+    Args:
+        folder: where the programs write; must be empty.
+        cores: the first is for what is measured, the second for all else, this process too; the
+            others are for systems that need more than one.
+
+    Attributes:
+        cores: the same.
+        commands: every command line so far.
+        resources: what is closed when the lab is left.
+    """
+
+    def __init__(self, folder: Path, cores: Sequence[int]) -> None:
+        self._folder = folder
+        self.cores = cores
+        self.commands: list[str] = []
+        self.resources = ExitStack()
+
+    def __enter__(self) -> Self:
+        os.sched_setaffinity(0, self.cores[1:2])
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.resources.close()
+
+    def port(self) -> int:
+        """Return a port that is free now."""
+        with socket.socket() as held:
+            held.bind(("127.0.0.1", 0))
+            port: int = held.getsockname()[1]
+            return port
+
+    def measured(self, system: System, *, cores: int = 1) -> Running:
+        """Start a system on so many cores of its own."""
+        return self._start(system, [self.cores[0], *self.cores[2:]][:cores])
+
+    def beside(self, system: System) -> Running:
+        """Start a backend, on the core of the load."""
+        return self._start(system, self.cores[1:2])
+
+    def load(self, command: Sequence[str]) -> list[str]:
+        """Return a command line on the core of the load, and note it."""
+        pinned = _pinned(command, self.cores[1:2])
+        self._note(pinned)
+        return pinned
+
+    def sample(self, system: Running, load: Callable[[], Load]) -> Sample:
+        """Put load on a system and return what it took."""
+        for log in self._folder.rglob("*.log"):  # or the disk would have its say
+            os.truncate(log, 0)
+        used = system.cpu()
+        with _Peak(system) as peak:
+            seen = load()
+        used = system.cpu() - used
+        return Sample(
+            rate=seen.units / seen.seconds,
+            cpu=used / seen.units * 1e6,
+            busy=used / seen.seconds,
+            rss=peak.rss,
+            growth=peak.rss - system.at_rest,
+            p50=seen.p50,
+            p99=seen.p99,
+        )
+
+    def _start(self, system: System, cores: Sequence[int]) -> Running:
+        folder = self._folder / str(len(list(self._folder.iterdir())))
+        folder.mkdir()
+        for name, text in system.files.items():
+            (folder / name).write_text(text)
+        program = find(system.command[0])
+        assert program is not None  # __main__ looked for all of them
+        command = _pinned([program, *system.command[1:]], cores)
+        self._note(_pinned([Path(program).name, *system.command[1:]], cores), **system.environment)
+        # Appending, so that the file can be emptied while the program writes.
+        output = folder / "output.log"
+        with output.open("ab") as stream:
+            process = subprocess.Popen(
+                # The kernel ends the program should this process be killed without a word.
+                ["setpriv", "--pdeathsig", "TERM", *command],
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": str(ROOT), **system.environment},
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                process_group=0,  # Ctrl-C is for this process, which ends its own in order
+            )
+        self.resources.callback(_stop, process)
+        return Running(process, system.port, output)
+
+    def _note(self, command: Sequence[str], **environment: str) -> None:
+        settings = (f"{name}={value}" for name, value in environment.items())
+        line = " ".join([*settings, *map(shlex.quote, command)])
+        if line not in self.commands:
+            self.commands.append(line)
+
+
+def ask(system: Running, request: Request, expected: str) -> None:
+    """Return as soon as a system answers a request as it has to.
+
+    Raises:
+        BrokenError: it answers something else, ended, or does not answer in time.
+    """
+    deadline = time.monotonic() + _READY_WITHIN
+    while time.monotonic() < deadline:
+        if system.process.poll() is not None:
+            raise BrokenError(f"a program ended: {system.output.read_text()[-500:]}")
+        connection = http.client.HTTPConnection("127.0.0.1", system.port, timeout=_READY_WITHIN)
+        try:
+            connection.request("GET", request.target, headers=dict(request.fields))
+            response = connection.getresponse()
+            body = response.read().decode()
+        except OSError:
+            time.sleep(0.02)
+            continue
+        finally:
+            connection.close()
+        if response.status == 200 and expected in body:
+            system.at_rest = system.rss()
+            return
+        if response.status != 503:  # Envoy, while it starts
+            raise BrokenError(f"{request.target}: {response.status} {body[:500]}")
+    raise BrokenError(f"a program does not answer: {system.output.read_text()[-500:]}")
+
+
+class _Peak:
+    """Watches the memory of a system; `rss` is the most that was seen, in MB."""
+
+    def __init__(self, system: Running) -> None:
+        self._system = system
+        self._over = threading.Event()
+        self._watch = threading.Thread(target=self._run)
+        self.rss = 0.0
+
+    def __enter__(self) -> Self:
+        self._watch.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._watch.join()
+        self.rss = max(self.rss, self._system.rss())
+
+    def _run(self) -> None:
+        while not self._over.wait(_WATCH_EVERY):
+            self.rss = max(self.rss, self._system.rss())
+
+
+def _pinned(command: Sequence[str], cores: Sequence[int]) -> list[str]:
+    return ["taskset", "-c", ",".join(map(str, cores)), *command]
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_END_WITHIN)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

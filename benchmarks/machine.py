@@ -1,0 +1,67 @@
+"""The machine and the versions: what a result is worth nothing without."""
+
+import os
+import platform
+import re
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+
+from benchmarks.systems import find
+
+TOOLS = {
+    "nginx": ("nginx", "-v"),
+    "HAProxy": ("haproxy", "-v"),
+    "Envoy": ("envoy", "--version"),
+    "wrk": ("wrk", "-v"),
+    "taskset": ("taskset", "--version"),
+    "setpriv": ("setpriv", "--version"),
+}
+"""What has to be installed, with the command that tells its version."""
+_PACKAGES = {"envoy": "", "taskset": "util-linux", "setpriv": "util-linux"}
+_LIBRARIES = ("aiohttp", "httptools", "uvloop", "msgspec")
+_NUMBER = re.compile(r"\d+(?:\.\d+)+")
+
+
+def missing() -> str:
+    """Return what is not installed and how to get it, or nothing."""
+    lacking = [command for command, _ in TOOLS.values() if find(command) is None]
+    if not lacking:
+        return ""
+    packages = sorted({_PACKAGES.get(command, command) for command in lacking} - {""})
+    lines = [f"The benchmark needs {', '.join(lacking)}."]
+    if packages:
+        lines.append(f"On Debian: apt-get install --no-install-recommends {' '.join(packages)}")
+    if "envoy" in lacking:
+        lines.append("Envoy comes with `make bench`, which installs requirements/bench.txt.")
+    return "\n".join(lines)
+
+
+def describe() -> dict[str, str]:
+    """Return what the results depend on, by name."""
+    return {
+        "CPU": f"{_cpu()}, {len(os.sched_getaffinity(0))} cores",
+        "Memory": f"{psutil.virtual_memory().total / 1e9:.0f} GB",
+        "System": f"{platform.system()} {platform.release()}",
+        "Load before": f"{os.getloadavg()[0]:.2f} (mean of the last minute)",
+        "Python": platform.python_version(),
+        **{library: version(library) for library in _LIBRARIES},
+        **{name: _version(*command) for name, command in list(TOOLS.items())[:4]},
+    }
+
+
+def _cpu() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()
+
+
+def _version(command: str, option: str) -> str:
+    # wrk tells its version with exit status 1, nginx on standard error.
+    program = find(command)
+    assert program is not None  # `missing` said so
+    told = subprocess.run([program, option], capture_output=True, text=True, check=False)
+    number = _NUMBER.search(told.stdout + told.stderr)
+    return number[0] if number else "unknown"

@@ -1,0 +1,139 @@
+"""Open load: so many requests a second, whether or not the answers keep up.
+
+Clients do not wait for one another, so a system that stalls for a moment makes all wait who come in
+that moment. Latency therefore counts from when a request was due, the wait for a free connection
+included. One core is shared with the backend here: keep the rate to what this process can send.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+
+# httptools: tells where an answer ends for a few µs; uvloop: sends and receives as cheaply.
+import uvloop
+from httptools import HttpResponseParser
+
+from benchmarks.measure import Load
+from benchmarks.request import Request
+from benchmarks.wrk import CONNECTIONS, WrongError
+
+_TICK = 0.001
+_SPARE = 15.0
+
+
+def load(port: int, request: Request, rate: float, seconds: float) -> Load:
+    """Send requests at a constant rate to a port of 127.0.0.1 and wait for all answers.
+
+    Args:
+        port: the port.
+        request: what to send.
+        rate: requests a second, sent a millisecond's worth at a time.
+        seconds: for how long.
+
+    Raises:
+        WrongError: an answer was not 200, or did not come.
+    """
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_load(port, request, rate, seconds))
+
+
+async def _load(port: int, request: Request, rate: float, seconds: float) -> Load:
+    loop = asyncio.get_running_loop()
+    work = _Work(round(rate * seconds))
+    data = request.to(port)
+    transports = []
+    for _ in range(CONNECTIONS):
+        transport, connection = await loop.create_connection(
+            lambda: _Connection(work), "127.0.0.1", port
+        )
+        connection.send = partial(transport.write, data)
+        work.free.append(connection)
+        transports.append(transport)
+    began = time.perf_counter()
+    try:
+        async with asyncio.timeout(seconds + _SPARE):
+            while (sent := work.sent) < work.count:
+                now = time.perf_counter()
+                work.add(min(int((now - began) * rate) + 1, work.count) - sent, now)
+                await asyncio.sleep(_TICK)
+            await work.over.wait()
+    except TimeoutError:
+        raise WrongError(f"{len(work.latencies)} of {work.count} answers came in time") from None
+    finally:
+        for transport in transports:
+            transport.close()
+    if work.wrong:
+        raise WrongError(work.wrong)
+    taken = time.perf_counter() - began
+    latencies = sorted(work.latencies)
+    return Load(work.count, taken, _percentile(latencies, 50), _percentile(latencies, 99))
+
+
+def _percentile(ordered: list[float], percent: int) -> float:
+    """Return a percentile (nearest rank) in milliseconds."""
+    return ordered[-(-len(ordered) * percent // 100) - 1] * 1e3
+
+
+class _Work:
+    """What is due, what is done, and which connections are free."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.sent = 0
+        self.latencies: list[float] = []
+        self.wrong = ""
+        self.over = asyncio.Event()
+        self.free: list[_Connection] = []
+        self._due: deque[float] = deque()
+
+    def add(self, count: int, due: float) -> None:
+        """Have requests sent now, or as soon as a connection is free."""
+        self.sent += count
+        self._due.extend([due] * count)
+        while self._due and self.free:
+            self.free.pop().ask(self._due.popleft())
+
+    def done(self, connection: "_Connection", due: float) -> None:
+        """Take note of an answer."""
+        self.latencies.append(time.perf_counter() - due)
+        if self._due:
+            connection.ask(self._due.popleft())
+        else:
+            self.free.append(connection)
+            if len(self.latencies) == self.count:
+                self.over.set()
+
+    def fail(self, what: str) -> None:
+        """Give up."""
+        self.wrong = self.wrong or what
+        self.over.set()
+
+
+class _Connection(asyncio.Protocol):
+    """A kept connection, on which one request is under way at a time."""
+
+    def __init__(self, work: _Work) -> None:
+        self.send: Callable[[], None]
+        self._work = work
+        self._parser = HttpResponseParser(self)
+        self._due = 0.0
+
+    def ask(self, due: float) -> None:
+        """Send the request; it was due at that moment of `time.perf_counter`."""
+        self._due = due
+        self.send()
+
+    def data_received(self, data: bytes) -> None:
+        self._parser.feed_data(data)
+
+    def on_message_complete(self) -> None:
+        """Hear from the parser that an answer is complete."""
+        if self._parser.get_status_code() != 200:
+            self._work.fail(f"an answer was {self._parser.get_status_code()}")
+        self._work.done(self, self._due)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if len(self._work.latencies) < self._work.count:
+            self._work.fail(f"a connection was closed: {exc}")

@@ -1,0 +1,80 @@
+"""Rules for the gateway beyond the shipped ones."""
+
+import json
+
+from benchmarks.systems import ROOT
+
+SERVICES = 'services: { backend: { targets: ["http://${BACKEND}"] } }\n'
+PARTS = ("name", "home", "work", "car", "pet")
+"""The fields that the conversions of `chain` join, one each."""
+DOCUMENT = json.dumps({part: {"a": "Bob", "b": "Charlie"} for part in PARTS}, separators=(",", ":"))
+"""What the newest version of `chain` is."""
+
+BULK = f"""{SERVICES}
+apis:
+  bulk: {{ service: backend, endpoints: [ {{ path: "/bytes/{{count}}" }} ] }}
+"""
+"""Large bodies pass as they are."""
+
+PEOPLE = f"""{SERVICES}
+apis:
+  people:
+    endpoints: [ {{ path: "/v{{version}}/people", version: {{ in: path }} }} ]
+    upstream_path: /people
+    versions: {{ "1": {{ via: "2" }}, "2": {{ service: backend }} }}
+    conversions:
+      - between: ["1", "2"]
+        changes: [ {{ join: {{ fields: [name.firstName, name.lastName], into: name }} }} ]
+  small: {{ service: backend, endpoints: [ {{ path: /small }} ] }}
+"""
+"""Version 1 of a large array is converted from version 2; /small passes beside it."""
+
+
+def shipped() -> str:
+    """Return gateway.yaml as it is shipped."""
+    return (ROOT / "gateway.yaml").read_text()
+
+
+def converted() -> str:
+    """Return gateway.yaml with version 1 served from version 2."""
+    return shipped().replace('"1": { service: person_v1 }', '"1": { via: "2" }')
+
+
+def house(apis: int, resources: int, versions: int) -> str:
+    """Return rules of `apis` APIs with `versions` versions and `4 × resources` routes each."""
+    text = [SERVICES, "apis:\n"]
+    known = ", ".join(f'"{number}": {{ service: backend }}' for number in range(1, versions + 1))
+    for api in range(apis):
+        text.append(f"  api{api}:\n    upstream_path: /person\n    versions: {{ {known} }}\n")
+        text.append("    endpoints:\n")
+        text += (_routes(f"api{api}/resource{resource}") for resource in range(resources))
+    return "".join(text)
+
+
+def _routes(path: str) -> str:
+    media_type = "application/vnd.house-v{version}+json"
+    return f"""\
+      - {{ path: "/v{{version}}/{path}", version: {{ in: path }} }}
+      - {{ path: "/{path}/param", version: {{ in: query, name: version }} }}
+      - {{ path: "/{path}/header", version: {{ in: header, name: X-API-VERSION }} }}
+      - {{ path: "/{path}/accept", version: {{ in: accept, media_type: "{media_type}" }} }}
+"""
+
+
+def chain() -> str:
+    """Return rules of six versions, all served from the newest; each step joins another field."""
+    newest = len(PARTS) + 1
+    older = "".join(f'"{number}": {{ via: "{newest}" }}, ' for number in range(1, newest))
+    steps = "".join(
+        f'      - between: ["{number}", "{number + 1}"]\n'
+        f"        changes: [ {{ join: {{ fields: [{part}.a, {part}.b], into: {part} }} }} ]\n"
+        for number, part in enumerate(PARTS, 1)
+    )
+    return f"""{SERVICES}
+apis:
+  chain:
+    upstream_path: /chain
+    endpoints: [ {{ path: "/v{{version}}/chain", version: {{ in: path }} }} ]
+    versions: {{ {older}"{newest}": {{ service: backend }} }}
+    conversions:
+{steps}"""

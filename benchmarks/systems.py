@@ -1,0 +1,85 @@
+"""The programs that take part: how each is started, and with which files."""
+
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from string import Template
+
+ROOT = Path(__file__).parents[1]
+_CONFIGS = Path(__file__).parent / "configs"
+# Debian keeps servers where the PATH of a user does not look; Envoy comes with our environment.
+_PLACES = f"{Path(sys.executable).parent}:/usr/sbin:/usr/local/sbin"
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A program that listens on a port of 127.0.0.1.
+
+    Attributes:
+        command: the command line.
+        port: the port.
+        files: what has to stand in its folder, by name.
+        environment: the variables that are its settings.
+    """
+
+    command: tuple[str, ...]
+    port: int
+    files: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def find(program: str) -> str | None:
+    """Return the path of a program, or None if it is not installed."""
+    return shutil.which(program) or shutil.which(program, path=_PLACES)
+
+
+def backend(port: int, *, chain: str = "", people: str = "") -> System:
+    """Return the backend for small bodies; `/chain` and `/people` answer what is given here."""
+    files = {"backend.conf": _config("backend.conf", port=port, chain=chain), "people.json": people}
+    return System((*_NGINX, "backend.conf"), port, files)
+
+
+def bulk(port: int) -> System:
+    """Return the backend for large bodies."""
+    return System((sys.executable, "-m", "benchmarks.bulk", str(port)), port)
+
+
+def nginx(port: int, backend: int) -> System:
+    """Return nginx as a plain proxy."""
+    files = {"nginx.conf": _config("nginx.conf", port=port, backend=backend)}
+    return System((*_NGINX, "nginx.conf"), port, files)
+
+
+def haproxy(port: int, backend: int) -> System:
+    """Return HAProxy as a plain proxy."""
+    files = {"haproxy.cfg": _config("haproxy.cfg", port=port, backend=backend)}
+    return System(("haproxy", "-db", "-f", "haproxy.cfg"), port, files)
+
+
+def envoy(port: int, backend: int) -> System:
+    """Return Envoy with one worker, routing by version as the shipped gateway.yaml does."""
+    files = {"envoy.yaml": _config("envoy.yaml", port=port, backend=backend)}
+    command = ("envoy", "--config-path", "envoy.yaml", "--concurrency", "1")
+    return System((*command, "--disable-hot-restart", "--log-level", "error"), port, files)
+
+
+def gateway(port: int, backend: int, rules: str, *, workers: int = 1) -> System:
+    """Return the gateway; the rules find the backend in the variable BACKEND."""
+    environment = {
+        "GATEWAY_PORT": str(port),
+        "GATEWAY_ADMIN_PORT": "0",
+        "GATEWAY_CONFIG": "gateway.yaml",
+        "GATEWAY_WORKERS": str(workers),
+        # As the shipped rules call them, and as the generated ones do.
+        **dict.fromkeys(("PERSON_V1", "PERSON_V2", "BACKEND"), f"127.0.0.1:{backend}"),
+    }
+    return System((sys.executable, "-m", "gateway"), port, {"gateway.yaml": rules}, environment)
+
+
+_NGINX = ("nginx", "-p", ".", "-e", "nginx.err", "-c")
+
+
+def _config(name: str, **values: object) -> str:
+    return Template((_CONFIGS / name).read_text()).substitute(values)

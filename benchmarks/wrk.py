@@ -1,0 +1,52 @@
+"""Closed load: wrk keeps connections busy; each sends again as soon as it is answered.
+
+It says how much a system can do. Its latencies are those of a system that is always full, and while
+one stalls it is not asked; for latencies as clients see them there is `openloop`.
+"""
+
+import json
+import subprocess
+from pathlib import Path
+
+from benchmarks.measure import Load
+from benchmarks.request import Request
+
+CONNECTIONS = 32
+_SCRIPT = Path(__file__).with_name("wrk.lua")
+_SPARE = 15.0
+
+
+class WrongError(Exception):
+    """The load met wrong answers, so how fast they came is of no interest."""
+
+
+def command(port: int, request: Request, seconds: int) -> list[str]:
+    """Return the command line; its script and its numbers are `run`'s business."""
+    fields = (word for name, value in request.fields for word in ("-H", f"{name}: {value}"))
+    url = f"http://127.0.0.1:{port}{request.target}"
+    return ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", *fields, url]
+
+
+def run(command: list[str], seconds: int) -> Load:
+    """Run a command line that `command` made, pinned or not.
+
+    Raises:
+        WrongError: an answer was not 2xx or 3xx, or did not come.
+    """
+    *options, url = command
+    done = subprocess.run(
+        [*options, "-s", str(_SCRIPT), url],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=seconds + _SPARE,
+    )
+    seen = json.loads(done.stdout.splitlines()[-1])
+    if seen["wrong"] or not seen["requests"]:
+        raise WrongError(f"{seen['wrong']} of {seen['requests']} answers were wrong: {command}")
+    return Load(
+        units=seen["requests"],
+        seconds=seen["duration"] / 1e6,
+        p50=seen["p50"] / 1e3,
+        p99=seen["p99"] / 1e3,
+    )

@@ -1,0 +1,93 @@
+"""Which target of a service is asked next: the least busy of those that are not out of favour.
+
+A target that fails several times in a row is left alone for a while (passive ejection, as Envoy's
+outlier detection does it), then tried with a single request (half open); another failure doubles
+the while. The last target in favour is never ejected: a failing backend should be seen to fail.
+Active health checks, where configured, are a separate judgement: what they find down is not asked.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from gateway.core.service import Ejection, Service, Target
+
+
+@dataclass(slots=True)
+class Standing:
+    """How a target stands.
+
+    Attributes:
+        in_flight: the requests it has now.
+        failures: how many in a row.
+        ejected_until: when it may be tried again; 0 while it is in favour.
+        seconds: how long the next ejection lasts.
+        trial: whether the one request of the half-open state is under way.
+        down: whether active health checks find it down.
+    """
+
+    in_flight: int = 0
+    failures: int = 0
+    ejected_until: float = 0.0
+    seconds: float = 0.0
+    trial: bool = False
+    down: bool = False
+
+    def available(self, now: float) -> bool:
+        """Whether it may be asked."""
+        return not self.down and now >= self.ejected_until and not self.trial
+
+
+@dataclass(slots=True)
+class Balancer:
+    """The standing of all targets of one service; the clock is the caller's, in seconds."""
+
+    service: Service
+    standings: dict[Target, Standing] = field(default_factory=dict)
+    turn: int = 0
+
+    def choose(self, now: float, tried: Collection[Target] = ()) -> Target | None:
+        """Return the target to ask, or None if there is none that may be asked."""
+        targets = self.service.targets
+        self.turn += 1
+        best: Target | None = None
+        least = 0
+        for step in range(len(targets)):
+            target = targets[(self.turn + step) % len(targets)]
+            standing = self.standing(target)
+            if target in tried or not standing.available(now):
+                continue
+            if best is None or standing.in_flight < least:
+                best, least = target, standing.in_flight
+        return best
+
+    def standing(self, target: Target) -> Standing:
+        """Return how a target stands."""
+        return self.standings.setdefault(target, Standing())
+
+    def began(self, target: Target) -> None:
+        """Note that a request was handed to a target."""
+        standing = self.standing(target)
+        standing.in_flight += 1
+        standing.trial = standing.ejected_until > 0
+
+    def ended(self, target: Target, now: float, *, failed: bool | None) -> None:
+        """Note how a request to a target ended; None where that says nothing of the target."""
+        standing = self.standing(target)
+        standing.in_flight -= 1
+        standing.trial = False
+        if failed is None:
+            return
+        if not failed:
+            standing.failures = 0
+            standing.ejected_until = standing.seconds = 0.0
+            return
+        standing.failures += 1
+        ejection = self.service.ejection
+        if standing.ejected_until or standing.failures >= ejection.failures:
+            self._eject(standing, ejection, now)
+
+    def _eject(self, standing: Standing, ejection: Ejection, now: float) -> None:
+        others = (self.standing(target) for target in self.service.targets)
+        if any(other is not standing and other.available(now) for other in others):
+            standing.seconds = min(max(ejection.seconds, standing.seconds * 2), ejection.longest)
+            standing.ejected_until = now + standing.seconds

@@ -1,0 +1,116 @@
+"""A response while it arrives."""
+
+import asyncio
+from typing import Protocol
+
+from gateway.core.headers import Fields
+
+# Beyond this much unread body, the service is made to wait.
+_HIGH_WATER = 256 * 1024
+
+
+class Source(Protocol):
+    """What a response needs of the connection that it comes by."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """Return the event loop."""
+        ...
+
+    def expect_bytes(self) -> None:
+        """Start the clock for the next bytes of the body."""
+        ...
+
+    def pause(self) -> None:
+        """Make the service wait."""
+        ...
+
+    def resume(self) -> None:
+        """Let the service go on."""
+        ...
+
+    def close(self) -> None:
+        """Drop the connection at once."""
+        ...
+
+
+class Incoming:
+    """A response while it arrives; see `upstream.Response`."""
+
+    __slots__ = (
+        "_connection",
+        "_pieces",
+        "_size",
+        "_waiter",
+        "complete",
+        "error",
+        "fields",
+        "head",
+        "reason",
+        "sized",
+        "status",
+        "target",
+    )
+
+    def __init__(self, connection: Source, target: str) -> None:
+        self._connection = connection
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._waiter: asyncio.Future[None] | None = None
+        self.complete = False
+        self.error: Exception | None = None
+        self.head = False
+        self.status = 0
+        self.reason = b""
+        self.fields: Fields = []
+        self.sized = False
+        self.target = target
+
+    async def wait_for_head(self) -> None:
+        """Return when the head is there; raises Failed or Stale."""
+        while not self.head:
+            if self.error is not None:
+                raise self.error
+            await self._wait()
+
+    async def read(self) -> bytes:
+        """Return the next bytes of the body, empty at its end; raises Failed."""
+        while not self._pieces:
+            if self.error is not None:
+                raise self.error
+            if self.complete:
+                return b""
+            self._connection.expect_bytes()
+            await self._wait()
+        pieces = self._pieces
+        self._pieces = []
+        if self._size > _HIGH_WATER and not self.complete:
+            self._connection.resume()
+        self._size = 0
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def abandon(self) -> None:
+        """Read no more."""
+        if not self.complete:
+            self._connection.close()
+
+    def feed(self, data: bytes) -> None:
+        """Take a piece of the body."""
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size > _HIGH_WATER:
+            self._connection.pause()
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the reader look again."""
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    async def _wait(self) -> None:
+        self._waiter = self._connection.loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None

@@ -1,0 +1,57 @@
+"""Rounds: everyone has a turn in each, in a fair order, and ratios stay inside."""
+
+from collections import Counter
+
+import pytest
+
+from benchmarks.comparison import Comparison, judge, play, turns
+from benchmarks.measure import Sample, rate
+from tests.benchmarks.results import CLAIMS, OURS, ROUNDS, ROUTED, THEIRS
+
+
+@pytest.mark.parametrize("names", ["ab", "abc", "abcdefghij"])
+def test_every_round_has_every_run_once(names: str) -> None:
+    for number in range(25):
+        assert sorted(turns(names, number)) == sorted(names)
+
+
+@pytest.mark.parametrize("names", ["ab", "abc", "abcd"])
+def test_nobody_is_always_before_the_other(names: str) -> None:
+    orders = [turns(names, number) for number in range(2 * len(names))]
+    before = Counter(
+        (one, other)
+        for order in orders
+        for one in names
+        for other in names
+        if order.index(one) < order.index(other)
+    )
+    assert set(before.values()) == {len(names)}
+
+
+def test_play_runs_each_in_its_turn_and_tells() -> None:
+    ran: list[str] = []
+
+    def run(name: str, speed: float) -> Sample:
+        ran.append(name)
+        return Sample(speed, 1, 1, 1)
+
+    told: list[str] = []
+    comparison = Comparison({"a": lambda: run("a", 1), "b": lambda: run("b", 2)}, ())
+
+    rounds = play(comparison, 2, lambda name, _: told.append(name))
+
+    assert ran == told == ["a", "b", "b", "a"]
+    assert [(each["a"].rate, each["b"].rate) for each in rounds] == [(1, 2), (1, 2)]
+    assert list(rounds[1]) == ["a", "b"]
+
+
+def test_a_ratio_is_taken_inside_a_round() -> None:
+    """The third round was slow for both; that must not show."""
+    (verdict, _) = judge(CLAIMS, ROUNDS)
+    assert verdict.values == (1.2, 1.3, 0.8)
+    assert verdict.median == 1.2
+
+
+def test_goals() -> None:
+    (without,) = judge([rate(OURS, THEIRS)], ROUNDS)
+    assert [verdict.met for verdict in (*ROUTED.verdicts, without)] == [True, False, True]

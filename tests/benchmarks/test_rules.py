@@ -1,0 +1,32 @@
+"""The rules that are made for the benchmark, loaded as the gateway loads any."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import rules
+from gateway.config.load import load_file
+
+ENVIRONMENT = {"BACKEND": "127.0.0.1:1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "endpoints"),
+    [
+        (rules.converted(), None),
+        (rules.house(3, 2, 5), 24),
+        (rules.chain(), 1),
+        (rules.PEOPLE, 2),
+        (rules.BULK, 1),
+    ],
+    ids=["converted", "house", "chain", "people", "bulk"],
+)
+def test_they_load(text: str, endpoints: int | None, tmp_path: Path) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text(text)
+    snapshot = load_file(file, ENVIRONMENT)
+    assert endpoints is None or f"{endpoints} endpoint" in snapshot.summary
+
+
+def test_version_1_is_converted() -> None:
+    assert rules.converted() != rules.shipped()

@@ -1,0 +1,83 @@
+"""The JSON Schema for editors: committed, true, and agreeing with what the gateway takes."""
+
+import json
+import os
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from gateway.config.model import json_schema
+from gateway.config.source import read
+from tests.gateway.config.text import RULES, edited, loaded, report
+from tests.gateway.kit import ROOT
+
+COMMITTED = ROOT / "gateway.schema.json"
+SHIPPED = ROOT / "gateway.yaml"
+
+
+def accepts(data: Any) -> bool:
+    """Whether an editor would find nothing wrong."""
+    return jsonschema.Draft202012Validator(json_schema()).is_valid(data)
+
+
+def test_the_committed_copy_is_true() -> None:
+    """If not: `python -m gateway schema > gateway.schema.json`."""
+    assert COMMITTED.read_text() == json.dumps(json_schema(), indent=2) + "\n"
+
+
+def test_it_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+
+
+def test_the_first_line_points_editors_at_it() -> None:
+    first = SHIPPED.read_text().partition("\n")[0]
+    assert first == "# yaml-language-server: $schema=gateway.schema.json"
+    assert (SHIPPED.parent / first.partition("=")[2]).samefile(COMMITTED)
+
+
+@pytest.mark.parametrize("text", [SHIPPED.read_text(), RULES], ids=["shipped", "of the tests"])
+def test_rules_are_right_for_editors_and_after_variables(text: str) -> None:
+    assert accepts(yaml.safe_load(text))
+    assert accepts(read(text.encode(), "gateway.yaml", os.environ).data)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('8001"] }', '8001"], timeouts: { connect: "${X:-1.5}", first_byte: "${X:-2}" } }'),
+        ("services:\n", "limits:\n  convert: ${X:-1}\nservices:\n"),
+        ("services:\n", 'limits: { convert: "${X:-1}" }\nservices:\n'),
+        ("services:\n", 'trusted_proxies: ["${X:-::1}"]\nservices:\n'),
+        ("changes:", 'statuses: ["${X:-404}"]\n        changes:'),
+        ("[POST]", '["${X:-POST}"]'),
+        ("X-API-VERSION", '"${X:-X-API-VERSION}"'),
+    ],
+)
+def test_a_variable_where_a_number_or_a_certain_text_is_wanted(old: str, new: str) -> None:
+    text = edited(old, new)
+    assert accepts(yaml.safe_load(text))
+    assert loaded(text).summary == "2 services, 5 endpoints"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("{ service: new }", "{ service: new, port: 1 }"),
+        ('8001"] }', '8001"], timeouts: { connect: 0 } }'),
+        ('8001"] }', '8001"], timeouts: { connect: 1s } }'),
+        ("[POST]", "[post]"),
+        ("[POST]", "[]"),
+        ("  old:", '  "o ld":'),
+        ("X-API-VERSION", "X API"),
+        ("in: query, name: version", "in: query"),
+        ("in: path", "in: body"),
+        ('["1", "2"]', '["1"]'),
+        ("changes:", "statuses: [200]\n        changes:"),
+    ],
+)
+def test_editors_find_what_the_gateway_refuses(old: str, new: str) -> None:
+    text = edited(old, new)
+    assert not accepts(yaml.safe_load(text))
+    assert report(text)

@@ -1,0 +1,133 @@
+"""What the tests of conversions share: JSON documents, sealed ones, and where changes look."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from gateway.core.conversion.document import Document
+from gateway.core.conversion.path import Keys
+
+Json = Any
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 9)
+    | st.floats(allow_nan=False, allow_infinity=False, width=16)
+    | st.text(max_size=3)
+)
+jsons: st.SearchStrategy[Json] = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("xyz"), inner, max_size=2)
+    ),
+    max_leaves=4,
+)
+# Fields that no change speaks of, with inside them what changes do speak of.
+unknown: st.SearchStrategy[dict[str, Json]] = st.sampled_from(
+    [
+        {},
+        {"x": None},
+        {"y": "B C", "x": 1.5},
+        {"z": {"name": "B C", "items": [{"name": "B C"}], "box": {}}},
+        {"x": [{"name": {"first": "B", "last": "C"}}, [], {}, None], "z": True, "y": ""},
+    ]
+)
+
+# Where the object that a change looks at may be: itself, or in arrays, nested and of arrays.
+SCOPES: dict[str, tuple[Keys, ...]] = {
+    "root": (),
+    "items[]": (("items",),),
+    "data.items[]": (("data", "items"),),
+    "a[].b[]": (("a",), ("b",)),
+    "a[][]": (("a",), ()),
+    "d.a[][].b[]": (("d", "a"), (), ("b",)),
+}
+
+
+@st.composite
+def mixed(draw: st.DrawFn, *fields: tuple[str, Json]) -> dict[str, Json]:
+    """An object of these fields and unknown ones, in any order."""
+    return dict(draw(st.permutations([*fields, *draw(unknown).items()])))
+
+
+@st.composite
+def documents(draw: st.DrawFn, scopes: tuple[Keys, ...], leaves: st.SearchStrategy[Json]) -> Json:
+    """A document with such leaves at the end of the scopes, or with arrays absent or null."""
+    if not scopes:
+        return draw(leaves)
+    keys, inner = scopes[0], scopes[1:]
+    array = draw(
+        st.lists(documents(inner, leaves), max_size=2)
+        | st.lists(documents(inner, leaves), min_size=1, max_size=2)
+        | st.none()
+    )
+    if not keys:
+        return array
+    if draw(st.integers(0, 9)) == 0:
+        return draw(unknown)
+    document: Json = array
+    for key in reversed(keys):
+        document = draw(mixed((key, document)))
+    return document
+
+
+def objects(document: Json, scopes: tuple[Keys, ...]) -> Iterator[dict[str, Json]]:
+    """Yield the objects at the end of the scopes."""
+    if not scopes:
+        yield document
+        return
+    for key in scopes[0]:
+        document = document.get(key, {})
+    for element in document or ():
+        yield from objects(element, scopes[1:])
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A JSON value left unparsed."""
+
+    text: str
+
+
+def seal(value: Json) -> Sealed:
+    """Leave a value unparsed."""
+    return Sealed(json.dumps(value))
+
+
+def opened(value: Document) -> Document:
+    """Parse a sealed value one level deep: the opener of these tests."""
+    if not isinstance(value, Sealed):
+        return value
+    parsed = json.loads(value.text)
+    if isinstance(parsed, dict):
+        return {key: seal(inner) for key, inner in parsed.items()}
+    if isinstance(parsed, list):
+        return [seal(inner) for inner in parsed]
+    return parsed
+
+
+def unsealed(value: Document) -> Json:
+    """Parse all that is left unparsed."""
+    if isinstance(value, Sealed):
+        return json.loads(value.text)
+    if isinstance(value, dict):
+        return {key: unsealed(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [unsealed(inner) for inner in value]
+    return value
+
+
+@contextmanager
+def untouched(*documents: Json) -> Iterator[None]:
+    """Check that what is done within changes none of these documents, not even their order."""
+    before = json.dumps(documents)
+    copies = deepcopy(documents)
+    yield
+    assert documents == copies
+    assert json.dumps(documents) == before

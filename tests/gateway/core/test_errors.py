@@ -1,0 +1,91 @@
+"""Faults: one status and one owner for every code, and a body as RFC 9457 has it."""
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from gateway.core.errors import KINDS, Blame, Code, Failed, Fault
+
+
+def test_every_code_has_its_kind() -> None:
+    assert set(KINDS) == set(Code)
+
+
+def test_no_two_codes_read_alike() -> None:
+    assert len({kind.title for kind in KINDS.values()}) == len(KINDS)
+
+
+@pytest.mark.parametrize("code", Code)
+def test_blame_and_status_agree(code: Code) -> None:
+    kind = KINDS[code]
+    expected = range(400, 500) if kind.blame is Blame.CLIENT else range(500, 600)
+    assert kind.status in expected
+    assert Fault(code, "detail").blame is kind.blame
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("bad_request", 400),
+        ("not_found", 404),
+        ("method_not_allowed", 405),
+        ("version_missing", 400),
+        ("version_malformed", 400),
+        ("version_unknown", 400),
+        ("version_conflict", 400),
+        ("upstream_unreachable", 502),
+        ("upstream_protocol", 502),
+        ("conversion_failed", 502),
+        ("upstream_timeout", 504),
+        ("upstream_unavailable", 503),
+        ("overloaded", 503),
+        ("internal", 500),
+    ],
+)
+def test_the_statuses_of_the_decisions(code: str, status: int) -> None:
+    assert Fault(Code(code), "detail").status == status
+
+
+def test_a_fault_is_a_problem_detail() -> None:
+    fault = Fault(Code.UPSTREAM_TIMEOUT, "The backend did not answer in time.")
+    assert fault.problem("/v1/person") == {
+        "type": "urn:problem:upstream_timeout",
+        "title": "Backend too slow",
+        "status": 504,
+        "detail": "The backend did not answer in time.",
+        "instance": "/v1/person",
+        "code": "upstream_timeout",
+    }
+
+
+@pytest.mark.parametrize("supported", [(), ("1",), ("1", "2")])
+def test_a_fault_about_a_version_lists_what_is_on_offer(supported: tuple[str, ...]) -> None:
+    fault = Fault(Code.VERSION_UNKNOWN, "detail", supported=supported, status_override=406)
+    problem = fault.problem("/")
+    assert (fault.status, problem["status"]) == (406, 406)
+    assert problem["supportedVersions"] == list(supported)
+
+
+def test_a_problem_is_made_of_json_types_alone() -> None:
+    problem = Fault(Code.VERSION_UNKNOWN, "detail", supported=("1",)).problem("/")
+    assert {type(value) for value in problem.values()} == {str, int, list}
+
+
+@pytest.mark.parametrize(
+    ("cause", "message"),
+    [
+        ("", "upstream_unreachable: No answer."),
+        ("127.0.0.1:1 refused", "upstream_unreachable: 127.0.0.1:1 refused"),
+    ],
+)
+def test_failing_carries_a_fault_and_tells_the_log_more(cause: str, message: str) -> None:
+    fault = Fault(Code.UPSTREAM_UNREACHABLE, "No answer.")
+    failed = Failed(fault, cause)
+    assert (failed.fault, failed.cause, str(failed)) == (fault, cause, message)
+
+
+def test_a_fault_never_changes() -> None:
+    with pytest.raises(FrozenInstanceError):
+        Fault(Code.INTERNAL, "detail").detail = "other"  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        KINDS[Code.INTERNAL] = KINDS[Code.BAD_REQUEST]  # type: ignore[index]

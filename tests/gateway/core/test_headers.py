@@ -1,0 +1,240 @@
+"""Header fields between two hops: dropped, added, named anew; never reordered."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core import headers
+from gateway.core.headers import Fields, end_to_end, forwarded_node, forwarding, retyped, vary
+from tests.gateway.core.world import LAW
+
+
+def lines(*texts: str) -> Fields:
+    """Return field lines as `Name: value` spells them."""
+    parts = (text.encode().partition(b": ") for text in texts)
+    return [(name, value) for name, _, value in parts]
+
+
+class TestEndToEnd:
+    """RFC 9110, section 7.6.1."""
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            *("Connection", "connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Connection"),
+            *("Proxy-Authorization", "TE", "te", "Trailer", "Transfer-Encoding", "Upgrade"),
+        ],
+    )
+    def test_hop_by_hop_fields_are_dropped(self, name: str) -> None:
+        fields = lines("A: 1", f"{name}: x", "B: 2", f"{name.upper()}: y")
+        assert end_to_end(fields, frozenset()) == lines("A: 1", "B: 2")
+
+    def test_all_else_is_kept_in_order_case_and_number(self) -> None:
+        fields = lines("b: 1", "A: ", "B: \xe9", "b: 1", "Cookie: x", "Close: 1", "X-Te: 2", ": ")
+        assert end_to_end(fields, frozenset()) == fields
+
+    @pytest.mark.parametrize(
+        ("connection", "kept"),
+        [
+            (["close"], ["X-A", "X-B", "Close"]),
+            (["keep-alive"], ["X-A", "X-B", "Close"]),
+            ([""], ["X-A", "X-B", "Close"]),
+            (["x-a"], ["X-B", "Close"]),
+            (["X-A, x-b"], ["Close"]),
+            (["close ,\tX-B ,"], ["X-A"]),
+            (["x-a", "keep-alive, X-b"], ["Close"]),
+            (["x-"], ["X-A", "X-B", "Close"]),
+        ],
+    )
+    def test_what_connection_names_is_dropped_wherever_it_stands(
+        self, connection: list[str], kept: list[str]
+    ) -> None:
+        fields = lines("X-A: 1", *(f"Connection: {value}" for value in connection), "X-B: 2")
+        fields += lines("Close: 3")
+        assert [name.decode() for name, _ in end_to_end(fields, frozenset())] == kept
+
+    def test_what_is_asked_to_be_dropped_is(self) -> None:
+        fields = lines("Host: a", "HOST: b", "Hosts: c", "Connection: X-A", "x-a: 1")
+        assert end_to_end(fields, frozenset({b"host"})) == lines("Hosts: c")
+
+    def test_any_iterable_will_do(self) -> None:
+        fields = lines("A: 1", "Connection: A", "B: 2")
+        assert end_to_end(iter(fields), frozenset()) == lines("B: 2")
+
+    @pytest.mark.parametrize(
+        "names",
+        [headers.HOP_BY_HOP, headers.ABOUT_BYTES, headers.ASKS, headers.FORWARDING],
+        ids=["hop", "bytes", "asks", "forwarding"],
+    )
+    def test_the_tables_are_in_lower_case(self, names: frozenset[bytes]) -> None:
+        assert all(name == name.lower() for name in names)
+
+    @pytest.mark.parametrize(
+        "name",
+        ["ETag", "Content-Length", "Content-Digest", "Repr-Digest", "Digest", "Content-Encoding"],
+    )
+    def test_what_is_said_of_the_bytes_that_came_is_not_said_of_others(self, name: str) -> None:
+        assert end_to_end(lines(f"{name}: x", "A: 1"), headers.ABOUT_BYTES) == lines("A: 1")
+
+
+names = st.sampled_from([b"A", b"b", b"Connection", b"connection", b"TE", b"Host", b"Close"])
+values = st.sampled_from([b"a", b"A, b", b"close", b"host ,", b"", b"connection, te"])
+
+
+@LAW
+@given(
+    st.lists(st.tuples(names, values), max_size=6),
+    st.frozensets(st.sampled_from([b"a", b"host"])),
+)
+def test_passing_on_is_as_the_rule_says(fields: Fields, drop: frozenset[bytes]) -> None:
+    options = {
+        option.strip(b" \t").lower()
+        for name, value in fields
+        if name.lower() == b"connection"
+        for option in value.split(b",")
+    }
+    kept = end_to_end(fields, drop)
+    gone = headers.HOP_BY_HOP | drop | (options - {b"close", b"keep-alive"})
+    assert [line for line in kept if line[0] != b"Close"] == [
+        line for line in fields if line[0].lower() not in gone and line[0] != b"Close"
+    ]
+    assert end_to_end(kept, drop) == kept
+
+
+class TestForwarding:
+    """RFC 7239, and its elder sisters."""
+
+    @pytest.mark.parametrize(
+        ("address", "node"),
+        [("192.0.2.1", b"192.0.2.1"), ("::1", b'"[::1]"'), ("2001:db8::7", b'"[2001:db8::7]"')],
+    )
+    def test_a_node(self, address: str, node: bytes) -> None:
+        assert forwarded_node(address) == node
+
+    def test_a_client_that_nobody_vouches_for(self) -> None:
+        assert forwarding("192.0.2.1", "api.example:8080", "http", ()) == (
+            (b"Forwarded", b'for=192.0.2.1;host="api.example:8080";proto=http'),
+            (b"X-Forwarded-For", b"192.0.2.1"),
+            (b"X-Forwarded-Host", b"api.example:8080"),
+            (b"X-Forwarded-Proto", b"http"),
+        )
+
+    def test_ipv6(self) -> None:
+        assert forwarding("::1", "[::1]:8080", "https", ()) == (
+            (b"Forwarded", b'for="[::1]";host="[::1]:8080";proto=https'),
+            (b"X-Forwarded-For", b"::1"),
+            (b"X-Forwarded-Host", b"[::1]:8080"),
+            (b"X-Forwarded-Proto", b"https"),
+        )
+
+    def test_a_host_cannot_leave_its_quotes(self) -> None:
+        (_, value), *_ = forwarding("192.0.2.1", 'a";for=x\\', "http", ())
+        assert value == b'for=192.0.2.1;host="a\\";for=x\\\\";proto=http'
+
+    def test_what_a_trusted_proxy_said_is_passed_on_and_added_to(self) -> None:
+        inherited = lines(
+            "FORWARDED: for=203.0.113.7;proto=https",
+            "x-forwarded-for: 203.0.113.7",
+            "X-Forwarded-Host: shop.example",
+            "X-Forwarded-Proto: https",
+        )
+        assert forwarding("10.0.0.1", "gateway:8080", "http", tuple(inherited)) == (
+            (
+                b"Forwarded",
+                b'for=203.0.113.7;proto=https, for=10.0.0.1;host="gateway:8080";proto=http',
+            ),
+            (b"X-Forwarded-For", b"203.0.113.7, 10.0.0.1"),
+            (b"X-Forwarded-Host", b"shop.example"),
+            (b"X-Forwarded-Proto", b"https"),
+        )
+
+    def test_several_lines_of_a_trusted_proxy_are_one_list(self) -> None:
+        inherited = lines(
+            "X-Forwarded-For: 203.0.113.7",
+            "Forwarded: for=a",
+            "x-forwarded-for: 198.51.100.1, 198.51.100.2",
+            "forwarded: for=b, for=c",
+        )
+        said = dict(forwarding("10.0.0.1", "g", "http", tuple(inherited)))
+        assert said[b"X-Forwarded-For"] == (b"203.0.113.7, 198.51.100.1, 198.51.100.2, 10.0.0.1")
+        assert said[b"Forwarded"] == b'for=a, for=b, for=c, for=10.0.0.1;host="g";proto=http'
+
+    def test_an_empty_word_counts_for_nothing(self) -> None:
+        inherited = lines(
+            "X-Forwarded-For: ", "Forwarded: ", "X-Forwarded-Host: ", "X-Forwarded-Proto: "
+        )
+        assert forwarding("10.0.0.1", "g", "http", tuple(inherited)) == forwarding(
+            "10.0.0.1", "g", "http", ()
+        )
+
+    def test_other_words_of_a_trusted_proxy_are_passed_on_as_they_came(self) -> None:
+        inherited = lines("X-Forwarded-Prefix: /shop", "x-forwarded-PORT: 443")
+        said = forwarding("10.0.0.1", "g", "http", tuple(inherited))
+        assert said == (*forwarding("10.0.0.1", "g", "http", ()), *inherited)
+
+
+class TestVary:
+    """RFC 9110, section 12.5.5."""
+
+    @pytest.mark.parametrize(
+        ("before", "names", "after"),
+        [
+            ([], (), []),
+            ([], ("Accept",), ["Vary: Accept"]),
+            ([], ("X-API-VERSION", "Accept"), ["Vary: X-API-VERSION, Accept"]),
+            (["A: 1"], ("Accept",), ["A: 1", "Vary: Accept"]),
+            (["Vary: Accept"], ("Accept",), ["Vary: Accept"]),
+            (["vary: x,\taccept ,y"], ("Accept",), ["vary: x,\taccept ,y"]),
+            (["Vary: Accept-Encoding"], ("Accept",), ["Vary: Accept-Encoding", "Vary: Accept"]),
+            (["Vary: Accept"], ("Accept", "X"), ["Vary: Accept", "Vary: X"]),
+            (["Vary: X", "Vary: accept"], ("Accept", "X"), ["Vary: X", "Vary: accept"]),
+            (["Vary: *"], ("Accept",), ["Vary: *"]),
+            (["Vary: "], ("Accept",), ["Vary: ", "Vary: Accept"]),
+            (["Vary: Origin"], (), ["Vary: Origin"]),
+        ],
+    )
+    def test_what_selects_is_listed_once(
+        self, before: list[str], names: tuple[str, ...], after: list[str]
+    ) -> None:
+        assert vary(lines(*before), names) == lines(*after)
+
+    def test_the_argument_is_left_alone(self) -> None:
+        fields = lines("Vary: Origin")
+        vary(fields, ("Accept",))
+        assert fields == lines("Vary: Origin")
+
+
+class TestRetyped:
+    """The media-type endpoint answers with the vendor type that it matched."""
+
+    VENDOR = b"application/vnd.comp.app-v1+json"
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            *("application/json", "APPLICATION/JSON", "application/json; charset=utf-8"),
+            *(
+                "application/json ;x=y",
+                "application/other+json",
+                "application/vnd.comp.app-v2+json",
+            ),
+        ],
+    )
+    def test_json_is_called_what_the_client_asked_for(self, given: str) -> None:
+        fields = lines("A: 1", f"content-TYPE: {given}", "B: 2")
+        after = [(b"A", b"1"), (b"content-TYPE", self.VENDOR), (b"B", b"2")]
+        assert retyped(fields, self.VENDOR) == after
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            *("text/html", "application/xml", "application/vnd.comp.app-v1+xml", "text/json"),
+            *("application/jsonp", "application/octet-stream", "", "application/x; a=b+json"),
+        ],
+    )
+    def test_what_is_not_json_keeps_its_name(self, given: str) -> None:
+        fields = lines(f"Content-Type: {given}")
+        assert retyped(fields, self.VENDOR) == fields
+
+    def test_no_type_is_made_up(self) -> None:
+        assert retyped(lines("A: application/json"), self.VENDOR) == lines("A: application/json")

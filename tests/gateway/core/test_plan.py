@@ -1,0 +1,474 @@
+"""The plan: every row of the decisions on choosing a version, from a head to what will be done."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core import headers
+from gateway.core.conversion.chain import Conversion, Direction, Link
+from gateway.core.errors import Code
+from gateway.core.head import Head
+from gateway.core.plan import Options, Outcome, Plan, Refusal, plan
+from gateway.core.readers import HeaderReader
+from gateway.core.routing import parse_template
+from gateway.core.snapshot import Leg
+from tests.gateway.core.world import (
+    ACCEPT,
+    HEADER,
+    LAW,
+    PATH,
+    PERSON_V1,
+    PERSON_V2,
+    QUERY,
+    USERS,
+    V1,
+    V2,
+    VENDOR,
+    head,
+    person,
+    snapshot,
+    users,
+)
+
+BY_PATH = person("/v{version}/person", PATH)
+BY_QUERY = person("/person/param", QUERY)
+BY_HEADER = person("/person/header", HEADER, vary=("X-API-VERSION",))
+BY_ACCEPT = person("/person/accept", ACCEPT, vary=("Accept",))
+ANY_OF = person("/any", QUERY, HEADER, ACCEPT, vary=("X-API-VERSION", "Accept"))
+ANY_PATH = person("/any/v{version}", PATH, QUERY, HEADER, ACCEPT, vary=("X-API-VERSION", "Accept"))
+BY_DEFAULT = person("/default", QUERY, HEADER, default=V1, vary=("X-API-VERSION",))
+OPEN = person("/open", HEADER, methods=None, vary=("X-API-VERSION",))
+OWN_OPTIONS = person("/own", QUERY, methods=("GET", "OPTIONS"))
+USERS_POST = users("/users", ("POST",))
+USERS_GET = users("/users/{id}", ("GET", "HEAD"))
+FILES = users("/files/{rest*}")
+WORLD = snapshot(
+    [
+        *(BY_PATH, BY_QUERY, BY_HEADER, BY_ACCEPT, ANY_OF, ANY_PATH, BY_DEFAULT, OPEN, OWN_OPTIONS),
+        *(USERS_POST, USERS_GET, FILES),
+    ]
+)
+FOUR = {"path": BY_PATH, "query": BY_QUERY, "header": BY_HEADER, "accept": BY_ACCEPT}
+MECHANISMS = pytest.mark.parametrize("mechanism", FOUR)
+
+
+def ask(mechanism: str, *values: str, method: str = "GET") -> Head:
+    """Return a request that names these versions by one of the four mechanisms."""
+    match mechanism:
+        case "path":
+            return head(f"/v{values[0]}/person", method=method)
+        case "query":
+            query = "&".join(f"version={value}" for value in values)
+            return head(f"/person/param?{query}", method=method)
+        case "header":
+            fields = (("x-api-version", value) for value in values)
+            return head("/person/header", *fields, method=method)
+        case _:
+            fields = (("Accept", VENDOR.format(value)) for value in values)
+            return head("/person/accept", *fields, method=method)
+
+
+def served(outcome: Outcome) -> tuple[str, str | None, str]:
+    """Check that a request is served; return the version, what named it, and what is asked for."""
+    assert isinstance(outcome, Plan), outcome
+    return str(outcome.leg.version), outcome.mechanism, outcome.target
+
+
+def refused(outcome: Outcome) -> tuple[int, Code]:
+    """Check that a request is refused for its version; return the status and the code."""
+    assert isinstance(outcome, Refusal), outcome
+    assert outcome.fault.supported == ("1", "2")
+    return outcome.fault.status, outcome.fault.code
+
+
+class TestChoosing:
+    """The table, a row a test."""
+
+    @MECHANISMS
+    @pytest.mark.parametrize(("version", "service"), [("1", PERSON_V1), ("2", PERSON_V2)])
+    def test_named(self, mechanism: str, version: str, service: object) -> None:
+        outcome = plan(WORLD, ask(mechanism, version))
+        query = f"?version={version}" if mechanism == "query" else ""
+        assert served(outcome) == (version, mechanism, f"/person{query}")
+        assert isinstance(outcome, Plan)
+        assert outcome.endpoint is FOUR[mechanism]
+        assert outcome.leg.service is service
+
+    @pytest.mark.parametrize(
+        ("request_head", "expected"),
+        [
+            (head("/person/param"), (400, Code.VERSION_MISSING)),
+            (head("/person/param?"), (400, Code.VERSION_MISSING)),
+            (head("/person/param?Version=1"), (400, Code.VERSION_MISSING)),
+            (head("/person/header"), (400, Code.VERSION_MISSING)),
+            (head("/person/accept"), (406, Code.VERSION_MISSING)),
+            (head("/person/accept", ("Accept", "*/*")), (406, Code.VERSION_MISSING)),
+            (head("/person/accept", ("Accept", "application/*")), (406, Code.VERSION_MISSING)),
+            (head("/person/accept", ("Accept", "application/json")), (406, Code.VERSION_MISSING)),
+            (
+                head("/person/accept", ("Accept", f"{VENDOR.format(1)};q=0")),
+                (406, Code.VERSION_MISSING),
+            ),
+            (
+                head("/person/accept", ("Accept", "application/vnd.comp.app-v1+xml")),
+                (406, Code.VERSION_MISSING),
+            ),
+        ],
+    )
+    def test_missing(self, request_head: Head, expected: tuple[int, Code]) -> None:
+        assert refused(plan(WORLD, request_head)) == expected
+
+    @pytest.mark.parametrize("path", ["/person", "/v/person", "/person/", "/v1"])
+    def test_missing_from_the_path_is_no_path_at_all(self, path: str) -> None:
+        outcome = plan(WORLD, head(path))
+        assert isinstance(outcome, Refusal)
+        assert (outcome.endpoint, outcome.fault.status) == (None, 404)
+        assert outcome.fault.code is Code.NOT_FOUND
+
+    @MECHANISMS
+    @pytest.mark.parametrize("version", ["0", "3", "12", "21", "999999999"])
+    def test_unknown(self, mechanism: str, version: str) -> None:
+        status = {"path": 404, "accept": 406}.get(mechanism, 400)
+        assert refused(plan(WORLD, ask(mechanism, version))) == (status, Code.VERSION_UNKNOWN)
+
+    @MECHANISMS
+    @pytest.mark.parametrize(
+        "version", ["01", "1.0", "v1", "foo1", "1_0", "0x1", "1e0", "-1", "1000000000"]
+    )
+    def test_malformed(self, mechanism: str, version: str) -> None:
+        status = {"path": 404, "accept": 406}.get(mechanism, 400)
+        assert refused(plan(WORLD, ask(mechanism, version))) == (status, Code.VERSION_MALFORMED)
+
+    @pytest.mark.parametrize(
+        "version", ["1,2", "1,1", "1 2", "\u0661", "\uff11", "%31", "1%20", "+1"]
+    )
+    @pytest.mark.parametrize("mechanism", ["path", "header"])
+    def test_malformed_where_nothing_is_decoded(self, mechanism: str, version: str) -> None:
+        status = {"path": 404}.get(mechanism, 400)
+        assert refused(plan(WORLD, ask(mechanism, version))) == (status, Code.VERSION_MALFORMED)
+
+    @pytest.mark.parametrize(
+        "version", ["", "+1", "1+", "%D9%A1", "%EF%BC%91", "1%2C2", "1,2", "%201", "1%00", "%FF"]
+    )
+    def test_malformed_in_the_query(self, version: str) -> None:
+        assert refused(plan(WORLD, ask("query", version))) == (400, Code.VERSION_MALFORMED)
+
+    @pytest.mark.parametrize("version", [" 1", "1 ", "\t1\t"])
+    def test_the_white_space_that_http_allows_in_a_header(self, version: str) -> None:
+        assert served(plan(WORLD, ask("header", version))) == ("1", "header", "/person")
+
+    @pytest.mark.parametrize("mechanism", ["query", "header"])
+    @pytest.mark.parametrize("versions", [("1", "2"), ("2", "1"), ("1", ""), ("1", "01")])
+    def test_several_that_differ(self, mechanism: str, versions: tuple[str, str]) -> None:
+        assert refused(plan(WORLD, ask(mechanism, *versions))) == (400, Code.VERSION_CONFLICT)
+
+    @pytest.mark.parametrize("mechanism", ["query", "header", "accept"])
+    def test_several_that_agree(self, mechanism: str) -> None:
+        assert served(plan(WORLD, ask(mechanism, "2", "2")))[:2] == ("2", mechanism)
+
+    @pytest.mark.parametrize(
+        ("weights", "version"),
+        [
+            (("", ""), "1"),
+            ((";q=0.5", ";q=0.5"), "1"),
+            ((";q=0.5", ""), "2"),
+            ((";q=0.5", ";q=0.6"), "2"),
+            ((";q=0.6", ";q=0.5"), "1"),
+            ((";q=0", ";q=0.001"), "2"),
+            ((";q=0.9;x=y", ";x=y;q=0.8"), "1"),
+            ((";q=1.1", ""), "2"),
+            ((";q=nonsense", ";q=0.1"), "2"),
+        ],
+    )
+    @pytest.mark.parametrize("lines", [1, 2])
+    def test_several_media_types(self, weights: tuple[str, str], version: str, lines: int) -> None:
+        members = [f"{VENDOR.format(1)}{weights[0]}", f"{VENDOR.format(2)}{weights[1]}"]
+        values = members if lines == 2 else [f"text/html, garbage, {members[0]} ,, {members[1]}"]
+        fields = (("Accept", value) for value in values)
+        outcome = plan(WORLD, head("/person/accept", *fields))
+        assert served(outcome) == (version, "accept", "/person")
+
+    @pytest.mark.parametrize(
+        ("target", "others", "expected"),
+        [
+            ("/v1/person?version=2", (2, 2), ("1", "path")),
+            ("/v1/person?version=x", ("x", "x"), ("1", "path")),
+            ("/person/param?version=1", (2, 2), ("1", "query")),
+            ("/person/param?version=1", ("x", "x"), ("1", "query")),
+            ("/person/header?version=2", (1, 2), ("1", "header")),
+            ("/person/header?version=x", (1, "x"), ("1", "header")),
+            ("/person/accept?version=2", (2, 1), ("1", "accept")),
+            ("/person/accept?version=x", ("x", 1), ("1", "accept")),
+        ],
+    )
+    def test_what_the_other_mechanisms_say_is_ignored(
+        self, target: str, others: tuple[object, object], expected: tuple[str, str]
+    ) -> None:
+        fields = ("X-API-VERSION", str(others[0])), ("Accept", VENDOR.format(others[1]))
+        assert served(plan(WORLD, head(target, *fields)))[:2] == expected
+
+
+class TestSeveralMechanisms:
+    """Configuration may name several for one endpoint: all that speak must agree."""
+
+    @pytest.mark.parametrize(
+        ("target", "fields", "expected"),
+        [
+            ("/any?version=1", (), ("1", "query")),
+            ("/any", (("X-API-VERSION", "1"),), ("1", "header")),
+            ("/any", (("Accept", VENDOR.format(1)),), ("1", "accept")),
+            ("/any?version=2", (("Accept", VENDOR.format(2)),), ("2", "query")),
+            ("/any?version=2", (("X-API-VERSION", "2"), ("Accept", "*/*")), ("2", "query")),
+            ("/any/v1", (), ("1", "path")),
+            ("/any/v1?version=1", (("Accept", "application/json"),), ("1", "path")),
+            ("/any/v1", (("X-API-VERSION", "1"), ("Accept", VENDOR.format(1))), ("1", "path")),
+            ("/default", (), ("1", "default")),
+            ("/default?version=2", (), ("2", "query")),
+            ("/default", (("X-API-VERSION", "2"),), ("2", "header")),
+        ],
+    )
+    def test_agreement(
+        self, target: str, fields: tuple[tuple[str, str], ...], expected: tuple[str, str]
+    ) -> None:
+        assert served(plan(WORLD, head(target, *fields)))[:2] == expected
+
+    @pytest.mark.parametrize(
+        ("target", "fields"),
+        [
+            ("/any?version=1", (("X-API-VERSION", "2"),)),
+            ("/any?version=1", (("Accept", VENDOR.format(2)),)),
+            ("/any", (("X-API-VERSION", "1"), ("Accept", VENDOR.format(2)))),
+            ("/any/v1?version=2", ()),
+            ("/any/v1", (("Accept", VENDOR.format(2)),)),
+            ("/any/v1?version=1", (("X-API-VERSION", "1"), ("Accept", VENDOR.format(2)))),
+            ("/default?version=1", (("X-API-VERSION", "2"),)),
+        ],
+    )
+    def test_disagreement_is_a_bad_request(
+        self, target: str, fields: tuple[tuple[str, str], ...]
+    ) -> None:
+        outcome = plan(WORLD, head(target, *fields))
+        assert refused(outcome) == (400, Code.VERSION_CONFLICT)
+
+    @pytest.mark.parametrize(
+        ("target", "fields", "expected"),
+        [
+            ("/any", (), (400, Code.VERSION_MISSING)),
+            ("/any?version=3", (("X-API-VERSION", "1"),), (400, Code.VERSION_UNKNOWN)),
+            ("/any?version=1", (("X-API-VERSION", "x"),), (400, Code.VERSION_MALFORMED)),
+            ("/any?version=1", (("Accept", VENDOR.format(3)),), (406, Code.VERSION_UNKNOWN)),
+            ("/any/v3?version=1", (), (404, Code.VERSION_UNKNOWN)),
+            ("/default?version=3", (), (400, Code.VERSION_UNKNOWN)),
+            ("/default?version=", (), (400, Code.VERSION_MALFORMED)),
+        ],
+    )
+    def test_a_mistake_is_refused_as_its_mechanism_refuses(
+        self, target: str, fields: tuple[tuple[str, str], ...], expected: tuple[int, Code]
+    ) -> None:
+        assert refused(plan(WORLD, head(target, *fields))) == expected
+
+
+class TestMethods:
+    """HEAD where GET is, OPTIONS a 204, anything else a 405; Allow says what there is."""
+
+    @MECHANISMS
+    @pytest.mark.parametrize("method", ["GET", "HEAD"])
+    def test_get_and_head_are_planned_alike(self, mechanism: str, method: str) -> None:
+        outcome = plan(WORLD, ask(mechanism, "2", method=method))
+        assert outcome == plan(WORLD, ask(mechanism, "2"))
+        assert served(outcome)[0] == "2"
+
+    @MECHANISMS
+    @pytest.mark.parametrize("version", ["1", "2", "3", "x"])
+    def test_options_needs_no_version(self, mechanism: str, version: str) -> None:
+        outcome = plan(WORLD, ask(mechanism, version, method="OPTIONS"))
+        assert outcome == Options(FOUR[mechanism], "GET, HEAD, OPTIONS")
+
+    @MECHANISMS
+    @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "TRACE", "get", "X", ""])
+    def test_any_other_method(self, mechanism: str, method: str) -> None:
+        outcome = plan(WORLD, ask(mechanism, "1", method=method))
+        assert isinstance(outcome, Refusal)
+        assert outcome.endpoint is FOUR[mechanism]
+        assert (outcome.fault.status, outcome.fault.code) == (405, Code.METHOD_NOT_ALLOWED)
+        assert outcome.fault.fields == ((b"Allow", b"GET, HEAD, OPTIONS"),)
+        assert outcome.fault.supported is None
+
+    @pytest.mark.parametrize(
+        ("path", "method", "allow"),
+        [
+            ("/users", "OPTIONS", "POST, OPTIONS"),
+            ("/users", "GET", "POST, OPTIONS"),
+            ("/users", "HEAD", "POST, OPTIONS"),
+            ("/users/7", "OPTIONS", "GET, HEAD, OPTIONS"),
+            ("/users/7", "DELETE", "GET, HEAD, OPTIONS"),
+            ("/own", "POST", "GET, OPTIONS"),
+        ],
+    )
+    def test_allow(self, path: str, method: str, allow: str) -> None:
+        outcome = plan(WORLD, head(path, method=method))
+        if method == "OPTIONS":
+            assert isinstance(outcome, Options)
+            assert outcome.allow == allow
+        else:
+            assert isinstance(outcome, Refusal)
+            assert outcome.fault.fields == ((b"Allow", allow.encode()),)
+
+    @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS", "PROPFIND"])
+    def test_a_service_may_decide_for_itself(self, method: str) -> None:
+        outcome = plan(WORLD, head("/files/a/b?", method=method))
+        assert isinstance(outcome, Plan)
+        assert (outcome.mechanism, outcome.target) == (None, "/files/a/b?")
+
+    @pytest.mark.parametrize("path", ["/open", "/own"])
+    def test_options_that_goes_to_a_service_goes_to_the_newest_version(self, path: str) -> None:
+        assert served(plan(WORLD, head(path, method="OPTIONS"))) == ("2", "newest", "/person")
+
+    @pytest.mark.parametrize(
+        ("target", "fields", "version"),
+        [
+            ("/open", (("X-API-VERSION", "1"),), "1"),
+            ("/own?version=1", (), "1"),
+        ],
+    )
+    def test_but_to_the_version_that_it_names(
+        self, target: str, fields: tuple[tuple[str, str], ...], version: str
+    ) -> None:
+        assert served(plan(WORLD, head(target, *fields, method="OPTIONS")))[0] == version
+
+    @pytest.mark.parametrize(
+        ("target", "code"),
+        [("/own?version=3", Code.VERSION_UNKNOWN), ("/own?version=x", Code.VERSION_MALFORMED)],
+    )
+    def test_and_a_mistake_stays_one(self, target: str, code: Code) -> None:
+        assert refused(plan(WORLD, head(target, method="OPTIONS"))) == (400, code)
+
+    def test_any_other_method_needs_its_version(self) -> None:
+        assert refused(plan(WORLD, head("/open", method="POST"))) == (400, Code.VERSION_MISSING)
+
+
+class TestVary:
+    """Every response of an endpoint, refusals included, says what the choice depends on."""
+
+    @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE"])
+    @pytest.mark.parametrize("version", ["1", "3", "01"])
+    @pytest.mark.parametrize(
+        ("mechanism", "vary"),
+        [("path", None), ("query", None), ("header", b"X-API-VERSION"), ("accept", b"Accept")],
+    )
+    def test_every_outcome_knows_its_endpoint(
+        self, mechanism: str, vary: bytes | None, version: str, method: str
+    ) -> None:
+        outcome = plan(WORLD, ask(mechanism, version, method=method))
+        assert outcome.endpoint is not None
+        expected = [] if vary is None else [(b"Vary", vary)]
+        assert headers.vary([], outcome.endpoint.vary) == expected
+
+
+class TestPaths:
+    """Paths match exactly."""
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            *("", "/", "*", "/v1/person/", "/v1//person", "//v1/person", "/v1/./person"),
+            *("/x/../v1/person", "/v1/person/..", "/v1/%70erson", "/v1/Person", "/V1/person"),
+            *("/person/param/", "/person//param", "/person/./param", "/person/header/x", "/person"),
+            *("/users/", "/users//", "/users/7/", "/users/..", "/users/%2e%2E", "/healthz"),
+        ],
+    )
+    @pytest.mark.parametrize("method", ["GET", "OPTIONS", "DELETE"])
+    def test_no_endpoint(self, path: str, method: str) -> None:
+        outcome = plan(WORLD, head(f"{path}?version=1", method=method))
+        assert isinstance(outcome, Refusal)
+        assert outcome.endpoint is None
+        assert (outcome.fault.status, outcome.fault.code) == (404, Code.NOT_FOUND)
+        assert outcome.fault.supported is None
+
+
+class TestTargets:
+    """What the service is asked for."""
+
+    @pytest.mark.parametrize(
+        ("target", "asked"),
+        [
+            ("/users/7", "/users/7"),
+            ("/users/7?", "/users/7?"),
+            ("/users/7?a=1&a=2#", "/users/7?a=1&a=2#"),
+            ("/users/7?a=%2f&b=+&c", "/users/7?a=%2f&b=+&c"),
+            ("/users/7?a?b", "/users/7?a?b"),
+            ("/users/a%2Fb%7e", "/users/a%2Fb%7e"),
+            ("/files/a/b%20c/é", "/files/a/b%20c/é"),
+            ("/v1/person?x=%31", "/person?x=%31"),
+            ("/v1/person?", "/person?"),
+        ],
+    )
+    def test_path_and_query_pass_byte_for_byte(self, target: str, asked: str) -> None:
+        outcome = plan(WORLD, head(target))
+        assert isinstance(outcome, Plan)
+        assert outcome.target == asked
+
+    @pytest.mark.parametrize(
+        ("upstream", "target", "asked"),
+        [
+            ("/person", "/v1/x/a%2F?q", "/person?q"),
+            ("/v{version}/{kind}", "/v1/x/a%2F?q", "/v2/x?q"),
+            ("/{id}-/{kind}/{version}", "/v1/x/a%2F", "/a%2F-/x/2"),
+            (None, "/v1/x/a%2F?q", "/v1/x/a%2F?q"),
+        ],
+    )
+    def test_a_service_is_asked_for_the_version_that_it_speaks(
+        self, upstream: str | None, target: str, asked: str
+    ) -> None:
+        link = Link(V1, V2, ())
+        leg = Leg(
+            *(V1, V2, PERSON_V2, None if upstream is None else parse_template(upstream)),
+            request=Conversion((link,), Direction.UP),
+            response=Conversion((link,), Direction.DOWN),
+        )
+        endpoint = replace(person("/v{version}/{kind}/{id}", PATH), legs={V1: leg})
+        outcome = plan(snapshot([endpoint]), head(target))
+        assert outcome == Plan(endpoint, leg, "path", asked)
+
+    def test_an_api_without_versions_has_one_leg(self) -> None:
+        outcome = plan(WORLD, head("/users", method="POST"))
+        assert outcome == Plan(USERS_POST, Leg(None, None, USERS), None, "/users")
+
+
+def test_two_readers_of_one_mechanism_are_both_heard() -> None:
+    world = snapshot([person("/two", HEADER, HeaderReader("X-Other"))])
+    both = ("X-API-VERSION", "1"), ("X-Other", "1")
+    assert served(plan(world, head("/two", *both)))[0] == "1"
+    both = ("X-API-VERSION", "1"), ("X-Other", "2")
+    assert refused(plan(world, head("/two", *both))) == (400, Code.VERSION_CONFLICT)
+
+
+paths = st.sampled_from(
+    ["/v1/person", "/person/param", "/person/header", "/person/accept", "/any", "/open"]
+)
+texts = st.text(st.sampled_from('/v12.%{}?&=,;+- "\\é\0')) | st.text()
+
+
+@LAW
+@given(
+    st.sampled_from(["GET", "HEAD", "OPTIONS", "POST"]) | texts,
+    paths | texts,
+    st.none() | texts | st.just("version=1"),
+    st.lists(
+        st.tuples(st.sampled_from(["X-API-VERSION", "Accept"]), st.just("1") | texts),
+        max_size=3,
+    ),
+)
+def test_any_head_has_a_plan(
+    method: str, path: str, query: str | None, fields: list[tuple[str, str]]
+) -> None:
+    request = head("/", *fields)._replace(method=method, path=path, query=query)
+    outcome = plan(WORLD, request)
+    assert outcome == plan(WORLD, request)
+    if isinstance(outcome, Refusal):
+        assert 400 <= outcome.fault.status < 500
+    elif isinstance(outcome, Plan):
+        assert outcome.leg in outcome.endpoint.legs.values()
+        assert outcome.target.partition("?")[2] == (query or "")

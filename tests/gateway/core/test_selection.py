@@ -1,0 +1,245 @@
+"""Selection: one version or one named refusal, by the decisions' table, mechanism by mechanism."""
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core.errors import Blame, Code, Fault
+from gateway.core.readers import HeaderReader, Mechanism, QueryReader, Reader
+from gateway.core.selection import REFUSAL_STATUS, Selected, Selector
+from gateway.core.version import Version
+from tests.gateway.core.world import ACCEPT, HEADER, LAW, PATH, QUERY, SUPPORTED, V1, V2
+
+Values = tuple[str, ...]
+
+STATUS: dict[Reader, int] = {PATH: 404, QUERY: 400, HEADER: 400, ACCEPT: 406}
+READERS = pytest.mark.parametrize("reader", STATUS, ids=lambda reader: reader.mechanism.value)
+MALFORMED = [
+    "",
+    "01",
+    "1.0",
+    "v1",
+    "1,2",
+    "1,1",
+    "1 ",
+    " 1",
+    "+1",
+    "-1",
+    "foo1",
+    "*",
+    "\u0661",
+    "\uff11",
+]
+
+
+def select(*readings: tuple[Reader, Values], default: Version | None = None) -> Selected | Fault:
+    """Choose at an endpoint that has just these readers."""
+    readers = tuple(reader for reader, _ in readings)
+    return Selector(readers, SUPPORTED, default).select(readings)
+
+
+def refused(outcome: Selected | Fault, status: int, code: Code) -> Fault:
+    """Check a refusal; every one is the client's and lists what is on offer."""
+    assert isinstance(outcome, Fault)
+    assert (outcome.status, outcome.code) == (status, code)
+    assert outcome.blame is Blame.CLIENT
+    assert outcome.supported == ("1", "2")
+    return outcome
+
+
+def test_the_table_of_statuses() -> None:
+    assert {reader.mechanism: status for reader, status in STATUS.items()} == REFUSAL_STATUS
+    assert set(REFUSAL_STATUS) == set(Mechanism)
+
+
+class TestOneMechanism:
+    """The rows of the decisions' table."""
+
+    @READERS
+    @pytest.mark.parametrize(("value", "version"), [("1", V1), ("2", V2)])
+    def test_a_version_on_offer_is_chosen(
+        self, reader: Reader, value: str, version: Version
+    ) -> None:
+        assert select((reader, (value,))) == Selected(version, reader)
+        assert select((reader, (value,)), default=V1) == Selected(version, reader)
+
+    @READERS
+    def test_missing(self, reader: Reader) -> None:
+        fault = refused(select((reader, ())), STATUS[reader], Code.VERSION_MISSING)
+        assert fault.detail == f"Name a version in {reader.place}: 1 or 2."
+
+    @READERS
+    @pytest.mark.parametrize("value", ["0", "3", "10", "11", "12", "21", "999999999"])
+    def test_unknown(self, reader: Reader, value: str) -> None:
+        fault = refused(select((reader, (value,))), STATUS[reader], Code.VERSION_UNKNOWN)
+        place = reader.place[0].upper() + reader.place[1:]
+        assert fault.detail == f"{place} names version {value}, which is not on offer; use 1 or 2."
+
+    @READERS
+    @pytest.mark.parametrize("value", MALFORMED)
+    def test_malformed(self, reader: Reader, value: str) -> None:
+        fault = refused(select((reader, (value,))), STATUS[reader], Code.VERSION_MALFORMED)
+        place = reader.place[0].upper() + reader.place[1:]
+        assert fault.detail == f"{place} names what is not a version; use 1 or 2."
+
+    @pytest.mark.parametrize("reader", [QUERY, HEADER], ids=["query", "header"])
+    @pytest.mark.parametrize(
+        "values", [("1", "2"), ("2", "1"), ("1", "1", "2"), ("1", ""), ("1", "01"), ("3", "4")]
+    )
+    def test_several_that_differ(self, reader: Reader, values: Values) -> None:
+        fault = refused(select((reader, values)), 400, Code.VERSION_CONFLICT)
+        assert fault.detail.endswith("names several versions that differ; name one: 1 or 2.")
+
+    @READERS
+    @pytest.mark.parametrize("times", [2, 3, 10])
+    def test_several_that_agree(self, reader: Reader, times: int) -> None:
+        assert select((reader, ("2",) * times)) == Selected(V2, reader)
+        refused(select((reader, ("3",) * times)), STATUS[reader], Code.VERSION_UNKNOWN)
+        refused(select((reader, ("01",) * times)), STATUS[reader], Code.VERSION_MALFORMED)
+
+    @pytest.mark.parametrize(
+        ("values", "version"),
+        [
+            (("1", "2"), V1),
+            (("2", "1"), V2),
+            (("3", "2", "1"), V2),
+            (("01", "v2", "1"), V1),
+            (("", "2"), V2),
+        ],
+    )
+    def test_accept_is_a_preference_and_the_first_on_offer_serves(
+        self, values: Values, version: Version
+    ) -> None:
+        assert select((ACCEPT, values)) == Selected(version, ACCEPT)
+
+    @pytest.mark.parametrize(
+        ("values", "code"),
+        [(("3", "01"), Code.VERSION_UNKNOWN), (("01", "3"), Code.VERSION_MALFORMED)],
+    )
+    def test_accept_is_refused_for_what_it_wants_most(self, values: Values, code: Code) -> None:
+        refused(select((ACCEPT, values)), 406, code)
+
+
+class TestDefault:
+    """A default stands in for silence, and for nothing else."""
+
+    @READERS
+    @pytest.mark.parametrize("default", [V1, V2], ids=str)
+    def test_it_serves_who_names_no_version(self, reader: Reader, default: Version) -> None:
+        assert select((reader, ()), default=default) == Selected(default, None)
+
+    @READERS
+    @pytest.mark.parametrize(
+        ("value", "code"), [("3", Code.VERSION_UNKNOWN), ("01", Code.VERSION_MALFORMED)]
+    )
+    def test_it_excuses_no_mistake(self, reader: Reader, value: str, code: Code) -> None:
+        refused(select((reader, (value,)), default=V1), STATUS[reader], code)
+
+    def test_it_does_not_outvote_who_speaks(self) -> None:
+        assert select((QUERY, ()), (HEADER, ("2",)), default=V1) == Selected(V2, HEADER)
+
+
+OTHER = HeaderReader("X-Other")
+PAIRS = list(permutations((PATH, QUERY, HEADER, ACCEPT, OTHER), 2))
+TWO = pytest.mark.parametrize(
+    ("first", "second"), PAIRS, ids=lambda reader: reader.place.replace(" ", "_")[:20]
+)
+
+
+class TestSeveralMechanisms:
+    """Where configuration names several for one endpoint, all that speak must agree."""
+
+    @TWO
+    def test_those_that_agree_are_fine(self, first: Reader, second: Reader) -> None:
+        assert select((first, ("2",)), (second, ("2",))) == Selected(V2, first)
+
+    @TWO
+    def test_one_alone_decides(self, first: Reader, second: Reader) -> None:
+        assert select((first, ()), (second, ("2",))) == Selected(V2, second)
+        assert select((first, ("1",)), (second, ())) == Selected(V1, first)
+
+    @TWO
+    def test_those_that_differ_are_a_bad_request_whatever_they_are(
+        self, first: Reader, second: Reader
+    ) -> None:
+        fault = refused(select((first, ("1",)), (second, ("2",))), 400, Code.VERSION_CONFLICT)
+        assert f"{first.place[1:]} says 1, {second.place} says 2; let them agree." in fault.detail
+
+    @TWO
+    def test_a_default_settles_no_conflict(self, first: Reader, second: Reader) -> None:
+        outcome = select((first, ("1",)), (second, ("2",)), default=V1)
+        refused(outcome, 400, Code.VERSION_CONFLICT)
+
+    @TWO
+    @pytest.mark.parametrize(
+        ("value", "code"), [("3", Code.VERSION_UNKNOWN), ("01", Code.VERSION_MALFORMED)]
+    )
+    def test_a_good_one_does_not_excuse_a_bad_one(
+        self, first: Reader, second: Reader, value: str, code: Code
+    ) -> None:
+        status = {reader: REFUSAL_STATUS[reader.mechanism] for reader in (first, second)}
+        refused(select((first, ("1",)), (second, (value,))), status[second], code)
+        refused(select((first, (value,)), (second, ("1",))), status[first], code)
+
+    def test_silence_is_refused_as_the_first_refuses_it_and_all_are_named(self) -> None:
+        fault = refused(select((QUERY, ()), (ACCEPT, ())), 400, Code.VERSION_MISSING)
+        assert fault.detail == f"Name a version in {QUERY.place} or in {ACCEPT.place}: 1 or 2."
+        refused(select((ACCEPT, ()), (QUERY, ())), 406, Code.VERSION_MISSING)
+
+    def test_the_last_of_three_is_heard_too(self) -> None:
+        readings = (QUERY, ("1",)), (OTHER, ()), (HEADER, ("1",))
+        assert select(*readings) == Selected(V1, QUERY)
+        refused(select(*readings, (ACCEPT, ("2",))), 400, Code.VERSION_CONFLICT)
+
+
+def test_the_versions_on_offer_are_listed_as_they_were_declared() -> None:
+    supported = {"9": Version(9), "10": Version(10)}
+    fault = Selector((QUERY,), supported).select([(QUERY, ())])
+    assert isinstance(fault, Fault)
+    assert fault.supported == ("9", "10")
+    assert fault.detail.endswith(": 9 or 10.")
+
+
+def test_a_single_version_is_offered_alone() -> None:
+    fault = Selector((QueryReader("v"),), {"1": V1}).select([(QueryReader("v"), ("2",))])
+    assert isinstance(fault, Fault)
+    assert fault.detail == (
+        "The query parameter 'v' names version 2, which is not on offer; use 1."
+    )
+
+
+readings = st.lists(
+    st.tuples(
+        st.sampled_from([PATH, QUERY, HEADER, ACCEPT]),
+        st.lists(st.sampled_from(["1", "2", "3", "01", ""]) | st.text(max_size=3), max_size=3),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@LAW
+@given(readings)
+def test_nothing_is_chosen_that_was_not_said_by_all_who_speak(
+    said: list[tuple[Reader, list[str]]],
+) -> None:
+    outcome = select(*((reader, tuple(values)) for reader, values in said))
+    if isinstance(outcome, Selected):
+        assert any(values for _, values in said)
+        assert all(str(outcome.version) in values for _, values in said if values)
+    else:
+        assert outcome.status in (400, 404, 406)
+
+
+@LAW
+@given(readings, st.sampled_from([None, V1, V2]))
+def test_the_order_of_the_readers_does_not_change_the_version(
+    said: list[tuple[Reader, list[str]]], default: Version | None
+) -> None:
+    one = select(*((reader, tuple(values)) for reader, values in said), default=default)
+    other = select(*((reader, tuple(values)) for reader, values in said[::-1]), default=default)
+    assert isinstance(one, Selected) == isinstance(other, Selected)
+    if isinstance(one, Selected) and isinstance(other, Selected):
+        assert one.version == other.version

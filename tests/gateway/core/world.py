@@ -1,0 +1,65 @@
+"""What the core's tests share: request heads, and a small world compiled by hand."""
+
+from collections.abc import Sequence
+
+from hypothesis import settings
+from multidict import CIMultiDict
+
+from gateway.core.head import Head
+from gateway.core.readers import AcceptReader, HeaderReader, PathReader, QueryReader, Reader
+from gateway.core.routing import Router, parse_template
+from gateway.core.selection import Selector
+from gateway.core.service import Service, Target
+from gateway.core.snapshot import Endpoint, Leg, Snapshot
+from gateway.core.version import Version
+
+# Laws are checked on the same examples everywhere, so that a run says something of the code alone.
+LAW = settings(derandomize=True, max_examples=100, deadline=None)
+
+V1, V2 = Version(1), Version(2)
+SUPPORTED = {"1": V1, "2": V2}
+
+PATH = PathReader()
+QUERY = QueryReader("version")
+HEADER = HeaderReader("X-API-VERSION")
+ACCEPT = AcceptReader("application/vnd.comp.app-v", "+json")
+VENDOR = "application/vnd.comp.app-v{}+json"
+
+PERSON_V1 = Service("person_v1", (Target("127.0.0.1", 8001),))
+PERSON_V2 = Service("person_v2", (Target("127.0.0.1", 8002),))
+USERS = Service("users", (Target("127.0.0.1", 8003),))
+
+
+def head(target: str, *fields: tuple[str, str], method: str = "GET") -> Head:
+    """Return the head of `GET target` with these field lines."""
+    path, mark, query = target.partition("?")
+    return Head(method, path, query if mark else None, CIMultiDict(fields))
+
+
+def person(
+    path: str,
+    *readers: Reader,
+    default: Version | None = None,
+    methods: tuple[str, ...] | None = ("GET", "HEAD"),
+    vary: tuple[str, ...] = (),
+) -> Endpoint:
+    """Return an endpoint of the person API: both versions, each from a service of its own."""
+    upstream = parse_template("/person")
+    legs: dict[Version | None, Leg] = {
+        V1: Leg(V1, V1, PERSON_V1, upstream),
+        V2: Leg(V2, V2, PERSON_V2, upstream),
+    }
+    selector = Selector(readers, SUPPORTED, default)
+    return Endpoint("person", parse_template(path), methods, selector, legs, vary)
+
+
+def users(path: str, methods: tuple[str, ...] | None = None) -> Endpoint:
+    """Return an endpoint of an API that has no versions."""
+    legs: dict[Version | None, Leg] = {None: Leg(None, None, USERS)}
+    return Endpoint("users", parse_template(path), methods, None, legs, ())
+
+
+def snapshot(endpoints: Sequence[Endpoint]) -> Snapshot:
+    """Return a snapshot that has these endpoints."""
+    services = {service.name: service for service in (PERSON_V1, PERSON_V2, USERS)}
+    return Snapshot(Router((endpoint.template, endpoint) for endpoint in endpoints), services)

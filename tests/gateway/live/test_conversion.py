@@ -1,0 +1,192 @@
+"""Serving a version from another version's backend: the real backends, and switching live."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gateway.kit import ROOT, Program, Stack, start_program, wait_for
+from tests.gateway.live.conftest import House
+from tests.gateway.live.raw import ask, get
+
+V1 = {"name": "Bob Charlie"}
+V2 = {"name": {"firstName": "Bob", "lastName": "Charlie"}}
+
+Publish = Callable[[Path, str], None]
+
+
+class TestRealBackends:
+    """The person of the specification, each version from the other one's backend."""
+
+    def test_version_1_from_backend_v2(self, house: House) -> None:
+        assert get(house.gateway, "/real/down/v2").json == V2
+        got = get(house.gateway, "/real/down/v1", "X-Request-Id: down")
+        assert got.body == b'{"name":"Bob Charlie"}'
+        assert got.one("Content-Length") == b"22"
+        assert _logged(house.gateway, "down")["service"] == "person_v2"
+        assert _logged(house.gateway, "down")["converted"] is True
+
+    def test_version_2_from_backend_v1(self, house: House) -> None:
+        assert get(house.gateway, "/real/up/v1").json == V1
+        got = get(house.gateway, "/real/up/v2", "X-Request-Id: up")
+        assert got.json == {**V2, "nickname": "none yet"}
+        assert _logged(house.gateway, "up")["service"] == "person_v1"
+        assert _logged(house.gateway, "up")["converted"] is True
+
+    @pytest.mark.parametrize("path", ["/real/down/v1", "/real/up/v2"])
+    def test_head(self, house: House, path: str) -> None:
+        got = ask(house.gateway, "HEAD", path)
+        assert got.status == 200
+        assert got.one("Content-Type").startswith(b"application/json")
+        assert got.all("ETag") == got.all("Content-Length") == []
+
+    @pytest.mark.parametrize("path", ["/real/down/v{}", "/real/up/v{}"])
+    def test_a_condition_does_not_turn_a_conversion_into_nothing(
+        self, house: House, path: str
+    ) -> None:
+        served, converted = (2, 1) if "down" in path else (1, 2)
+        etag = get(house.gateway, path.format(served)).one("ETag").decode()
+        condition = f"If-None-Match: {etag}"
+        assert get(house.gateway, path.format(served), condition).status == 304
+        got = get(house.gateway, path.format(converted), condition)
+        assert got.status == 200
+        assert got.json == get(house.gateway, path.format(converted)).json
+        assert got.all("ETag") == []
+
+    def test_errors_of_the_backends_pass(self, house: House) -> None:
+        got = ask(house.gateway, "DELETE", "/real/down/v1")
+        assert got.status == 405
+        assert got.json["code"] == "method_not_allowed"
+        assert got.one("Allow") == b"GET, HEAD, OPTIONS"
+
+
+def _logged(program: Program, request_id: str) -> dict[str, Any]:
+    def entries() -> list[dict[str, Any]]:
+        return [e for e in program.log("request") if e["request_id"] == request_id]
+
+    found: list[dict[str, Any]] = wait_for(entries)
+    (entry,) = found
+    return entry
+
+
+SHIPPED = (ROOT / "gateway.yaml").read_text()
+# The separator of these tests, so that a converted name is told from a native one.
+DOWN = {"name": "Bob-Charlie"}
+UP = {"name": {"firstName": "Bob Charlie", "lastName": ""}}
+
+
+def switched(old: str, new: str) -> str:
+    """Return the shipped rules with the one line changed, to the same length."""
+    assert SHIPPED.count(old) == 1
+    return SHIPPED.replace(old, new.ljust(len(old)))
+
+
+FIRST_VIA_SECOND = switched('"1": { service: person_v1 }', '"1": { via: "2" }')
+SECOND_VIA_FIRST = switched('"2": { service: person_v2 }', '"2": { via: "1" }')
+
+
+def in_place(config: Path, text: str) -> None:
+    config.write_text(text)
+
+
+def by_rename(config: Path, text: str) -> None:
+    fresh = config.with_name("fresh.yaml")
+    fresh.write_text(text)
+    fresh.rename(config)
+
+
+def by_volume(config: Path, text: str) -> None:
+    """Do as a ConfigMap of Kubernetes does: gateway.yaml -> ..data/gateway.yaml, ..data -> ..1."""
+    folder = config.parent
+    data = folder / f"..{len(list(folder.iterdir()))}"
+    data.mkdir()
+    (data / "gateway.yaml").write_text(text)
+    (folder / "..data_tmp").symlink_to(data.name)
+    (folder / "..data_tmp").rename(folder / "..data")
+    if not config.is_symlink():
+        (folder / "link").symlink_to("..data/gateway.yaml")
+        (folder / "link").rename(config)
+
+
+@pytest.fixture(scope="module")
+def switching(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """Start a gateway with the shipped rules, and a separator of its own."""
+    folder = tmp_path_factory.mktemp("switching")
+    config = folder / "gateway.yaml"
+    config.write_text(SHIPPED)
+    with ExitStack() as resources:
+        program = start_program(
+            resources,
+            folder,
+            "gateway",
+            GATEWAY_CONFIG=str(config),
+            NAME_SEPARATOR="-",
+            **stack.variables,
+        )
+        program.config = config
+        yield program
+
+
+def becomes(program: Program, path: str, old: object, new: object) -> None:
+    """Wait until a path is answered otherwise; every answer until then is the old one, whole."""
+
+    def is_new() -> bool:
+        got = get(program, path)
+        assert got.status == 200
+        assert got.json in (old, new)
+        return bool(got.json == new)
+
+    wait_for(is_new)
+
+
+@pytest.mark.parametrize("publish", [in_place, by_rename, by_volume])
+def test_switching_is_an_edit_of_one_line(switching: Program, publish: Publish) -> None:
+    assert switching.config is not None
+    assert get(switching, "/v1/person").json == V1
+    publish(switching.config, FIRST_VIA_SECOND)
+    becomes(switching, "/v1/person", V1, DOWN)
+    assert get(switching, "/v2/person").json == V2
+    for target, line in (
+        ("/person/param?version=1", "X: y"),
+        ("/person/header", "X-API-VERSION: 1"),
+        ("/person/accept", "Accept: application/vnd.comp.app-v1+json"),
+    ):
+        got = get(switching, target, line)
+        assert got.json == DOWN
+    assert got.one("Content-Type") == b"application/vnd.comp.app-v1+json"
+
+    publish(switching.config, SECOND_VIA_FIRST)
+    becomes(switching, "/v2/person", V2, UP)
+    assert get(switching, "/v1/person").json == V1
+
+    publish(switching.config, SHIPPED)
+    becomes(switching, "/v2/person", UP, V2)
+
+
+def test_a_signal_switches_what_no_look_at_the_file_can_tell(switching: Program) -> None:
+    config = switching.config
+    assert config is not None
+    for text, old, new in ((FIRST_VIA_SECOND, V1, DOWN), (SHIPPED, DOWN, V1)):
+        before = config.stat()
+        with config.open("r+") as file:
+            file.write(text)
+        os.utime(config, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert config.stat().st_mtime_ns == before.st_mtime_ns
+        switching.process.send_signal(signal.SIGHUP)
+        becomes(switching, "/v1/person", old, new)
+
+
+def test_a_broken_edit_changes_nothing(switching: Program) -> None:
+    assert switching.config is not None
+    before = len(switching.log("config_rejected"))
+    by_rename(switching.config, switched('"1": { service: person_v1 }', '"1": { via: "3" }'))
+    wait_for(lambda: len(switching.log("config_rejected")) > before)
+    assert get(switching, "/v1/person").json == V1
+    by_rename(switching.config, FIRST_VIA_SECOND)
+    becomes(switching, "/v1/person", V1, DOWN)
+    by_rename(switching.config, SHIPPED)
+    becomes(switching, "/v1/person", DOWN, V1)

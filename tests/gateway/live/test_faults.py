@@ -1,0 +1,313 @@
+"""What a service does wrong, and what the client and the log are told."""
+
+import asyncio
+import json
+import socket
+
+import pytest
+
+from tests.gateway.kit import Program, Scripted, StartUpstream, rules, wait_for
+from tests.gateway.talk import OK, End, Reader, Writer, ask, connect, end, get, reply, reset
+
+UNREACHABLE = (502, "upstream_unreachable")
+PROTOCOL = (502, "upstream_protocol")
+TIMEOUT = (504, "upstream_timeout")
+
+
+def chunked(*lines: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"".join(lines)
+
+
+def fields(*lines: bytes) -> bytes:
+    """Return a response with these fields and the body `ok`."""
+    return b"\r\n".join((b"HTTP/1.1 200 OK", *lines, b"", b"ok"))
+
+
+LENGTH = b"Content-Length: 2"
+
+# What comes back, how the connection ends then, and what that is.
+NO_RESPONSE: dict[str, tuple[bytes, End, tuple[int, str]]] = {
+    "closes at once": (b"", "close", UNREACHABLE),
+    "resets at once": (b"", "reset", UNREACHABLE),
+    "closes in the status line": (b"HTTP/1.", "close", PROTOCOL),
+    "closes in the head": (b"HTTP/1.1 200 OK\r\nContent-Le", "close", PROTOCOL),
+    "resets in the head": (b"HTTP/1.1 200 OK\r\nContent-Le", "reset", PROTOCOL),
+    "closes after an interim response": (b"HTTP/1.1 100 Continue\r\n\r\n", "close", PROTOCOL),
+    "garbage": (b"\x16\x03\x01 not HTTP at all", "hold", PROTOCOL),
+    "garbage and close": (b"220 mail.test ESMTP\r\n", "close", PROTOCOL),
+    "a request": (b"GET / HTTP/1.1\r\n\r\n", "hold", PROTOCOL),
+    "another protocol's name": (b"ICY 200 OK\r\nContent-Length: 0\r\n\r\n", "hold", PROTOCOL),
+    "a status of two digits": (b"HTTP/1.1 20 OK\r\nContent-Length: 0\r\n\r\n", "hold", PROTOCOL),
+    "a status below 100": (b"HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n", "hold", PROTOCOL),
+    "a status of zero": (b"HTTP/1.1 000 OK\r\nContent-Length: 0\r\n\r\n", "hold", PROTOCOL),
+    "an unasked switch of protocols": (
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+        "hold",
+        PROTOCOL,
+    ),
+    "a bare switch of protocols": (b"HTTP/1.1 101 Switching\r\n\r\n", "hold", PROTOCOL),
+    "an endless field": (b"HTTP/1.1 200 OK\r\nA: " + b"a" * 300_000, "hold", PROTOCOL),
+    "endless fields": (b"HTTP/1.1 200 OK\r\n" + b"A: aaaaaa\r\n" * 30_000, "hold", PROTOCOL),
+    "endless interim responses": (
+        b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 8_000,
+        "hold",
+        PROTOCOL,
+    ),
+}
+
+AMBIGUOUS: dict[str, bytes] = {
+    "a length and chunks": fields(LENGTH, b"Transfer-Encoding: chunked"),
+    "chunks and a length": fields(b"Transfer-Encoding: chunked", LENGTH),
+    "two lengths": fields(LENGTH, b"Content-Length: 3"),
+    "a length twice": fields(LENGTH, LENGTH),
+    "a list of lengths": fields(b"Content-Length: 2, 2"),
+    "a signed length": fields(b"Content-Length: +2"),
+    "a negative length": fields(b"Content-Length: -2"),
+    "a hexadecimal length": fields(b"Content-Length: 0x2"),
+    "an empty length": fields(b"Content-Length:"),
+    "a length past all bounds": fields(b"Content-Length: 99999999999999999999"),
+    "another coding": fields(b"Transfer-Encoding: gzip"),
+    "another coding before chunks": fields(b"Transfer-Encoding: gzip, chunked"),
+    "another coding after chunks": fields(b"Transfer-Encoding: chunked, gzip"),
+    "chunks twice": fields(b"Transfer-Encoding: chunked", b"Transfer-Encoding: chunked"),
+    "chunks hidden by a tab": fields(b"Transfer-Encoding: \x0bchunked"),
+    "chunks in quotes": fields(b'Transfer-Encoding: "chunked"'),
+    "white space before the colon": fields(b"Content-Length : 2"),
+    "white space before the name": fields(b" Content-Length: 2"),
+    "a folded line": fields(b"A: b", b" c", LENGTH),
+    "a name of no letters": fields(b": b", LENGTH),
+    "no colon": fields(b"Content-Length 2"),
+    "NUL in a value": fields(b"A: b\0c", LENGTH),
+    "NUL in a name": fields(b"A\0: b", LENGTH),
+    "CR in a value": fields(b"A: b\rc", LENGTH),
+    "CR in the reason": b"HTTP/1.1 200 O\rK\r\nContent-Length: 2\r\n\r\nok",
+    "LF for CRLF": b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
+    "LF for CRLF in a field": fields(b"A: b\nB: c", LENGTH),
+    "no minor version": b"HTTP/1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+    "another major version": b"HTTP/3.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+}
+
+BROKEN_BODY: dict[str, tuple[bytes, End, str]] = {
+    "short of its length, closed": (fields(b"Content-Length: 3"), "close", "upstream_protocol"),
+    "short of its length, reset": (fields(b"Content-Length: 3"), "reset", "upstream_protocol"),
+    "closed in a chunk": (chunked(b"5\r\nhel"), "close", "upstream_protocol"),
+    "closed after a chunk": (chunked(b"5\r\nhello\r\n"), "close", "upstream_protocol"),
+    "closed in the last chunk": (chunked(b"2\r\nok\r\n0\r\n"), "close", "upstream_protocol"),
+    "reset in a chunk": (chunked(b"5\r\nhel"), "reset", "upstream_protocol"),
+    "garbage for a chunk": (chunked(b"2\r\nok\r\n", b"zz\r\n"), "hold", "upstream_protocol"),
+    "a chunk longer than it says": (chunked(b"2\r\nokay\r\n"), "hold", "upstream_protocol"),
+    "a chunk past all bounds": (
+        chunked(b"2\r\nok\r\n", b"f" * 17 + b"\r\n"),
+        "hold",
+        "upstream_protocol",
+    ),
+    "a chunk of negative size": (chunked(b"2\r\nok\r\n", b"-1\r\n"), "hold", "upstream_protocol"),
+    "without an end, reset": (b"HTTP/1.1 200 OK\r\n\r\nok", "reset", "upstream_protocol"),
+    "stalled in its length": (fields(b"Content-Length: 3"), "hold", "upstream_timeout"),
+    "stalled before its first byte": (
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n",
+        "hold",
+        "upstream_timeout",
+    ),
+    "stalled in a chunk": (chunked(b"5\r\nhel"), "hold", "upstream_timeout"),
+    "stalled without an end": (b"HTTP/1.1 200 OK\r\n\r\nok", "hold", "upstream_timeout"),
+}
+
+# Patience that is soon over; given only where the service is to be too slow, so that a busy
+# machine is not taken for a slow service.
+SHORT = ", timeouts: { connect: 0.2, first_byte: 0.2, between_bytes: 0.2 }"
+
+
+async def refusal(gateway: Program, line: str = "GET /plain") -> tuple[int, str]:
+    """Return status and code of a refusal; the client's connection serves on."""
+    async with connect(gateway) as client:
+        for _ in range(2):
+            client.send(ask(line))
+            answer = await client.final()
+            assert answer["content-type"] == "application/problem+json"
+        problem = json.loads(answer.body)
+        assert problem["status"] == answer.status
+        assert problem["instance"] == line.split()[1]
+        assert "127.0.0.1" not in problem["detail"]  # where services are is nobody's business
+        return answer.status, problem["code"]
+
+
+def patience(code: str) -> str:
+    """Return the time limits for a test that ends in this code."""
+    return SHORT if code == "upstream_timeout" else ""
+
+
+async def logged(gateway: Program, request_id: str) -> dict[str, object]:
+    """Return the log line of a request."""
+
+    def find() -> list[dict[str, object]]:
+        return [line for line in gateway.log("request") if line["request_id"] == request_id]
+
+    (line,) = await asyncio.to_thread(wait_for, find)
+    return line  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(("data", "then", "expected"), NO_RESPONSE.values(), ids=NO_RESPONSE)
+async def test_without_a_response_head_the_client_gets_a_problem(
+    data: bytes, then: End, expected: tuple[int, str], standing: Program, through: StartUpstream
+) -> None:
+    await through(reply(data, then))
+    assert await refusal(standing) == expected
+
+
+@pytest.mark.parametrize("data", AMBIGUOUS.values(), ids=AMBIGUOUS)
+async def test_an_ambiguous_response_is_a_problem(
+    data: bytes, standing: Program, through: StartUpstream
+) -> None:
+    await through(reply(data))
+    assert await refusal(standing) == PROTOCOL
+
+
+@pytest.mark.parametrize("http", ["1.1", "1.0"])
+@pytest.mark.parametrize(("data", "then", "code"), BROKEN_BODY.values(), ids=BROKEN_BODY)
+async def test_a_body_that_breaks_off_breaks_off_at_the_client(
+    data: bytes, then: End, code: str, http: str, standing: Program, through: StartUpstream
+) -> None:
+    """Cut by RST: for an HTTP/1.0 client, an orderly end would be the end of the body."""
+    await through(reply(data, then), extra=patience(code))
+    async with connect(standing) as client:
+        client.send(ask(http=http))
+        head = await client.head()
+        assert head.status == 200
+        with pytest.raises(ConnectionResetError):
+            await client.rest()
+    line = await logged(standing, head["x-request-id"])
+    assert (line["code"], line["aborted"], line["status"]) == (code, True, 200)
+
+
+@pytest.mark.parametrize(("data", "then", "code"), BROKEN_BODY.values(), ids=BROKEN_BODY)
+async def test_a_body_to_be_converted_that_breaks_off_is_a_problem(
+    data: bytes, then: End, code: str, standing: Program, through: StartUpstream
+) -> None:
+    await through(
+        reply(data.replace(b" OK\r\n", b" OK\r\nContent-Type: application/json\r\n"), then),
+        extra=patience(code),
+        via=True,
+    )
+    assert (await refusal(standing, "GET /v1/person"))[1] == code
+
+
+async def test_nobody_listens(standing: Program) -> None:
+    with socket.socket() as bound:  # taken, and so nobody else's
+        bound.bind(("127.0.0.1", 0))
+        standing.reload(rules(bound.getsockname()[1]))
+        assert await refusal(standing) == UNREACHABLE
+
+
+async def test_resets_as_it_accepts(standing: Program, through: StartUpstream) -> None:
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        reset(writer)
+
+    await through(script)
+    answers = await asyncio.gather(*(get(standing) for _ in range(100)))
+    assert {answer.status for answer in answers} == {502}
+
+
+async def test_slow_to_connect(standing: Program) -> None:
+    """A socket whose queue of connections is full answers no further one."""
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        address = full.getsockname()
+        waiting = [socket.socket() for _ in range(3)]
+        for each in waiting:
+            each.setblocking(False)
+            each.connect_ex(address)
+        standing.reload(rules(address[1], extra=SHORT))
+        assert await refusal(standing) == TIMEOUT
+        for each in waiting:
+            each.close()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"HTTP/1.1 20",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n",
+        b"HTTP/1.1 102 Processing\r\n\r\n",
+    ],
+    ids=["nothing", "part of the status line", "part of the head", "an interim response"],
+)
+async def test_slow_to_answer(data: bytes, standing: Program, through: StartUpstream) -> None:
+    await through(reply(data), extra=SHORT)
+    async with connect(standing) as client:
+        client.send(ask())
+        answer = await client.final()
+        assert (answer.status, json.loads(answer.body)["code"]) == TIMEOUT
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [b"5", b"5\r\nhello", b"5\r\nhello\r\n0\r\n"],
+    ids=["in the size", "before the end of a chunk", "before the end"],
+)
+async def test_stalls_between_chunks(
+    piece: bytes, standing: Program, through: StartUpstream
+) -> None:
+    """Bytes that hold no body leave the clock running too."""
+    seen = asyncio.Event()
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        writer.write(chunked(b"2\r\nok\r\n"))
+        await seen.wait()  # so that what follows comes by itself
+        writer.write(piece)
+        await end(reader, writer, "hold")
+
+    await through(script, extra=SHORT)
+    async with connect(standing) as client:
+        client.send(ask())
+        head = await client.head()
+        assert await client.chunk() == b"ok"
+        seen.set()
+        with pytest.raises(ConnectionResetError):
+            await client.rest()
+    assert (await logged(standing, head["x-request-id"]))["code"] == "upstream_timeout"
+
+
+async def test_slow_but_steady_is_not_too_slow(standing: Program, through: StartUpstream) -> None:
+    """The clock is for the next bytes, not for the whole."""
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+        for byte in b"hello":
+            await asyncio.sleep(0.2)
+            writer.write(bytes([byte]))
+
+    await through(script, extra=", timeouts: { first_byte: 0.7, between_bytes: 0.7 }")
+    assert (await get(standing)).body == b"hello"
+
+
+async def test_a_target_that_refuses_is_passed_over(
+    standing: Program, upstream: StartUpstream
+) -> None:
+    good = await upstream(OK)
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        refusing = f'"http://127.0.0.1:{bound.getsockname()[1]}", '
+        standing.reload(rules(good.port).replace("targets: [", f"targets: [{refusing}"))
+        for line in ("GET /plain", "POST /plain"):
+            answers = [await get(standing, line, "Content-Length: 0") for _ in range(4)]
+            assert [answer.status for answer in answers] == [200] * 4
+
+
+async def test_targets_take_turns(standing: Program, upstream: StartUpstream) -> None:
+    one, two = await upstream(OK), await upstream(OK)
+    other = f'"http://127.0.0.1:{two.port}", '
+    standing.reload(rules(one.port).replace("targets: [", f"targets: [{other}"))
+    for _ in range(6):
+        assert (await get(standing)).status == 200
+    assert (len(one.requests), len(two.requests)) == (3, 3)
+
+
+async def test_no_traceback_was_logged(standing: Program) -> None:
+    """Stands last: nothing of the above was a surprise to the gateway."""
+    assert standing.log("log") == []
+    assert standing.process.poll() is None

@@ -1,0 +1,480 @@
+"""Header fields between the two hops, over sockets: what passes, what does not, what is added."""
+
+import re
+from functools import partial
+from itertools import pairwise
+
+import pytest
+
+from tests.gateway.kit import Program, Stack, wait_for
+from tests.gateway.live.conftest import House
+from tests.gateway.live.raw import Message, answer, ask, chunked, get, parse_answer, request, send
+
+TRUSTED = "127.0.0.2"  # trusted_proxies of house.yaml
+
+END_TO_END: list[str | bytes] = [
+    "X-Twice: one",
+    "x-tWICE:two",
+    "Cookie: a=b",
+    "Authorization: Bearer x",
+    "X-Empty:",
+    b"X-Bytes: caf\xe9 \xff\x80",
+    "X-Text: caf\N{LATIN SMALL LETTER E WITH ACUTE}",
+    "X-Twice: three",
+    "accept: a/b",
+    "X-White:  a  b\t c \t",
+    "X-Comma: a,,b ,",
+    "X-API-VERSION: 2",
+    "Cache-Control: no-cache",
+    'If-None-Match: W/"a", "b"',
+    "Range: bytes=0-1",
+    "!#$%&'*+-.^_`|~: odd name",
+]
+ARRIVES = [
+    (b"X-Twice", b"one"),
+    (b"x-tWICE", b"two"),
+    (b"Cookie", b"a=b"),
+    (b"Authorization", b"Bearer x"),
+    (b"X-Empty", b""),
+    (b"X-Bytes", b"caf\xe9 \xff\x80"),
+    (b"X-Text", b"caf\xc3\xa9"),
+    (b"X-Twice", b"three"),
+    (b"accept", b"a/b"),
+    (b"X-White", b"a  b\t c"),
+    (b"X-Comma", b"a,,b ,"),
+    (b"X-API-VERSION", b"2"),
+    (b"Cache-Control", b"no-cache"),
+    (b"If-None-Match", b'W/"a", "b"'),
+    (b"Range", b"bytes=0-1"),
+    (b"!#$%&'*+-.^_`|~", b"odd name"),
+]
+
+HOP_BY_HOP: list[str | bytes] = [
+    "Connection: X-Named, keep-alive",
+    "connection:\tx-Also-Named ,, x-twice",
+    "X-Named: a",
+    "X-ALSO-NAMED: b",
+    "X-Twice: c",
+    "x-twice: d",
+    "Keep-Alive: timeout=5",
+    "Proxy-Connection: keep-alive",
+    "Upgrade: h2c",
+    "Trailer: X-Trailing",
+    "X-Kept: e",
+]
+OF_ONE_HOP = {
+    b"connection",
+    b"x-named",
+    b"x-also-named",
+    b"x-twice",
+    b"keep-alive",
+    b"proxy-connection",
+    b"upgrade",
+    b"trailer",
+    b"te",
+    b"proxy-authorization",
+    b"proxy-authenticate",
+}
+
+
+def names(message: Message) -> set[bytes]:
+    return {name.lower() for name, _ in message.fields}
+
+
+def in_order(part: list[tuple[bytes, bytes]], whole: list[tuple[bytes, bytes]]) -> bool:
+    """Whether all of a list stands in another, in its order and one behind the other."""
+    start = whole.index(part[0])
+    return whole[start : start + len(part)] == part
+
+
+class TestRequest:
+    """From the client to the service."""
+
+    def test_end_to_end_fields_arrive_as_they_are(self, house: House) -> None:
+        get(house.gateway, "/plain", *END_TO_END)
+        assert in_order(ARRIVES, house.service.last.fields)
+
+    def test_hop_by_hop_fields_do_not_arrive(self, house: House) -> None:
+        lines = [*HOP_BY_HOP, "TE: trailers, deflate;q=0.5", "Proxy-Authorization: Basic x"]
+        get(house.gateway, "/plain", *lines)
+        assert not names(house.service.last) & OF_ONE_HOP
+        assert house.service.last.one("X-Kept") == b"e"
+
+    @pytest.mark.parametrize(
+        "named", ["Host", "Content-Length", "Via", "X-Request-Id", "X-Forwarded-For", "Forwarded"]
+    )
+    def test_connection_cannot_name_what_the_gateway_says(self, house: House, named: str) -> None:
+        got = ask(house.gateway, "POST", "/plain", f"Connection: {named}", body=b"abc")
+        assert got.status == 200
+        asked = house.service.last
+        assert asked.body == b"abc"
+        assert asked.one("Host") == b"api.test"
+        assert asked.one("Via") == b"1.1 version-gateway"
+        assert asked.one("X-Forwarded-For") == b"127.0.0.1"
+        assert len(asked.one("Forwarded")) > 0
+        assert len(asked.one("X-Request-Id")) > 0
+
+    def test_via_is_appended(self, house: House) -> None:
+        get(house.gateway, "/plain", "Via: 1.0 fred", "vIA: 1.1 p.example")
+        via = house.service.last.all("Via")
+        assert via == [b"1.0 fred", b"1.1 p.example", b"1.1 version-gateway"]
+
+    def test_via_says_what_the_client_speaks(self, house: House) -> None:
+        send(house.gateway, b"GET /plain HTTP/1.0\r\nHost: api.test\r\n\r\n")
+        assert house.service.last.one("Via") == b"1.0 version-gateway"
+        assert house.service.last.line == b"GET /plain HTTP/1.1"
+
+    @pytest.mark.parametrize(
+        ("host", "authority"),
+        [
+            ("api.test", "api.test"),
+            ("API.Test:8443", "API.Test:8443"),
+            ("[2001:db8::1]:80", "[2001:db8::1]:80"),
+            ("10.0.0.1", "10.0.0.1"),
+            (" api.test ", "api.test"),
+        ],
+    )
+    def test_host_is_the_client_s(self, house: House, host: str, authority: str) -> None:
+        assert get(house.gateway, "/plain", f"Host: {host}").status == 200
+        asked = house.service.last
+        assert asked.one("Host") == authority.encode()
+        assert asked.one("X-Forwarded-Host") == authority.encode()
+        assert asked.one("Forwarded") == f'for=127.0.0.1;host="{authority}";proto=http'.encode()
+
+    def test_an_absolute_target_overrules_host(self, house: House) -> None:
+        get(house.gateway, "http://other.test:81/plain?a=http://x", "Host: api.test")
+        asked = house.service.last
+        assert asked.line == b"GET /plain?a=http://x HTTP/1.1"
+        assert asked.one("Host") == b"other.test:81"
+        assert asked.one("X-Forwarded-Host") == b"other.test:81"
+
+    def test_old_clients_may_leave_host_out(self, house: House) -> None:
+        assert send(house.gateway, b"GET /plain HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+        assert house.service.last.one("Host") == b"127.0.0.1:%d" % house.gateway.port
+
+    def test_request_id_is_taken(self, house: House) -> None:
+        given = "abc.DEF_1~2:3/4+5=6@7-8"
+        got = get(house.gateway, "/plain", f"X-Request-ID: {given}")
+        assert got.one("X-Request-Id") == given.encode()
+        assert house.service.last.one("X-Request-Id") == given.encode()
+
+    @pytest.mark.parametrize(
+        "given", [b"", b"a b", b"x" * 129, b'a"b', b"\xff", b"a,b", b"{}", b"a\tb"]
+    )
+    def test_request_id_is_made(self, house: House, given: bytes) -> None:
+        got = get(house.gateway, "/plain", b"X-Request-Id: " + given)
+        assert re.fullmatch(rb"[0-9a-f]{32}", got.one("X-Request-Id"))
+        assert house.service.last.one("X-Request-Id") == got.one("X-Request-Id")
+
+    def test_request_ids_differ(self, house: House) -> None:
+        made = [get(house.gateway, "/plain").one("X-Request-Id") for _ in range(3)]
+        assert len(set(made)) == 3
+
+    def test_only_one_request_id_travels(self, house: House) -> None:
+        got = get(house.gateway, "/plain", "X-Request-Id: first", "X-Request-Id: second")
+        assert got.one("X-Request-Id") == house.service.last.one("X-Request-Id")
+
+
+class TestForwarded:
+    """Who asked is the gateway's to say, and that of the proxies it trusts."""
+
+    SPOOFED = (
+        "Forwarded: for=10.9.9.9;host=evil.test;proto=https",
+        "X-Forwarded-For: 10.9.9.9",
+        "x-forwarded-for: 10.8.8.8",
+        "X-Forwarded-Host: evil.test",
+        "X-FORWARDED-PROTO: https",
+        "X-Forwarded-Port: 443",
+        "X-Forwarded-Prefix: /evil",
+        "X-Forwarded-Server: evil.test",
+        "X-Forwarded-Ssl: on",
+        "X-Forwarded-Scheme: https",
+    )
+
+    def test_a_client_is_not_believed(self, house: House) -> None:
+        get(house.gateway, "/plain", *self.SPOOFED)
+        said = [line for line in house.service.last.fields if b"forwarded" in line[0].lower()]
+        assert sorted(said) == [
+            (b"Forwarded", b'for=127.0.0.1;host="api.test";proto=http'),
+            (b"X-Forwarded-For", b"127.0.0.1"),
+            (b"X-Forwarded-Host", b"api.test"),
+            (b"X-Forwarded-Proto", b"http"),
+        ]
+
+    def test_a_trusted_proxy_is_believed(self, house: House) -> None:
+        lines = ["Forwarded: for=10.9.9.9;proto=https", "X-Forwarded-For: 10.9.9.9, 10.8.8.8"]
+        lines += ["X-Forwarded-Host: public.test", "X-Forwarded-Proto: https"]
+        ask(house.gateway, "GET", "/plain", *lines, source=TRUSTED)
+        asked = house.service.last
+        assert asked.one("Forwarded") == (
+            b'for=10.9.9.9;proto=https, for=127.0.0.2;host="api.test";proto=http'
+        )
+        assert asked.one("X-Forwarded-For") == b"10.9.9.9, 10.8.8.8, 127.0.0.2"
+        assert asked.one("X-Forwarded-Host") == b"public.test"
+        assert asked.one("X-Forwarded-Proto") == b"https"
+
+    def test_a_trusted_proxy_in_several_lines(self, house: House) -> None:
+        lines = ["X-Forwarded-For: 10.9.9.9", "X-Forwarded-For: 10.8.8.8"]
+        lines += ["Forwarded: for=10.9.9.9", "forwarded: for=10.8.8.8"]
+        ask(house.gateway, "GET", "/plain", *lines, source=TRUSTED)
+        asked = house.service.last
+        assert asked.one("X-Forwarded-For") == b"10.9.9.9, 10.8.8.8, 127.0.0.2"
+        assert asked.one("Forwarded").startswith(b"for=10.9.9.9, for=10.8.8.8, for=127.0.0.2;")
+
+    def test_a_trusted_proxy_may_say_more(self, house: House) -> None:
+        more = ["X-Forwarded-Port: 443", "X-Forwarded-Prefix: /a", "x-forwarded-ssl: on"]
+        ask(house.gateway, "GET", "/plain", *more, source=TRUSTED)
+        asked = house.service.last
+        assert asked.one("X-Forwarded-Port") == b"443"
+        assert asked.one("X-Forwarded-Prefix") == b"/a"
+        assert asked.one("X-Forwarded-Ssl") == b"on"
+
+    def test_a_trusted_proxy_that_says_nothing(self, house: House) -> None:
+        ask(house.gateway, "GET", "/plain", source=TRUSTED)
+        asked = house.service.last
+        assert asked.one("X-Forwarded-For") == b"127.0.0.2"
+        assert asked.one("X-Forwarded-Host") == b"api.test"
+        assert asked.one("X-Forwarded-Proto") == b"http"
+
+
+class TestTarget:
+    """The path and the query on their way to the service."""
+
+    @pytest.mark.parametrize(
+        "target",
+        [
+            "/plain",
+            "/plain?",
+            "/plain??",
+            "/plain?a=b&a=b&&=&",
+            "/plain?a+b=%2B+%20;c",
+            "/plain?%7e%7E%zz%",
+            "/plain?/../a//b",
+            "/plain?\"<>[]{}|\\^`'",
+            "/tail/a%2Fb%2f/c%20d",
+            "/tail/%7E~/!$&'()*+,;=:@",
+            "/tail/a;b=c;d",
+            "/tail/%",
+            "/tail/%00%ff",
+            '/tail/[]{}|^`"<>',
+            "/tail/...",
+            "/tail/?x",
+        ],
+    )
+    def test_it_arrives_byte_for_byte(self, house: House, target: str) -> None:
+        got = get(house.gateway, target)
+        if target == "/tail/?x":  # a capture never takes nothing
+            assert got.refusal() == (404, "not_found")
+            return
+        assert got.status == 200
+        assert house.service.last.line == f"GET {target} HTTP/1.1".encode()
+
+    @pytest.mark.parametrize("query", ["", "?", "?a=%7E&version=1&+;", "?version=1&version=%31"])
+    def test_the_query_stays_when_the_path_is_the_service_s(self, house: House, query: str) -> None:
+        assert get(house.gateway, f"/native/v1{query}").status == 200
+        assert house.service.last.line == f"GET /native/1{query} HTTP/1.1".encode()
+
+    def test_converted_requests_ask_for_the_version_of_the_service(self, house: House) -> None:
+        house.service.answer = answer(b'{"name": {"firstName": "A"}}')
+        assert get(house.gateway, "/down/param?a=b&version=1&c").json == {"name": "A"}
+        assert house.service.last.line == b"GET /down/2?a=b&version=1&c HTTP/1.1"
+
+    @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+    def test_methods_pass_where_none_are_declared(self, house: House, method: str) -> None:
+        assert ask(house.gateway, method, "/plain").status == 200
+        assert house.service.last.line == f"{method} /plain HTTP/1.1".encode()
+
+
+class TestResponse:
+    """From the service to the client."""
+
+    def test_end_to_end_fields_arrive_as_they_are(self, house: House) -> None:
+        sent = [*END_TO_END[:8], "Set-Cookie: a=b", "set-cookie: c=d", "Server: told", 'ETag: "x"']
+        house.service.answer = answer(b"{}", *sent)
+        got = get(house.gateway, "/plain")
+        cookies = [(b"Set-Cookie", b"a=b"), (b"set-cookie", b"c=d"), (b"Server", b"told")]
+        assert in_order([*ARRIVES[:8], *cookies, (b"ETag", b'"x"')], got.fields)
+
+    @pytest.mark.parametrize("target", ["/plain", "/down/v1", "/native/accept"])
+    def test_hop_by_hop_fields_do_not_arrive(self, house: House, target: str) -> None:
+        lines = [*HOP_BY_HOP, "Proxy-Authenticate: Basic"]
+        house.service.answer = answer(b"{}", *lines)
+        got = get(house.gateway, target, "Accept: application/vnd.t-v1+json")
+        assert got.status == 200
+        assert names(got) & OF_ONE_HOP == {b"connection"}
+        assert got.one("Connection") == b"close"
+        assert got.one("X-Kept") == b"e"
+
+    def test_via_is_appended(self, house: House) -> None:
+        house.service.answer = answer(b"{}", "Via: 1.1 inner")
+        assert get(house.gateway, "/plain").all("Via") == [b"1.1 inner", b"1.1 version-gateway"]
+
+    def test_status_and_reason_are_the_service_s(self, house: House) -> None:
+        for status in ("200 Fine", "299 Odd", "404 Caf\xe9", "418 I'm a teapot", "503 Busy"):
+            house.service.answer = answer(b"x", status=status)
+            got = get(house.gateway, "/plain")
+            assert got.line == f"HTTP/1.1 {status}".encode()
+            assert got.body == b"x"
+
+    def test_a_reason_that_is_missing_is_filled_in(self, house: House) -> None:
+        house.service.answer = b"HTTP/1.1 202 \r\nContent-Length: 0\r\n\r\n"
+        assert get(house.gateway, "/plain").line == b"HTTP/1.1 202 Accepted"
+
+    def test_date_is_added_once(self, house: House) -> None:
+        date = get(house.gateway, "/plain").one("Date")
+        assert re.fullmatch(rb"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT", date)
+        house.service.answer = answer(b"{}", "dAtE: Thu, 01 Jan 1970 00:00:00 GMT")
+        assert get(house.gateway, "/plain").all("Date") == [b"Thu, 01 Jan 1970 00:00:00 GMT"]
+
+    def test_the_request_id_is_ours(self, house: House) -> None:
+        house.service.answer = answer(b"{}", "X-Request-Id: other", "x-request-id: another")
+        got = get(house.gateway, "/plain", "X-Request-Id: mine")
+        assert got.one("X-Request-Id") == b"mine"
+
+    @pytest.mark.parametrize(
+        ("vary", "members"),
+        [
+            ("Vary: Accept-Encoding", ["accept-encoding", "x-api-version"]),
+            ("Vary: Origin, x-Api-Version", ["origin", "x-api-version"]),
+            ("vary: *", ["*"]),
+            ("X: y", ["x-api-version"]),
+        ],
+    )
+    def test_vary_joins_the_service_s(self, house: House, vary: str, members: list[str]) -> None:
+        house.service.answer = answer(b"{}", vary)
+        got = get(house.gateway, "/native/header", "X-API-VERSION: 1")
+        assert got.members("Vary") == members
+
+    @pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])
+    def test_no_body_where_there_can_be_none(self, house: House, status: str) -> None:
+        house.service.answer = f'HTTP/1.1 {status}\r\nETag: "x"\r\n\r\n'.encode()
+        got = get(house.gateway, "/plain")
+        assert (got.line, got.body) == (f"HTTP/1.1 {status}".encode(), b"")
+        assert got.one("ETag") == b'"x"'
+        assert got.all("Transfer-Encoding") == []
+
+    def test_head_keeps_what_it_says_of_the_body(self, house: House) -> None:
+        house.service.answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1234\r\nETag: x\r\n\r\n"
+        got = ask(house.gateway, "HEAD", "/plain")
+        assert (got.one("Content-Length"), got.one("ETag")) == (b"1234", b"x")
+
+    @pytest.mark.parametrize(
+        ("framed", "lines"),
+        [
+            (chunked(b"abc", b"def"), ["Transfer-Encoding: chunked"]),
+            (b"3;a=b\r\nabc\r\n3\r\ndef\r\n0\r\nX-T: 1\r\n\r\n", ["Transfer-Encoding: Chunked"]),
+            (b"abcdef", ["Content-Length: 6"]),
+        ],
+        ids=["chunked", "extensions and trailers", "sized"],
+    )
+    def test_bodies_arrive_whole(self, house: House, framed: bytes, lines: list[str]) -> None:
+        house.service.answer = answer(framed, *lines, content_type=None)
+        got = get(house.gateway, "/plain")
+        assert got.body == b"abcdef"
+        assert b"x-t" not in names(got)
+
+    def test_a_body_until_the_end_of_the_connection(self, house: House) -> None:
+        house.service.answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nabc"
+        assert get(house.gateway, "/plain").body == b"abc"
+
+    def test_old_clients_get_no_chunks(self, house: House) -> None:
+        house.service.answer = answer(chunked(b"abc"), "Transfer-Encoding: chunked")
+        data = send(house.gateway, b"GET /plain HTTP/1.0\r\n\r\n")
+        assert data.endswith(b"\r\n\r\nabc")
+        assert b"transfer-encoding" not in data.lower()
+
+
+class TestConnections:
+    """What a refusal or a wish to upgrade does to the requests behind it."""
+
+    def test_one_carries_many_requests(self, house: House) -> None:
+        one = b"GET /plain HTTP/1.1\r\nHost: a\r\nX-N: %d\r\n\r\n"
+        last = b"GET /plain HTTP/1.1\r\nHost: a\r\nX-N: 3\r\nConnection: close\r\n\r\n"
+        data = send(house.gateway, one % 1 + one % 2 + last)
+        assert data.count(b"HTTP/1.1 200 OK\r\n") == 3
+        assert [message.one("X-N") for message in house.service.asked] == [b"1", b"2", b"3"]
+
+    def test_a_refusal_does_not_end_it(self, house: House) -> None:
+        refused = b"GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n"
+        body = b"POST /nowhere HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nabcde"
+        last = b"GET /plain HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        data = send(house.gateway, refused + body + last)
+        statuses = re.findall(rb"HTTP/1\.1 (\d+) ", data)
+        assert statuses == [b"404", b"404", b"200"]
+
+    def test_an_upgrade_is_not_made(self, house: House) -> None:
+        upgrade = (
+            b"GET /plain HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\n"
+            b"Upgrade: websocket\r\n\r\n"
+        )
+        got = parse_answer(send(house.gateway, upgrade))
+        assert got.status == 200
+        assert not names(house.service.last) & OF_ONE_HOP
+
+    @pytest.mark.parametrize("protocol", ["websocket", "h2c", "HTTP/2.0", "x"])
+    def test_after_a_wish_to_upgrade_the_connection_goes_on_or_ends(
+        self, house: House, protocol: str
+    ) -> None:
+        wish = (
+            f"GET /plain?1 HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"
+            f"Upgrade: {protocol}\r\n\r\n"
+        )
+        last = b"GET /plain?2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        data = send(house.gateway, wish.encode() + last, seconds=3)
+        lines = [message.line for message in house.service.asked]
+        assert lines == [b"GET /plain?1 HTTP/1.1", b"GET /plain?2 HTTP/1.1"][: len(lines)]
+        assert data.count(b"HTTP/1.1 200 OK\r\n") == len(lines) > 0
+
+
+class TestRequestBodies:
+    """Bodies that are not converted pass as they are."""
+
+    BODY = bytes(range(256)) * 40
+
+    def test_sized(self, house: House) -> None:
+        assert ask(house.gateway, "POST", "/plain", body=self.BODY).status == 200
+        assert house.service.last.body == self.BODY
+        assert house.service.last.one("Content-Length") == b"10240"
+
+    def test_chunked(self, house: House) -> None:
+        framed = chunked(*(self.BODY[i:j] for i, j in pairwise((0, 1, 9, 5000, 10240))))
+        ask(house.gateway, "POST", "/plain", "Transfer-Encoding: chunked", body=framed)
+        assert house.service.last.body == self.BODY
+        assert house.service.last.one("Transfer-Encoding") == b"chunked"
+
+    def test_none(self, house: House) -> None:
+        ask(house.gateway, "POST", "/plain", "Content-Length: 0")
+        assert house.service.last.one("Content-Length") == b"0"
+        get(house.gateway, "/plain")
+        assert not names(house.service.last) & {b"content-length", b"transfer-encoding"}
+
+    def test_encoded_bodies_pass_as_they_are(self, house: House) -> None:
+        ask(house.gateway, "POST", "/plain", "Content-Encoding: gzip", body=b"no gzip")
+        assert house.service.last.body == b"no gzip"
+        assert house.service.last.one("Content-Encoding") == b"gzip"
+
+    def test_continue_is_the_service_s_to_say(self, house: House) -> None:
+        got = ask(house.gateway, "POST", "/plain", "Expect: 100-continue", body=b"abc")
+        assert (got.status, got.interim) == (200, (100,))
+        assert house.service.last.one("Expect") == b"100-continue"
+
+    def test_interim_responses_pass(self, house: House) -> None:
+        early = (
+            b"HTTP/1.1 103 Early Hints\r\nlINK: </a>; rel=preload\r\nConnection: x\r\nX: y\r\n\r\n"
+        )
+        house.service.answer = early + early + answer(b"{}")
+        data = send(house.gateway, request("GET", "/plain"))
+        # Connection, and what it names, is between the service and us here as well.
+        passed = b"HTTP/1.1 103 Early Hints\r\nlINK: </a>; rel=preload\r\n\r\n"
+        assert data.startswith(passed * 2 + b"HTTP/1.1 200 OK\r\n")
+
+
+def test_the_real_backends_see_the_same_request_id(stack: Stack) -> None:
+    get(stack.gateway, "/v1/person", "X-Request-Id: one-of-a-kind")
+
+    def logged(program: Program) -> list[int]:
+        entries = program.log("request")
+        return [e["status"] for e in entries if e["request_id"] == "one-of-a-kind"]
+
+    for program in (stack.gateway, stack.backend_v1):
+        assert wait_for(partial(logged, program)) == [200]

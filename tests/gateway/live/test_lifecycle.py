@@ -1,0 +1,206 @@
+"""Start, health, and the orderly end: what is in flight is finished, nothing new is begun."""
+
+import asyncio
+import json
+import signal
+import socket
+import time
+
+import psutil
+import pytest
+
+from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, rules, wait_for
+from tests.gateway.talk import OK, Answer, Client, Reader, Writer, ask, connect, get
+
+STOPS = [signal.SIGTERM, signal.SIGINT]
+
+
+async def stop(program: Program, number: signal.Signals = signal.SIGTERM) -> None:
+    """Tell a program to stop, and return once it has begun to."""
+    program.process.send_signal(number)
+    await asyncio.to_thread(wait_for, lambda: program.log("stopping"))
+
+
+async def ended(program: Program) -> int:
+    """Return the exit status."""
+    return await asyncio.to_thread(program.process.wait, 10)
+
+
+async def admin(program: Program, path: str) -> Answer:
+    """Return an answer of the admin port."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", program.admin)
+    writer.write(ask(f"GET {path}", "Connection: close"))
+    try:
+        return await Client(reader, writer).answer()
+    finally:
+        writer.close()
+
+
+def refuses(port: int) -> bool:
+    """Whether nobody listens on a port."""
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.mark.parametrize("number", STOPS, ids=lambda number: number.name)
+async def test_what_is_in_flight_is_finished(
+    number: signal.Signals, gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    go = asyncio.Event()
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        while True:
+            request = await scripted.take(reader)
+            if b"/tail/" not in request:
+                await go.wait()
+            body = request.partition(b"\r\n\r\n")[2] or b"ok"
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+
+    scripted = await upstream(script)
+    program = gateway(rules(scripted.port))
+    async with (
+        connect(program) as idle,
+        connect(program) as fresh,
+        connect(program) as waiting,
+        connect(program) as uploading,
+    ):
+        idle.send(ask("GET /tail/x"))
+        assert (await idle.answer()).status == 200
+        waiting.send(ask())
+        uploading.send(ask("POST /plain", "Content-Length: 8", body=b"half"))
+        await asyncio.to_thread(wait_for, lambda: scripted.connections == 2)
+        await stop(program, number)
+
+        assert await idle.rest() == b""
+        assert await fresh.rest() == b""
+        assert refuses(program.port)
+        assert (await admin(program, "/healthz")).status == 200
+        readiness = await admin(program, "/readyz")
+        assert (readiness.status, json.loads(readiness.body)["status"]) == (503, "not ready")
+
+        uploading.send(b"half")
+        go.set()
+        for client, body in ((waiting, b"ok"), (uploading, b"halfhalf")):
+            answer = await client.answer()
+            assert (answer.status, answer["connection"], answer.body) == (200, "close", body)
+            assert await client.rest() == b""
+    assert await ended(program) == 0
+    events = [entry["event"] for entry in program.log()]
+    assert (events[0], events[-1], events.count("request")) == ("listening", "stopped", 3)
+    assert program.log("log") == []
+
+
+@pytest.mark.parametrize("number", STOPS, ids=lambda number: number.name)
+async def test_without_work_the_end_comes_at_once(
+    number: signal.Signals, gateway: StartGateway
+) -> None:
+    program = gateway(rules(1))
+    async with connect(program) as half, connect(program):
+        half.send(b"GET /plain HTT")
+        began = time.monotonic()
+        await stop(program, number)
+        assert await ended(program) == 0
+        assert time.monotonic() - began < 2
+
+
+async def test_what_outlasts_the_grace_is_cut(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """And does not look whole, not even to who takes the end of a connection for that of a body."""
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        request = await scripted.take(reader)
+        if b"/plain" in request:
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n")
+        await reader.read()
+
+    scripted = await upstream(script)
+    program = gateway(rules(scripted.port), GATEWAY_GRACE="0.2")
+    async with connect(program) as new, connect(program) as old, connect(program) as waiting:
+        new.send(ask())
+        old.send(ask(http="1.0"))
+        waiting.send(ask("GET /tail/x"))
+        assert (await new.head()).status == (await old.head()).status == 200
+        await asyncio.to_thread(wait_for, lambda: len(scripted.requests) == 3)
+        began = time.monotonic()
+        await stop(program)
+        for client in (new, old, waiting):
+            with pytest.raises(ConnectionResetError):
+                await client.rest()
+    assert await ended(program) == 0
+    assert time.monotonic() - began < 4
+    lines = program.log("request")
+    assert [line["aborted"] for line in lines] == [True] * 3
+    assert program.log()[-1]["event"] == "stopped"
+    assert program.log("log") == []
+
+
+async def test_a_slow_client_gets_all_of_its_answer(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """An answer is in flight as long as a part of it is in the gateway's hands."""
+    body = bytes(8 * 1024 * 1024)
+    scripted = await upstream(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    program = gateway(rules(scripted.port))
+    async with connect(program, window=4096) as client:
+        client.send(ask())
+        assert (await client.head()).status == 200
+        await stop(program)
+        async with asyncio.timeout(15):
+            assert len(await client.reader.readexactly(len(body))) == len(body)
+            assert await client.rest() == b""
+    assert await ended(program) == 0
+
+
+@pytest.mark.parametrize("size", [50_000, 200_000])
+async def test_a_slow_client_gets_the_answer_that_waits_for_it(
+    size: int, gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """Here the service was done long ago, and the last of many answers sits in a buffer."""
+    scripted = await upstream(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + bytes(size))
+    program = gateway(rules(scripted.port))
+    async with connect(program, window=4096) as client:
+        asked = 0
+        before = -1
+        while before != len(scripted.requests):  # until no further answer fits into the buffers
+            before = len(scripted.requests)
+            client.send(ask() * 40)
+            asked += 40
+            await asyncio.sleep(0.3)
+        await stop(program)
+        for _ in range(len(scripted.requests)):
+            assert len((await client.answer()).body) == size
+    assert await ended(program) == 0
+
+
+async def test_health_is_on_the_admin_port_and_nowhere_else(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    scripted = await upstream(OK)
+    program = gateway(rules(scripted.port))
+    for path, status in (("/healthz", "ok"), ("/readyz", "ready")):
+        answer = await admin(program, path)
+        assert (answer.status, json.loads(answer.body)) == (200, {"status": status})
+        assert (await get(program, f"GET {path}")).status == 404
+    assert (await admin(program, "/plain")).status == 404
+    assert program.admin != program.port
+    assert scripted.requests == []
+    assert program.log("request") == [
+        line for line in program.log("request") if line["status"] == 404
+    ]
+
+
+async def test_an_idle_gateway_is_small(gateway: StartGateway, upstream: StartUpstream) -> None:
+    """Less than 60 MB, before its first request and after a few thousand."""
+    scripted = await upstream(OK)
+    program = gateway(rules(scripted.port))
+    process = psutil.Process(program.process.pid)
+    sizes = [process.memory_info().rss]
+    async with connect(program) as client:
+        for _ in range(20):
+            client.send(ask() * 100)
+            for _ in range(100):
+                assert (await client.answer()).status == 200
+    sizes.append(process.memory_info().rss)
+    print(f"resident: {[round(size / 1e6, 1) for size in sizes]} MB")  # noqa: T201
+    assert max(sizes) < 60e6

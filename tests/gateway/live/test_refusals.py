@@ -1,0 +1,285 @@
+"""Refusals over sockets: their status, their shape, and that nothing else happens."""
+
+import re
+
+import pytest
+
+from tests.gateway.kit import Stack
+from tests.gateway.live.conftest import House
+from tests.gateway.live.raw import answer, ask, chunked, get, parse_answer, request, send
+
+ENDPOINTS = {
+    "path": ("/v1/person", "GET, HEAD, OPTIONS", []),
+    "query": ("/person/param", "GET, HEAD, OPTIONS", []),
+    "header": ("/person/header", "GET, HEAD, OPTIONS", ["x-api-version"]),
+    "accept": ("/person/accept", "GET, HEAD, OPTIONS", ["accept"]),
+    "users": ("/users", "POST, OPTIONS", []),
+    "user": ("/users/1", "GET, HEAD, OPTIONS", []),
+}
+endpoints = pytest.mark.parametrize(
+    ("path", "allow", "vary"), ENDPOINTS.values(), ids=list(ENDPOINTS)
+)
+
+
+class TestMethods:
+    """Every endpoint says what can be asked of it, and refuses the rest."""
+
+    @endpoints
+    @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "TRACE", "PROPFIND", "PURGE"])
+    def test_others_are_not_allowed(
+        self, stack: Stack, path: str, allow: str, vary: list[str], method: str
+    ) -> None:
+        got = ask(stack.gateway, method, path)
+        assert got.refusal() == (405, "method_not_allowed")
+        assert got.one("Allow") == allow.encode()
+        assert got.members("Vary") == vary
+        assert allow in got.problem["detail"]
+
+    @endpoints
+    def test_options(self, stack: Stack, path: str, allow: str, vary: list[str]) -> None:
+        got = ask(stack.gateway, "OPTIONS", path)
+        assert (got.status, got.body) == (204, b"")
+        assert got.one("Allow") == allow.encode()
+        assert got.members("Vary") == vary
+        assert got.all("Content-Length") == got.all("Transfer-Encoding") == []
+
+    def test_post_and_get_where_the_other_is_meant(self, stack: Stack) -> None:
+        assert ask(stack.gateway, "POST", "/v1/person", body=b"{}").status == 405
+        assert get(stack.gateway, "/users").one("Allow") == b"POST, OPTIONS"
+        assert ask(stack.gateway, "HEAD", "/users").status == 405
+
+    def test_methods_are_case_sensitive(self, stack: Stack) -> None:
+        assert ask(stack.gateway, "get", "/v1/person").status in (400, 405)
+
+    def test_unknown_paths_have_no_methods(self, stack: Stack) -> None:
+        for method in ("GET", "POST", "OPTIONS", "DELETE"):
+            got = ask(stack.gateway, method, "/nowhere")
+            assert got.refusal() == (404, "not_found")
+            assert got.all("Allow") == []
+
+    def test_head_is_refused_without_a_body(self, stack: Stack) -> None:
+        for target, status in (("/nowhere", 404), ("/v3/person", 404), ("/person/param", 400)):
+            got = ask(stack.gateway, "HEAD", target)
+            assert got.status == status
+            assert got.one("Content-Type") == b"application/problem+json"
+            assert int(got.one("Content-Length")) == len(get(stack.gateway, target).body)
+
+
+PROBLEMS = {
+    "unknown path": ("/nowhere?a=b", [], 404, "not_found", "/nowhere"),
+    "odd path": ('/a"b<c>\\{d}', [], 404, "not_found", "/a%22b%3Cc%3E%5C%7Bd%7D"),
+    "encoded path": ("/%7e%zz", [], 404, "not_found", "/%7e%zz"),
+    "path": ("/v3/person", [], 404, "version_unknown", "/v3/person"),
+    "query": ("/person/param?secret=1", [], 400, "version_missing", "/person/param"),
+    "header": ("/person/header", ["X-API-VERSION: x"], 400, "version_malformed", "/person/header"),
+    "accept": ("/person/accept", ["Accept: text/html"], 406, "version_missing", "/person/accept"),
+    "absolute target": ("http://a:1/nowhere?b", [], 404, "not_found", "/nowhere"),
+    "absolute, no path": ("http://a", [], 404, "not_found", "/"),
+}
+
+
+@pytest.mark.parametrize(
+    ("target", "lines", "status", "code", "instance"), PROBLEMS.values(), ids=PROBLEMS
+)
+def test_problem_details(
+    stack: Stack, target: str, lines: list[str], status: int, code: str, instance: str
+) -> None:
+    got = get(stack.gateway, target, *lines, "X-Request-Id: mine")
+    problem = got.problem
+    assert (got.status, problem["code"]) == (status, code)
+    assert problem["instance"] == instance
+    assert problem.get("supportedVersions") == (["1", "2"] if "version" in code else None)
+    assert got.one("Cache-Control") == b"no-store"
+    assert got.one("X-Request-Id") == b"mine"
+
+
+VARYING = {
+    "path": ("v{}", [], []),
+    "query": ("param?version={}", [], []),
+    "header": ("header", ["X-API-VERSION: {}"], ["x-api-version"]),
+    "accept": ("accept", ["Accept: application/vnd.t-v{}+json"], ["accept"]),
+}
+
+
+@pytest.mark.parametrize(("endpoint", "lines", "vary"), VARYING.values(), ids=VARYING)
+class TestVary:
+    """Every response of an endpoint says which header selects there, whoever made it."""
+
+    def test_refusal_about_the_version(
+        self, house: House, endpoint: str, lines: list[str], vary: list[str]
+    ) -> None:
+        for raw in ("3", "x"):
+            got = get(house.gateway, f"/down/{endpoint}".format(raw), *_filled(lines, raw))
+            assert got.status in (400, 404, 406)
+            assert got.members("Vary") == vary
+
+    def test_unreachable(
+        self, house: House, endpoint: str, lines: list[str], vary: list[str]
+    ) -> None:
+        got = get(house.gateway, f"/gone/{endpoint}".format(1), *_filled(lines, "1"))
+        assert got.refusal() == (502, "upstream_unreachable")
+        assert got.members("Vary") == vary
+
+    def test_broken_service(
+        self, house: House, endpoint: str, lines: list[str], vary: list[str]
+    ) -> None:
+        house.service.answer = b"SSH-2.0-OpenSSH\r\nConnection: close\r\n\r\n"
+        got = get(house.gateway, f"/native/{endpoint}".format(1), *_filled(lines, "1"))
+        assert got.refusal() == (502, "upstream_protocol")
+        assert got.members("Vary") == vary
+
+    def test_conversion_failed(
+        self, house: House, endpoint: str, lines: list[str], vary: list[str]
+    ) -> None:
+        house.service.answer = answer(b"<html>", content_type="text/html")
+        got = get(house.gateway, f"/down/{endpoint}".format(1), *_filled(lines, "1"))
+        assert got.refusal() == (502, "conversion_failed")
+        assert got.members("Vary") == vary
+
+    @pytest.mark.parametrize("status", ["301 Moved", "404 No", "422 Wrong", "500 Oh", "503 Busy"])
+    def test_errors_of_the_service(
+        self, house: House, endpoint: str, lines: list[str], vary: list[str], status: str
+    ) -> None:
+        house.service.answer = answer(b"{}", status=status)
+        got = get(house.gateway, f"/down/{endpoint}".format(1), *_filled(lines, "1"))
+        assert got.line == f"HTTP/1.1 {status}".encode()
+        assert got.members("Vary") == vary
+
+    def test_unsupported_body(
+        self, house: House, endpoint: str, lines: list[str], vary: list[str]
+    ) -> None:
+        target = f"/down/{endpoint}".format(1)
+        got = ask(house.gateway, "POST", target, *_filled(lines, "1"), body=b"<a/>")
+        assert got.refusal() == (415, "unsupported_media_type")
+        assert got.members("Vary") == vary
+
+    def test_expectation(
+        self, house: House, endpoint: str, lines: list[str], vary: list[str]
+    ) -> None:
+        target = f"/down/{endpoint}".format(1)
+        got = get(house.gateway, target, *_filled(lines, "1"), "Expect: the-unexpected")
+        assert got.refusal() == (417, "expectation_failed")
+        assert got.members("Vary") == vary
+
+
+def _filled(lines: list[str], version: str) -> list[str]:
+    return [line.format(version) for line in lines]
+
+
+def whole(head: str, body: bytes = b"") -> bytes:
+    """Return a request as it is written here, with Connection: close where it has fields."""
+    return head.replace("\n", "\r\n").encode("latin-1") + b"\r\n\r\n" + body
+
+
+NOT_HTTP = {
+    "no Host": whole("GET /plain HTTP/1.1\nConnection: close"),
+    "two Hosts": whole("GET /plain HTTP/1.1\nHost: a\nHost: b\nConnection: close"),
+    "the same Host twice": whole("GET /plain HTTP/1.1\nHost: a\nHost: a\nConnection: close"),
+    "empty Host": request("GET", "/plain", "Host:"),
+    "Host with a path": request("GET", "/plain", "Host: a/b"),
+    "Host with a user": request("GET", "/plain", "Host: user@a"),
+    "Host with a quote": request("GET", "/plain", 'Host: a"b'),
+    "Host with white space": request("GET", "/plain", "Host: a b"),
+    "Host list": request("GET", "/plain", "Host: a, b"),
+    "Host with odd bytes": request("GET", "/plain", b"Host: caf\xe9"),
+    "Host with a bad port": request("GET", "/plain", "Host: a:port"),
+    "fragment": request("GET", "/plain#a", "Host: a"),
+    "no slash": request("GET", "plain", "Host: a"),
+    "other scheme": request("GET", "ftp://a/plain", "Host: a"),
+    "absolute with a user": request("GET", "http://user:word@a/plain", "Host: a"),
+    "CONNECT": request("CONNECT", "a:80", "Host: a:80"),
+    "CONNECT to a path": request("CONNECT", "/plain", body=b"abc"),
+    "CONNECT to an endpoint of the API": request("CONNECT", "/users"),
+    "asterisk": request("GET", "*", "Host: a"),
+    "unknown method": request("BREW", "/plain"),
+    "no method": whole(" /plain HTTP/1.1\nHost: a"),
+    "no version": whole("GET /plain\nHost: a"),
+    "version 0.9": whole("GET /plain HTTP/0.9\nHost: a"),
+    "version 2": whole("GET /plain HTTP/2.0\nHost: a"),
+    "unknown version": whole("GET /plain HTTP/3.1\nHost: a"),
+    "lower-case version": whole("GET /plain http/1.1\nHost: a"),
+    "white space in the target": whole("GET /plain x HTTP/1.1\nHost: a"),
+    "control in the target": whole("GET /pl\x01ain HTTP/1.1\nHost: a"),
+    "garbage": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    "preface of HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "no colon": request("GET", "/plain", "Colonless"),
+    "white space in a name": request("GET", "/plain", "X Y: z"),
+    "no name": request("GET", "/plain", ": z"),
+    "odd name": request("GET", "/plain", b"caf\xe9: z"),
+    "control in a value": request("GET", "/plain", b"X: a\x01b"),
+    "folded": request("GET", "/plain", "X: a\r\n b"),
+    "two lengths": request("POST", "/plain", "Content-Length: 3", "Content-Length: 4", body=b"abc"),
+    "length list": request("POST", "/plain", "Content-Length: 3, 3", body=b"abc"),
+    "signed length": request("POST", "/plain", "Content-Length: +3", body=b"abc"),
+    "negative length": request("POST", "/plain", "Content-Length: -1"),
+    "hexadecimal length": request("POST", "/plain", "Content-Length: 0x3", body=b"abc"),
+    "huge length": request("POST", "/plain", f"Content-Length: {2**65}"),
+    "empty length": request("POST", "/plain", "Content-Length:"),
+    "length and chunks": request(
+        "POST", "/plain", "Content-Length: 3", "Transfer-Encoding: chunked", body=chunked(b"abc")
+    ),
+    "unknown coding": request("POST", "/plain", "Transfer-Encoding: gzip", body=b"abc"),
+    "coding after chunked": request(
+        "POST", "/plain", "Transfer-Encoding: chunked, gzip", body=chunked(b"abc")
+    ),
+    "chunked twice": request(
+        "POST", "/plain", "Transfer-Encoding: chunked, chunked", body=chunked(b"abc")
+    ),
+    "odd chunked": request("POST", "/plain", "Transfer-Encoding: xchunked", body=chunked(b"abc")),
+    "bad chunk size": request("POST", "/plain", "Transfer-Encoding: chunked", body=b"x\r\nabc\r\n"),
+    "bad chunk end": request(
+        "POST", "/plain", "Transfer-Encoding: chunked", body=b"3\r\nabcd\r\n0\r\n\r\n"
+    ),
+    "bad later chunk": request(
+        "POST", "/plain", "Transfer-Encoding: chunked", body=b"3\r\nabc\r\n-1\r\n\r\n"
+    ),
+    "bare line feed in chunks": request(
+        "POST", "/plain", "Transfer-Encoding: chunked", body=b"3\nabc\n0\n\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("data", NOT_HTTP.values(), ids=NOT_HTTP)
+def test_what_is_not_http(house: House, data: bytes) -> None:
+    got = parse_answer(
+        send(house.gateway, data, seconds=5), data.partition(b" ")[0].decode("latin-1")
+    )
+    assert got.refusal() == (400, "bad_request")
+    assert got.one("Connection") == b"close"
+    assert house.service.asked == []
+
+
+TOO_LARGE = {
+    "target": ([f"/plain?{'a' * 8200}"], 414, "uri_too_long"),
+    "field": (["/plain", f"X-Large: {'a' * 20_000}"], 431, "headers_too_large"),
+    "many fields": (["/plain", *["X-Many: a"] * 200], 431, "headers_too_large"),
+}
+
+
+@pytest.mark.parametrize(("parts", "status", "code"), TOO_LARGE.values(), ids=TOO_LARGE)
+def test_what_is_too_large(house: House, parts: list[str], status: int, code: str) -> None:
+    got = get(house.gateway, parts[0], *parts[1:])
+    assert got.refusal() == (status, code)
+    assert house.service.asked == []
+
+
+def test_what_is_just_not_too_large(house: House) -> None:
+    target = f"/plain?{'a' * 8000}"
+    lines = [f"X-Large: {'a' * 16_000}", *["X-Many: a"] * 100]
+    assert get(house.gateway, target, *lines).status == 200
+    assert house.service.last.line == f"GET {target} HTTP/1.1".encode()
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("expectation", ["200-ok", "100-continue, 200-ok", "x", '100-continue="1"'])
+def test_expectations_that_cannot_be_met(house: House, method: str, expectation: str) -> None:
+    got = ask(house.gateway, method, "/plain", f"Expect: {expectation}", body=b"abc")
+    assert got.refusal() == (417, "expectation_failed")
+    assert house.service.asked == []
+
+
+def test_nobody_learns_where_the_service_is(house: House) -> None:
+    got = get(house.gateway, "/gone/v1")
+    assert got.status == 502
+    assert b"127.0.0.1" not in got.body
+    assert not re.search(rb"errno|traceback|exception", got.body, re.IGNORECASE)

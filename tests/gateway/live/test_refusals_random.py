@@ -1,0 +1,185 @@
+"""Whatever is sent, by clients or services: an answer that is HTTP, no 500, and nothing half."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.gateway.live.conftest import House
+from tests.gateway.live.raw import answer, ask, get, parse_answer, request, send
+
+bounded = settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+@pytest.fixture(autouse=True)
+def unharmed(house: House) -> Iterator[None]:
+    """Check at the end that the gateway lives, and that nothing in it failed."""
+    yield
+    assert house.gateway.process.poll() is None
+    assert {entry["event"] for entry in house.gateway.log()} == {"listening", "request"}
+
+
+METHODS = st.sampled_from(["GET", "HEAD", "POST", "PUT", "OPTIONS", "TRACE", "CONNECT", "PATCH"])
+PATHS = st.sampled_from(
+    [
+        "/plain",
+        "/tail/",
+        "/native/v1",
+        "/native/param",
+        "/native/header",
+        "/native/accept",
+        "/native/any",
+        "/down/v1",
+        "/up/v2",
+        "/orders/v1",
+        "/real/down/v1",
+        "/real/up/v2",
+        "/users",
+        "/users/1",
+        "/gone/accept",
+        "*",
+        "http://a",
+        "//",
+    ]
+)
+VERSIONS = st.sampled_from(["1", "2", "3", "", "%31", "\N{ARABIC-INDIC DIGIT ONE}", "v1", "1,2"])
+ODD = st.text(st.characters(exclude_characters="\r\n\0", exclude_categories=["Cs"]), max_size=12)
+PRINTABLE = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=12)
+NAMES = st.sampled_from(
+    [
+        "X-API-VERSION",
+        "Accept",
+        "Content-Type",
+        "Content-Encoding",
+        "Expect",
+        "Range",
+        "If-None-Match",
+        "Via",
+        "Forwarded",
+        "X-Forwarded-For",
+        "X-Forwarded-Host",
+        "X-Request-Id",
+        "Connection",
+        "Upgrade",
+        "TE",
+        "Trailer",
+        "Cookie",
+        "Host",
+        "Keep-Alive",
+        "HTTP2-Settings",
+        "Accept-Encoding",
+    ]
+)
+MEDIA = st.builds("application/vnd.t-v{}+json{}".format, VERSIONS, ODD)
+VALUES = st.one_of(
+    VERSIONS,
+    ODD,
+    MEDIA,
+    st.lists(MEDIA, max_size=4).map(", ".join),
+    st.sampled_from(["application/json", "gzip", "br, gzip", "100-continue", "websocket", "close"]),
+)
+LINES = st.lists(st.builds("{}:{}".format, st.one_of(NAMES, PRINTABLE), VALUES), max_size=6)
+TARGETS = st.builds(
+    "{}{}{}".format,
+    PATHS,
+    st.one_of(st.just(""), PRINTABLE, st.sampled_from(["/", "/..", "/%2e", "%", "#", ";"])),
+    st.one_of(st.just(""), st.builds("?version={}".format, VERSIONS), PRINTABLE),
+)
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["name", "firstName", "lastName", "x"]), inner, max_size=3
+        )
+    ),
+    max_leaves=8,
+)
+FRAMING = ("content-length", "transfer-encoding")
+
+
+@bounded
+@given(METHODS, TARGETS, LINES, st.one_of(st.none(), st.binary(max_size=30), JSON.map(json.dumps)))
+def test_odd_requests(
+    house: House, method: str, target: str, lines: list[str], body: bytes | str | None
+) -> None:
+    lines = [line for line in lines if not line.lower().startswith(FRAMING)]
+    content = body.encode() if isinstance(body, str) else body
+    data = request(method, target, *lines, body=content)
+    received = send(house.gateway, data)
+    # A request that cannot be read has no method, so even HEAD gets a body with that refusal.
+    unread = b'"code":"bad_request"' in received
+    got = parse_answer(received, "GET" if unread else method)
+    assert got.status != 500
+
+
+@bounded
+@given(st.binary(max_size=60))
+def test_odd_bytes(house: House, data: bytes) -> None:
+    # What is no request line cannot be the beginning of a request that goes on.
+    received = send(house.gateway, b"\x01" + data + b"\r\n\r\n")
+    assert parse_answer(received).refusal() == (400, "bad_request")
+
+
+def joined(document: Any) -> Any:
+    """Return version 1 of a document, or None if it has none."""
+    if isinstance(document, list):
+        elements = [joined(element) for element in document]
+        return None if None in elements else elements
+    if not isinstance(document, dict):
+        return None
+    name = document.get("name")
+    if name is None:
+        return document
+    if not isinstance(name, dict):
+        return None
+    parts = [name.get("firstName"), name.get("lastName")]
+    if not all(part is None or isinstance(part, str) for part in parts):
+        return None
+    return {**document, "name": " ".join(part for part in parts if part)}
+
+
+@bounded
+@given(JSON | st.fixed_dictionaries({"name": JSON, "x": JSON}), st.booleans(), st.integers(0, 40))
+def test_odd_documents(house: House, document: Any, ascii_: bool, indent: int) -> None:
+    body = json.dumps(document, ensure_ascii=ascii_, indent=indent or None)
+    house.service.answer = answer(body.encode())
+    got = get(house.gateway, "/down/v1")
+    expected = joined(document)
+    if expected is None:
+        assert got.refusal() == (502, "conversion_failed")
+    else:
+        assert (got.status, got.json) == (200, expected)
+
+
+@bounded
+@given(
+    st.sampled_from([200, 201, 204, 206, 299, 304, 400, 422, 500, 599]),
+    LINES,
+    st.binary(max_size=40) | JSON.map(lambda value: json.dumps(value).encode()),
+    st.sampled_from(["/plain", "/down/v1", "/up/v2", "/native/accept"]),
+    st.sampled_from(["GET", "HEAD"]),
+)
+def test_odd_responses(
+    house: House, status: int, lines: list[str], body: bytes, path: str, method: str
+) -> None:
+    lines = [line for line in lines if not line.lower().startswith(FRAMING)]
+    if method == "HEAD" or status in (204, 304):
+        lines.append(f"Content-Length: {len(body)}")
+        body = b""
+    house.service.answer = answer(body, *lines, status=f"{status} X", content_type=None)
+    got = ask(house.gateway, method, path, "Accept: application/vnd.t-v1+json")
+    assert got.status in (status, 502)
+    if got.status == 502 and method == "GET":
+        assert got.problem["code"] in ("conversion_failed", "upstream_protocol")

@@ -1,0 +1,226 @@
+"""Rules change under a running gateway: they are taken whole, or refused and the old ones stay."""
+
+import asyncio
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.kit import Program, StartGateway, StartUpstream, rules, wait_for
+from tests.gateway.talk import ask, connect, get
+
+
+def named(name: str) -> bytes:
+    return f"HTTP/1.1 200 OK\r\nContent-Length: {len(name)}\r\n\r\n{name}".encode()
+
+
+def in_place(config: Path, text: str) -> None:
+    with config.open("r+") as file:
+        file.write(text)
+        file.truncate()
+
+
+def by_rename(config: Path, text: str) -> None:
+    fresh = config.with_suffix(".new")
+    fresh.write_text(text)
+    fresh.rename(config)
+
+
+def by_removal(config: Path, text: str) -> None:
+    config.unlink()
+    config.write_text(text)
+
+
+def by_symlink(config: Path, text: str) -> None:
+    """Turn a link elsewhere, as a mounted volume does: gateway.yaml -> ..data/gateway.yaml."""
+    volume = config.with_name("..data")
+    number = len(list(config.parent.glob("..version*")))
+    version = config.with_name(f"..version{number}")
+    version.mkdir()
+    (version / config.name).write_text(text)
+    fresh = config.with_name("..fresh")
+    fresh.symlink_to(version.name)
+    fresh.rename(volume)
+    if not config.is_symlink():
+        config.unlink()
+        config.symlink_to(volume / config.name)
+
+
+@pytest.mark.parametrize("edit", [in_place, by_rename, by_removal, by_symlink])
+async def test_an_edit_takes_effect(
+    edit: Callable[[Path, str], None], standing: Program, upstream: StartUpstream
+) -> None:
+    assert standing.config is not None
+    ports = [(await upstream(named(name))).port for name in ("one", "two")]
+    for turn in (0, 1, 0):
+        before = len(standing.log("config_loaded"))
+        edit(standing.config, rules(ports[turn]))
+        await asyncio.to_thread(
+            wait_for, lambda before=before: len(standing.log("config_loaded")) > before
+        )
+        assert (await get(standing)).body == (b"one", b"two")[turn]
+
+
+async def test_a_hangup_loads_an_unchanged_file_again(standing: Program) -> None:
+    for _ in range(3):
+        before = len(standing.log("config_loaded"))
+        standing.process.send_signal(signal.SIGHUP)
+        wait_for(lambda before=before: len(standing.log("config_loaded")) == before + 1)
+
+
+async def test_a_change_is_loaded_once(gateway: StartGateway) -> None:
+    """Told of a change and seeing it is one change, not two."""
+    program = gateway(rules(1))
+    for port in (2, 3, 4):
+        program.reload(rules(port))
+    assert len(program.log("config_loaded")) == 3
+
+
+BROKEN = {
+    "a typing error": ("services:", "servces:", ":2:", "services"),
+    "an unknown service": ('"2": { service: s }', '"2": { service: z }', ":17:", "known: s"),
+    "a missing conversion": ('between: ["1", "2"]', 'between: ["1", "3"]', ":19:", "known: 1, 2"),
+    "not YAML": ("apis:", "apis: [", ":6:", ""),
+    "a tab": ("  plain:", "\tplain:", ":5:", ""),
+    "a NUL": ("plain", "pl\0ain", ":", ""),
+    "nothing": (None, "", ":1:", "mapping"),
+    "an endless alias": (None, "a: &a [*a]\nservices: *a\napis: {}\n", ":", ""),
+    "another type": (None, "42\n", ":", ""),
+    "a date": (None, "2001-01-01\n", ":", ""),
+    "a number for a name": (None, "services: {1: {targets: []}}\napis: {}\n", ":1:", ""),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "line", "remedy"), BROKEN.values(), ids=BROKEN)
+async def test_a_broken_file_is_reported_and_the_old_rules_stay(
+    old: str | None,
+    new: str,
+    line: str,
+    remedy: str,
+    standing: Program,
+    upstream: StartUpstream,
+) -> None:
+    assert standing.config is not None
+    good = rules((await upstream(named("old"))).port)
+    standing.reload(good)
+    assert (await get(standing)).body == b"old"
+
+    before = len(standing.log("config_rejected"))
+    by_rename(standing.config, new if old is None else good.replace(old, new, 1))
+    standing.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: len(standing.log("config_rejected")) > before)
+    issue = standing.log("config_rejected")[before]["issue"]
+    assert issue.startswith(f"{standing.config.name}{line}")
+    assert remedy in issue
+    assert (await get(standing)).body == b"old"
+
+    standing.reload(rules((await upstream(named("mended"))).port))
+    assert (await get(standing)).body == b"mended"
+
+
+async def test_a_nest_of_any_depth_is_reported(gateway: StartGateway) -> None:
+    program = gateway(rules(1))
+    assert program.config is not None
+    by_rename(program.config, "[" * 100_000 + "]" * 100_000)
+    program.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: program.process.poll() or program.log("config_rejected"))
+    assert program.process.poll() is None, "the gateway died"
+    program.reload(rules(1))
+
+
+async def test_bytes_that_are_not_text_are_reported(standing: Program) -> None:
+    assert standing.config is not None
+    before = len(standing.log("config_rejected"))
+    standing.config.write_bytes(b"services: \xff\xfe\n")
+    standing.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: len(standing.log("config_rejected")) > before)
+    standing.reload(rules(1))
+
+
+@pytest.mark.parametrize("gone", ["removed", "a folder"])
+async def test_rules_that_are_gone_stay_in_force(
+    gone: str, standing: Program, upstream: StartUpstream
+) -> None:
+    assert standing.config is not None
+    standing.reload(rules((await upstream(named("kept"))).port))
+    standing.config.unlink()
+    if gone == "a folder":
+        standing.config.mkdir()
+    before = len(standing.log("config_rejected"))
+    standing.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: len(standing.log("config_rejected")) > before)
+    assert (await get(standing)).body == b"kept"
+    if gone == "a folder":
+        standing.config.rmdir()
+    standing.reload(rules(1))
+
+
+async def test_a_request_goes_by_the_rules_of_its_beginning(
+    standing: Program, upstream: StartUpstream
+) -> None:
+    new = await upstream(named("new"))
+    held = asyncio.Event()
+
+    async def waits(scripted, reader, writer):  # type: ignore[no-untyped-def]
+        await scripted.take(reader)
+        await held.wait()
+        writer.write(named("old"))
+
+    old = await upstream(waits)
+    standing.reload(rules(old.port))
+    async with connect(standing) as client:
+        client.send(ask())
+        while not old.requests:
+            await asyncio.sleep(0.01)
+        standing.reload(rules(new.port))
+        held.set()
+        assert (await client.answer()).body == b"old"
+        client.send(ask())
+        assert (await client.answer()).body == b"new"
+
+
+async def test_fifty_switches_under_load_leave_every_answer_right(
+    standing: Program, upstream: StartUpstream
+) -> None:
+    """Version 1 goes to and fro between its own service and version 2's, converted."""
+
+    def person(name: bytes) -> bytes:
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        return head % len(name) + name
+
+    own = await upstream(person(b'{"name":"Bob One"}'))
+    newer = await upstream(person(b'{"name":{"firstName":"Bob","lastName":"Two"}}'))
+
+    def text(via: bool) -> str:
+        target = f'  s1: {{ targets: ["http://127.0.0.1:{own.port}"] }}'
+        base = rules(newer.port, via=via).replace("services:", f"services:\n{target}")
+        return base.replace('"1": { service: s }', '"1": { service: s1 }')
+
+    stop = asyncio.Event()
+    right = {
+        1: {b'{"name":"Bob One"}', b'{"name":"Bob Two"}'},
+        2: {b'{"name":{"firstName":"Bob","lastName":"Two"}}'},
+    }
+    seen: list[bytes] = []
+
+    async def load(version: int) -> None:
+        async with connect(standing) as client:
+            while not stop.is_set():
+                client.send(ask(f"GET /v{version}/person"))
+                answer = await client.answer()
+                assert (answer.status, answer.reason) == (200, "OK")
+                assert answer.body in right[version]
+                seen.append(answer.body)
+
+    standing.reload(text(via=False))
+    async with asyncio.TaskGroup() as group:
+        for number in range(8):
+            group.create_task(load(1 + number % 2))
+        for turn in range(50):
+            await asyncio.to_thread(standing.reload, text(via=turn % 2 == 0))
+        stop.set()
+    counts = {body: seen.count(body) for body in right[1] | right[2]}
+    assert min(counts.values()) > 50
+    refused = [line for line in standing.log("request") if line["status"] != 200]
+    assert not [line for line in refused if line["path"].endswith("/person")]

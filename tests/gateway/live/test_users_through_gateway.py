@@ -1,0 +1,223 @@
+"""POST /users through the gateway: the contract, and where the new user is found."""
+
+import datetime as dt
+import re
+import socket
+
+import pytest
+
+from tests.gateway.kit import Stack
+from tests.gateway.live.conftest import House
+from tests.gateway.live.raw import Answer, ask, chunked, get
+
+JSON = "Content-Type: application/json"
+BOB = b'{"name": "Bob Charlie", "birthDate": "1990-01-31"}'
+NAME = "Name must be more than 2 characters."
+BIRTH_DATE = "Birth date should be in past."
+TODAY = dt.datetime.now(dt.UTC).date()
+
+
+def post(stack: Stack, body: bytes, *lines: str | bytes, target: str = "/users") -> Answer:
+    return ask(stack.gateway, "POST", target, *(lines or (JSON,)), body=body)
+
+
+def test_created(stack: Stack) -> None:
+    got = post(stack, BOB, JSON, "Host: api.test:8443")
+    assert got.status == 201
+    user = got.json
+    assert user == {"id": user["id"], "name": "Bob Charlie", "birthDate": "1990-01-31"}
+    assert isinstance(user["id"], int)
+    assert got.one("Location") == b"http://api.test:8443/users/%d" % user["id"]
+    assert got.one("Content-Type").startswith(b"application/json")
+    found = get(stack.gateway, f"/users/{user['id']}")
+    assert (found.status, found.json) == (200, user)
+
+
+def test_location_resolves_as_it_is(stack: Stack) -> None:
+    authority = f"127.0.0.1:{stack.gateway.port}"
+    location = post(stack, BOB, JSON, f"Host: {authority}").one("Location").decode()
+    assert location.startswith(f"http://{authority}/users/")
+    assert get(stack.gateway, location).status == 200
+
+
+def test_location_has_no_query(stack: Stack) -> None:
+    got = post(stack, BOB, target="/users?a=b&c")
+    assert re.fullmatch(rb"http://api\.test/users/\d+", got.one("Location"))
+
+
+def test_location_of_an_absolute_target(stack: Stack) -> None:
+    got = post(stack, BOB, JSON, "Host: other.test", target="http://api.test:81/users?x")
+    assert re.fullmatch(rb"http://api\.test:81/users/\d+", got.one("Location"))
+
+
+def test_location_without_host(stack: Stack) -> None:
+    data = stack.gateway.raw(
+        b"POST /users HTTP/1.0\r\n%b\r\nContent-Length: %d\r\n\r\n%b"
+        % (JSON.encode(), len(BOB), BOB)
+    )
+    location = b"Location: http://127.0.0.1:%d/users/" % stack.gateway.port
+    assert location in data
+
+
+def test_location_is_not_what_a_client_claims(stack: Stack) -> None:
+    got = post(
+        stack,
+        BOB,
+        JSON,
+        "X-Forwarded-Host: evil.test",
+        "X-Forwarded-Proto: https",
+        "X-Forwarded-Prefix: /evil",
+        "Forwarded: host=evil.test;proto=https",
+    )
+    assert got.one("Location").startswith(b"http://api.test/users/")
+
+
+def test_location_is_what_a_trusted_proxy_says(house: House) -> None:
+    lines = [JSON, "X-Forwarded-Host: public.test", "X-Forwarded-Proto: https"]
+    got = ask(house.gateway, "POST", "/users", *lines, body=BOB, source="127.0.0.2")
+    assert got.one("Location") == b"https://public.test/users/%d" % got.json["id"]
+    got = ask(house.gateway, "POST", "/users", *lines, body=BOB)
+    assert got.one("Location") == b"http://api.test/users/%d" % got.json["id"]
+
+
+def test_ids_differ_and_the_client_s_is_ignored(stack: Stack) -> None:
+    body = b'{"id": 1, "name": "Bob Charlie", "birthDate": "1990-01-31", "x": {}}'
+    ids = [post(stack, body).json["id"] for _ in range(3)]
+    assert len(set(ids)) == 3
+
+
+VIOLATIONS = {
+    "short name": ({"name": "Bo"}, {"name": NAME}),
+    "empty name": ({"name": ""}, {"name": NAME}),
+    "long name": ({"name": "x" * 21}, {"name": NAME}),
+    "today": ({"birthDate": TODAY.isoformat()}, {"birthDate": BIRTH_DATE}),
+    "tomorrow": (
+        {"birthDate": (TODAY + dt.timedelta(1)).isoformat()},
+        {"birthDate": BIRTH_DATE},
+    ),
+    "future": ({"birthDate": "9999-12-31"}, {"birthDate": BIRTH_DATE}),
+    "both": (
+        {"name": "Bo", "birthDate": "9999-12-31"},
+        {"name": NAME, "birthDate": BIRTH_DATE},
+    ),
+}
+
+
+@pytest.mark.parametrize(("wrong", "errors"), VIOLATIONS.values(), ids=VIOLATIONS)
+def test_violations(stack: Stack, wrong: dict[str, str], errors: dict[str, str]) -> None:
+    user = {"name": "Bob Charlie", "birthDate": "1990-01-31", **wrong}
+    got = post(stack, str(user).replace("'", '"').encode())
+    assert (got.status, got.json) == (400, errors)
+    assert got.one("Content-Type").startswith(b"application/json")
+    assert got.all("Location") == []
+
+
+@pytest.mark.parametrize(
+    ("body", "keys"),
+    [
+        (b"{}", {"name", "birthDate"}),
+        (b'{"name": null, "birthDate": 5}', {"name", "birthDate"}),
+        (b'{"name": "Bob Charlie", "birthDate": "1990-02-30"}', {"birthDate"}),
+        (b'{"name": "Bob Charlie", "birthDate": "90-1-1"}', {"birthDate"}),
+        (b"[]", {"user"}),
+        (b"7", {"user"}),
+    ],
+)
+def test_other_violations(stack: Stack, body: bytes, keys: set[str]) -> None:
+    got = post(stack, body)
+    assert got.status == 400
+    assert set(got.json) == keys
+    assert all(isinstance(message, str) for message in got.json.values())
+
+
+def test_lengths_count_code_points(stack: Stack) -> None:
+    for name, status in (("\N{GRINNING FACE}" * 20, 201), ("\N{GRINNING FACE}" * 21, 400)):
+        body = f'{{"name": "{name}", "birthDate": "1990-01-31"}}'.encode()
+        assert post(stack, body).status == status
+
+
+REFUSED: dict[str, tuple[bytes, list[str | bytes], int]] = {
+    "empty": (b"", [JSON], 400),
+    "malformed": (b"{", [JSON], 400),
+    "NaN": (b'{"name": NaN}', [JSON], 400),
+    "odd UTF-8": (b'{"name": "\xff"}', [JSON], 400),
+    "lone surrogate": (b'{"name": "abc\\ud800", "birthDate": "1990-01-31"}', [JSON], 400),
+    "deep": (b"[" * 30_000, [JSON], 400),
+    "no type": (BOB, ["X: y"], 415),
+    "text": (BOB, ["Content-Type: text/plain"], 415),
+    "form": (b"name=Bob", ["Content-Type: application/x-www-form-urlencoded"], 415),
+    "too large": (b" " * 100_000 + BOB, [JSON], 413),
+}
+
+
+@pytest.mark.parametrize(("body", "lines", "status"), REFUSED.values(), ids=REFUSED)
+def test_refused(stack: Stack, body: bytes, lines: list[str | bytes], status: int) -> None:
+    got = post(stack, body, *lines)
+    assert got.status == status
+    assert got.one("Content-Type") == b"application/problem+json"
+    assert got.json["status"] == status
+    assert got.json["instance"] == "/users"
+
+
+def test_chunked(stack: Stack) -> None:
+    got = post(stack, chunked(BOB[:9], BOB[9:]), JSON, "Transfer-Encoding: chunked")
+    assert got.status == 201
+
+
+def test_too_large_in_chunks(stack: Stack) -> None:
+    body = chunked(*[b" " * 10_000] * 10)
+    assert post(stack, body, JSON, "Transfer-Encoding: chunked").status == 413
+
+
+def test_expect_continue(stack: Stack) -> None:
+    got = post(stack, BOB, JSON, "Expect: 100-continue")
+    assert (got.status, got.interim) == (201, (100,))
+
+
+def test_a_doomed_body_is_not_asked_for(stack: Stack) -> None:
+    head = (
+        b"POST /users HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Type: text/plain\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", stack.gateway.port), 20) as connection:
+        connection.sendall(head + b"Content-Length: 9\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 415 ")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/users/999999999",
+        "/users/0",
+        "/users/01",
+        "/users/1.0",
+        "/users/-1",
+        "/users/x",
+        "/users/%31",
+    ],
+)
+def test_no_such_user(stack: Stack, path: str) -> None:
+    post(stack, BOB)
+    got = get(stack.gateway, path)
+    assert got.status == 404
+    assert got.json["instance"] == path
+
+
+@pytest.mark.parametrize(
+    "path", ["/users/", "//users", "/users//1", "/users/1/", "/Users", "/users/.."]
+)
+def test_paths_match_exactly(stack: Stack, path: str) -> None:
+    assert get(stack.gateway, path).refusal() == (404, "not_found")
+    assert post(stack, BOB, target=path).refusal() == (404, "not_found")
+
+
+def test_what_is_not_offered(stack: Stack) -> None:
+    assert get(stack.gateway, "/users").refusal() == (405, "method_not_allowed")
+    for method in ("PUT", "PATCH", "DELETE", "POST"):
+        assert ask(stack.gateway, method, "/users/1").refusal() == (405, "method_not_allowed")
+
+
+def test_head_of_a_user(stack: Stack) -> None:
+    user = post(stack, BOB).json["id"]
+    whole, head = (ask(stack.gateway, method, f"/users/{user}") for method in ("GET", "HEAD"))
+    assert head.status == 200
+    assert head.one("Content-Length") == whole.one("Content-Length")

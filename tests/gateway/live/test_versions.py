@@ -1,0 +1,402 @@
+"""Choosing a version, over sockets: the four mechanisms on the real stack."""
+
+import re
+from urllib.parse import quote
+
+import pytest
+
+from tests.gateway.kit import Stack
+from tests.gateway.live.conftest import House
+from tests.gateway.live.raw import Answer, ask, get
+
+V1 = {"name": "Bob Charlie"}
+V2 = {"name": {"firstName": "Bob", "lastName": "Charlie"}}
+VENDOR = "application/vnd.comp.app-v{}+json"
+BODY = {"1": V1, "2": V2}
+
+
+def refused(answer: Answer, status: int, code: str) -> None:
+    """Check a refusal that is about the version."""
+    problem = answer.problem
+    assert (answer.status, problem["code"]) == (status, code)
+    assert problem["supportedVersions"] == ["1", "2"]
+
+
+@pytest.mark.parametrize("version", ["1", "2"])
+class TestSpecified:
+    """What the specification shows, to the letter."""
+
+    def test_path(self, stack: Stack, version: str) -> None:
+        answer = get(stack.gateway, f"/v{version}/person")
+        assert (answer.status, answer.json) == (200, BODY[version])
+        assert answer.one("Content-Type").startswith(b"application/json")
+        assert answer.members("Vary") == []
+
+    def test_query(self, stack: Stack, version: str) -> None:
+        answer = get(stack.gateway, f"/person/param?version={version}")
+        assert (answer.status, answer.json) == (200, BODY[version])
+        assert answer.one("Content-Type").startswith(b"application/json")
+        assert answer.members("Vary") == []
+
+    def test_header(self, stack: Stack, version: str) -> None:
+        answer = get(stack.gateway, "/person/header", f"X-API-VERSION: {version}")
+        assert (answer.status, answer.json) == (200, BODY[version])
+        assert answer.one("Content-Type").startswith(b"application/json")
+        assert answer.members("Vary") == ["x-api-version"]
+
+    def test_media_type(self, stack: Stack, version: str) -> None:
+        answer = get(stack.gateway, "/person/accept", f"Accept: {VENDOR.format(version)}")
+        assert (answer.status, answer.json) == (200, BODY[version])
+        assert answer.one("Content-Type") == VENDOR.format(version).encode()
+        assert answer.members("Vary") == ["accept"]
+
+
+MALFORMED = {
+    "zero in front": "01",
+    "point": "1.0",
+    "letter": "v1",
+    "letter after": "1a",
+    "list": "1,2",
+    "same list": "1,1",
+    "sign": "+1",
+    "minus": "-1",
+    "hexadecimal": "0x1",
+    "exponent": "1e0",
+    "underscore": "1_0",
+    "quoted": '"1"',
+    "word": "one",
+    "latest": "latest",
+    "arabic-indic": "\N{ARABIC-INDIC DIGIT ONE}",
+    "fullwidth": "\N{FULLWIDTH DIGIT ONE}",
+    "superscript": "\N{SUPERSCRIPT TWO}",
+    "ten digits": "1111111111",
+    "very long": "1" * 5000,
+}
+UNKNOWN = {"zero": "0", "three": "3", "eleven": "11", "twelve": "12", "large": "999999999"}
+ODD = [
+    *(pytest.param(raw, "version_malformed", id=name) for name, raw in MALFORMED.items()),
+    *(pytest.param(raw, "version_unknown", id=name) for name, raw in UNKNOWN.items()),
+]
+
+
+@pytest.mark.parametrize(("raw", "code"), ODD)
+class TestOdd:
+    """What is no version is refused; nothing is read into it."""
+
+    def test_path(self, stack: Stack, raw: str, code: str) -> None:
+        refused(get(stack.gateway, f"/v{quote(raw, safe='+,')}/person"), 404, code)
+
+    def test_query(self, stack: Stack, raw: str, code: str) -> None:
+        refused(get(stack.gateway, f"/person/param?version={quote(raw)}"), 400, code)
+
+    def test_header(self, stack: Stack, raw: str, code: str) -> None:
+        refused(get(stack.gateway, "/person/header", f"X-API-VERSION: {raw}"), 400, code)
+
+    def test_media_type(self, stack: Stack, raw: str, code: str) -> None:
+        answer = get(stack.gateway, "/person/accept", f"Accept: {VENDOR.format(raw)}")
+        # What cannot be part of a media type is no media range at all.
+        if not re.fullmatch(r"[-+\w.]+", raw, re.ASCII):
+            code = "version_missing"
+        refused(answer, 406, code)
+
+
+PATHS = {
+    "no version": ("/person", "not_found"),
+    "nothing after v": ("/v/person", "not_found"),
+    "capital v": ("/V1/person", "not_found"),
+    "capital person": ("/v1/Person", "not_found"),
+    "slash at the end": ("/v1/person/", "not_found"),
+    "slash in front": ("//v1/person", "not_found"),
+    "slash between": ("/v1//person", "not_found"),
+    "dot": ("/./v1/person", "not_found"),
+    "dot between": ("/v1/./person", "not_found"),
+    "dots": ("/v2/../v1/person", "not_found"),
+    "dots at the end": ("/v1/person/..", "not_found"),
+    "encoded dot": ("/%2e/v1/person", "not_found"),
+    "encoded dots": ("/v2/%2e%2E/v1/person", "not_found"),
+    "encoded slash": ("/v1%2Fperson", "not_found"),
+    "encoded letter": ("/v1/%70erson", "not_found"),
+    "encoded v": ("/%761/person", "not_found"),
+    "backslash": ("/v1\\person", "not_found"),
+    "path parameter": ("/v1/person;a=b", "not_found"),
+    "nothing": ("/", "not_found"),
+    "encoded digit": ("/v%31/person", "version_malformed"),
+    "encoded white space": ("/v1%20/person", "version_malformed"),
+    "encoded null": ("/v1%00/person", "version_malformed"),
+    "path parameter of the version": ("/v1;a=b/person", "version_malformed"),
+    "plus": ("/v../person", "not_found"),
+    "dot as version": ("/v./person", "not_found"),
+    "dots as version": ("/v../person", "not_found"),
+    "param, slash at the end": ("/person/param/?version=1", "not_found"),
+    "param, doubled slash": ("/person//param?version=1", "not_found"),
+    "param, encoded": ("/person/para%6D?version=1", "not_found"),
+    "param, capital": ("/person/Param?version=1", "not_found"),
+}
+
+
+@pytest.mark.parametrize(("path", "code"), PATHS.values(), ids=PATHS)
+def test_paths_match_exactly(stack: Stack, path: str, code: str) -> None:
+    answer = get(stack.gateway, path, "X-API-VERSION: 1", f"Accept: {VENDOR.format(1)}")
+    assert answer.refusal() == (404, code)
+    assert ("supportedVersions" in answer.problem) == code.startswith("version")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/v\N{ARABIC-INDIC DIGIT ONE}/person",
+        b"/v\xd9/person",
+        "/person/param?version=\N{ARABIC-INDIC DIGIT ONE}",
+        b"/person/param?version=1&a=\xff",
+    ],
+    ids=["path", "path, no UTF-8", "query", "query, no UTF-8"],
+)
+def test_a_target_is_ascii(stack: Stack, target: str | bytes) -> None:
+    assert get(stack.gateway, target).refusal() == (400, "bad_request")
+
+
+QUERIES: dict[str, tuple[str, str]] = {
+    "encoded digit": ("?version=%31", "1"),
+    "encoded name": ("?%76ersion=1", "1"),
+    "twice the same": ("?version=2&version=2", "2"),
+    "twice the same, once encoded": ("?version=2&version=%32", "2"),
+    "among others": ("?a=2&version=1&b=2", "1"),
+    "empty pairs": ("?&&version=1&", "1"),
+    "other names": ("?Version=2&VERSION=2&versions=2&xversion=2&version=1", "1"),
+    "name with brackets": ("?version[]=2&version=1", "1"),
+    "semicolons do not separate": ("?a=b;version=2&version=1", "1"),
+    "odd encodings elsewhere": ("?a=%zz%&%ff=%&version=1", "1"),
+    "absent": ("", "version_missing"),
+    "empty query": ("?", "version_missing"),
+    "other case": ("?Version=1", "version_missing"),
+    "white space in the name": ("?version%20=1", "version_missing"),
+    "plus in the name": ("?+version=1", "version_missing"),
+    "in a fragment's look": ("?a=%23version=1", "version_missing"),
+    "no value": ("?version", "version_malformed"),
+    "empty value": ("?version=", "version_malformed"),
+    "second equals sign": ("?version==1", "version_malformed"),
+    "white space": ("?version=%201", "version_malformed"),
+    "plus before": ("?version=+1", "version_malformed"),
+    "plus after": ("?version=1+", "version_malformed"),
+    "tab": ("?version=1%09", "version_malformed"),
+    "line feed": ("?version=1%0A", "version_malformed"),
+    "null": ("?version=1%00", "version_malformed"),
+    "encoded twice": ("?version=%2531", "version_malformed"),
+    "encoded arabic-indic digit": ("?version=%D9%A1", "version_malformed"),
+    "half an arabic-indic digit": ("?version=%D9", "version_malformed"),
+    "broken encoding": ("?version=%3", "version_malformed"),
+    "slash": ("?version=1/", "version_malformed"),
+    "semicolon": ("?version=1;version=2", "version_malformed"),
+    "second question mark": ("??version=1", "version_missing"),
+    "differ": ("?version=1&version=2", "version_conflict"),
+    "differ, the other way": ("?version=2&a=b&version=1", "version_conflict"),
+    "differ, one unknown": ("?version=1&version=3", "version_conflict"),
+    "differ, one empty": ("?version=1&version=", "version_conflict"),
+    "differ in spelling": ("?version=1&version=01", "version_conflict"),
+}
+
+
+@pytest.mark.parametrize(("query", "expected"), QUERIES.values(), ids=QUERIES)
+def test_queries(stack: Stack, query: str, expected: str) -> None:
+    answer = get(stack.gateway, f"/person/param{query}")
+    if expected in BODY:
+        assert (answer.status, answer.json) == (200, BODY[expected])
+    else:
+        refused(answer, 400, expected)
+
+
+HEADERS: dict[str, tuple[list[str | bytes], str]] = {
+    "lower case": (["x-api-version: 1"], "1"),
+    "mixed case": (["X-Api-vERSION: 2"], "2"),
+    "no white space": (["X-API-VERSION:1"], "1"),
+    "spaces": (["X-API-VERSION:   2  "], "2"),
+    "tabs": (["X-API-VERSION:\t \t1\t "], "1"),
+    "twice the same": (["X-API-VERSION: 1", "x-api-version:1 "], "1"),
+    "absent": ([], "version_missing"),
+    "other name": (["X-API-VERSIONS: 1", "XAPIVERSION: 1", "X_API_VERSION: 1"], "version_missing"),
+    "empty": (["X-API-VERSION:"], "version_malformed"),
+    "only white space": (["X-API-VERSION: \t "], "version_malformed"),
+    "no-break space": ([b"X-API-VERSION: \xa01"], "version_malformed"),
+    "no-break space in UTF-8": (["X-API-VERSION: 1\xa0"], "version_malformed"),
+    "encoded": (["X-API-VERSION: %31"], "version_malformed"),
+    "parameter": (["X-API-VERSION: 1;q=1"], "version_malformed"),
+    "latin-1 superscript": ([b"X-API-VERSION: \xb9"], "version_malformed"),
+    "differ": (["X-API-VERSION: 1", "X-API-VERSION: 2"], "version_conflict"),
+    "differ, one empty": (["X-API-VERSION: 1", "X-API-VERSION:"], "version_conflict"),
+    "differ, one a list": (["X-API-VERSION: 1", "X-API-VERSION: 1,1"], "version_conflict"),
+}
+
+
+@pytest.mark.parametrize(("lines", "expected"), HEADERS.values(), ids=HEADERS)
+def test_headers(stack: Stack, lines: list[str | bytes], expected: str) -> None:
+    answer = get(stack.gateway, "/person/header", *lines)
+    assert answer.members("Vary") == ["x-api-version"]
+    if expected in BODY:
+        assert (answer.status, answer.json) == (200, BODY[expected])
+    else:
+        refused(answer, 400, expected)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        pytest.param([b"X-API-VERSION : 1"], id="white space before the colon"),
+        pytest.param([b"X-API-VERSION: 1\x00"], id="null"),
+        pytest.param([b"X-API-VERSION:\r\n 1"], id="folded"),
+        pytest.param([b"X-API-VERSION: 1\r2"], id="bare carriage return"),
+        pytest.param([b"X-API-VERSION: 1", b"\x0bX-API-VERSION: 2"], id="vertical tab"),
+    ],
+)
+def test_header_lines_that_are_not_http(stack: Stack, lines: list[bytes]) -> None:
+    assert get(stack.gateway, "/person/header", *lines).refusal() == (400, "bad_request")
+
+
+@pytest.mark.parametrize(
+    ("target", "lines", "version"),
+    [
+        ("/v1/person?version=2", ["X-API-VERSION: 2", f"Accept: {VENDOR.format(2)}"], "1"),
+        ("/v2/person?version=1", ["X-API-VERSION: nonsense", "Accept: text/plain"], "2"),
+        ("/person/param?version=1", ["X-API-VERSION: 2", f"Accept: {VENDOR.format(2)}"], "1"),
+        ("/person/header?version=2", ["X-API-VERSION: 1", f"Accept: {VENDOR.format(2)}"], "1"),
+        ("/person/accept?version=2", ["X-API-VERSION: 2", f"Accept: {VENDOR.format(1)}"], "1"),
+    ],
+)
+def test_other_mechanisms_are_ignored(
+    stack: Stack, target: str, lines: list[str], version: str
+) -> None:
+    answer = get(stack.gateway, target, *lines)
+    assert (answer.status, answer.json) == (200, BODY[version])
+
+
+@pytest.mark.parametrize(
+    ("target", "lines", "status"),
+    [
+        ("/person/param", ["X-API-VERSION: 1", f"Accept: {VENDOR.format(1)}"], 400),
+        ("/person/header?version=1", [f"Accept: {VENDOR.format(1)}"], 400),
+        ("/person/accept?version=1", ["X-API-VERSION: 1"], 406),
+    ],
+)
+def test_other_mechanisms_do_not_help(
+    stack: Stack, target: str, lines: list[str], status: int
+) -> None:
+    refused(get(stack.gateway, target, *lines), status, "version_missing")
+
+
+class TestDefaults:
+    """A version for those who name none can be configured, and helps nobody else."""
+
+    @pytest.mark.parametrize(
+        ("target", "lines", "expected"),
+        [
+            ("param", [], 2),
+            ("param?", [], 2),
+            ("param?Version=1", ["X-API-VERSION: 1"], 2),
+            ("param?version=1", [], 1),
+            ("param?version=", [], (400, "version_malformed")),
+            ("param?version=3", [], (400, "version_unknown")),
+            ("param?version=1&version=2", [], (400, "version_conflict")),
+            ("header", [], 2),
+            ("header?version=1", [], 2),
+            ("header", ["X-API-VERSION: 1"], 1),
+            ("header", ["X-API-VERSION:"], (400, "version_malformed")),
+            ("header", ["X-API-VERSION: 3"], (400, "version_unknown")),
+            ("accept", [], 2),
+            ("accept", ["Accept: */*"], 2),
+            ("accept", ["Accept: application/json"], 2),
+            ("accept", ["Accept: application/vnd.t-v1+json;q=0.1, */*"], 1),
+            ("accept", ["Accept: application/vnd.t-v3+json"], (406, "version_unknown")),
+            ("accept", ["Accept: application/vnd.t-v01+json"], (406, "version_malformed")),
+        ],
+    )
+    def test_default(
+        self, house: House, target: str, lines: list[str], expected: int | tuple[int, str]
+    ) -> None:
+        answer = get(house.gateway, f"/native/default/{target}", *lines)
+        if isinstance(expected, int):
+            assert answer.status == 200
+            asked = house.service.last.line.split(b" ")[1].partition(b"?")[0]
+            assert asked == b"/native/%d" % expected
+        else:
+            assert answer.refusal() == expected
+            assert house.service.asked == []
+
+    def test_a_default_is_not_what_the_client_refuses(self, house: House) -> None:
+        answer = get(
+            house.gateway, "/native/default/accept", "Accept: application/vnd.t-v2+json;q=0, */*"
+        )
+        assert answer.status == 406
+
+
+class TestSeveral:
+    """Where several mechanisms are configured for one endpoint, all that speak must agree."""
+
+    @pytest.mark.parametrize(
+        ("query", "lines", "version"),
+        [
+            ("?version=1", [], 1),
+            ("", ["X-API-VERSION: 2"], 2),
+            ("", ["Accept: application/vnd.t-v1+json"], 1),
+            ("?version=2", ["X-API-VERSION: 2", "Accept: application/vnd.t-v2+json"], 2),
+            ("?version=1", ["Accept: */*"], 1),
+        ],
+    )
+    def test_agree(self, house: House, query: str, lines: list[str], version: int) -> None:
+        answer = get(house.gateway, f"/native/any{query}", *lines)
+        assert answer.status == 200
+        assert house.service.last.line.startswith(b"GET /native/%d" % version)
+        assert answer.members("Vary") == ["x-api-version", "accept"]
+
+    @pytest.mark.parametrize(
+        ("query", "lines"),
+        [
+            ("?version=1", ["X-API-VERSION: 2"]),
+            ("?version=2", ["Accept: application/vnd.t-v1+json"]),
+            ("", ["X-API-VERSION: 1", "Accept: application/vnd.t-v2+json"]),
+            ("?version=1", ["X-API-VERSION: 1", "Accept: application/vnd.t-v2+json"]),
+        ],
+    )
+    def test_differ(self, house: House, query: str, lines: list[str]) -> None:
+        answer = get(house.gateway, f"/native/any{query}", *lines)
+        refused(answer, 400, "version_conflict")
+        assert answer.members("Vary") == ["x-api-version", "accept"]
+        assert house.service.asked == []
+
+    def test_one_that_speaks_nonsense(self, house: House) -> None:
+        answer = get(house.gateway, "/native/any?version=1", "X-API-VERSION: one")
+        refused(answer, 400, "version_malformed")
+
+    def test_none_speaks(self, house: House) -> None:
+        refused(get(house.gateway, "/native/any"), 400, "version_missing")
+
+    def test_the_path_and_a_header(self, house: House) -> None:
+        assert get(house.gateway, "/native/both/v1", "X-API-VERSION: 1").status == 200
+        assert get(house.gateway, "/native/both/v2").status == 200
+        refused(get(house.gateway, "/native/both/v2", "X-API-VERSION: 1"), 400, "version_conflict")
+        refused(get(house.gateway, "/native/both/v3"), 404, "version_unknown")
+
+
+def test_options_passes_without_a_version_where_the_service_decides(house: House) -> None:
+    # A CORS preflight cannot carry the header that it asks leave for.
+    got = ask(house.gateway, "OPTIONS", "/native/header", "Access-Control-Request-Method: PUT")
+    assert got.status == 200
+    assert got.members("Vary") == ["x-api-version"]
+    assert house.service.last.line == b"OPTIONS /native/2 HTTP/1.1"
+    refused(
+        ask(house.gateway, "OPTIONS", "/native/header", "X-API-VERSION: 3"), 400, "version_unknown"
+    )
+
+
+def test_head_is_get_without_the_body(stack: Stack) -> None:
+    for target, lines in (
+        ("/v1/person", []),
+        ("/person/param?version=2", []),
+        ("/person/header", ["X-API-VERSION: 1"]),
+        ("/person/accept", [f"Accept: {VENDOR.format(2)}"]),
+    ):
+        whole = get(stack.gateway, target, *lines)
+        head = ask(stack.gateway, "HEAD", target, *lines)
+        assert head.status == 200
+        varying = {b"date", b"x-request-id"}
+        assert [line for line in head.fields if line[0].lower() not in varying] == [
+            line for line in whole.fields if line[0].lower() not in varying
+        ]
