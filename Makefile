@@ -10,7 +10,12 @@ UV = uv==0.13.8
 LOCK = $(VENV)/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --custom-compile-command "make lock"
 
-.PHONY: help run test lint types core tests test-compose lock clean
+# How often the benchmark measures, for how many seconds each time, and how large large bodies are.
+ROUNDS ?= 5
+SECONDS ?= 2
+MEGABYTES ?= 512
+
+.PHONY: help run test lint types core tests test-compose bench lock clean
 
 help: ## list what make can do here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -37,11 +42,15 @@ tests: $(VENV)/test.stamp ## run the other tests, many over real sockets
 test-compose: $(VENV)/test.stamp ## prove the Compose stack; needs a Docker engine that runs
 	$(PY) -m pytest tests/compose/prove.py
 
+bench: $(VENV)/bench.stamp ## measure beside nginx, HAProxy and Envoy, within 6 minutes
+	@exec $(PY) -m benchmarks --rounds $(ROUNDS) --seconds $(SECONDS) --megabytes $(MEGABYTES)
+
 lock: ## pin requirements/*.txt anew from requirements/*.in
 	@$(PYTHON) -m venv --clear $(VENV)/uv
 	@$(VENV)/uv/bin/python -m pip install --quiet --disable-pip-version-check $(UV)
 	$(LOCK) requirements/run.in --output-file requirements/run.txt
 	$(LOCK) requirements/test.in --output-file requirements/test.txt
+	$(LOCK) requirements/bench.in --output-file requirements/bench.txt
 
 clean: ## remove what make made (never users.db)
 	rm -rf $(VENV) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -58,4 +67,8 @@ $(VENV)/run.stamp: requirements/run.txt
 
 $(VENV)/test.stamp: $(VENV)/run.stamp requirements/test.txt
 	@$(INSTALL) --requirement requirements/test.txt
+	@touch $@
+
+$(VENV)/bench.stamp: $(VENV)/run.stamp requirements/bench.txt
+	@$(INSTALL) --requirement requirements/bench.txt
 	@touch $@

@@ -12,25 +12,23 @@ from pathlib import Path
 from benchmarks import machine
 from benchmarks.chart import chart
 from benchmarks.comparison import judge, play
-from benchmarks.lab import BrokenError, Lab
-from benchmarks.measure import Result, Sample
+from benchmarks.lab import Lab
+from benchmarks.measure import NoResultError, Result, Sample
 from benchmarks.report import data, number, page
 from benchmarks.scenarios import SCENARIOS, Effort, Scenario, SkippedError
-from benchmarks.wrk import WrongError
 
 
 def main() -> int:
     """Run the benchmark; return the exit status: 0 done, 1 something broke, 2 cannot begin."""
     arguments = _parser().parse_args()
-    cores = sorted(os.sched_getaffinity(0))
-    obstacle = machine.missing() or ("" if len(cores) > 1 else "The benchmark needs two cores.")
-    if obstacle:
+    if obstacle := machine.obstacle():
         print(obstacle, file=sys.stderr)
         return 2
     # Told to end, it ends as after Ctrl-C: every program it started is stopped on the way out.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _allow_many_connections()
     facts = machine.describe()
+    cores = sorted(os.sched_getaffinity(0))
     effort = Effort(arguments.seconds, arguments.megabytes)
     try:
         results = [
@@ -38,7 +36,7 @@ def main() -> int:
             for title, scenario in SCENARIOS.items()
             if arguments.only in scenario.__name__
         ]
-    except (BrokenError, WrongError, OSError) as error:
+    except (NoResultError, OSError) as error:
         print(f"The benchmark broke off: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -93,11 +91,19 @@ def _allow_many_connections() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1")
+    return int(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="how often each run is made")
-    parser.add_argument("--seconds", type=int, default=2, help="how long each run takes")
-    parser.add_argument("--megabytes", type=int, default=256, help="how large large bodies are")
+    parser.add_argument("--rounds", type=_positive, default=5, help="how often each run is made")
+    parser.add_argument("--seconds", type=_positive, default=2, help="how long each run takes")
+    parser.add_argument(
+        "--megabytes", type=_positive, default=512, help="how large large bodies are"
+    )
     parser.add_argument("--only", default="", metavar="NAME", help="only this comparison")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent, metavar="FOLDER")
     return parser

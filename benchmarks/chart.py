@@ -30,11 +30,11 @@ def chart(results: Sequence[Result]) -> str:
     for title, ratios in groups:
         y += _HEADING
         shapes.append(_text(8, y - 12, title, weight="600"))
-        bottom = y + _ROW * len(ratios)
+        top = y
         for ratio in ratios:
             shapes += _row(ratio, y, scale)
             y += _ROW
-        shapes.append(_line(_LABELS + scale, bottom - _ROW * len(ratios), bottom, dotted=True))
+        shapes.append(_line(_LABELS + scale, top, y, dotted=True))
     size = f'width="{_WIDTH}" height="{y + 12}" viewBox="0 0 {_WIDTH} {y + 12}"'
     font = f'font-family="{_FONT}" font-size="14" fill="{_TEXT}"'
     begin = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font} role="img">'

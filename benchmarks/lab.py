@@ -17,7 +17,7 @@ from typing import Self
 # psutil: CPU time and memory of a process and its children, the same for every system.
 import psutil
 
-from benchmarks.measure import Load, Sample
+from benchmarks.measure import Load, NoResultError, Sample
 from benchmarks.request import Request
 from benchmarks.systems import ROOT, System, find
 
@@ -25,10 +25,6 @@ from benchmarks.systems import ROOT, System, find
 _READY_WITHIN = 60.0
 _END_WITHIN = 5.0
 _WATCH_EVERY = 0.02
-
-
-class BrokenError(Exception):
-    """Something under test does not do what it has to, so there is nothing to measure."""
 
 
 class Running:
@@ -163,12 +159,12 @@ def ask(system: Running, request: Request, expected: str) -> None:
     """Return as soon as a system answers a request as it has to.
 
     Raises:
-        BrokenError: it answers something else, ended, or does not answer in time.
+        NoResultError: it answers something else, ended, or does not answer in time.
     """
     deadline = time.monotonic() + _READY_WITHIN
     while time.monotonic() < deadline:
         if system.process.poll() is not None:
-            raise BrokenError(f"a program ended: {system.output.read_text()[-500:]}")
+            raise NoResultError(f"a program ended: {system.output.read_text()[-500:]}")
         connection = http.client.HTTPConnection("127.0.0.1", system.port, timeout=_READY_WITHIN)
         try:
             connection.request("GET", request.target, headers=dict(request.fields))
@@ -183,8 +179,8 @@ def ask(system: Running, request: Request, expected: str) -> None:
             system.at_rest = system.rss()
             return
         if response.status != 503:  # Envoy, while it starts
-            raise BrokenError(f"{request.target}: {response.status} {body[:500]}")
-    raise BrokenError(f"a program does not answer: {system.output.read_text()[-500:]}")
+            raise NoResultError(f"{request.target}: {response.status} {body[:500]}")
+    raise NoResultError(f"a program does not answer: {system.output.read_text()[-500:]}")
 
 
 class _Peak:

@@ -25,11 +25,12 @@ _LIBRARIES = ("aiohttp", "httptools", "uvloop", "msgspec")
 _NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 
-def missing() -> str:
-    """Return what is not installed and how to get it, or nothing."""
+def obstacle() -> str:
+    """Return why the benchmark cannot begin and what to do about it, or nothing."""
     lacking = [command for command, _ in TOOLS.values() if find(command) is None]
     if not lacking:
-        return ""
+        enough = len(os.sched_getaffinity(0)) > 1
+        return "" if enough else "The benchmark needs two cores, for what is measured and the load."
     packages = sorted({_PACKAGES.get(command, command) for command in lacking} - {""})
     lines = [f"The benchmark needs {', '.join(lacking)}."]
     if packages:
@@ -61,7 +62,7 @@ def _cpu() -> str:
 def _version(command: str, option: str) -> str:
     # wrk tells its version with exit status 1, nginx on standard error.
     program = find(command)
-    assert program is not None  # `missing` said so
+    assert program is not None  # `obstacle` said so
     told = subprocess.run([program, option], capture_output=True, text=True, check=False)
     number = _NUMBER.search(told.stdout + told.stderr)
     return number[0] if number else "unknown"

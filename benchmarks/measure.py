@@ -8,6 +8,10 @@ RATE, CPU, P99 = "× rate", "× CPU time", "× p99"
 """The units of ratios. A rate should be high; CPU time of a unit, and p99, low."""
 
 
+class NoResultError(Exception):
+    """Something does not do what it has to, so how fast it does is of no interest."""
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
     """What the side of the load saw in one run.

@@ -15,9 +15,9 @@ from functools import partial
 import uvloop
 from httptools import HttpResponseParser
 
-from benchmarks.measure import Load
+from benchmarks.measure import Load, NoResultError
 from benchmarks.request import Request
-from benchmarks.wrk import CONNECTIONS, WrongError
+from benchmarks.wrk import CONNECTIONS
 
 _TICK = 0.001
 _SPARE = 15.0
@@ -33,7 +33,7 @@ def load(port: int, request: Request, rate: float, seconds: float) -> Load:
         seconds: for how long.
 
     Raises:
-        WrongError: an answer was not 200, or did not come.
+        NoResultError: an answer was not 200, or did not come.
     """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_load(port, request, rate, seconds))
@@ -60,12 +60,12 @@ async def _load(port: int, request: Request, rate: float, seconds: float) -> Loa
                 await asyncio.sleep(_TICK)
             await work.over.wait()
     except TimeoutError:
-        raise WrongError(f"{len(work.latencies)} of {work.count} answers came in time") from None
+        raise NoResultError(f"{len(work.latencies)} of {work.count} answers came in time") from None
     finally:
         for transport in transports:
             transport.close()
     if work.wrong:
-        raise WrongError(work.wrong)
+        raise NoResultError(work.wrong)
     taken = time.perf_counter() - began
     latencies = sorted(work.latencies)
     return Load(work.count, taken, _percentile(latencies, 50), _percentile(latencies, 99))

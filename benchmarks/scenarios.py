@@ -11,8 +11,19 @@ from functools import partial
 
 from benchmarks import bulk, openloop, rules, systems, wrk
 from benchmarks.comparison import Comparison
-from benchmarks.lab import BrokenError, Lab, Running, ask
-from benchmarks.measure import Claim, Sample, at_least, at_most, cpu, growth, p99, p99_alone, rate
+from benchmarks.lab import Lab, Running, ask
+from benchmarks.measure import (
+    Claim,
+    NoResultError,
+    Sample,
+    at_least,
+    at_most,
+    cpu,
+    growth,
+    p99,
+    p99_alone,
+    rate,
+)
 from benchmarks.request import Request
 
 BOB_1, BOB_2 = '"Bob Charlie"', '"firstName":"Bob"'
@@ -80,7 +91,7 @@ def latency(lab: Lab, effort: Effort) -> Comparison:
     full = [_closed(lab, system, BY_PATH, BOB_2, one_second)().rate for system in both.values()]
     constant = min(_SHARE_OF_FULL * min(full), _MOST_AT_CONSTANT_RATE)
     runs = {
-        f"{name}, {constant:.0f} req/s": _open(lab, system, BY_PATH, constant, effort)
+        f"{name}, {constant:,.0f} requests/s": _open(lab, system, BY_PATH, constant, effort)
         for name, system in both.items()
     }
     of, to = runs
@@ -198,7 +209,7 @@ def array(lab: Lab, effort: Effort) -> Comparison:
             finally:
                 over.set()
         if not converted.result():
-            raise BrokenError("no array was converted")
+            raise NoResultError("no array was converted")
         return sample
 
     runs = {"beside 10 MB arrays": beside_arrays, "without them": undisturbed}
@@ -268,7 +279,7 @@ def _ask_again(connection: http.client.HTTPConnection) -> None:
     connection.request("GET", BY_PATH.target)
     response = connection.getresponse()
     if response.status != 200 or BOB_2.encode() not in response.read():
-        raise BrokenError(f"an idle connection was answered {response.status}")
+        raise NoResultError(f"an idle connection was answered {response.status}")
 
 
 def _convert_until(over: threading.Event, port: int) -> int:

@@ -8,16 +8,12 @@ import json
 import subprocess
 from pathlib import Path
 
-from benchmarks.measure import Load
+from benchmarks.measure import Load, NoResultError
 from benchmarks.request import Request
 
 CONNECTIONS = 32
 _SCRIPT = Path(__file__).with_name("wrk.lua")
 _SPARE = 15.0
-
-
-class WrongError(Exception):
-    """The load met wrong answers, so how fast they came is of no interest."""
 
 
 def command(port: int, request: Request, seconds: int) -> list[str]:
@@ -31,19 +27,22 @@ def run(command: list[str], seconds: int) -> Load:
     """Run a command line that `command` made, pinned or not.
 
     Raises:
-        WrongError: an answer was not 2xx or 3xx, or did not come.
+        NoResultError: an answer was not 2xx or 3xx, or did not come.
     """
     *options, url = command
-    done = subprocess.run(
-        [*options, "-s", str(_SCRIPT), url],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=seconds + _SPARE,
-    )
+    try:
+        done = subprocess.run(
+            [*options, "-s", str(_SCRIPT), url],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=seconds + _SPARE,
+        )
+    except subprocess.SubprocessError as error:
+        raise NoResultError(f"wrk: {error}") from None
     seen = json.loads(done.stdout.splitlines()[-1])
     if seen["wrong"] or not seen["requests"]:
-        raise WrongError(f"{seen['wrong']} of {seen['requests']} answers were wrong: {command}")
+        raise NoResultError(f"{seen['wrong']} of {seen['requests']} answers were wrong: {command}")
     return Load(
         units=seen["requests"],
         seconds=seen["duration"] / 1e6,

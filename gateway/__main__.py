@@ -35,6 +35,10 @@ def main() -> int:
                 settings = from_environment(os.environ)
                 log.configure()
                 uvloop.run(serve(settings))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who reads us has seen enough. What is left goes nowhere, so that leaving cannot fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ConfigError, CannotListen) as error:
         print(error, file=sys.stderr)
         return 1

@@ -57,11 +57,10 @@ async def serve(settings: Settings) -> None:
     log.event("stopping")
     following.cancel()
     listener.close()
-    front.close_idle()
     with suppress(TimeoutError):
         async with asyncio.timeout(settings.grace):
-            await handler.drain()
-    await front.shutdown(_CUT_OFF)
+            await asyncio.gather(handler.drain(), front.finish())
+    await front.cut(_CUT_OFF)
     pool.close()
     admin_listener.close()
     await admin.cleanup()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.kit import ROOT, start_program, wait_for
+from tests.gateway.kit import ROOT, Program, start_program, wait_for
 
 README = (ROOT / "README.md").read_text()
 BLOCKS = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
@@ -21,25 +21,17 @@ COMMANDS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
-    """Start the four programs in a folder like a clone's; say which ports stand for the shown."""
-    folder = tmp_path_factory.mktemp("readme")
-    (folder / "gateway.yaml").write_text((ROOT / "gateway.yaml").read_text())
+@pytest.fixture
+def clone(tmp_path: Path) -> Iterator[tuple[Program, dict[str, str]]]:
+    """Start the four programs in a folder like a clone's; say which address stands for which."""
+    programs = {"PERSON_V1": "backend_v1", "PERSON_V2": "backend_v2", "USERS": "users_service"}
+    (tmp_path / "gateway.yaml").write_text((ROOT / "gateway.yaml").read_text())
     with ExitStack() as stack:
-        backends = {
-            variable: start_program(stack, folder, program)
-            for variable, program in (
-                ("PERSON_V1", "backend_v1"),
-                ("PERSON_V2", "backend_v2"),
-                ("USERS", "users_service"),
-            )
+        targets = {
+            variable: f"127.0.0.1:{start_program(stack, tmp_path, program).port}"
+            for variable, program in programs.items()
         }
-        variables = {name: f"127.0.0.1:{one.port}" for name, one in backends.items()}
-        gateway = start_program(stack, folder, "gateway", **variables)
-        yield folder, gateway, variables
-        if any("sed -i" in command for command, _ in COMMANDS):
-            wait_for(lambda: gateway.log("config_loaded"))
+        yield start_program(stack, tmp_path, "gateway", **targets), targets
 
 
 def test_there_are_commands() -> None:
@@ -47,25 +39,28 @@ def test_there_are_commands() -> None:
     assert len(COMMANDS) >= README.count("\n$ ") >= 10
 
 
-@pytest.mark.xdist_group("readme")
-def test_commands(folder: tuple[Path, dict[str, str]]) -> None:
+def test_commands(clone: tuple[Program, dict[str, str]]) -> None:
     """The commands are one story, so they are run in their order."""
-    here, actual = folder
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), **actual}
+    gateway, targets = clone
+    here = gateway.output.parent
+    shown_as = {f"127.0.0.1:{gateway.port}": "127.0.0.1:8080"}
+    shown_as |= {actual: f"127.0.0.1:{8000 + n}" for n, actual in enumerate(targets.values(), 1)}
     for command, shown in COMMANDS:
         typed = command.replace(".venv/bin/python", sys.executable)
-        for address, instead in actual.items():
-            typed = typed.replace(address, instead)
+        for actual, address in shown_as.items():
+            typed = typed.replace(address, actual)
         done = subprocess.run(
             ["bash", "-c", typed],
             cwd=here,
-            env=environment,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **targets},
             capture_output=True,
             text=True,
             check=False,
             timeout=20,
         )
         printed = done.stdout + done.stderr
-        for address, instead in actual.items():
-            printed = printed.replace(instead, address)
+        for actual, address in shown_as.items():
+            printed = printed.replace(actual, address)
         assert printed.replace("\r", "").strip() == shown.strip(), command
+        if "sed -i" in command:
+            wait_for(lambda: gateway.log("config_loaded"))

@@ -40,10 +40,15 @@ class ConfigError(Exception):
         return "\n".join(
             self.source
             + (f":{issue.line}:{issue.column}: " if issue.line else ": ")
-            + (f"{issue.place}: " if issue.place else "")
-            + issue.text
+            + _printable(f"{issue.place}: " if issue.place else "")
+            + _printable(issue.text)
             for issue in self.issues
         )
+
+
+def _printable(text: str) -> str:
+    # What is quoted from the file may hold line breaks, or what terminals take for commands.
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,12 @@
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from gateway.core.errors import Code, Fault
 from gateway.core.head import Head
+from gateway.core.readers import AcceptReader
 from gateway.core.selection import Selected
 from gateway.core.snapshot import Endpoint, Leg, Snapshot
 
@@ -47,24 +49,20 @@ Outcome = Plan | Options | Refusal
 
 
 def plan(snapshot: Snapshot, head: Head) -> Outcome:
-    """Return what to do with a request: routing, then the method, then the version."""
+    """Return what to do with a request: routing, then the method, then the version.
+
+    Where the path carries the version, one that is not on offer is a path that does not exist, so
+    it is refused before the method is looked at.
+    """
     found = snapshot.router.find(head.path)
     if found is None:
         return Refusal(None, Fault(Code.NOT_FOUND, "No endpoint has this path."))
     endpoint, captures = found
-    if endpoint.methods is not None and head.method not in endpoint.methods:
-        allow = ", ".join(dict.fromkeys((*endpoint.methods, "OPTIONS")))
-        if head.method == "OPTIONS":
-            return Options(endpoint, allow)
-        return Refusal(
-            endpoint,
-            Fault(
-                Code.METHOD_NOT_ALLOWED,
-                f"This endpoint answers {allow}.",
-                fields=((b"Allow", allow.encode()),),
-            ),
-        )
     chosen = _choose(endpoint, head, captures)
+    if isinstance(chosen, Fault) and chosen.status == 404:
+        return Refusal(endpoint, chosen)
+    if endpoint.methods is not None and head.method not in endpoint.methods:
+        return _other_method(endpoint, endpoint.methods, head.method)
     if isinstance(chosen, Fault):
         return Refusal(endpoint, chosen)
     leg, mechanism = chosen
@@ -73,6 +71,15 @@ def plan(snapshot: Snapshot, head: Head) -> Outcome:
         path = leg.upstream_path.fill({**captures, "version": str(leg.served)})
     target = path if head.query is None else f"{path}?{head.query}"
     return Plan(endpoint, leg, mechanism, target)
+
+
+def _other_method(endpoint: Endpoint, methods: tuple[str, ...], method: str) -> Options | Refusal:
+    allow = ", ".join(dict.fromkeys((*methods, "OPTIONS")))
+    if method == "OPTIONS":
+        return Options(endpoint, allow)
+    fields = ((b"Allow", allow.encode()),)
+    fault = Fault(Code.METHOD_NOT_ALLOWED, f"This endpoint answers {allow}.", fields=fields)
+    return Refusal(endpoint, fault)
 
 
 def _choose(
@@ -84,6 +91,16 @@ def _choose(
     selected = selector.select(
         [(reader, reader.read(head, captures)) for reader in selector.readers]
     )
+    if (
+        isinstance(selected, Selected)
+        and selected.reader is None
+        and any(
+            isinstance(reader, AcceptReader) and reader.refuses(head, selected.version)
+            for reader in selector.readers
+        )
+    ):
+        # A default is for who says nothing, not for who says no.
+        selected = replace(selector, default=None).select(())
     if isinstance(selected, Selected):
         by = selected.reader.mechanism if selected.reader is not None else "default"
         return endpoint.legs[selected.version], by

@@ -123,17 +123,27 @@ class AcceptReader:
         Members of equal weight keep the order of the request; weight 0 means "not acceptable"
         (RFC 9110, section 12.4.2) and speaks for no version.
         """
-        ranges = [
+        ranges = sorted(self._ranges(head), key=lambda member: -member.weight)
+        return tuple(self._version(member) for member in ranges if member.weight > 0)
+
+    def refuses(self, head: Head, version: object) -> bool:
+        """Whether the request says that the media type of a version is not acceptable."""
+        return any(
+            member.weight == 0 and self._version(member) == str(version)
+            for member in self._ranges(head)
+        )
+
+    def _ranges(self, head: Head) -> list[accept.MediaRange]:
+        return [
             member
             for member in accept.parse(head.fields.getall("Accept", ()))
-            if member.weight > 0
-            and member.essence.startswith(self.prefix)
+            if member.essence.startswith(self.prefix)
             and member.essence.endswith(self.suffix)
             and len(member.essence) >= len(self.prefix) + len(self.suffix)
         ]
-        ranges.sort(key=lambda member: -member.weight)
-        end = -len(self.suffix) or None
-        return tuple(member.essence[len(self.prefix) : end] for member in ranges)
+
+    def _version(self, member: accept.MediaRange) -> str:
+        return member.essence[len(self.prefix) : len(member.essence) - len(self.suffix)]
 
 
 def _decode(text: str) -> str:

@@ -7,7 +7,6 @@ that it is ready; when the supervisor is gone, however that came, it reads the e
 """
 
 import asyncio
-import os
 import signal
 import socket
 import sys
@@ -59,7 +58,7 @@ class Workers:
             process.send_signal(signal.SIGHUP)
 
     async def stop(self, grace: float) -> None:
-        """Stop accepting, let every worker finish within the grace, and return when all are gone."""
+        """Stop accepting, let every worker finish within the grace; return when all are gone."""
         self._stopping = True
         for listener in self._listeners:
             listener.close()

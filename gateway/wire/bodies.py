@@ -1,5 +1,6 @@
 """Bodies that are converted: what may be, decoded, converted, or refused as a whole."""
 
+import asyncio
 import re
 from collections.abc import Sequence
 
@@ -12,10 +13,13 @@ from gateway.wire.upstream import Response
 
 # RFC 8259, and the structured suffix of RFC 6839.
 _JSON = re.compile(rb"application/(?:json|[!#$%&'*+\-.^_`|~0-9a-z]+\+json)\Z")
+# A body larger than this, or one that may turn out to be, is converted beside the event loop: other
+# requests would wait for it. A small one costs less than the way to a thread and back.
+_AT_ONCE = 64 * 1024
 _UTF_8 = (b"charset=utf-8", b'charset="utf-8"')
 
 
-def convert_request(body: bytes, fields: Fields, conversion: Conversion, limit: int) -> bytes:
+async def convert_request(body: bytes, fields: Fields, conversion: Conversion, limit: int) -> bytes:
     """Return a request body as the service's version has it.
 
     Raises:
@@ -26,7 +30,7 @@ def convert_request(body: bytes, fields: Fields, conversion: Conversion, limit: 
             Fault(Code.UNSUPPORTED_MEDIA_TYPE, "This version takes JSON bodies: application/json.")
         )
     try:
-        return codec.convert(_decoded(body, fields, limit), conversion)
+        return await _convert(body, fields, conversion, limit)
     except coding.TooLarge as error:
         raise Failed(Fault(Code.BODY_TOO_LARGE, f"{str(error).capitalize()}.")) from None
     except coding.Undecodable as error:
@@ -51,7 +55,7 @@ async def convert_response(response: Response, conversion: Conversion, limit: in
     if not is_json(response.fields):
         raise _failed(response, "it is not JSON")
     try:
-        return codec.convert(_decoded(body, response.fields, limit), conversion)
+        return await _convert(body, response.fields, conversion, limit)
     except (coding.Undecodable, Unconvertible) as error:
         raise _failed(response, str(error)) from None
 
@@ -63,6 +67,8 @@ def is_json(fields: Fields) -> bool:
         return False
     essence, *parameters = (part.strip(b" \t").lower() for part in types[0].split(b";"))
     charsets = [parameter for parameter in parameters if parameter.startswith(b"charset=")]
+    if essence == b"application/json-patch+json":
+        return False  # operations on a document (RFC 6902), which no declaration speaks of
     return bool(_JSON.match(essence)) and all(charset in _UTF_8 for charset in charsets)
 
 
@@ -77,8 +83,15 @@ async def _whole(response: Response, limit: int) -> bytes:
     return b"".join(collected)
 
 
-def _decoded(body: bytes, fields: Fields, limit: int) -> bytes:
-    return coding.decode(body, coding.codings(_values(fields, b"content-encoding")), limit)
+async def _convert(body: bytes, fields: Fields, conversion: Conversion, limit: int) -> bytes:
+    codings = coding.codings(_values(fields, b"content-encoding"))
+
+    def convert() -> bytes:
+        return codec.convert(coding.decode(body, codings, limit), conversion)
+
+    if codings or len(body) > _AT_ONCE:
+        return await asyncio.to_thread(convert)
+    return convert()
 
 
 def _values(fields: Fields, name: bytes) -> Sequence[bytes]:

@@ -9,7 +9,6 @@ from typing import cast
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from gateway.core.errors import Code, Failed, Fault
-from gateway.core.headers import Fields
 from gateway.core.service import Timeouts
 from gateway.wire.incoming import Incoming
 from gateway.wire.upstream import Request

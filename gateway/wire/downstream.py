@@ -14,7 +14,6 @@ from aiohttp.http import HttpVersion10, RawRequestMessage
 from gateway.core.headers import Fields, end_to_end
 
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
-_DATE = frozenset({b"date", b"Date", b"DATE"})
 # What a response that never has a body must not hold (RFC 9110, section 8.6).
 _LENGTH = frozenset({b"content-length"})
 # Linger on, for no time: what makes close() a reset.
@@ -103,17 +102,9 @@ class Downstream:
         self._write(self._head(status, reason, fields))
 
     def abort(self) -> None:
-        """Cut the connection, so that nobody takes what was sent for the whole.
-
-        By a reset: where the end of the connection is the end of the body (HTTP/1.0), an orderly
-        end would say that this was all.
-        """
+        """Cut the connection, so that nobody takes what was sent for the whole."""
         self.keep_alive = False
-        transport = self._connection.transport
-        if transport is not None and not transport.is_closing():
-            end = transport.get_extra_info("socket")
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-            transport.abort()
+        reset(self._connection.transport)
 
     def _frame(self, *, sized: bool) -> None:
         if sized:
@@ -145,12 +136,24 @@ class Downstream:
         transport.write(data)
 
 
+def reset(transport: asyncio.Transport | None) -> None:
+    """End a connection by a reset.
+
+    Where the end of the connection is the end of the body (HTTP/1.0), an orderly end would say
+    that this was all.
+    """
+    if transport is not None and not transport.is_closing():
+        end = transport.get_extra_info("socket")
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        transport.abort()
+
+
 def _lines(status: int, reason: bytes, fields: Fields) -> tuple[list[bytes], bool]:
     lines = [b"HTTP/1.1 %d %b\r\n" % (status, reason or _REASONS.get(status, b""))]
     dated = False
     for name, value in fields:
         lines += (name, b": ", value, b"\r\n")
-        dated = dated or name in _DATE
+        dated = dated or (len(name) == 4 and name.lower() == b"date")
     return lines, dated
 
 

@@ -16,7 +16,7 @@ from aiohttp.web import RequestHandler, RequestPayloadError, Server
 from aiohttp.web_protocol import ERROR
 
 from gateway.core.errors import Code, Fault
-from gateway.wire.downstream import Downstream
+from gateway.wire.downstream import Downstream, reset
 from gateway.wire.inbound import Inbound
 
 # Two different bounds, because the parser says which one was broken and nothing more.
@@ -47,16 +47,41 @@ class Front(Server):
     def __init__(self, answers: Answers) -> None:
         super().__init__(_unused, handler_cancellation=True)
         self.answers = answers
+        self._open = 0
+        self._emptied = asyncio.Event()
 
     def __call__(self) -> "ClientConnection":
         """Return the protocol for a new connection."""
         return ClientConnection(self, self._loop)
 
-    def close_idle(self) -> None:
-        """Close every connection on which no request is under way."""
-        for connection in self.connections:
-            if isinstance(connection, ClientConnection):
-                connection.close_if_idle()
+    def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
+        """Count a connection."""
+        super().connection_made(handler, transport)
+        self._open += 1
+
+    def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
+        """Count a connection no more: all that was written to it is sent, or will never be."""
+        super().connection_lost(handler, exc)
+        self._open -= 1
+        if not self._open:
+            self._emptied.set()
+
+    async def finish(self) -> None:
+        """Close every connection, each after the answer that is under way; return when all are."""
+        self._emptied.clear()
+        for connection in self._clients():
+            connection.finish()
+        if self._open:
+            await self._emptied.wait()
+
+    async def cut(self, seconds: float) -> None:
+        """Cut every connection, so that no answer is taken for whole, and end its task in time."""
+        for connection in self._clients():
+            connection.cut()
+        await self.shutdown(seconds)
+
+    def _clients(self) -> list["ClientConnection"]:
+        return [each for each in self.connections if isinstance(each, ClientConnection)]
 
 
 async def _unused(_: object) -> Any:
@@ -66,7 +91,7 @@ async def _unused(_: object) -> Any:
 class ClientConnection(RequestHandler):
     """One client connection."""
 
-    __slots__ = ("_answers", "_content", "_own", "_peer")
+    __slots__ = ("_answers", "_content", "_down", "_own", "_peer")
 
     def __init__(self, front: Front, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(
@@ -81,6 +106,7 @@ class ClientConnection(RequestHandler):
         )
         self._answers = front.answers
         self._content = EMPTY_PAYLOAD
+        self._down: Downstream | None = None
         self._peer = self._own = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -100,10 +126,17 @@ class ClientConnection(RequestHandler):
         ):
             self._content.set_exception(RequestPayloadError())
 
-    def close_if_idle(self) -> None:
-        """Close the connection unless a request is under way on it."""
-        if not self._request_in_progress and not self._messages:
-            self.force_close()
+    def finish(self) -> None:
+        """Close the connection, after the answer that is under way if there is one."""
+        if self._down is not None:
+            self._down.keep_alive = False
+        elif self.transport is not None and not self._messages:
+            self.transport.close()
+
+    def cut(self) -> None:
+        """Cut the connection, whatever is under way."""
+        if self.transport is not None:
+            reset(self.transport)
 
     async def start(self) -> None:
         """Answer one request after the other."""
@@ -132,22 +165,24 @@ class ClientConnection(RequestHandler):
         try:
             if isinstance(message, RawRequestMessage):
                 inbound = Inbound(message, content, self._peer, self._own)
-                down = Downstream(self, message)
+                self._down = down = Downstream(self, message)
+                if message.upgrade:
+                    # The parser stops where another protocol could begin: nothing can follow.
+                    down.keep_alive = False
                 await self._answers.answer(inbound, down)
             else:
                 inbound = Inbound(ERROR, content, self._peer, self._own)
-                down = Downstream(self, ERROR)
+                self._down = down = Downstream(self, ERROR)
                 self._answers.refuse(inbound, down, _fault(getattr(message, "exc", None)))
             if self.writing_paused:  # a client that asks ahead and does not read waits here
                 await self._drain_helper()
             keep = down.keep_alive and (content.is_eof() or await self._read_rest(content))
         finally:
             self._content = EMPTY_PAYLOAD
+            self._down = None
             self._request_in_progress = False
             if self._handler_waiter is not None and not self._handler_waiter.done():
                 self._handler_waiter.set_result(None)
-        if self._upgraded:
-            self._stay_with_http()
         return keep
 
     async def _read_rest(self, content: StreamReader) -> bool:
@@ -179,16 +214,6 @@ class ClientConnection(RequestHandler):
         if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
             self._resume_reading_if_drained()
 
-    def _stay_with_http(self) -> None:
-        # The parser stopped at a request to upgrade; it was answered as any other, so what came
-        # behind it is the next request.
-        assert self._parser is not None
-        self._parser.set_upgraded(False)
-        self._upgraded = False
-        tail, self._message_tail = self._message_tail, b""
-        if tail:
-            self.data_received(tail)
-
     def _wait_for_next(self) -> None:
         self._keepalive = True
         self._next_keepalive_close_time = close_time = self._loop.time() + _KEEP_ALIVE
@@ -198,7 +223,7 @@ class ClientConnection(RequestHandler):
 
 def _fault(error: BaseException | None) -> Fault:
     if isinstance(error, LineTooLong):
-        if error.args[1] == str(_MAX_TARGET):
+        if error.args[1] == _MAX_TARGET:
             return Fault(Code.URI_TOO_LONG, f"The request target may have {_MAX_TARGET} bytes.")
         return Fault(Code.HEADERS_TOO_LARGE, f"A header field may have {_MAX_FIELD} bytes.")
     what = error.message if isinstance(error, HttpProcessingError) else ""

@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from benchmarks import bulk, openloop
+from benchmarks.measure import NoResultError
 from benchmarks.request import Request
-from benchmarks.wrk import WrongError
 
 
 @pytest.fixture
@@ -93,5 +93,5 @@ def test_latency_counts_the_wait_for_a_connection() -> None:
 
 
 def test_wrong_answers_are_no_result() -> None:
-    with small(status=404) as (port, _), pytest.raises(WrongError, match="404"):
+    with small(status=404) as (port, _), pytest.raises(NoResultError, match="404"):
         openloop.load(port, REQUEST, rate=100, seconds=0.1)

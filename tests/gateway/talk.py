@@ -6,9 +6,9 @@ import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
-from tests.gateway.kit import DEADLINE, Program, Script, Scripted
+from tests.gateway.kit import DEADLINE, Program, Script, Scripted, wait_for
 
 Reader = asyncio.StreamReader
 Writer = asyncio.StreamWriter
@@ -125,6 +125,16 @@ async def get(to: Program, line: str = "GET /plain", *fields: str) -> Answer:
     async with connect(to) as client:
         client.send(ask(line, *fields))
         return await client.answer(bodiless=line.startswith("HEAD"))
+
+
+async def logged(by: Program, request_id: str) -> dict[str, Any]:
+    """Return the one log line of a request; lines are a little late."""
+
+    def find() -> list[dict[str, Any]]:
+        return [line for line in by.log("request") if line["request_id"] == request_id]
+
+    (line,) = await asyncio.to_thread(wait_for, find)
+    return line
 
 
 def reset(writer: Writer) -> None:

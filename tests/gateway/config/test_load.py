@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.config.load import load, load_file
-from gateway.config.report import ConfigError
+from gateway.config.report import ConfigError, Issue
 from tests.gateway.config.text import RULES
 from tests.gateway.kit import ROOT
 
@@ -45,14 +45,18 @@ def test_the_report_names_the_file(tmp_path: Path) -> None:
 
 def check(content: bytes) -> None:
     """Load; what is reported has a line of the file, or the end of it, and says something."""
+    printed = ""
+    issues: tuple[Issue, ...] = ()
     try:
         load(content, "gateway.yaml", {"SET": "value"})
     except ConfigError as error:
-        lines = len(re.split(rb"\r\n|[\r\n]|\xc2\x85|\xe2\x80[\xa8\xa9]", content))
-        for issue in error.issues:
-            assert 1 <= issue.line <= lines + 1
-            assert issue.column >= 1
-            assert issue.text
+        printed, issues = str(error), error.issues
+    assert len(printed.splitlines()) == len(issues)
+    lines = len(re.split(rb"\r\n|[\r\n]|\xc2\x85|\xe2\x80[\xa8\xa9]", content))
+    for issue in issues:
+        assert 1 <= issue.line <= lines + 1
+        assert issue.column >= 1
+        assert issue.text
 
 
 @settings(deadline=None)

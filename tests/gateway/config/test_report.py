@@ -28,6 +28,11 @@ def test_the_same_issue_is_reported_once() -> None:
     assert ConfigError("x", [issue, issue]).issues == (issue,)
 
 
+def test_an_issue_is_one_line_whatever_it_quotes() -> None:
+    error = ConfigError("gateway.yaml", [Issue(1, 2, "apis.a\nb", "'\x1b[2J\u2028é' is bad")])
+    assert str(error) == r"gateway.yaml:1:2: apis.a\nb: '\x1b[2J\u2028é' is bad"
+
+
 @pytest.mark.parametrize(
     ("location", "text"),
     [

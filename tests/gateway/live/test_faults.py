@@ -6,8 +6,20 @@ import socket
 
 import pytest
 
-from tests.gateway.kit import Program, Scripted, StartUpstream, rules, wait_for
-from tests.gateway.talk import OK, End, Reader, Writer, ask, connect, end, get, reply, reset
+from tests.gateway.kit import Program, Scripted, StartUpstream, rules
+from tests.gateway.talk import (
+    OK,
+    End,
+    Reader,
+    Writer,
+    ask,
+    connect,
+    end,
+    get,
+    logged,
+    reply,
+    reset,
+)
 
 UNREACHABLE = (502, "upstream_unreachable")
 PROTOCOL = (502, "upstream_protocol")
@@ -135,16 +147,6 @@ async def refusal(gateway: Program, line: str = "GET /plain") -> tuple[int, str]
 def patience(code: str) -> str:
     """Return the time limits for a test that ends in this code."""
     return SHORT if code == "upstream_timeout" else ""
-
-
-async def logged(gateway: Program, request_id: str) -> dict[str, object]:
-    """Return the log line of a request."""
-
-    def find() -> list[dict[str, object]]:
-        return [line for line in gateway.log("request") if line["request_id"] == request_id]
-
-    (line,) = await asyncio.to_thread(wait_for, find)
-    return line  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(("data", "then", "expected"), NO_RESPONSE.values(), ids=NO_RESPONSE)

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.gateway.kit import Program, Scripted, StartUpstream, wait_for
-from tests.gateway.talk import OK, Reader, Writer, ask, connect, end, get, reset
+from tests.gateway.talk import OK, Reader, Writer, ask, connect, end, get, logged, reset
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -340,7 +340,7 @@ async def test_a_client_that_leaves_ends_its_request(
         client.send(ask("GET /plain", "X-Request-Id: left-waiting"))
         await asyncio.to_thread(wait_for, lambda: scripted.requests)
     await until(left)
-    line = await asyncio.to_thread(wait_for, lambda: find(standing, "left-waiting"))
+    line = await logged(standing, "left-waiting")
     assert (line["aborted"], line["status"], line["cause"]) == (True, 0, "the client left")
 
 
@@ -462,16 +462,15 @@ async def test_a_bad_request_behind_good_ones(standing: Program, through: StartU
         assert await client.rest() == b""
 
 
-async def test_a_request_to_upgrade_is_answered_as_any_other(
+async def test_a_request_to_upgrade_is_answered_as_the_last_of_its_connection(
     standing: Program, through: StartUpstream
 ) -> None:
     scripted = await through(OK)
     async with connect(standing) as client:
         client.send(ask("GET /plain", "Connection: upgrade", "Upgrade: websocket") + ask())
-        assert (await client.answer()).body == b"ok"
-        assert (await client.answer()).body == b"ok"
-        client.send(ask())
-        assert (await client.answer()).body == b"ok"
+        answer = await client.answer()
+        assert (answer["connection"], answer.body) == ("close", b"ok")
+        assert await client.rest() == b""
     assert b"pgrade" not in b"".join(scripted.requests)
 
 
@@ -544,12 +543,6 @@ async def test_a_slow_service_makes_the_client_wait(
         go.set()
         assert (await client.answer()).status == 200
         await uploading
-
-
-def find(gateway: Program, request_id: str) -> dict[str, object] | None:
-    """Return the log line of a request, once it is there."""
-    lines = [line for line in gateway.log("request") if line["request_id"] == request_id]
-    return lines[0] if lines else None
 
 
 async def test_no_traceback_was_logged(standing: Program) -> None:

@@ -1,0 +1,276 @@
+"""The log: a JSON line for every request, which says what was done and gives nothing away."""
+
+import asyncio
+import json
+import re
+import socket
+import struct
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, rules, wait_for
+from tests.gateway.talk import OK, Reader, Writer, ask, connect, get, logged, reply, reset
+
+PERSON = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 41\r\n\r\n"
+    b'{"name":{"firstName":"A","lastName":"B"}}'
+)
+VERSIONED = {"api": "person", "service": "s", "status": 200}
+
+# Request line and fields, and what its log line says among other things.
+LINES: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "path, converted": (
+        ["GET /v1/person"],
+        VERSIONED
+        | {
+            "version": "1",
+            "mechanism": "path",
+            "endpoint": "/v{version}/person",
+            "converted": True,
+            "bytes_sent": 14,
+        },
+    ),
+    "path": (
+        ["GET /v2/person"],
+        VERSIONED | {"version": "2", "mechanism": "path", "converted": False, "bytes_sent": 41},
+    ),
+    "query": (
+        ["GET /param?version=2"],
+        VERSIONED | {"version": "2", "mechanism": "query", "path": "/param"},
+    ),
+    "header": (
+        ["GET /header", "X-API-VERSION: 2"],
+        VERSIONED | {"version": "2", "mechanism": "header", "method": "GET"},
+    ),
+    "accept": (
+        ["GET /accept", "Accept: application/vnd.t-v1+json"],
+        VERSIONED | {"version": "1", "mechanism": "accept", "converted": True},
+    ),
+    "HEAD": (
+        ["HEAD /v2/person"],
+        VERSIONED | {"version": "2", "method": "HEAD", "bytes_sent": 0},
+    ),
+    "without versions": (
+        ["POST /plain", "Content-Length: 0"],
+        {"api": "plain", "version": None, "mechanism": None, "service": "s", "converted": False},
+    ),
+    "no endpoint": (["GET /nowhere"], {"status": 404, "code": "not_found", "path": "/nowhere"}),
+    "no version": (
+        ["GET /param"],
+        {"status": 400, "code": "version_missing", "api": "person", "endpoint": "/param"},
+    ),
+    "unknown version": (["GET /v3/person"], {"status": 404, "code": "version_unknown"}),
+}
+
+
+@pytest.mark.parametrize(("request_lines", "expected"), LINES.values(), ids=LINES)
+async def test_a_line_for_a_request(
+    request_lines: list[str],
+    expected: dict[str, Any],
+    standing: Program,
+    through: StartUpstream,
+) -> None:
+    scripted = await through(PERSON, via=True)
+    before = datetime.now(UTC)
+    answer = await get(standing, *request_lines)
+    line = await logged(standing, answer["x-request-id"])
+    assert {name: line[name] for name in expected} == expected
+    assert (line["level"], line["event"], line["program"]) == ("info", "request", "gateway")
+    assert line["peer"] == "127.0.0.1"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line["time"])
+    assert abs(datetime.fromisoformat(line["time"]) - before) < timedelta(seconds=10)
+    assert 0 < line["duration_ms"] < 10_000
+    if "service" in expected:
+        assert line["target"] == f"127.0.0.1:{scripted.port}"
+        assert 0 < line["upstream_ms"] < line["duration_ms"]
+
+
+async def test_times_tell_the_service_from_the_whole(
+    standing: Program, through: StartUpstream
+) -> None:
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        await asyncio.sleep(0.1)
+        writer.write(OK.removesuffix(b"ok"))
+        await asyncio.sleep(0.2)
+        writer.write(b"ok")
+
+    await through(script)
+    answer = await get(standing)
+    line = await logged(standing, answer["x-request-id"])
+    assert 100 <= line["upstream_ms"] < line["duration_ms"] - 190
+
+
+async def test_a_fault_of_the_service_names_its_cause(
+    standing: Program, through: StartUpstream
+) -> None:
+    """The log knows the address and what went wrong; the client does not."""
+    scripted = await through(reply(b"nonsense\r\n\r\n"))
+    answer = await get(standing)
+    line = await logged(standing, answer["x-request-id"])
+    assert (line["status"], line["code"], line["service"]) == (502, "upstream_protocol", "s")
+    assert line["cause"].startswith(f"127.0.0.1:{scripted.port}: ")
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ("abc-123", True),
+        ("urn:uuid:0f/a~b+c=d@e.f_g", True),
+        ("x" * 128, True),
+        ("x" * 129, False),
+        ("with space", False),
+        ('quote"', False),
+        ("\xe9", False),
+        ("tab\tbed", False),
+        ("{}", False),
+        ("", False),
+    ],
+)
+async def test_request_ids(
+    given: str, kept: bool, standing: Program, through: StartUpstream
+) -> None:
+    """A sane one goes all the way; of any other nothing is seen again."""
+    scripted = await through(OK)
+    answer = await get(standing, "GET /plain", f"X-Request-Id: {given}")
+    used = answer["x-request-id"]
+    assert (used == given) == kept
+    assert re.fullmatch(r"[A-Za-z0-9._~:/+=@-]{1,128}", used)
+    assert f"\r\nX-Request-Id: {used}\r\n".encode() in scripted.requests[0]
+    assert scripted.requests[0].lower().count(b"x-request-id") == 1
+    assert (await logged(standing, used))["status"] == 200
+
+
+async def test_every_request_has_an_id_of_its_own(
+    standing: Program, through: StartUpstream
+) -> None:
+    await through(b"HTTP/1.1 200 OK\r\nX-Request-Id: theirs\r\nContent-Length: 2\r\n\r\nok")
+    ids = [(await get(standing))["x-request-id"] for _ in range(20)]
+    ids += [(await get(standing, "GET /nowhere"))["x-request-id"] for _ in range(20)]
+    assert len(set(ids)) == 40
+    for each in ids:
+        await logged(standing, each)  # and a line of its own
+
+
+async def test_nothing_secret_is_logged(standing: Program, upstream: StartUpstream) -> None:
+    """Neither where it goes well, nor where something is broken on either side."""
+    secret = "hunter2"
+    fields = (f"Authorization: Bearer {secret}", f"Cookie: a={secret}", f"X-Api-Key: {secret}")
+    body = b'{"password":"hunter2"}'
+    responses: list[bytes] = [
+        b"HTTP/1.1 200 OK\r\nSet-Cookie: a=hunter2\r\nContent-Length: 7\r\n\r\nhunter2",
+        b"HTTP/1.1 200 OK\r\nX: hunter2\r\nContent-Type: a/hunter2\r\nContent-Length: 7\r\n\r\nhunter2",
+        b"hunter2\r\n\r\n",
+        b"HTTP/1.1 200 hunter2\r\nhunter2: hunter2",
+        b"HTTP/1.1 200 OK\r\nhunter2 : hunter2\r\n\r\n",
+        b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n"hunter2"',
+    ]
+    sent = 0
+    for response in responses:
+        scripted = await upstream(reply(response, "close"))
+        standing.reload(rules(scripted.port, via=True))
+        for target in ("/plain", "/v1/person", "/param", "/nowhere", "/header"):
+            async with connect(standing) as client:
+                client.send(
+                    ask(
+                        f"POST {target}?version={secret}&token={secret}",
+                        *fields,
+                        f"X-API-VERSION: {secret}",
+                        "Content-Type: application/json",
+                        f"Content-Length: {len(body)}",
+                        "Connection: close",
+                        body=body,
+                    )
+                )
+                await client.head()
+                sent += 1
+    for malformed in (
+        f"GET /plain?{secret} HTTP/9.9\r\n{secret}: {secret}\r\n\r\n",
+        f"GET /plain?{secret} HTTP/1.1\r\nHost: a\r\n{secret} : {secret}\r\n\r\n",
+        f"{secret}\r\n\r\n",
+        f"GET {secret} HTTP/1.1\r\nHost: a\r\n\r\n",
+        f"GET /plain?{secret} HTTP/1.1\r\nHost: {secret} {secret}\r\n\r\n",
+        f"POST /plain?{secret} HTTP/1.1\r\nHost: a\r\nContent-Length: {secret}\r\n\r\n",
+        f"POST /plain HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{secret}\r\n",
+        f"GET /plain?{secret} HTTP/1.1\r\nHost: a\r\nExpect: {secret}\r\n\r\n",
+        f"GET /plain?{secret * 2000} HTTP/1.1\r\nHost: a\r\n\r\n",
+        f"GET http://user:{secret}@a/plain HTTP/1.1\r\nHost: a\r\n\r\n",
+        f"GET http://{secret}/plain?{secret}# HTTP/1.1\r\nHost: a\r\n\r\n",
+    ):
+        async with connect(standing) as client:
+            client.send(malformed.encode())
+            assert 400 <= (await client.head()).status < 600
+            sent += 1
+    await asyncio.to_thread(
+        wait_for,
+        lambda: standing.output.read_bytes().count(b'"event":"request"') >= sent,
+    )
+    assert secret not in standing.output.read_text()
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 400),
+        (b"GET\r\n\r\n", 400),
+        (b"GET /plain HTTP/1.1\r\n\r\n", 400),
+        (b"GET /plain HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        (b"GET /plain HTTP/1.1\r\nHost: a\r\nA: \0\r\n\r\n", 400),
+        (b"GET /plain HTTP/1.1\r\nHost: a\r\nNo colon\r\n\r\n", 400),
+        (b"GET /" + b"a" * 10_000 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414),
+        (b"GET /plain HTTP/1.1\r\nHost: a\r\nA: " + b"a" * 20_000 + b"\r\n\r\n", 431),
+        (b"GET /plain HTTP/1.1\r\nHost: a\r\n" + b"A: a\r\n" * 200 + b"\r\n", 431),
+    ],
+    ids=["TLS", "short", "no host", "two hosts", "NUL", "no colon", "target", "field", "fields"],
+)
+async def test_what_is_not_a_request_is_one_line_without_a_traceback(
+    data: bytes, status: int, standing: Program
+) -> None:
+    async with connect(standing) as client:
+        client.send(data)
+        answer = await client.answer()
+        assert await client.rest() == b""
+    problem = json.loads(answer.body)
+    assert (answer.status, problem["status"]) == (status, status)
+    assert answer["content-type"] == "application/problem+json"
+    line = await logged(standing, answer["x-request-id"])
+    assert (line["status"], line["code"]) == (status, problem["code"])
+    assert standing.log("log") == []
+
+
+async def test_clients_that_come_and_go(standing: Program, through: StartUpstream) -> None:
+    """Those that leave before a request, within one, and without a word."""
+    await through(OK)
+    address = ("127.0.0.1", standing.port)
+    for number in range(200):
+        with socket.create_connection(address) as connection:
+            if number % 2:
+                linger = struct.pack("ii", 1, 0)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            connection.sendall(ask()[: number % 4 * 20])
+    for _ in range(20):
+        async with connect(standing) as client:
+            client.send(ask("POST /plain", "Content-Length: 9") + b"part")
+            reset(client.writer)
+    assert (await get(standing)).status == 200
+    assert standing.log("log") == []
+
+
+async def test_health_is_not_logged(gateway: StartGateway) -> None:
+    program = gateway(rules(1))
+    for path in ("/healthz", "/readyz"):
+        reader, writer = await asyncio.open_connection("127.0.0.1", program.admin)
+        writer.write(ask(f"GET {path}", "Connection: close"))
+        assert b" 200 OK\r\n" in await reader.read()
+        writer.close()
+    program.process.terminate()
+    await asyncio.to_thread(program.process.wait)
+    assert [entry["event"] for entry in program.log()] == ["listening", "stopping", "stopped"]
+
+
+async def test_no_traceback_was_logged(standing: Program) -> None:
+    """Stands last: nothing of the above was a surprise to the gateway."""
+    assert standing.log("log") == []
+    assert standing.process.poll() is None
