@@ -176,7 +176,7 @@ def ask(system: Running, request: Request, expected: str) -> None:
         finally:
             connection.close()
         if response.status == 200 and expected in body:
-            system.at_rest = system.rss()
+            system.at_rest = system.at_rest or system.rss()
             return
         if response.status != 503:  # Envoy, while it starts
             raise NoResultError(f"{request.target}: {response.status} {body[:500]}")

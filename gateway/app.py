@@ -14,6 +14,7 @@ from gateway.operation.reload import Reloader
 from gateway.settings import Settings
 from gateway.wire.front import Front
 from gateway.wire.handler import Handler
+from gateway.wire.health import HealthChecks
 from gateway.wire.pool import Pool
 
 # What is left when the grace is over gets this long to be cut off in order.
@@ -41,6 +42,8 @@ async def serve(settings: Settings) -> None:
     pool = Pool()
     requests = log.RequestLog(loop)
     handler = Handler(reloader.load(), pool, requests.record)
+    checks = HealthChecks(pool, log.health)
+    checks.follow(handler.snapshot.services.values())
     front = Front(handler)
     admin = web.AppRunner(
         admin_app(lambda: "the gateway is stopping" if stop.is_set() else None), access_log=None
@@ -51,11 +54,12 @@ async def serve(settings: Settings) -> None:
     listener = await _listen(front, settings.host, settings.port)
     log.event("listening", url=_url(listener), admin=_url(admin_listener))
 
-    following = asyncio.create_task(_follow(reloader, handler))
+    following = asyncio.create_task(_follow(reloader, handler, checks))
     await stop.wait()
 
     log.event("stopping")
     following.cancel()
+    checks.stop()
     listener.close()
     with suppress(TimeoutError):
         async with asyncio.timeout(settings.grace):
@@ -68,9 +72,10 @@ async def serve(settings: Settings) -> None:
     log.event("stopped")
 
 
-async def _follow(reloader: Reloader, handler: Handler) -> None:
+async def _follow(reloader: Reloader, handler: Handler, checks: HealthChecks) -> None:
     async for snapshot in reloader.changes():
         handler.snapshot = snapshot
+        checks.follow(snapshot.services.values())
         log.event("config_loaded")
 
 

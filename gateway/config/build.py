@@ -10,7 +10,7 @@ from gateway.config.api import ApiBuilder
 from gateway.config.endpoint import EndpointBuilder
 from gateway.config.report import Location, Mistakes, place
 from gateway.core.routing import Router
-from gateway.core.service import Service, Target, Timeouts
+from gateway.core.service import Capacity, Ejection, Health, Service, Target, Timeouts
 from gateway.core.snapshot import Endpoint, Limits, Snapshot
 
 # An http URL (RFC 9110, section 4.2.1) of a host that can be connected to, and of nothing more.
@@ -69,7 +69,10 @@ def _service(name: str, config: model.ServiceConfig, at: Location, mistakes: Mis
     return Service(
         name,
         tuple(target for target in targets if target is not None),
-        Timeouts(**config.timeouts.model_dump()),
+        Timeouts(**config.timeouts.model_dump(exclude_none=True)),
+        Ejection(**config.ejection.model_dump()),
+        Capacity(**config.capacity.model_dump()),
+        None if config.health is None else Health(**config.health.model_dump()),
     )
 
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 
 NAME = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
 FIELD_NAME = r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$"
+HEALTH_PATH = r"^/[!-~]*$"
 METHOD = r"^[A-Z]+(-[A-Z]+)*$"
 
 Name = Annotated[str, Field(pattern=NAME)]
@@ -30,6 +31,7 @@ _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]+)?\Z", re.ASCII)
 Number = BeforeValidator(_number)
 Seconds = Annotated[float, Field(gt=0, le=86_400), Number]
 Bytes = Annotated[int, Field(ge=1), Number]
+Count = Annotated[int, Field(ge=1), Number]
 ErrorStatus = Annotated[int, Field(ge=400, le=599), Number]
 T = TypeVar("T")
 Some = Annotated[tuple[T, ...], Field(min_length=1)]
@@ -56,15 +58,60 @@ class TimeoutsConfig(Model):
     """For the head of the response, once the request is sent."""
     between_bytes: Seconds = 60.0
     """For the next bytes of a body, in either direction."""
+    whole: Seconds | None = None
+    """For all of it, from the request to the end of the response; without it, there is no bound."""
+
+
+class EjectionConfig(Model):
+    """When a target that fails is left alone, while others do not."""
+
+    failures: Count = 5
+    """After so many failures in a row."""
+    seconds: Seconds = 5.0
+    """For so long at first; each failed trial doubles it."""
+    longest: Seconds = 60.0
+    """But no longer than this, in seconds."""
+
+
+class CapacityConfig(Model):
+    """How many requests the service is given at a time; more are answered 503."""
+
+    in_flight: Count = 1000
+    """At most so many at once."""
+    queue: Annotated[int, Field(ge=0), Number] = 1000
+    """So many more may wait."""
+    patience: Seconds = 5.0
+    """For so long, in seconds."""
+
+
+class HealthConfig(Model):
+    """How each target is asked whether it is well; a 2xx says yes, silence and all else no."""
+
+    path: Annotated[str, Field(pattern=HEALTH_PATH)]
+    """What is asked for, such as /readyz."""
+    interval: Seconds = 5.0
+    """Between two questions, in seconds."""
+    timeout: Seconds = 2.0
+    """Of one question, in seconds."""
+    down_after: Count = 3
+    """After so many bad answers in a row a target is down."""
+    up_after: Count = 2
+    """After so many good answers in a row it is up again."""
 
 
 class ServiceConfig(Model):
     """A backend."""
 
     targets: Some[str]
-    """Its addresses, as `http://host:port`."""
+    """Its addresses, as `http://host:port`; the least busy one is asked."""
     timeouts: TimeoutsConfig = TimeoutsConfig()
     """How long to wait for it."""
+    ejection: EjectionConfig = EjectionConfig()
+    """When a target that fails is left alone."""
+    capacity: CapacityConfig = CapacityConfig()
+    """How many requests it is given at a time."""
+    health: HealthConfig | None = None
+    """How its targets are asked whether they are well; without it, they are not."""
 
 
 class PathVersion(Model):

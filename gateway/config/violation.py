@@ -14,6 +14,7 @@ from gateway.config.source import Data, Document
 _PATTERNS = {
     model.NAME: "a name has letters, digits, '_', '-' and '.', and begins with a letter or '_'",
     model.FIELD_NAME: "not the name of a header; write one like X-API-VERSION",
+    model.HEALTH_PATH: "a path begins with a slash; write one like /readyz",
     model.METHOD: "not a method; write it in capitals, as in GET",
 }
 

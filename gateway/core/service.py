@@ -1,6 +1,7 @@
 """Services: the backends, and how long the gateway waits for them."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 
@@ -25,11 +26,13 @@ class Timeouts:
         connect: for a connection.
         first_byte: for the head of the response, once the request is sent.
         between_bytes: for the next bytes of a body, in either direction.
+        whole: for all of it, from the request to the end of the response; infinite if not set.
     """
 
     connect: float = 5.0
     first_byte: float = 30.0
     between_bytes: float = 60.0
+    whole: float = inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,40 @@ class Ejection:
 
 
 @dataclass(frozen=True, slots=True)
+class Capacity:
+    """How many requests a service is given at a time.
+
+    Attributes:
+        in_flight: at most so many at once.
+        queue: so many more may wait.
+        patience: for so long, in seconds.
+    """
+
+    in_flight: int = 1000
+    queue: int = 1000
+    patience: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """How a target is asked whether it is well; a 2xx says yes.
+
+    Attributes:
+        path: what is asked for.
+        interval: between two questions, in seconds.
+        timeout: of one, in seconds.
+        down_after: as many bad answers in a row.
+        up_after: as many good ones.
+    """
+
+    path: str
+    interval: float = 5.0
+    timeout: float = 2.0
+    down_after: int = 3
+    up_after: int = 2
+
+
+@dataclass(frozen=True, slots=True)
 class Service:
     """A backend: its name, its addresses and its bounds."""
 
@@ -55,3 +92,5 @@ class Service:
     targets: tuple[Target, ...]
     timeouts: Timeouts = Timeouts()
     ejection: Ejection = Ejection()
+    capacity: Capacity = Capacity()
+    health: Health | None = None

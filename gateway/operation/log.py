@@ -9,6 +9,7 @@ from functools import lru_cache
 
 import msgspec
 
+from gateway.core.service import Service, Target
 from gateway.wire.downstream import Downstream
 from gateway.wire.exchange import Exchange
 
@@ -18,6 +19,11 @@ _encode = msgspec.json.Encoder().encode
 def event(name: str, level: str = "info", **fields: object) -> None:
     """Write one line about the gateway itself, at once."""
     _write([_line({"time": _now(), "level": level, "event": name, "program": "gateway", **fields})])
+
+
+def health(service: Service, target: Target, well: bool) -> None:
+    """Write that a health check found a target in another state than before."""
+    event("target_up" if well else "target_down", service=service.name, target=target.authority)
 
 
 class RequestLog:

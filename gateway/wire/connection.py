@@ -8,10 +8,10 @@ from typing import cast
 # httptools: Python's binding of llhttp, the parser of Node.js, strict unless told otherwise.
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from gateway.core.errors import Code, Failed, Fault
+from gateway.core.errors import Code, Failed
 from gateway.core.service import Timeouts
 from gateway.wire.incoming import Incoming
-from gateway.wire.upstream import Request
+from gateway.wire.upstream import Request, failure
 
 # What a response may take before its body begins; llhttp itself sets no bound.
 _MAX_HEAD = 256 * 1024
@@ -28,7 +28,7 @@ class Connection(asyncio.Protocol):
         loop: the event loop.
         name: what the log calls the target.
         release: called with the connection whenever it is free for another exchange.
-        open_connections: holds the connection as long as it is open.
+        lost: called with the connection when it is closed.
     """
 
     def __init__(
@@ -36,12 +36,12 @@ class Connection(asyncio.Protocol):
         loop: asyncio.AbstractEventLoop,
         name: str,
         release: Callable[["Connection"], None],
-        open_connections: set["Connection"],
+        lost: Callable[["Connection"], None],
     ) -> None:
         self.loop = loop
         self.name = name
         self._release = release
-        self._open = open_connections
+        self._lost = lost
         self._transport: asyncio.Transport | None = None
         self._parser = HttpResponseParser(self)
         self._writable: asyncio.Event | None = None
@@ -60,6 +60,7 @@ class Connection(asyncio.Protocol):
         self._head_size = 0
         self._until_close = False
         self._keep = False
+        self._end_by = inf
 
     @property
     def usable(self) -> bool:
@@ -78,10 +79,13 @@ class Connection(asyncio.Protocol):
             Stale: a kept connection was closed before anything came back, which mostly means
                 that the service did not see the request.
         """
+        if not self.usable:
+            raise Stale
         response = self._response = Incoming(self, self.name)
         self._request = request
         self._timeouts = timeouts
-        self._deadline = inf  # until now the clock of an idle connection ran
+        self._end_by = self.loop.time() + timeouts.whole
+        self._rest()  # until now the clock of an idle connection ran
         try:
             self._send(request)
             await response.wait_for_head()
@@ -100,7 +104,7 @@ class Connection(asyncio.Protocol):
 
     def pause(self) -> None:
         """Make the service wait."""
-        self._watch(inf)
+        self._rest()
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
@@ -172,7 +176,6 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
-        self._open.add(self)
 
     def data_received(self, data: bytes) -> None:
         """Parse what came."""
@@ -180,11 +183,6 @@ class Connection(asyncio.Protocol):
         if response is None:
             self.close()  # nobody asked: never to be taken for the answer to the next request
             return
-        if not response.head:
-            self._head_size += len(data)
-            if self._head_size > _MAX_HEAD:
-                self._protocol_error("its response head is too large")
-                return
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade:
@@ -194,6 +192,10 @@ class Connection(asyncio.Protocol):
         else:
             if response.complete:
                 self._finish(response)
+            elif not response.head:
+                self._head_size += len(data)
+                if self._head_size > _MAX_HEAD:
+                    self._protocol_error("its response head is too large")
 
     def pause_writing(self) -> None:
         """Make the request body wait."""
@@ -208,7 +210,7 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Say what the end of the connection means for the response."""
         self._transport = None
-        self._open.discard(self)
+        self._lost(self)
         response = self._response
         if response is not None and not response.complete:
             if response.head and self._until_close and exc is None:
@@ -220,7 +222,7 @@ class Connection(asyncio.Protocol):
                 self._fail(Stale())
             else:
                 self._fail(
-                    _failed(Code.UPSTREAM_UNREACHABLE, self.name, "it closed the connection")
+                    failure(Code.UPSTREAM_UNREACHABLE, self.name, "it closed the connection")
                 )
         self.resume_writing()
         self.close()
@@ -271,7 +273,7 @@ class Connection(asyncio.Protocol):
             raise HttpParserError("a transfer coding other than chunked")
         response.status = status
         response.head = True
-        self._deadline = inf
+        self._rest()
         self._keep = self._parser.should_keep_alive()
         if request.method == "HEAD":
             # llhttp does not know what was asked, so it would wait for the body.
@@ -285,14 +287,14 @@ class Connection(asyncio.Protocol):
         response = self._response
         if response is None or response.complete:
             raise HttpParserError("a body where there can be none")
-        self._deadline = inf
+        self._rest()
         response.feed(data)
 
     def on_message_complete(self) -> None:
         """Take note that the body is complete; interim responses do not count."""
         response = self._response
         if response is not None and response.head:
-            self._deadline = inf
+            self._rest()
             response.complete = True
             response.wake()
 
@@ -311,10 +313,10 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def _protocol_error(self, what: str) -> None:
-        self._fail(_failed(Code.UPSTREAM_PROTOCOL, self.name, what))
+        self._fail(failure(Code.UPSTREAM_PROTOCOL, self.name, what))
 
     def _too_slow(self) -> None:
-        self._fail(_failed(Code.UPSTREAM_TIMEOUT, self.name, "it took too long"))
+        self._fail(failure(Code.UPSTREAM_TIMEOUT, self.name, "it took too long"))
 
     def _fail(self, error: Exception) -> None:
         response = self._response
@@ -323,10 +325,16 @@ class Connection(asyncio.Protocol):
             response.wake()
         self.close()
 
+    def _rest(self) -> None:
+        # Nothing is expected of the service but that it ends in time.
+        self._deadline = inf
+        if self._end_by < inf:
+            self._watch(inf)
+
     def _watch(self, seconds: float) -> None:
         # One timer a connection, moved lazily: most deadlines are met, and setting one is then
         # an assignment.
-        self._deadline = deadline = self.loop.time() + seconds
+        self._deadline = deadline = min(self.loop.time() + seconds, self._end_by)
         if deadline < inf and (self._alarm is None or self._alarm.when() > deadline):
             if self._alarm is not None:
                 self._alarm.cancel()
@@ -340,15 +348,3 @@ class Connection(asyncio.Protocol):
             self._alarm = self.loop.call_at(self._deadline, self._ring)
         else:
             self._too_slow()
-
-
-def _failed(code: Code, name: str, what: str) -> Failed:
-    # The client learns what happened, not which machine it happened on; the log learns both.
-    return Failed(Fault(code, _DETAILS[code]), cause=f"{name}: {what}")
-
-
-_DETAILS = {
-    Code.UPSTREAM_UNREACHABLE: "The backend could not be reached.",
-    Code.UPSTREAM_PROTOCOL: "The backend's response is not valid HTTP, or it broke off.",
-    Code.UPSTREAM_TIMEOUT: "The backend did not answer in time.",
-}

@@ -111,7 +111,8 @@ class ClientConnection(RequestHandler):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note who is at the two ends."""
-        self._peer = transport.get_extra_info("peername")[0]
+        peer = transport.get_extra_info("peername")  # None if the client has left again
+        self._peer = peer[0] if peer else ""
         host, port = transport.get_extra_info("sockname")[:2]
         self._own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         super().connection_made(transport)

@@ -1,6 +1,7 @@
 """A response while it arrives."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from gateway.core.headers import Fields
@@ -43,6 +44,7 @@ class Incoming:
         "_size",
         "_waiter",
         "complete",
+        "ended",
         "error",
         "fields",
         "head",
@@ -58,6 +60,7 @@ class Incoming:
         self._size = 0
         self._waiter: asyncio.Future[None] | None = None
         self.complete = False
+        self.ended: Callable[[Incoming], None] | None = None
         self.error: Exception | None = None
         self.head = False
         self.status = 0
@@ -90,9 +93,12 @@ class Incoming:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def abandon(self) -> None:
-        """Read no more."""
+        """Read no more, and say so to who waits for the end."""
         if not self.complete:
             self._connection.close()
+        ended, self.ended = self.ended, None
+        if ended is not None:
+            ended(self)
 
     def feed(self, data: bytes) -> None:
         """Take a piece of the body."""

@@ -1,92 +1,190 @@
-"""The connections to all services, kept and shared."""
+"""All services: their kept connections, and which target is asked over which of them."""
 
 import asyncio
-from collections import defaultdict
+from dataclasses import dataclass
+from functools import partial
 
-from gateway.core.errors import Code, Failed, Fault
-from gateway.core.service import Service, Target
+from gateway.core.errors import Blame, Code, Failed, Fault
+from gateway.core.service import Service, Target, Timeouts
+from gateway.wire.balancer import Balancer
 from gateway.wire.connection import Connection, Stale
+from gateway.wire.gate import Gate
 from gateway.wire.incoming import Incoming
-from gateway.wire.upstream import Request
+from gateway.wire.upstream import Request, failure
 
 # Shorter than what servers usually grant, so that they rarely close a connection just as it is
 # taken up again.
 _KEEP_IDLE = 30.0
+# Failing over may add so much to the requests of a service, once a reserve is spent: when all
+# targets fail, asking each of them in turn would only make it worse (Envoy's retry budget).
+_RETRY_SHARE = 0.2
+_RETRY_RESERVE = 10.0
+
+
+class Refused(Exception):
+    """No connection came about, so nothing was sent."""
+
+    def __init__(self, failure: Failed) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+@dataclass(slots=True)
+class Members:
+    """What is kept of one service between its requests."""
+
+    service: Service
+    balancer: Balancer
+    gate: Gate
+    retries: float = _RETRY_RESERVE
 
 
 class Pool:
     """Sends requests over kept connections; see `upstream.Upstream`."""
 
     def __init__(self) -> None:
-        self._idle: dict[Target, list[Connection]] = defaultdict(list)
-        self._all: set[Connection] = set()
-        self._turn: dict[str, int] = defaultdict(int)
+        self._members: dict[str, Members] = {}
+        # Idle connections by target, in the order in which they came to rest.
+        self._idle: dict[Target, dict[Connection, None]] = {}
+        self._open: set[Connection] = set()
 
     async def send(self, service: Service, request: Request) -> Incoming:
         """Return the response as soon as its head is there.
 
-        The targets take turns. One that refuses the connection is passed over; a kept connection
-        that turns out to be closed is replaced if the request may be sent twice.
+        The least busy target is asked. One that refuses the connection is passed over, within a
+        budget; a kept connection that turns out to be closed is replaced if the request may be
+        sent twice.
 
         Raises:
             Failed: there is no response.
         """
-        turn = self._turn[service.name]
-        self._turn[service.name] = turn + 1
-        failure: Failed | None = None
-        for step in range(len(service.targets)):
-            target = service.targets[(turn + step) % len(service.targets)]
-            connection = self._take(target)
-            if connection is not None:
-                try:
-                    return await connection.exchange(request, service.timeouts)
-                except Stale:
-                    if not request.repeatable:
-                        raise _unreachable(target, "it closed a kept connection") from None
-            try:
-                connection = await self._connect(target, service.timeouts.connect)
-            except Failed as error:
-                failure = error
-            else:
-                return await connection.exchange(request, service.timeouts)
-        assert failure is not None  # a service has at least one target
-        raise failure
+        members = self.members(service)
+        await members.gate.enter()
+        try:
+            return await self._balanced(members, request)
+        except BaseException:
+            members.gate.leave()
+            raise
+
+    def members(self, service: Service) -> Members:
+        """Return what is known of the targets of a service; a reload keeps what still holds."""
+        known = self._members.get(service.name)
+        if known is not None and known.service is service:
+            return known
+        capacity = service.capacity
+        if known is not None and known.service.capacity == capacity:
+            known.service = known.balancer.service = service
+            return known
+        standings = known.balancer.standings if known is not None else {}
+        gate = Gate(capacity.in_flight, capacity.queue, capacity.patience)
+        self._members[service.name] = Members(service, Balancer(service, standings), gate)
+        return self._members[service.name]
 
     def close(self) -> None:
         """Close every connection."""
-        for connection in tuple(self._all):
+        for connection in tuple(self._open):
             connection.close()
 
+    async def _balanced(self, members: Members, request: Request) -> Incoming:
+        clock, balancer = asyncio.get_running_loop().time, members.balancer
+        members.retries = min(members.retries + _RETRY_SHARE, _RETRY_RESERVE)
+        refused: Failed | None = None
+        tried: list[Target] = []
+        while True:
+            target = balancer.choose(clock(), tried)
+            if target is None or (tried and members.retries < 1):
+                raise refused or _unavailable(members.service)
+            if tried:
+                members.retries -= 1
+            tried.append(target)
+            balancer.began(target)
+            try:
+                response = await self.ask(target, members.service.timeouts, request)
+            except Refused as error:
+                balancer.ended(target, clock(), failed=True)
+                refused = error.failure
+            except BaseException as error:
+                balancer.ended(target, clock(), failed=_says(error))
+                raise
+            else:
+                response.ended = partial(self._ended, members, target)
+                return response
+
+    def _ended(self, members: Members, target: Target, response: Incoming) -> None:
+        now = asyncio.get_running_loop().time()
+        failed = False if response.complete else _says(response.error)
+        members.balancer.ended(target, now, failed=failed)
+        members.gate.leave()
+
+    async def ask(self, target: Target, timeouts: Timeouts, request: Request) -> Incoming:
+        """Return the response of one target as soon as its head is there.
+
+        Raises:
+            Refused: no connection came about.
+            Failed: there is no response.
+        """
+        connection = self._take(target)
+        if connection is not None:
+            try:
+                return await connection.exchange(request, timeouts)
+            except Stale:
+                if not request.repeatable:
+                    raise failure(
+                        Code.UPSTREAM_UNREACHABLE, target.authority, "it closed a kept connection"
+                    ) from None
+        connection = await self._connect(target, timeouts.connect)
+        try:
+            return await connection.exchange(request, timeouts)
+        except Stale:  # gone before it was taken up, so nothing was sent
+            raise Refused(
+                failure(Code.UPSTREAM_UNREACHABLE, target.authority, "it closed the connection")
+            ) from None
+
     def _take(self, target: Target) -> Connection | None:
-        idle = self._idle[target]
+        idle = self._idle.get(target)
         while idle:
-            connection = idle.pop()
+            connection, _ = idle.popitem()
             if connection.usable:
                 return connection
         return None
 
     async def _connect(self, target: Target, seconds: float) -> Connection:
         loop = asyncio.get_running_loop()
-        idle = self._idle[target]
-
-        def release(connection: Connection) -> None:
-            connection.expire(_KEEP_IDLE)
-            idle.append(connection)
-
-        def make() -> Connection:
-            return Connection(loop, target.authority, release, self._all)
-
+        release, lost = partial(self._release, target), partial(self._lost, target)
+        name = target.authority
         try:
             async with asyncio.timeout(seconds):
-                _, connection = await loop.create_connection(make, target.host, target.port)
+                _, connection = await loop.create_connection(
+                    lambda: Connection(loop, name, release, lost), target.host, target.port
+                )
         except TimeoutError:
-            fault = Fault(Code.UPSTREAM_TIMEOUT, "The backend could not be reached in time.")
-            raise Failed(fault, f"{target.authority}: no connection in time") from None
+            raise Refused(failure(Code.UPSTREAM_TIMEOUT, name, "no connection in time")) from None
         except OSError as error:
-            raise _unreachable(target, error.strerror or str(error)) from None
+            what = error.strerror or str(error)
+            raise Refused(failure(Code.UPSTREAM_UNREACHABLE, name, what)) from None
+        self._open.add(connection)
         return connection
 
+    def _release(self, target: Target, connection: Connection) -> None:
+        connection.expire(_KEEP_IDLE)
+        self._idle.setdefault(target, {})[connection] = None
 
-def _unreachable(target: Target, what: str) -> Failed:
-    fault = Fault(Code.UPSTREAM_UNREACHABLE, "The backend could not be reached.")
-    return Failed(fault, f"{target.authority}: {what}")
+    def _lost(self, target: Target, connection: Connection) -> None:
+        self._open.discard(connection)
+        self._idle.get(target, {}).pop(connection, None)
+
+
+def _says(error: BaseException | None) -> bool | None:
+    """Whether an error speaks against the target; None if it says nothing of it."""
+    if isinstance(error, Failed):
+        return error.fault.blame is Blame.UPSTREAM or None
+    return None
+
+
+def _unavailable(service: Service) -> Failed:
+    fault = Fault(
+        Code.UPSTREAM_UNAVAILABLE,
+        "No backend is well enough to be asked; try again.",
+        fields=((b"Retry-After", b"5"),),
+    )
+    return Failed(fault, f"{service.name}: no healthy target")

@@ -7,6 +7,7 @@ else: a request goes in, a response with a body stream comes out, every error is
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple, Protocol
 
+from gateway.core.errors import Code, Failed, Fault
 from gateway.core.headers import Fields
 from gateway.core.service import Service
 
@@ -36,6 +37,17 @@ class Request(NamedTuple):
         return self.method in _IDEMPOTENT and not isinstance(self.body, AsyncIterator)
 
 
+def failure(code: Code, target: str, what: str) -> Failed:
+    """Return the failure of a target: the log learns which one it was, and what it did."""
+    return Failed(Fault(code, _DETAILS[code]), f"{target}: {what}")
+
+
+# The client learns what happened, not on which machine.
+_DETAILS = {
+    Code.UPSTREAM_UNREACHABLE: "The backend could not be reached.",
+    Code.UPSTREAM_PROTOCOL: "The backend's response is not valid HTTP, or it broke off.",
+    Code.UPSTREAM_TIMEOUT: "The backend did not answer in time.",
+}
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 
 
@@ -62,7 +74,10 @@ class Response(Protocol):
         ...
 
     def abandon(self) -> None:
-        """Read no more: unless the body is complete, the connection is closed."""
+        """Read no more: unless the body is complete, the connection is closed.
+
+        To be called once for every response, read to its end or not.
+        """
         ...
 
 

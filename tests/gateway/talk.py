@@ -3,16 +3,17 @@
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from tests.gateway.kit import DEADLINE, Program, Script, Scripted, wait_for
 
 Reader = asyncio.StreamReader
 Writer = asyncio.StreamWriter
 End = Literal["close", "reset", "hold"]
+T = TypeVar("T")
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -133,8 +134,23 @@ async def logged(by: Program, request_id: str) -> dict[str, Any]:
     def find() -> list[dict[str, Any]]:
         return [line for line in by.log("request") if line["request_id"] == request_id]
 
-    (line,) = await asyncio.to_thread(wait_for, find)
+    (line,) = await soon(find)
     return line
+
+
+async def soon(condition: Callable[[], T]) -> T:
+    """Return what a condition returns once that is true; fail at the deadline."""
+    found: T = await asyncio.to_thread(wait_for, condition)
+    return found
+
+
+async def settled(value: Callable[[], T]) -> T:
+    """Return a value once it stays as it is, for a third of a second."""
+    before, now = None, value()
+    while now != before:
+        await asyncio.sleep(0.3)
+        before, now = now, value()
+    return now
 
 
 def reset(writer: Writer) -> None:

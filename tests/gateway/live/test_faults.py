@@ -207,7 +207,9 @@ async def test_resets_as_it_accepts(standing: Program, through: StartUpstream) -
 
     await through(script)
     answers = await asyncio.gather(*(get(standing) for _ in range(100)))
-    assert {answer.status for answer in answers} == {502}
+    codes = {json.loads(answer.body)["code"] for answer in answers}
+    # After a few, it may be left alone for a while.
+    assert codes <= {"upstream_unreachable", "upstream_unavailable"}
 
 
 async def test_slow_to_connect(standing: Program) -> None:
@@ -271,6 +273,28 @@ async def test_stalls_between_chunks(
         with pytest.raises(ConnectionResetError):
             await client.rest()
     assert (await logged(standing, head["x-request-id"]))["code"] == "upstream_timeout"
+
+
+@pytest.mark.parametrize("line", ["Content-Length: 64000000", "Transfer-Encoding: chunked"])
+async def test_stalls_within_the_request(
+    line: str, standing: Program, through: StartUpstream
+) -> None:
+    """A service that does not take the body is too slow, however much there is still to send."""
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.Event().wait()
+
+    await through(script, extra=SHORT)
+    piece = bytes(1_000_000)
+    if line.startswith("T"):
+        piece = b"%x\r\n%b\r\n" % (len(piece), piece)
+    async with connect(standing) as client:
+        client.send(ask("PUT /plain", line))
+        for _ in range(64):
+            client.send(piece)
+        answer = await client.answer()
+        assert (answer.status, json.loads(answer.body)["code"]) == TIMEOUT
 
 
 async def test_slow_but_steady_is_not_too_slow(standing: Program, through: StartUpstream) -> None:

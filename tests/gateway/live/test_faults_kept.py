@@ -30,7 +30,7 @@ FORGED = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
         ("GET /plain", b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok"),
         (
             "GET /plain",
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;a=b\r\nok\r\n0\r\nT: x\r\n\r\n",
+            HEAD_OF_CHUNKS + b"2;a=b\r\nok\r\n0\r\nT: x\r\n\r\n",
         ),
     ],
 )

@@ -18,7 +18,7 @@ STOPS = [signal.SIGTERM, signal.SIGINT]
 async def stop(program: Program, number: signal.Signals = signal.SIGTERM) -> None:
     """Tell a program to stop, and return once it has begun to."""
     program.process.send_signal(number)
-    await asyncio.to_thread(wait_for, lambda: program.log("stopping"))
+    await soon(lambda: program.log("stopping"))
 
 
 async def ended(program: Program) -> int:
@@ -68,7 +68,7 @@ async def test_what_is_in_flight_is_finished(
         assert (await idle.answer()).status == 200
         waiting.send(ask())
         uploading.send(ask("POST /plain", "Content-Length: 8", body=b"half"))
-        await asyncio.to_thread(wait_for, lambda: scripted.connections == 2)
+        await soon(lambda: scripted.connections == 2)
         await stop(program, number)
 
         assert await idle.rest() == b""
@@ -121,7 +121,7 @@ async def test_what_outlasts_the_grace_is_cut(
         old.send(ask(http="1.0"))
         waiting.send(ask("GET /tail/x"))
         assert (await new.head()).status == (await old.head()).status == 200
-        await asyncio.to_thread(wait_for, lambda: len(scripted.requests) == 3)
+        await soon(lambda: len(scripted.requests) == 3)
         began = time.monotonic()
         await stop(program)
         for client in (new, old, waiting):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.kit import Program, StartGateway, StartUpstream, rules, wait_for
-from tests.gateway.talk import ask, connect, get
+from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, rules, wait_for
+from tests.gateway.talk import Reader, Writer, ask, connect, get, soon
 
 
 def named(name: str) -> bytes:
@@ -56,9 +56,7 @@ async def test_an_edit_takes_effect(
     for turn in (0, 1, 0):
         before = len(standing.log("config_loaded"))
         edit(standing.config, rules(ports[turn]))
-        await asyncio.to_thread(
-            wait_for, lambda before=before: len(standing.log("config_loaded")) > before
-        )
+        await soon(lambda before=before: len(standing.log("config_loaded")) > before)
         assert (await get(standing)).body == (b"one", b"two")[turn]
 
 
@@ -162,7 +160,7 @@ async def test_a_request_goes_by_the_rules_of_its_beginning(
     new = await upstream(named("new"))
     held = asyncio.Event()
 
-    async def waits(scripted, reader, writer):  # type: ignore[no-untyped-def]
+    async def waits(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
         await held.wait()
         writer.write(named("old"))
@@ -171,8 +169,7 @@ async def test_a_request_goes_by_the_rules_of_its_beginning(
     standing.reload(rules(old.port))
     async with connect(standing) as client:
         client.send(ask())
-        while not old.requests:
-            await asyncio.sleep(0.01)
+        await soon(lambda: old.requests)
         standing.reload(rules(new.port))
         held.set()
         assert (await client.answer()).body == b"old"

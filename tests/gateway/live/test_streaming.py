@@ -2,11 +2,24 @@
 
 import asyncio
 import json
+from contextlib import suppress
 
 import pytest
 
-from tests.gateway.kit import Program, Scripted, StartUpstream, wait_for
-from tests.gateway.talk import OK, Reader, Writer, ask, connect, end, get, logged, reset
+from tests.gateway.kit import Program, Scripted, StartUpstream
+from tests.gateway.talk import (
+    OK,
+    Reader,
+    Writer,
+    ask,
+    connect,
+    end,
+    get,
+    logged,
+    reset,
+    settled,
+    soon,
+)
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -338,7 +351,7 @@ async def test_a_client_that_leaves_ends_its_request(
     scripted = await through(script)
     async with connect(standing) as client:
         client.send(ask("GET /plain", "X-Request-Id: left-waiting"))
-        await asyncio.to_thread(wait_for, lambda: scripted.requests)
+        await soon(lambda: scripted.requests)
     await until(left)
     line = await logged(standing, "left-waiting")
     assert (line["aborted"], line["status"], line["cause"]) == (True, 0, "the client left")
@@ -382,10 +395,8 @@ async def test_a_client_that_leaves_within_its_body_ends_its_request(
         await reader.readuntil(b"\r\n\r\n")
         received = await reader.readexactly(4)
         got.put_nowait(received)
-        try:
+        with suppress(ConnectionError):
             received += await reader.read()
-        except ConnectionError:
-            pass
         got.put_nowait(received)
 
     await through(script)
@@ -496,11 +507,7 @@ async def test_a_slow_client_makes_the_service_wait(
     async with connect(standing, window=4096) as client:
         client.send(ask())
         await client.head()
-        before = -1
-        while sent != before:  # until it gets no further
-            before = sent
-            await asyncio.sleep(0.2)
-        assert sent < total / 2
+        assert await settled(lambda: sent) < total / 2
         async with asyncio.timeout(20):
             left = total
             while left:
@@ -535,11 +542,7 @@ async def test_a_slow_service_makes_the_client_wait(
                 sent += len(piece)
 
         uploading = asyncio.create_task(upload())
-        before = -1
-        while sent != before:
-            before = sent
-            await asyncio.sleep(0.2)
-        assert sent < total / 2
+        assert await settled(lambda: sent) < total / 2
         go.set()
         assert (await client.answer()).status == 200
         await uploading

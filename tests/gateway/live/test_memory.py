@@ -1,0 +1,147 @@
+"""Large bodies pass through a gateway that stays small: measured on the process itself."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+import pytest
+
+from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, rules
+from tests.gateway.talk import OK, Reader, Writer, ask, connect, settled, soon
+
+TOTAL = 200_000_000
+PIECE = bytes(1_000_000)
+IDLE, RISE = 60e6, 20e6
+
+
+class Peak:
+    """The most memory that a process held while it was watched."""
+
+    def __init__(self, process: psutil.Process) -> None:
+        self.process = process
+        self.before = self.most = self.now()
+
+    def now(self) -> int:
+        """Return the resident memory, in bytes."""
+        return int(self.process.memory_info().rss)
+
+    @property
+    def rise(self) -> int:
+        """Return by how much it rose, in bytes."""
+        return self.most - self.before
+
+
+@contextmanager
+def watch(program: Program) -> Iterator[Peak]:
+    """Watch a process's memory, every few milliseconds."""
+    peak = Peak(psutil.Process(program.process.pid))
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.005):
+            peak.most = max(peak.most, peak.now())
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        yield peak
+    finally:
+        over.set()
+        watcher.join()
+        print(f"{peak.before / 1e6:.1f} MB before, at most {peak.rise / 1e6:.1f} MB more")  # noqa: T201
+
+
+async def feed(writer: Writer, *, chunked: bool) -> None:
+    """Write the large body."""
+    for _ in range(TOTAL // len(PIECE)):
+        writer.write(b"%x\r\n%b\r\n" % (len(PIECE), PIECE) if chunked else PIECE)
+        await writer.drain()
+    if chunked:
+        writer.write(b"0\r\n\r\n")
+
+
+async def drain(reader: Reader, *, slowly: bool = False) -> int:
+    """Read until all of the large body is there, framed or not; return how much came."""
+    received = 0
+    while received < TOTAL:
+        data = await reader.read(1_000_000)
+        assert data, f"ended after {received} bytes"
+        received += len(data)
+        if slowly and received < TOTAL / 10:
+            await asyncio.sleep(0.001)
+    return received
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+async def test_a_large_answer(
+    framing: str, gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    chunked = framing == "chunked"
+    line = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: %d" % TOTAL
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\n" + line + b"\r\n\r\n")
+        await feed(writer, chunked=chunked)
+        await reader.read()
+
+    program = gateway(rules((await upstream(script)).port))
+    async with connect(program) as client:
+        with watch(program) as peak:
+            client.send(ask())
+            await client.head()
+            await drain(client.reader, slowly=not chunked)
+    assert peak.before < IDLE
+    assert peak.rise < RISE
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+async def test_a_large_request(
+    framing: str, gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    chunked = framing == "chunked"
+    line = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {TOTAL}"
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await drain(reader, slowly=not chunked)
+        writer.write(OK)
+        await reader.read()
+
+    program = gateway(rules((await upstream(script)).port))
+    async with connect(program) as client:
+        with watch(program) as peak:
+            client.send(ask("PUT /plain", line))
+            await feed(client.writer, chunked=chunked)
+            assert (await client.answer()).status == 200
+    assert peak.before < IDLE
+    assert peak.rise < RISE
+
+
+async def test_many_large_answers_that_nobody_reads(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """Each client that does not read costs the gateway a bounded amount, however much there is."""
+    body = bytes(64_000_000)
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
+    scripted = await upstream(head + body)
+    program = gateway(rules(scripted.port))
+    clients = 8
+    async with asyncio.TaskGroup() as group:
+        stop = asyncio.Event()
+
+        async def ignore() -> None:
+            async with connect(program, window=4096) as client:
+                client.send(ask())
+                await client.head()
+                await stop.wait()
+
+        with watch(program) as peak:
+            for _ in range(clients):
+                group.create_task(ignore())
+            await soon(lambda: len(scripted.requests) == clients)
+            await settled(peak.now)
+            stop.set()
+    assert peak.rise < clients * 2e6
