@@ -179,9 +179,7 @@ async def test_a_request_on_a_connection_that_turns_out_closed(
         assert (methods, scripted.connections) == (["GET", method], 1)
 
 
-async def test_a_request_is_sent_again_only_once(
-    standing: Program, through: StartUpstream
-) -> None:
+async def test_a_request_is_sent_again_only_once(standing: Program, through: StartUpstream) -> None:
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
         if scripted.connections == 1:

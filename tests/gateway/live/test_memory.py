@@ -75,9 +75,7 @@ async def drain(reader: Reader, *, slowly: bool = False) -> int:
 
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
-async def test_a_large_answer(
-    framing: str, gateway: StartGateway, upstream: StartUpstream
-) -> None:
+async def test_a_large_answer(framing: str, gateway: StartGateway, upstream: StartUpstream) -> None:
     chunked = framing == "chunked"
     line = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: %d" % TOTAL
 

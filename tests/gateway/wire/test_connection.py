@@ -17,28 +17,28 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
 class Wire(asyncio.Transport):
-    """The other end: notes what is sent, and whether reading is paused."""
+    """The other end: notes what is sent, and how reading is paused and resumed."""
 
     def __init__(self) -> None:
         super().__init__()
         self.sent = b""
-        self.reading = True
-        self.closed = False
+        self.flow: list[str] = []
+        self.gone = asyncio.Event()
 
     def write(self, data: Any) -> None:
         self.sent += data
 
     def pause_reading(self) -> None:
-        self.reading = False
+        self.flow.append("pause")
 
     def resume_reading(self) -> None:
-        self.reading = True
+        self.flow.append("resume")
 
     def is_closing(self) -> bool:
-        return self.closed
+        return self.gone.is_set()
 
     def abort(self) -> None:
-        self.closed = True
+        self.gone.set()
 
 
 class Kept:
@@ -102,18 +102,16 @@ async def test_a_head_is_bounded() -> None:
     with pytest.raises(Failed) as failed:
         await kept.ask(pieces)
     assert failed.value.fault.code is Code.UPSTREAM_PROTOCOL
-    assert kept.wire.closed
+    assert kept.wire.is_closing()
 
 
 async def test_what_waits_unread_pauses_the_service() -> None:
     kept = Kept()
     piece = bytes(100_000)
     response = await kept.ask([b"HTTP/1.1 200 OK\r\nContent-Length: 400000\r\n\r\n", piece, piece])
-    assert kept.wire.reading
     kept.connection.data_received(piece)
-    assert not kept.wire.reading
     assert len(await response.read()) == 300_000
-    assert kept.wire.reading
+    assert kept.wire.flow == ["pause", "resume"]
     kept.connection.data_received(piece)
     assert await whole(response) == piece
 
@@ -123,7 +121,7 @@ async def test_a_pause_ends_with_its_response() -> None:
     kept = Kept()
     piece = bytes(150_000)
     response = await kept.ask([b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n", piece, piece])
-    assert (kept.freed, kept.wire.reading) == (1, True)
+    assert (kept.freed, kept.wire.flow) == (1, ["pause", "resume"])
     assert len(await whole(response)) == 300_000
     assert await whole(await kept.ask([OK])) == b"ok"
 
@@ -144,7 +142,7 @@ async def test_the_clock_of_an_idle_connection_stops_when_it_is_used(length: int
     )
     while not kept.wire.sent.endswith((b"body", b"\r\n0\r\n\r\n")):
         await asyncio.sleep(0.01)
-        assert not kept.wire.closed
+        assert not kept.wire.is_closing()
     await asyncio.sleep(0)
     kept.connection.data_received(OK)
     assert await whole(await asked) == b"ok"
@@ -155,8 +153,7 @@ async def test_an_idle_connection_is_closed_in_the_end() -> None:
     await whole(await kept.ask([OK]))
     kept.connection.expire(0.05)
     async with asyncio.timeout(5):
-        while not kept.wire.closed:
-            await asyncio.sleep(0.01)
+        await kept.wire.gone.wait()
     assert not kept.connection.usable
 
 
@@ -164,7 +161,7 @@ async def test_an_answer_before_the_end_of_its_request_ends_the_connection() -> 
     kept = Kept()
     response = await kept.ask([OK], Request("POST", "/", [], slowly(60), 8))
     assert await whole(response) == b"ok"
-    assert (kept.freed, kept.wire.closed) == (0, True)
+    assert (kept.freed, kept.wire.is_closing()) == (0, True)
 
 
 async def test_the_clock_for_the_answer_starts_when_the_request_is_sent() -> None:
@@ -184,9 +181,7 @@ async def test_the_clock_for_the_answer_starts_when_the_request_is_sent() -> Non
     [(False, b"", Failed), (True, b"", Stale), (True, b"H", Failed)],
     ids=["a new one", "a used one", "a used one that began to answer"],
 )
-async def test_a_connection_that_is_lost(
-    used: bool, came: bytes, raised: type[Exception]
-) -> None:
+async def test_a_connection_that_is_lost(used: bool, came: bytes, raised: type[Exception]) -> None:
     kept = Kept()
     if used:
         await whole(await kept.ask([OK]))

@@ -1,0 +1,133 @@
+"""Several targets, some of them ill: who is asked, and what is refused at once."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, wait_for
+from tests.gateway.talk import Reader, Writer, ask, connect
+
+
+def answer(body: bytes, status: bytes = b"200 OK") -> bytes:
+    return b"HTTP/1.1 %b\r\nContent-Length: %d\r\n\r\n%b" % (status, len(body), body)
+
+
+def house(targets: list[int], more: str) -> str:
+    listed = ", ".join(f'"http://127.0.0.1:{port}"' for port in targets)
+    return f"""
+services:
+  s: {{ targets: [{listed}], {more} }}
+apis:
+  plain: {{ service: s, endpoints: [ {{ path: /plain }} ] }}
+"""
+
+
+async def bodies(program: Program, count: int) -> list[bytes]:
+    async with connect(program) as client:
+        found = []
+        for _ in range(count):
+            client.send(ask())
+            found.append((await client.answer()).body)
+        return found
+
+
+async def test_the_targets_share_the_work(gateway: StartGateway, upstream: StartUpstream) -> None:
+    one, two = await upstream(answer(b"1")), await upstream(answer(b"2"))
+    program = gateway(house([one.port, two.port], ""))
+    assert sorted(await bodies(program, 10)) == [b"1"] * 5 + [b"2"] * 5
+
+
+async def test_a_target_that_keeps_failing_is_left_alone(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    async def broken(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+
+    ill, well = await upstream(broken), await upstream(answer(b"well"))
+    more = "ejection: { failures: 2, seconds: 60 }"
+    program = gateway(house([ill.port, well.port], more))
+    seen = await bodies(program, 20)
+    assert len([body for body in seen if body != b"well"]) == 2
+    assert len(ill.requests) == 2
+
+
+async def test_health_checks_take_a_target_out_and_back(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    well = True
+
+    async def moody(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        while True:
+            asked = await scripted.take(reader)
+            health = asked.startswith(b"GET /readyz ")
+            writer.write(answer(b"", b"503 No") if health and not well else answer(b"moody"))
+
+    steady, other = await upstream(answer(b"steady")), await upstream(moody)
+    more = "health: { path: /readyz, interval: 0.05, down_after: 2, up_after: 2 }"
+    program = gateway(house([steady.port, other.port], more))
+    assert set(await bodies(program, 4)) == {b"steady", b"moody"}
+    well = False
+    down = await asyncio.to_thread(wait_for, lambda: program.log("target_down"))
+    assert down[0]["target"] == f"127.0.0.1:{other.port}"
+    assert set(await bodies(program, 6)) == {b"steady"}
+    well = True
+    await asyncio.to_thread(wait_for, lambda: program.log("target_up"))
+    assert set(await bodies(program, 4)) == {b"steady", b"moody"}
+
+
+async def test_no_healthy_target_is_a_503(gateway: StartGateway, upstream: StartUpstream) -> None:
+    ill = await upstream(answer(b"", b"500 No"))
+    more = "health: { path: /readyz, interval: 0.05, down_after: 1 }"
+    program = gateway(house([ill.port], more))
+    await asyncio.to_thread(wait_for, lambda: program.log("target_down"))
+    async with connect(program) as client:
+        client.send(ask())
+        refused = await client.answer()
+    assert (refused.status, refused["retry-after"]) == (503, "5")
+    assert json.loads(refused.body)["code"] == "upstream_unavailable"
+
+
+async def test_beyond_capacity_the_answer_is_503_at_once(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    go = asyncio.Event()
+
+    async def slow(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        while True:
+            await scripted.take(reader)
+            await go.wait()
+            writer.write(answer(b"ok"))
+
+    scripted = await upstream(slow)
+    program = gateway(house([scripted.port], "capacity: { in_flight: 1, queue: 1 }"))
+    async with connect(program) as first, connect(program) as second, connect(program) as third:
+        first.send(ask())
+        await asyncio.to_thread(wait_for, lambda: scripted.requests)
+        second.send(ask())
+        await asyncio.sleep(0.1)  # in line before the third asks
+        third.send(ask())
+        refused = await third.answer()
+        assert (refused.status, refused["retry-after"]) == (503, "1")
+        assert json.loads(refused.body)["code"] == "overloaded"
+        go.set()
+        assert (await first.answer()).body == (await second.answer()).body == b"ok"
+
+
+async def test_the_whole_has_its_time(gateway: StartGateway, upstream: StartUpstream) -> None:
+    async def trickle(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
+        for _ in range(100):
+            writer.write(b".")
+            await asyncio.sleep(0.05)
+
+    scripted = await upstream(trickle)
+    program = gateway(house([scripted.port], "timeouts: { whole: 0.4 }"))
+    async with connect(program) as client:
+        client.send(ask())
+        assert (await client.head()).status == 200
+        with pytest.raises(ConnectionResetError):
+            await client.rest()
+    (line,) = await asyncio.to_thread(wait_for, lambda: program.log("request"))
+    assert (line["code"], line["aborted"]) == ("upstream_timeout", True)
