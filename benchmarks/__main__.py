@@ -34,7 +34,7 @@ def main() -> int:
         results = [
             _result(title, scenario, effort, arguments.rounds, cores)
             for title, scenario in SCENARIOS.items()
-            if arguments.only in scenario.__name__
+            if arguments.only in ("", scenario.__name__)
         ]
     except (NoResultError, OSError) as error:
         print(f"The benchmark broke off: {error}", file=sys.stderr)
@@ -101,10 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rounds", type=_positive, default=5, help="how often each run is made")
     parser.add_argument("--seconds", type=_positive, default=2, help="how long each run takes")
-    parser.add_argument(
-        "--megabytes", type=_positive, default=512, help="how large large bodies are"
-    )
-    parser.add_argument("--only", default="", metavar="NAME", help="only this comparison")
+    parser.add_argument("--megabytes", type=_positive, default=512, help="the size of large bodies")
+    names = [scenario.__name__ for scenario in SCENARIOS.values()]
+    parser.add_argument("--only", default="", choices=names, help="play one comparison")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent, metavar="FOLDER")
     return parser
 

@@ -4,18 +4,20 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
 
 # uvloop: libuv's event loop, on which moving bytes costs least.
 import uvloop
 
-from gateway.app import CannotListen, serve
+from gateway.app import CannotListen, serve, supervise, work
 from gateway.config.load import load_file
 from gateway.config.model import json_schema
 from gateway.config.report import ConfigError
 from gateway.operation import log
 from gateway.operation.explain import explain, parse_request
-from gateway.settings import SettingError, from_environment
+from gateway.operation.workers import is_worker
+from gateway.settings import SettingError, Settings, from_environment
 
 
 def main() -> int:
@@ -32,9 +34,8 @@ def main() -> int:
             case "schema":
                 print(json.dumps(json_schema(), indent=2))
             case _:
-                settings = from_environment(os.environ)
                 log.configure()
-                uvloop.run(serve(settings))
+                uvloop.run(_serve(from_environment(os.environ)))
         sys.stdout.flush()
     except BrokenPipeError:
         # Who reads us has seen enough. What is left goes nowhere, so that leaving cannot fail.
@@ -48,12 +49,21 @@ def main() -> int:
     return 0
 
 
+def _serve(settings: Settings) -> Coroutine[None, None, None]:
+    if is_worker(os.environ):
+        return work(settings)
+    rules = load_file(settings.config, os.environ)
+    count = settings.workers or rules.workers or len(os.sched_getaffinity(0))
+    return serve(settings) if count == 1 else supervise(settings, count)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m gateway",
         description="The version gateway.",
         epilog="The environment says where to listen and which rules to load: GATEWAY_HOST,"
-        " GATEWAY_PORT, GATEWAY_ADMIN_HOST, GATEWAY_ADMIN_PORT, GATEWAY_CONFIG, GATEWAY_GRACE.",
+        " GATEWAY_PORT, GATEWAY_ADMIN_HOST, GATEWAY_ADMIN_PORT, GATEWAY_CONFIG,"
+        " GATEWAY_WORKERS, GATEWAY_GRACE.",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("serve", help="answer requests; this is what no command does too")

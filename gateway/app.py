@@ -1,16 +1,22 @@
-"""The composition root: puts the parts together, runs them, and takes them down in order."""
+"""The composition root: puts the parts together, runs them, and takes them down in order.
+
+One process serves by itself. Several are workers under a supervisor, which holds the port, the
+admin port and the watch over the rules; they answer requests and do nothing else.
+"""
 
 import asyncio
 import os
 import signal
-from collections.abc import Callable
-from contextlib import suppress
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 
 from aiohttp import web
 
 from gateway.operation import log
 from gateway.operation.admin import admin_app
 from gateway.operation.reload import Reloader
+from gateway.operation.workers import Worker, Workers, listening_sockets
 from gateway.settings import Settings
 from gateway.wire.front import Front
 from gateway.wire.handler import Handler
@@ -26,50 +32,97 @@ class CannotListen(Exception):
 
 
 async def serve(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT, then finish what is in flight within the grace.
+    """Serve in this process until told to stop, then finish what is in flight within the grace.
 
     Raises:
         ConfigError: the rules cannot be used.
         CannotListen: a port is taken, or an address is not ours.
     """
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop = _stop_on_signals()
     reloader = Reloader(settings.config, os.environ)
-    loop.add_signal_handler(signal.SIGHUP, reloader.tell)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.tell)
 
+    async with _admin(settings, lambda: _stopping(stop)) as admin:
+        (listener,) = _listen(settings.host, settings.port, 1)
+        await _answer(
+            settings,
+            listener,
+            reloader,
+            stop,
+            lambda: log.event("listening", url=_url(listener), admin=admin),
+        )
+    log.event("stopped")
+
+
+async def work(settings: Settings) -> None:
+    """Serve as one of several workers, until told to stop or left alone; raises ConfigError."""
+    stop = _stop_on_signals(say=False)
+    worker = Worker(os.environ)
+    reloader = Reloader(settings.config, os.environ, interval=None)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.tell)
+    orphaned = asyncio.create_task(worker.outlived())
+    orphaned.add_done_callback(lambda _: stop.set())
+    await _answer(settings, worker.listener, reloader, stop, worker.report_ready)
+    orphaned.cancel()
+
+
+async def supervise(settings: Settings, count: int) -> None:
+    """Have workers serve until told to stop, then let them finish within the grace.
+
+    Raises:
+        ConfigError: the rules cannot be used.
+        CannotListen: a port is taken, or an address is not ours.
+    """
+    stop = _stop_on_signals()
+    reloader = Reloader(settings.config, os.environ)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.tell)
+    reloader.load()
+
+    def unready() -> str | None:
+        return _stopping(stop) or (None if workers.ready else "no worker is ready")
+
+    async with _admin(settings, unready) as admin:
+        listeners = _listen(settings.host, settings.port, count)
+        workers = Workers(listeners, os.environ)
+        await workers.start()
+        log.event("listening", url=_url(listeners[0]), admin=admin, workers=count)
+        following = asyncio.create_task(_pass_on(reloader, workers))
+        await stop.wait()
+        following.cancel()
+        await workers.stop(settings.grace)
+    log.event("stopped")
+
+
+async def _answer(
+    settings: Settings,
+    listener: socket.socket,
+    reloader: Reloader,
+    stop: asyncio.Event,
+    announce: Callable[[], Awaitable[None] | None],
+) -> None:
+    loop = asyncio.get_running_loop()
     pool = Pool()
     requests = log.RequestLog(loop)
     handler = Handler(reloader.load(), pool, requests.record)
     checks = HealthChecks(pool, log.health)
     checks.follow(handler.snapshot.services.values())
     front = Front(handler)
-    admin = web.AppRunner(
-        admin_app(lambda: "the gateway is stopping" if stop.is_set() else None), access_log=None
-    )
-    await admin.setup()
-    assert admin.server is not None  # set by setup()
-    admin_listener = await _listen(admin.server, settings.admin_host, settings.admin_port)
-    listener = await _listen(front, settings.host, settings.port)
-    log.event("listening", url=_url(listener), admin=_url(admin_listener))
-
+    server = await loop.create_server(front, sock=listener)
     following = asyncio.create_task(_follow(reloader, handler, checks))
+    said = announce()
+    if said is not None:
+        await said
     await stop.wait()
 
-    log.event("stopping")
     following.cancel()
     checks.stop()
-    listener.close()
+    server.close()
     with suppress(TimeoutError):
         async with asyncio.timeout(settings.grace):
             await asyncio.gather(handler.drain(), front.finish())
     await front.cut(_CUT_OFF)
     pool.close()
-    admin_listener.close()
-    await admin.cleanup()
     requests.flush()
-    log.event("stopped")
 
 
 async def _follow(reloader: Reloader, handler: Handler, checks: HealthChecks) -> None:
@@ -79,15 +132,48 @@ async def _follow(reloader: Reloader, handler: Handler, checks: HealthChecks) ->
         log.event("config_loaded")
 
 
-async def _listen(protocol: Callable[[], asyncio.Protocol], host: str, port: int) -> asyncio.Server:
+async def _pass_on(reloader: Reloader, workers: Workers) -> None:
+    async for _ in reloader.changes():
+        workers.reload()
+
+
+def _stop_on_signals(*, say: bool = True) -> asyncio.Event:
+    stop = asyncio.Event()
+
+    def told() -> None:
+        if say and not stop.is_set():
+            log.event("stopping")
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told)
+    return stop
+
+
+def _stopping(stop: asyncio.Event) -> str | None:
+    return "the gateway is stopping" if stop.is_set() else None
+
+
+@asynccontextmanager
+async def _admin(settings: Settings, unready: Callable[[], str | None]) -> AsyncIterator[str]:
+    runner = web.AppRunner(admin_app(unready), access_log=None)
+    await runner.setup()
+    (listener,) = _listen(settings.admin_host, settings.admin_port, 1)
+    await web.SockSite(runner, listener).start()
     try:
-        return await asyncio.get_running_loop().create_server(protocol, host, port, backlog=1024)
+        yield _url(listener)
+    finally:
+        await runner.cleanup()
+
+
+def _listen(host: str, port: int, count: int) -> list[socket.socket]:
+    try:
+        return listening_sockets(host, port, count)
     except OSError as error:
-        # asyncio wraps what the system says in a sentence of its own; the last part is the reason.
-        reason = (error.strerror or str(error)).rpartition(": ")[2]
+        reason = (error.strerror or str(error)).lower()
         raise CannotListen(f"cannot listen on {host}:{port}: {reason}") from None
 
 
-def _url(listener: asyncio.Server) -> str:
-    host, port = listener.sockets[0].getsockname()[:2]
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -26,6 +26,12 @@ class Settings(BaseModel):
         default=8090, ge=0, le=65535, description="a port, or 0 for any that is free"
     )
     config: Path = Field(default=Path("gateway.yaml"), description="the path of gateway.yaml")
+    workers: int | None = Field(
+        default=None,
+        ge=1,
+        le=256,
+        description="a number of processes from 1 to 256; without it, as gateway.yaml says",
+    )
     grace: float = Field(
         default=10.0,
         ge=0,
@@ -43,7 +49,7 @@ def from_environment(environment: Mapping[str, str]) -> Settings:
     given = {
         name: environment[_PREFIX + name.upper()]
         for name in Settings.model_fields
-        if _PREFIX + name.upper() in environment
+        if environment.get(_PREFIX + name.upper())
     }
     try:
         return Settings.model_validate(given)

@@ -45,6 +45,7 @@ def build(config: model.Config, mistakes: Mistakes) -> Snapshot:
         services,
         Limits(convert=config.limits.convert),
         _networks(config.trusted_proxies, mistakes),
+        config.workers,
     )
 
 

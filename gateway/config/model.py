@@ -280,6 +280,8 @@ class Config(Model):
     """The backends, by name."""
     apis: dict[Name, ApiConfig]
     """The APIs, by name."""
+    workers: Annotated[int, Field(ge=1, le=256), Number] | None = None
+    """How many processes serve; without it, one a core. Taken up at start."""
     limits: LimitsConfig = LimitsConfig()
     """Bounds on what one request may cost."""
     trusted_proxies: tuple[str, ...] = ()

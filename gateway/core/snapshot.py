@@ -78,6 +78,7 @@ class Snapshot:
     services: Mapping[str, Service]
     limits: Limits = Limits()
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    workers: int | None = None
 
     def trusts(self, peer: str) -> bool:
         """Whether what a peer says of who asked it is believed.

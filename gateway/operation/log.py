@@ -6,6 +6,7 @@ import sys
 import time
 import traceback
 from functools import lru_cache
+from select import PIPE_BUF
 
 import msgspec
 
@@ -30,20 +31,22 @@ class RequestLog:
     """Writes a line for every request.
 
     Lines wait for one another a little and are written together: under load, a system call for
-    each would cost as much as answering the request does.
+    each would cost as much as answering the request does. What is written together stays below
+    what a pipe takes as one piece, so that the lines of several workers never mix.
     """
 
     _PATIENCE = 0.05
-    _MANY = 256
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: list[bytes] = []
+        self._size = 0
 
     def flush(self) -> None:
         """Write out what waits."""
-        lines, self._waiting = self._waiting, []
-        _write(lines)
+        lines, self._waiting, self._size = self._waiting, [], 0
+        if lines:
+            _write(lines)
 
     def record(self, exchange: Exchange, down: Downstream) -> None:
         """Take the line of one request; times are in milliseconds."""
@@ -79,11 +82,13 @@ class RequestLog:
             line["cause"] = exchange.cause
         if exchange.aborted:
             line["aborted"] = True
-        self._waiting.append(_line(line))
-        if len(self._waiting) == 1:
-            self._loop.call_later(self._PATIENCE, self.flush)
-        elif len(self._waiting) >= self._MANY:
+        text = _line(line)
+        if self._size + len(text) > PIPE_BUF:
             self.flush()
+        if not self._waiting:
+            self._loop.call_later(self._PATIENCE, self.flush)
+        self._waiting.append(text)
+        self._size += len(text)
 
 
 class JsonLines(logging.Handler):

@@ -21,10 +21,12 @@ class Reloader:
     Args:
         path: the file.
         environment: the variables that it may use.
-        interval: between two looks, in seconds.
+        interval: between two looks, in seconds; None looks only when told to.
     """
 
-    def __init__(self, path: Path, environment: Mapping[str, str], interval: float = 0.5) -> None:
+    def __init__(
+        self, path: Path, environment: Mapping[str, str], interval: float | None = 0.5
+    ) -> None:
         self._path = path
         self._environment = environment
         self._interval = interval

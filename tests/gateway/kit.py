@@ -95,7 +95,7 @@ def start_program(stack: ExitStack, folder: Path, program: str, **variables: str
         process = subprocess.Popen(
             [sys.executable, "-m", program],
             cwd=folder,
-            env={**kept, "PYTHONPATH": str(ROOT), **free, **variables},
+            env={**kept, "PYTHONPATH": str(ROOT), "GATEWAY_WORKERS": "1", **free, **variables},
             stdout=stream,
             stderr=subprocess.STDOUT,
         )

@@ -38,6 +38,10 @@ BY_HEADER = person("/person/header", HEADER, vary=("X-API-VERSION",))
 BY_ACCEPT = person("/person/accept", ACCEPT, vary=("Accept",))
 ANY_OF = person("/any", QUERY, HEADER, ACCEPT, vary=("X-API-VERSION", "Accept"))
 ANY_PATH = person("/any/v{version}", PATH, QUERY, HEADER, ACCEPT, vary=("X-API-VERSION", "Accept"))
+ACCEPT_OR_1 = person("/default/accept", ACCEPT, default=V1, vary=("Accept",))
+HEADER_OR_1 = person(
+    "/default/header", HEADER, ACCEPT, default=V1, vary=("X-API-VERSION", "Accept")
+)
 BY_DEFAULT = person("/default", QUERY, HEADER, default=V1, vary=("X-API-VERSION",))
 OPEN = person("/open", HEADER, methods=None, vary=("X-API-VERSION",))
 OWN_OPTIONS = person("/own", QUERY, methods=("GET", "OPTIONS"))
@@ -47,7 +51,7 @@ FILES = users("/files/{rest*}")
 WORLD = snapshot(
     [
         *(BY_PATH, BY_QUERY, BY_HEADER, BY_ACCEPT, ANY_OF, ANY_PATH, BY_DEFAULT, OPEN, OWN_OPTIONS),
-        *(USERS_POST, USERS_GET, FILES),
+        *(ACCEPT_OR_1, HEADER_OR_1, USERS_POST, USERS_GET, FILES),
     ]
 )
 FOUR = {"path": BY_PATH, "query": BY_QUERY, "header": BY_HEADER, "accept": BY_ACCEPT}
@@ -210,6 +214,42 @@ class TestChoosing:
         assert served(plan(WORLD, head(target, *fields)))[:2] == expected
 
 
+class TestDefault:
+    """A default is for who says nothing, not for who says no."""
+
+    @pytest.mark.parametrize(
+        ("accept", "version"),
+        [
+            ("*/*", "1"),
+            ("application/json", "1"),
+            ("*/*;q=0", "1"),
+            (f"{VENDOR.format(2)};q=0", "1"),
+            (f"{VENDOR.format('01')};q=0, */*", "1"),
+            (f"{VENDOR.format(1)};q=0.001", "1"),
+        ],
+    )
+    @pytest.mark.parametrize("path", ["/default/accept", "/default/header"])
+    def test_serves_who_names_no_version(self, path: str, accept: str, version: str) -> None:
+        chosen = served(plan(WORLD, head(path, ("Accept", accept))))
+        assert chosen[0] == version
+        assert chosen[1] == ("accept" if "q=0.001" in accept else "default")
+
+    @pytest.mark.parametrize("accept", [VENDOR.format(1) + ";q=0", VENDOR.format(1) + ";q=0, */*"])
+    def test_serves_nobody_who_refuses_it(self, accept: str) -> None:
+        outcome = plan(WORLD, head("/default/accept", ("Accept", accept)))
+        assert refused(outcome) == (406, Code.VERSION_MISSING)
+        outcome = plan(WORLD, head("/default/header", ("Accept", accept)))
+        assert refused(outcome) == (400, Code.VERSION_MISSING)
+
+    def test_a_version_that_is_named_elsewhere_is_no_default(self) -> None:
+        fields = ("X-API-VERSION", "1"), ("Accept", f"{VENDOR.format(1)};q=0")
+        assert served(plan(WORLD, head("/default/header", *fields)))[:2] == ("1", "header")
+
+    def test_the_other_version_is_still_to_be_had(self) -> None:
+        accept = f"{VENDOR.format(1)};q=0, {VENDOR.format(2)}"
+        assert served(plan(WORLD, head("/default/accept", ("Accept", accept))))[0] == "2"
+
+
 class TestSeveralMechanisms:
     """Configuration may name several for one endpoint: all that speak must agree."""
 
@@ -280,15 +320,23 @@ class TestMethods:
         assert outcome == plan(WORLD, ask(mechanism, "2"))
         assert served(outcome)[0] == "2"
 
-    @MECHANISMS
     @pytest.mark.parametrize("version", ["1", "2", "3", "x"])
+    @pytest.mark.parametrize("mechanism", ["query", "header", "accept"])
     def test_options_needs_no_version(self, mechanism: str, version: str) -> None:
         outcome = plan(WORLD, ask(mechanism, version, method="OPTIONS"))
-        if mechanism == "path" and version not in ("1", "2"):
-            assert isinstance(outcome, Refusal)
-            assert outcome.fault.status == 404
-        else:
-            assert outcome == Options(FOUR[mechanism], "GET, HEAD, OPTIONS")
+        assert outcome == Options(FOUR[mechanism], "GET, HEAD, OPTIONS")
+
+    @pytest.mark.parametrize("version", ["1", "2"])
+    def test_options_of_a_path_that_exists(self, version: str) -> None:
+        outcome = plan(WORLD, ask("path", version, method="OPTIONS"))
+        assert outcome == Options(BY_PATH, "GET, HEAD, OPTIONS")
+
+    @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE"])
+    @pytest.mark.parametrize(
+        ("version", "code"), [("3", Code.VERSION_UNKNOWN), ("x", Code.VERSION_MALFORMED)]
+    )
+    def test_no_method_makes_a_path_exist(self, version: str, code: Code, method: str) -> None:
+        assert refused(plan(WORLD, ask("path", version, method=method))) == (404, code)
 
     @MECHANISMS
     @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "TRACE", "get", "X", ""])

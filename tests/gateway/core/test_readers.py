@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.readers import AcceptReader, HeaderReader, Mechanism, QueryReader, Reader
-from tests.gateway.core.world import ACCEPT, HEADER, LAW, PATH, QUERY, VENDOR, head
+from tests.gateway.core.world import ACCEPT, HEADER, LAW, PATH, QUERY, V1, VENDOR, head
 
 
 @pytest.mark.parametrize(
@@ -185,6 +185,25 @@ def test_the_versions_that_accept_names_are_read_the_highest_weight_first(
     accept: str, values: tuple[str, ...]
 ) -> None:
     assert ACCEPT.read(head("/", ("Accept", accept)), {}) == values
+
+
+@pytest.mark.parametrize(
+    ("accept", "refused"),
+    [
+        ("application/vnd.comp.app-v1+json;q=0", True),
+        ("APPLICATION/VND.COMP.APP-V1+JSON;Q=0.000", True),
+        ("a/b, application/vnd.comp.app-v1+json;q=0;x=y", True),
+        ("application/vnd.comp.app-v1+json;q=0.001", False),
+        ("application/vnd.comp.app-v1+json", False),
+        ("application/vnd.comp.app-v2+json;q=0", False),
+        ("application/vnd.comp.app-v01+json;q=0", False),
+        ("application/vnd.comp.app-v1+xml;q=0", False),
+        ("*/*;q=0", False),
+        ("", False),
+    ],
+)
+def test_weight_zero_refuses_the_version_that_it_names(accept: str, refused: bool) -> None:
+    assert ACCEPT.refuses(head("/", ("Accept", accept)), V1) is refused
 
 
 def test_several_accept_lines_are_one_list() -> None:

@@ -54,7 +54,7 @@ def test_what_is_no_path_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["a[]", "a[][]", "a.b[]", "a[].b[]"])
 def test_an_array_is_no_field(text: str) -> None:
-    with pytest.raises(ValueError, match="ends in an array; name a field of its elements$"):
+    with pytest.raises(ValueError, match=r"ends in an array; name a field of its elements$"):
         parse_path(text)
 
 

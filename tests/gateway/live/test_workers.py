@@ -1,0 +1,107 @@
+"""Several workers behind one port: shared, started again, reloaded together, ended together."""
+
+import asyncio
+import os
+import signal
+from collections import Counter
+
+import psutil
+
+from tests.gateway.kit import Program, StartGateway, StartUpstream, rules, wait_for
+from tests.gateway.talk import ask, connect
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+PERSON = b'{"name":{"firstName":"A","lastName":"B"}}'
+JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+
+
+def workers(program: Program) -> list[psutil.Process]:
+    return psutil.Process(program.process.pid).children()
+
+
+async def asked(program: Program, line: str = "GET /plain") -> bytes:
+    async with connect(program) as client:
+        client.send(ask(line, "Connection: close"))
+        return (await client.answer()).body
+
+
+async def test_the_workers_share_the_port(gateway: StartGateway, upstream: StartUpstream) -> None:
+    scripted = await upstream(ANSWER)
+    program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
+    assert len(workers(program)) == 2
+    for _ in range(40):
+        assert await asked(program) == b"ok"
+    # Each worker keeps a connection of its own to the service, so both have been asked.
+    assert scripted.connections == 2
+
+
+async def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    scripted = await upstream(ANSWER)
+    program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
+    before = {worker.pid for worker in workers(program)}
+    os.kill(min(before), signal.SIGKILL)
+    # What the kernel had given to the dead worker's socket waits for the new one.
+    answers = await asyncio.gather(*(asked(program) for _ in range(40)))
+    assert Counter(answers) == {b"ok": 40}
+    await asyncio.to_thread(wait_for, lambda: len(workers(program)) == 2)
+    after = {worker.pid for worker in workers(program)}
+    assert len(before & after) == 1
+    (died,) = program.log("worker_died")
+    assert died["exit_status"] == -signal.SIGKILL
+
+
+async def test_the_rules_change_for_all(gateway: StartGateway, upstream: StartUpstream) -> None:
+    scripted = await upstream(JSON % (len(PERSON), PERSON))
+    program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
+    assert await asked(program, "GET /v1/person") == PERSON
+    program.rewrite(rules(scripted.port, via=True))
+    await asyncio.to_thread(wait_for, lambda: len(program.log("config_loaded")) == 2)
+    assert {await asked(program, "GET /v1/person") for _ in range(20)} == {b'{"name":"A B"}'}
+    program.rewrite("nonsense")
+    assert len(program.log("config_rejected")) == 1
+    assert {await asked(program, "GET /v1/person") for _ in range(20)} == {b'{"name":"A B"}'}
+
+
+async def test_all_end_when_told_and_finish_first(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    go = asyncio.Event()
+
+    async def slow(scripted, reader, writer) -> None:  # type: ignore[no-untyped-def]
+        await scripted.take(reader)
+        await go.wait()
+        writer.write(ANSWER)
+
+    scripted = await upstream(slow)
+    program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
+    pids = [worker.pid for worker in workers(program)]
+    async with connect(program) as client:
+        client.send(ask())
+        await asyncio.to_thread(wait_for, lambda: scripted.requests)
+        program.process.send_signal(signal.SIGTERM)
+        await asyncio.to_thread(wait_for, lambda: program.log("stopping"))
+        go.set()
+        assert (await client.answer()).body == b"ok"
+    assert await asyncio.to_thread(program.process.wait, 10) == 0
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+    assert [entry["event"] for entry in program.log()][-1] == "stopped"
+
+
+async def test_workers_leave_when_their_supervisor_is_killed(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    scripted = await upstream(ANSWER)
+    program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
+    left = workers(program)
+    program.process.kill()
+    await asyncio.to_thread(psutil.wait_procs, left, 10)
+    assert not any(worker.is_running() for worker in left)
+
+
+async def test_as_many_as_the_rules_say(gateway: StartGateway, upstream: StartUpstream) -> None:
+    scripted = await upstream(ANSWER)
+    program = gateway("workers: 3\n" + rules(scripted.port), GATEWAY_WORKERS="")
+    assert len(workers(program)) == 3
+    assert program.log("listening")[0]["workers"] == 3
