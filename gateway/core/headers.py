@@ -137,6 +137,12 @@ def vary(fields: Fields, names: tuple[str, ...]) -> Fields:
     return [*fields, (b"Vary", ", ".join(missing).encode())]
 
 
+def upgrade(fields: Fields) -> Fields:
+    """Return what says to which protocol a connection switches (RFC 9110, section 7.8)."""
+    kept = [line for line in fields if line[0].lower() == b"upgrade"]
+    return [(b"Connection", b"Upgrade"), *kept]
+
+
 def retyped(fields: Fields, content_type: bytes) -> Fields:
     """Return `fields` with a Content-Type of the same format called `content_type`.
 

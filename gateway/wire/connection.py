@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from math import inf
 from typing import cast
 
 # httptools: Python's binding of llhttp, the parser of Node.js, strict unless told otherwise.
@@ -10,6 +9,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from gateway.core.errors import Code, Failed
 from gateway.core.service import Timeouts
+from gateway.wire.deadline import Deadline
 from gateway.wire.incoming import Incoming
 from gateway.wire.upstream import Request, failure
 
@@ -45,8 +45,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._parser = HttpResponseParser(self)
         self._writable: asyncio.Event | None = None
-        self._alarm: asyncio.TimerHandle | None = None
-        self._deadline = inf
+        self._deadline = Deadline(loop, self._too_slow)
         self._used = False
         self._exchange_over()
 
@@ -60,7 +59,6 @@ class Connection(asyncio.Protocol):
         self._head_size = 0
         self._until_close = False
         self._keep = False
-        self._end_by = inf
 
     @property
     def usable(self) -> bool:
@@ -84,8 +82,7 @@ class Connection(asyncio.Protocol):
         response = self._response = Incoming(self, self.name)
         self._request = request
         self._timeouts = timeouts
-        self._end_by = self.loop.time() + timeouts.whole
-        self._rest()  # until now the clock of an idle connection ran
+        self._deadline.begin(timeouts.whole)  # until now the clock of an idle connection ran
         try:
             self._send(request)
             await response.wait_for_head()
@@ -96,15 +93,15 @@ class Connection(asyncio.Protocol):
 
     def expire(self, seconds: float) -> None:
         """Close the connection if it is not used within that time."""
-        self._watch(seconds)
+        self._deadline.set(seconds)
 
     def expect_bytes(self) -> None:
         """Start the clock for the next bytes of the body."""
-        self._watch(self._timeouts.between_bytes)
+        self._deadline.set(self._timeouts.between_bytes)
 
     def pause(self) -> None:
         """Make the service wait."""
-        self._rest()
+        self._deadline.clear()
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
@@ -113,12 +110,18 @@ class Connection(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
+    async def write(self, data: bytes) -> None:
+        """Send bytes of another protocol, once switched; wait while the service is slower."""
+        if self._transport is not None:
+            self._transport.write(data)
+        if self._writable is not None:
+            await self._writable.wait()
+
     def close(self) -> None:
         """Drop the connection at once, whatever is under way."""
         if self._pump is not None:
             self._pump.cancel()
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._deadline.cancel()
         if self._transport is not None:
             self._transport.abort()
 
@@ -169,7 +172,7 @@ class Connection(asyncio.Protocol):
     def _all_sent(self) -> None:
         self._sent = True
         if self._response is not None and not self._response.head:
-            self._watch(self._timeouts.first_byte)
+            self._deadline.set(self._timeouts.first_byte)
 
     # asyncio's side.
 
@@ -183,10 +186,13 @@ class Connection(asyncio.Protocol):
         if response is None:
             self.close()  # nobody asked: never to be taken for the answer to the next request
             return
+        if response.switched:
+            response.feed(data)
+            return
         try:
             self._parser.feed_data(data)
-        except HttpParserUpgrade:
-            self._protocol_error("it switched protocols unasked")
+        except HttpParserUpgrade as error:
+            self._switch(response, data[error.args[0] :])
         except HttpParserError as error:
             self._protocol_error(str(error.__context__ or error))
         else:
@@ -213,7 +219,7 @@ class Connection(asyncio.Protocol):
         self._lost(self)
         response = self._response
         if response is not None and not response.complete:
-            if response.head and self._until_close and exc is None:
+            if response.head and (self._until_close or response.switched) and exc is None:
                 response.complete = True
                 response.wake()
             elif response.head or self._begun:
@@ -259,7 +265,11 @@ class Connection(asyncio.Protocol):
         if status < 100:
             raise HttpParserError("a status below 100")
         if status < 200:
-            if request.informational is not None and status != 101:
+            if status == 101 and request.upgrade:
+                response.status, response.head, response.switched = status, True, True
+                self._deadline.clear()
+                response.wake()
+            elif status != 101 and request.informational is not None:
                 request.informational(status, response.fields)
             return
         coding = b""
@@ -273,7 +283,7 @@ class Connection(asyncio.Protocol):
             raise HttpParserError("a transfer coding other than chunked")
         response.status = status
         response.head = True
-        self._rest()
+        self._deadline.clear()
         self._keep = self._parser.should_keep_alive()
         if request.method == "HEAD":
             # llhttp does not know what was asked, so it would wait for the body.
@@ -287,16 +297,22 @@ class Connection(asyncio.Protocol):
         response = self._response
         if response is None or response.complete:
             raise HttpParserError("a body where there can be none")
-        self._rest()
+        self._deadline.clear()
         response.feed(data)
 
     def on_message_complete(self) -> None:
         """Take note that the body is complete; interim responses do not count."""
         response = self._response
-        if response is not None and response.head:
-            self._rest()
+        if response is not None and response.head and not response.switched:
+            self._deadline.clear()
             response.complete = True
             response.wake()
+
+    def _switch(self, response: Incoming, data: bytes) -> None:
+        if not response.switched:
+            self._protocol_error("it switched protocols unasked")
+        elif data:
+            response.feed(data)
 
     # The ends.
 
@@ -324,27 +340,3 @@ class Connection(asyncio.Protocol):
             response.error = error
             response.wake()
         self.close()
-
-    def _rest(self) -> None:
-        # Nothing is expected of the service but that it ends in time.
-        self._deadline = inf
-        if self._end_by < inf:
-            self._watch(inf)
-
-    def _watch(self, seconds: float) -> None:
-        # One timer a connection, moved lazily: most deadlines are met, and setting one is then
-        # an assignment.
-        self._deadline = deadline = min(self.loop.time() + seconds, self._end_by)
-        if deadline < inf and (self._alarm is None or self._alarm.when() > deadline):
-            if self._alarm is not None:
-                self._alarm.cancel()
-            self._alarm = self.loop.call_at(deadline, self._ring)
-
-    def _ring(self) -> None:
-        self._alarm = None
-        if self._deadline == inf:
-            return
-        if self.loop.time() < self._deadline:
-            self._alarm = self.loop.call_at(self._deadline, self._ring)
-        else:
-            self._too_slow()

@@ -12,6 +12,7 @@ from typing import Protocol
 from aiohttp.http import HttpVersion10, RawRequestMessage
 
 from gateway.core.headers import Fields, end_to_end
+from gateway.wire.tunnel import Tunnel
 
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 # What a response that never has a body must not hold (RFC 9110, section 8.6).
@@ -24,6 +25,10 @@ class Connection(Protocol):
     """What a response needs of the connection that it is written to."""
 
     transport: asyncio.Transport | None
+
+    def switch(self) -> Tunnel:
+        """Stop parsing HTTP; return what reads the client's bytes from here on."""
+        ...
 
     @property
     def writing_paused(self) -> bool:
@@ -94,6 +99,18 @@ class Downstream:
         if self._chunked:
             body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
         self._write(self._head(status, reason, fields) + body)
+
+    def switch(self, fields: Fields) -> Tunnel:
+        """Write the head of a 101 response; return what reads the client's bytes behind it.
+
+        Until the connection ends, `write` writes to it what the other protocol says.
+        """
+        tunnel = self._connection.switch()
+        self.keep_alive = False
+        self.status = 101
+        lines, _ = _lines(101, b"", fields)
+        self._write(b"".join((*lines, b"\r\n")))
+        return tunnel
 
     def send_head(self, status: int, reason: bytes, fields: Fields) -> None:
         """Write a response that has no body, whatever its fields say of one (HEAD, 204, 304)."""

@@ -18,6 +18,7 @@ from aiohttp.web_protocol import ERROR
 from gateway.core.errors import Code, Fault
 from gateway.wire.downstream import Downstream, reset
 from gateway.wire.inbound import Inbound
+from gateway.wire.tunnel import Tunnel
 
 # Two different bounds, because the parser says which one was broken and nothing more.
 _MAX_TARGET = 8 * 1024
@@ -126,6 +127,12 @@ class ClientConnection(RequestHandler):
             and not self._content.is_eof()
         ):
             self._content.set_exception(RequestPayloadError())
+
+    def switch(self) -> Tunnel:
+        """Stop parsing HTTP; return what reads the client's bytes from here on."""
+        tunnel = Tunnel(self._pause_transport_reading, self._resume_transport_reading)
+        self.set_parser(tunnel)  # type: ignore[arg-type]  # made for WebSockets, content with this
+        return tunnel
 
     def finish(self) -> None:
         """Close the connection, after the answer that is under way if there is one."""

@@ -177,7 +177,11 @@ class _Walk:
             body = await bodies.convert_request(whole, fields, conversion, limit)
             fields = headers.end_to_end(fields, headers.ABOUT_BYTES | {b"expect"})
             self.exchange.converted = True
-        return Request(message.method, todo.target, fields, body, length, self.down.inform)
+        upgrade = self.inbound.upgrade if conversion is None else None
+        if upgrade is not None:
+            fields += ((b"Connection", b"Upgrade"), (b"Upgrade", upgrade))
+        informed = self.down.inform
+        return Request(message.method, todo.target, fields, body, length, bool(upgrade), informed)
 
     def _expects(self) -> bool:
         values = self.message.headers.getall("Expect", ())
@@ -203,7 +207,9 @@ class _Walk:
             fields = headers.retyped(fields, leg.content_type.encode())
         fields.append((b"Via", _VIA))
         fields = self._dressed(fields)
-        if self._bodiless(status):
+        if response.switched:
+            await self._tunnel(response, fields)
+        elif self._bodiless(status):
             self.down.send_head(status, response.reason, fields)
         elif conversion is not None:
             body = await bodies.convert_response(response, conversion, self.snapshot.limits.convert)
@@ -218,6 +224,21 @@ class _Walk:
             while piece := await response.read():
                 await self.down.write(piece)
             self.down.end()
+
+    async def _tunnel(self, response: Response, fields: Fields) -> None:
+        # Both sides speak another protocol from here on; bytes are passed on as they come.
+        client = self.down.switch([*fields, *headers.upgrade(response.fields)])
+
+        async def upwards() -> None:
+            while data := await client.read():
+                await response.write(data)
+
+        sending = asyncio.create_task(upwards())
+        try:
+            while piece := await response.read():
+                await self.down.write(piece)
+        finally:
+            sending.cancel()
 
     def _send(self, status: int, reason: bytes, fields: Fields, body: bytes = b"") -> None:
         if self._bodiless(status):

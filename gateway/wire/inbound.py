@@ -57,6 +57,12 @@ class Inbound(NamedTuple):
         return None if value is None else int(value)
 
     @property
+    def upgrade(self) -> bytes | None:
+        """Return the protocol to switch to, if it is one that can be passed through: WebSocket."""
+        protocol = self.message.headers.get("Upgrade", "") if self.message.upgrade else ""
+        return protocol.encode() if protocol.lower() == "websocket" else None
+
+    @property
     def request_id(self) -> str:
         """Return the request's X-Request-Id if it can be trusted in a log, else a new one."""
         given = self.message.headers.get("X-Request-Id")

@@ -30,6 +30,10 @@ class Source(Protocol):
         """Let the service go on."""
         ...
 
+    async def write(self, data: bytes) -> None:
+        """Send bytes of another protocol."""
+        ...
+
     def close(self) -> None:
         """Drop the connection at once."""
         ...
@@ -51,6 +55,7 @@ class Incoming:
         "reason",
         "sized",
         "status",
+        "switched",
         "target",
     )
 
@@ -67,6 +72,7 @@ class Incoming:
         self.reason = b""
         self.fields: Fields = []
         self.sized = False
+        self.switched = False
         self.target = target
 
     async def wait_for_head(self) -> None:
@@ -83,7 +89,8 @@ class Incoming:
                 raise self.error
             if self.complete:
                 return b""
-            self._connection.expect_bytes()
+            if not self.switched:
+                self._connection.expect_bytes()
             await self._wait()
         pieces = self._pieces
         self._pieces = []
@@ -91,6 +98,10 @@ class Incoming:
             self._connection.resume()
         self._size = 0
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes of the protocol that was switched to."""
+        await self._connection.write(data)
 
     def abandon(self) -> None:
         """Read no more, and say so to who waits for the end."""

@@ -21,6 +21,7 @@ class Request(NamedTuple):
         fields: the header fields to send, framing excluded.
         body: all of it, or its pieces as they come; None for no body.
         length: of a body that comes in pieces, in bytes; None sends it chunked.
+        upgrade: whether another protocol is asked for, and may be switched to.
         informational: called with the status and fields of every 1xx response but 101.
     """
 
@@ -29,6 +30,7 @@ class Request(NamedTuple):
     fields: Fields
     body: bytes | AsyncIterator[bytes] | None = None
     length: int | None = None
+    upgrade: bool = False
     informational: Callable[[int, Fields], None] | None = None
 
     @property
@@ -58,6 +60,7 @@ class Response(Protocol):
     reason: bytes
     fields: Fields
     sized: bool
+    switched: bool
     target: str
 
     @property
@@ -71,6 +74,10 @@ class Response(Protocol):
         Raises:
             Failed: the body broke off, or the service is too slow.
         """
+        ...
+
+    async def write(self, data: bytes) -> None:
+        """Send bytes of the protocol that was switched to; waits while the service is slower."""
         ...
 
     def abandon(self) -> None:

@@ -1,0 +1,59 @@
+"""Deadlines that are set far more often than they are missed."""
+
+import asyncio
+from collections.abc import Callable
+from math import inf
+
+
+class Deadline:
+    """One deadline, within a last one; setting it is mostly an assignment, for the timer is lazy.
+
+    Args:
+        loop: the event loop.
+        missed: called when a deadline passes.
+    """
+
+    __slots__ = ("_alarm", "_at", "_last", "_loop", "_missed")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, missed: Callable[[], None]) -> None:
+        self._loop = loop
+        self._missed = missed
+        self._alarm: asyncio.TimerHandle | None = None
+        self._at = self._last = inf
+
+    def begin(self, seconds: float) -> None:
+        """Set the last deadline, and no nearer one; infinite seconds set none."""
+        self._last = self._loop.time() + seconds
+        self.set(inf)
+
+    def set(self, seconds: float) -> None:
+        """Set the deadline; infinite seconds leave just the last one."""
+        self._at = at = min(self._loop.time() + seconds, self._last)
+        if at < inf and (self._alarm is None or self._alarm.when() > at):
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm = self._loop.call_at(at, self._ring)
+
+    def clear(self) -> None:
+        """Set no deadline but the last one."""
+        if self._last < inf:
+            self.set(inf)
+        else:
+            self._at = inf
+
+    def cancel(self) -> None:
+        """Set none any more."""
+        self._at = self._last = inf
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _ring(self) -> None:
+        self._alarm = None
+        if self._at == inf:
+            return
+        if self._loop.time() < self._at:
+            self._alarm = self._loop.call_at(self._at, self._ring)
+        else:
+            self._at = inf
+            self._missed()

@@ -1,0 +1,107 @@
+"""WebSocket through the gateway: real endpoints on both sides, and a service that declines."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import ClientSession, WSMsgType, WSServerHandshakeError, web
+
+from tests.gateway.kit import StartGateway, StartUpstream, rules
+from tests.gateway.talk import ask, connect
+
+
+@pytest.fixture
+async def echo() -> AsyncIterator[int]:
+    """Start a WebSocket service that echoes on every path; return its port."""
+
+    async def handle(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(protocols=("chat",), max_msg_size=0)
+        await socket.prepare(request)
+        async for message in socket:
+            if message.type is WSMsgType.BINARY:
+                await socket.send_bytes(message.data)
+            elif message.data == "bye":
+                await socket.close(code=4000, message=b"so long")
+            else:
+                await socket.send_str(f"{request.path_qs} {message.data}")
+        return socket
+
+    app = web.Application()
+    app.router.add_get("/{any:.*}", handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield runner.addresses[0][1]
+    await runner.cleanup()
+
+
+async def test_messages_pass_both_ways(gateway: StartGateway, echo: int) -> None:
+    program = gateway(rules(echo))
+    async with (
+        ClientSession(program.url) as client,
+        client.ws_connect("/tail/x?y=1", protocols=("chat",), max_msg_size=0) as socket,
+    ):
+        assert socket.protocol == "chat"
+        await socket.send_str("hello")
+        assert await socket.receive_str() == "/tail/x?y=1 hello"
+        large = bytes(range(256)) * 40_000
+        await socket.send_bytes(large)
+        assert await socket.receive_bytes() == large
+        await socket.send_str("bye")
+        end = await socket.receive()
+        assert (end.type, end.data, end.extra) == (WSMsgType.CLOSE, 4000, "so long")
+
+
+@pytest.mark.parametrize("path", ["/v2/person", "/param?version=1"])
+async def test_versioned_endpoints_too(gateway: StartGateway, echo: int, path: str) -> None:
+    program = gateway(rules(echo))
+    async with ClientSession(program.url) as client, client.ws_connect(path) as socket:
+        await socket.send_str("hello")
+        assert (await socket.receive_str()).startswith("/person")
+
+
+async def test_a_converted_version_is_not_tunnelled(gateway: StartGateway, echo: int) -> None:
+    program = gateway(rules(echo, via=True))
+    async with ClientSession(program.url) as client:
+        with pytest.raises(WSServerHandshakeError):
+            await client.ws_connect("/v1/person")
+
+
+async def test_a_client_that_leaves_is_missed_by_the_service(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    left = asyncio.Event()
+
+    async def script(scripted, reader, writer) -> None:  # type: ignore[no-untyped-def]
+        await scripted.take(reader)
+        writer.write(
+            b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n"
+            b"Upgrade: websocket\r\n\r\nfirst"
+        )
+        assert await reader.read(100) == b"from the client"
+        assert await reader.read(100) == b""
+        left.set()
+
+    scripted = await upstream(script)
+    program = gateway(rules(scripted.port))
+    async with connect(program) as client:
+        client.send(ask("GET /plain", "Connection: upgrade", "Upgrade: websocket"))
+        head = await client.head()
+        assert (head.status, head["upgrade"]) == (101, "websocket")
+        assert await client.reader.readexactly(5) == b"first"
+        client.send(b"from the client")
+        await asyncio.sleep(0)
+    await asyncio.wait_for(left.wait(), 10)
+    assert b"Upgrade: websocket\r\n" in scripted.requests[0]
+
+
+async def test_a_service_that_declines_answers_as_ever(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    scripted = await upstream(b"HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\nno")
+    program = gateway(rules(scripted.port))
+    async with connect(program) as client:
+        client.send(ask("GET /plain", "Connection: upgrade", "Upgrade: websocket"))
+        answer = await client.answer()
+        assert (answer.status, answer.body) == (426, b"no")
+        assert await client.rest() == b""
