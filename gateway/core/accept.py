@@ -3,6 +3,10 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+
+# Clients send the same few fields over and over; longer ones would fill the memory of them.
+_SHORT = 256
 
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
@@ -29,8 +33,20 @@ def parse(values: Iterable[str]) -> list[MediaRange]:
     Several lines are one list (RFC 9110, section 5.3). A member that breaks the grammar is left
     out; parameters other than the weight are read over.
     """
-    members = (_member(text.strip(" \t")) for value in values for text in _split(value))
-    return [member for member in members if member is not None]
+    lines = tuple(values)
+    if sum(map(len, lines)) <= _SHORT:
+        return list(_remembered(lines))
+    return list(_members(lines))
+
+
+@lru_cache(maxsize=1024)
+def _remembered(lines: tuple[str, ...]) -> tuple[MediaRange, ...]:
+    return _members(lines)
+
+
+def _members(lines: tuple[str, ...]) -> tuple[MediaRange, ...]:
+    members = (_member(text.strip(" \t")) for line in lines for text in _split(line))
+    return tuple(member for member in members if member is not None)
 
 
 def _split(value: str) -> list[str]:

@@ -5,6 +5,7 @@ import logging
 import sys
 import time
 import traceback
+from contextlib import suppress
 from functools import lru_cache
 from select import PIPE_BUF
 
@@ -112,8 +113,9 @@ def _line(entry: dict[str, object]) -> bytes:
 
 
 def _write(lines: list[bytes]) -> None:
-    sys.stdout.buffer.write(b"".join(lines))
-    sys.stdout.buffer.flush()
+    with suppress(OSError):  # a log that cannot be written costs no answer
+        sys.stdout.buffer.write(b"".join(lines))
+        sys.stdout.buffer.flush()
 
 
 def _now() -> str:

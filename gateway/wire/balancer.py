@@ -48,6 +48,9 @@ class Balancer:
     def choose(self, now: float, tried: Collection[Target] = ()) -> Target | None:
         """Return the target to ask, or None if there is none that may be asked."""
         targets = self.service.targets
+        if len(targets) == 1:
+            (only,) = targets
+            return only if not tried and self.standing(only).available(now) else None
         self.turn += 1
         best: Target | None = None
         least = 0
@@ -62,7 +65,10 @@ class Balancer:
 
     def standing(self, target: Target) -> Standing:
         """Return how a target stands."""
-        return self.standings.setdefault(target, Standing())
+        standing = self.standings.get(target)
+        if standing is None:
+            standing = self.standings[target] = Standing()
+        return standing
 
     def began(self, target: Target) -> None:
         """Note that a request was handed to a target."""

@@ -23,14 +23,20 @@ class Gate:
         self._inside = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
+    def entered(self) -> bool:
+        """Go inside if there is room; return whether there was."""
+        if self._inside >= self._limit:
+            return False
+        self._inside += 1
+        return True
+
     async def enter(self) -> None:
         """Return when inside.
 
         Raises:
             Failed: the line is full, or it did not move in time.
         """
-        if self._inside < self._limit:
-            self._inside += 1
+        if self.entered():
             return
         if len(self._waiting) >= self._line:
             raise _overloaded()

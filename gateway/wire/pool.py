@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic
 
 from gateway.core.errors import Blame, Code, Failed, Fault
 from gateway.core.service import Service, Target, Timeouts
@@ -59,7 +60,8 @@ class Pool:
             Failed: there is no response.
         """
         members = self.members(service)
-        await members.gate.enter()
+        if not members.gate.entered():
+            await members.gate.enter()
         try:
             return await self._balanced(members, request)
         except BaseException:
@@ -86,34 +88,34 @@ class Pool:
             connection.close()
 
     async def _balanced(self, members: Members, request: Request) -> Incoming:
-        clock, balancer = asyncio.get_running_loop().time, members.balancer
-        members.retries = min(members.retries + _RETRY_SHARE, _RETRY_RESERVE)
+        balancer = members.balancer
+        if members.retries < _RETRY_RESERVE:
+            members.retries += _RETRY_SHARE
         refused: Failed | None = None
-        tried: list[Target] = []
+        tried: tuple[Target, ...] = ()
         while True:
-            target = balancer.choose(clock(), tried)
+            target = balancer.choose(monotonic(), tried)
             if target is None or (tried and members.retries < 1):
                 raise refused or _unavailable(members.service)
             if tried:
                 members.retries -= 1
-            tried.append(target)
+            tried = (*tried, target)
             balancer.began(target)
             try:
                 response = await self.ask(target, members.service.timeouts, request)
             except Refused as error:
-                balancer.ended(target, clock(), failed=True)
+                balancer.ended(target, monotonic(), failed=True)
                 refused = error.failure
             except BaseException as error:
-                balancer.ended(target, clock(), failed=_says(error))
+                balancer.ended(target, monotonic(), failed=_says(error))
                 raise
             else:
                 response.ended = partial(self._ended, members, target)
                 return response
 
     def _ended(self, members: Members, target: Target, response: Incoming) -> None:
-        now = asyncio.get_running_loop().time()
         failed = False if response.complete else _says(response.error)
-        members.balancer.ended(target, now, failed=failed)
+        members.balancer.ended(target, monotonic(), failed=failed)
         members.gate.leave()
 
     async def ask(self, target: Target, timeouts: Timeouts, request: Request) -> Incoming:

@@ -178,7 +178,8 @@ apis:
       - {{ path: "/v{{version}}/person", version: {{ in: path }} }}
       - {{ path: /param, version: {{ in: query, name: version }} }}
       - {{ path: /header, version: {{ in: header, name: X-API-VERSION }} }}
-      - {{ path: /accept, version: {{ in: accept, media_type: "application/vnd.t-v{{version}}+json" }} }}
+      - path: /accept
+        version: {{ in: accept, media_type: "application/vnd.t-v{{version}}+json" }}
     versions:
       "1": {first}
       "2": {{ service: s }}

@@ -238,3 +238,8 @@ class TestRetyped:
 
     def test_no_type_is_made_up(self) -> None:
         assert retyped(lines("A: application/json"), self.VENDOR) == lines("A: application/json")
+
+
+def test_upgrade_says_only_what_is_switched_to() -> None:
+    fields = [(b"Connection", b"upgrade"), (b"UPGRADE", b"websocket"), (b"X", b"y")]
+    assert headers.upgrade(fields) == [(b"Connection", b"Upgrade"), (b"UPGRADE", b"websocket")]

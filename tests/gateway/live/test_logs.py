@@ -2,16 +2,31 @@
 
 import asyncio
 import json
+import os
 import re
 import socket
 import struct
+import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, rules
-from tests.gateway.talk import OK, Reader, Writer, ask, connect, get, logged, reply, reset, soon
+from tests.gateway.kit import ROOT, Program, Scripted, StartGateway, StartUpstream, rules
+from tests.gateway.talk import (
+    OK,
+    Client,
+    Reader,
+    Writer,
+    ask,
+    connect,
+    get,
+    logged,
+    reply,
+    reset,
+    soon,
+)
 
 PERSON = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 41\r\n\r\n"
@@ -265,6 +280,40 @@ async def test_health_is_not_logged(gateway: StartGateway) -> None:
     program.process.terminate()
     await asyncio.to_thread(program.process.wait)
     assert [entry["event"] for entry in program.log()] == ["listening", "stopping", "stopped"]
+
+
+async def test_a_log_that_nobody_reads_costs_no_answer(
+    tmp_path: Path, upstream: StartUpstream
+) -> None:
+    """As when the program that collects it has died."""
+    config = tmp_path / "gateway.yaml"
+    config.write_text(rules((await upstream(OK)).port))
+    ports = {"GATEWAY_PORT": "0", "GATEWAY_ADMIN_PORT": "0", "GATEWAY_WORKERS": "1"}
+    log, end = os.pipe()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "gateway",
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **ports},
+        stdout=end,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        os.close(end)
+        url = json.loads(await asyncio.to_thread(os.read, log, 10_000))["url"]
+        os.close(log)
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        client = Client(reader, writer)
+        for _ in range(10):
+            client.send(ask() * 100)
+            for _ in range(100):
+                assert (await client.answer()).status == 200
+        writer.close()
+        assert process.returncode is None
+    finally:
+        process.kill()
+        await process.wait()
 
 
 async def test_no_traceback_was_logged(standing: Program) -> None:

@@ -514,6 +514,19 @@ async def test_a_slow_client_makes_the_service_wait(
                 left -= len(await client.reader.read(2**20))
 
 
+async def test_a_client_that_asks_ahead_and_does_not_read_waits(
+    standing: Program, through: StartUpstream
+) -> None:
+    """Small answers, each of them whole at once, pile up no further than the buffers hold."""
+    body, asked = bytes(20_000), 2000
+    scripted = await through(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    async with connect(standing, window=4096) as client:
+        client.send(ask() * asked)
+        assert await settled(lambda: len(scripted.requests)) < asked / 2
+        for _ in range(asked):
+            assert (await client.answer()).body == body
+
+
 async def test_a_slow_service_makes_the_client_wait(
     standing: Program, through: StartUpstream
 ) -> None:
