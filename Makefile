@@ -34,7 +34,7 @@ types: $(VENV)/test.stamp ## check types
 	$(PY) -m mypy
 
 core: $(VENV)/test.stamp ## run the core's mirror tests; they must reach every branch of it
-	$(PY) -m pytest tests/gateway/core --quiet --cov=gateway/core --cov-branch --cov-fail-under=100
+	$(PY) -m pytest tests/gateway/core --quiet --numprocesses auto --maxprocesses 4 --cov=gateway/core --cov-branch --cov-fail-under=100
 
 tests: $(VENV)/test.stamp ## run the other tests, many over real sockets
 	$(PY) -m pytest --numprocesses auto --maxprocesses 4 --ignore=tests/gateway/core

@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 
+import psutil
 import pytest
 
 from tests.gateway.kit import Program, Scripted, StartUpstream, rules
@@ -19,6 +20,7 @@ from tests.gateway.talk import (
     logged,
     reply,
     reset,
+    soon,
 )
 
 UNREACHABLE = (502, "upstream_unreachable")
@@ -337,3 +339,8 @@ async def test_no_traceback_was_logged(standing: Program) -> None:
     """Stands last: nothing of the above was a surprise to the gateway."""
     assert standing.log("log") == []
     assert standing.process.poll() is None
+
+
+async def test_no_connection_was_left_open(standing: Program) -> None:
+    """Hundreds came and went; what is left are listeners, the log and the loop's own."""
+    await soon(lambda: psutil.Process(standing.process.pid).num_fds() < 20)

@@ -402,10 +402,9 @@ class TestConnections:
         statuses = re.findall(rb"HTTP/1\.1 (\d+) ", data)
         assert statuses == [b"404", b"404", b"200"]
 
-    def test_an_upgrade_is_not_made(self, house: House) -> None:
+    def test_an_upgrade_to_what_cannot_be_passed_through_is_not_made(self, house: House) -> None:
         upgrade = (
-            b"GET /plain HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\n"
-            b"Upgrade: websocket\r\n\r\n"
+            b"GET /plain HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n"
         )
         got = parse_answer(send(house.gateway, upgrade))
         assert got.status == 200

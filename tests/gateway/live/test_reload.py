@@ -58,7 +58,7 @@ async def test_an_edit_takes_effect(
 ) -> None:
     assert standing.config is not None
     ports = [(await upstream(named(name))).port for name in ("one", "two")]
-    for turn in (0, 1, 0):
+    for turn in (0, 1):
         loaded = len(standing.log("config_loaded")) + 1
         edit(standing.config, rules(ports[turn]))
         await soon(partial(has_loaded, standing, loaded))
@@ -80,26 +80,28 @@ async def test_a_change_is_loaded_once(gateway: StartGateway) -> None:
     assert len(program.log("config_loaded")) == 3
 
 
-BROKEN = {
-    "a typing error": ("services:", "servces:", ":2:", "services"),
-    "an unknown service": ('"2": { service: s }', '"2": { service: z }', ":17:", "known: s"),
-    "a missing conversion": ('between: ["1", "2"]', 'between: ["1", "3"]', ":19:", "known: 1, 2"),
-    "not YAML": ("apis:", "apis: [", ":6:", ""),
-    "a tab": ("  plain:", "\tplain:", ":5:", ""),
-    "a NUL": ("plain", "pl\0ain", ":", ""),
-    "nothing": (None, "", ":1:", "mapping"),
-    "an endless alias": (None, "a: &a [*a]\nservices: *a\napis: {}\n", ":", ""),
-    "another type": (None, "42\n", ":", ""),
-    "a date": (None, "2001-01-01\n", ":", ""),
-    "a number for a name": (None, "services: {1: {targets: []}}\napis: {}\n", ":1:", ""),
+# What is broken (all of the file, where no old text is named), and which text stands in the line
+# that the report names, beside what the report says.
+BROKEN: dict[str, tuple[str, str, str, str]] = {
+    "a typing error": ("services:", "servces:", "servces:", "services"),
+    "an unknown service": ('"2": { service: s }', '"2": { service: z }', "service: z", "known: s"),
+    "a missing conversion": ('["1", "2"]', '["1", "3"]', '["1", "3"]', "known: 1, 2"),
+    "not YAML": ("apis:", "apis: [", "service: s", "not YAML"),
+    "a tab": ("  plain:", "\tplain:", "\tplain:", "indent with spaces"),
+    "a NUL": ("plain", "pl\0ain", "", "not YAML"),
+    "nothing": ("", "", "", "mapping"),
+    "an endless alias": ("", "a: &a [*a]\nservices: *a\napis: {}\n", "&a", "alias"),
+    "another type": ("", "42\n", "42", "mapping"),
+    "a date": ("", "2001-01-01\n", "2001", "mapping"),
+    "a number for a name": ("", "services: {1: {targets: []}}\napis: {}\n", "{1:", '"1"'),
 }
 
 
-@pytest.mark.parametrize(("old", "new", "line", "remedy"), BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize(("old", "new", "mark", "remedy"), BROKEN.values(), ids=BROKEN)
 async def test_a_broken_file_is_reported_and_the_old_rules_stay(
-    old: str | None,
+    old: str,
     new: str,
-    line: str,
+    mark: str,
     remedy: str,
     standing: Program,
     upstream: StartUpstream,
@@ -110,11 +112,13 @@ async def test_a_broken_file_is_reported_and_the_old_rules_stay(
     assert (await get(standing)).body == b"old"
 
     before = len(standing.log("config_rejected"))
-    by_rename(standing.config, new if old is None else good.replace(old, new, 1))
+    broken = good.replace(old, new, 1) if old else new
+    by_rename(standing.config, broken)
     standing.process.send_signal(signal.SIGHUP)
     wait_for(lambda: len(standing.log("config_rejected")) > before)
     issue = standing.log("config_rejected")[before]["issue"]
-    assert issue.startswith(f"{standing.config.name}{line}")
+    line = broken[: broken.index(mark)].count("\n") + 1
+    assert issue.startswith(f"{standing.config.name}:{line if mark else ''}")
     assert remedy in issue
     assert (await get(standing)).body == b"old"
 
