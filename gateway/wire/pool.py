@@ -164,7 +164,8 @@ class Pool:
         except OSError as error:
             what = error.strerror or str(error)
             raise Refused(failure(Code.UPSTREAM_UNREACHABLE, name, what)) from None
-        self._open.add(connection)
+        if connection.usable:  # else it was lost while we were on the way here
+            self._open.add(connection)
         return connection
 
     def _release(self, target: Target, connection: Connection) -> None:
