@@ -119,7 +119,7 @@ async def _answer(
     server.close()
     with suppress(TimeoutError):
         async with asyncio.timeout(settings.grace):
-            await asyncio.gather(handler.drain(), front.finish())
+            await front.finish()
     await front.cut(_CUT_OFF)
     pool.close()
     requests.flush()

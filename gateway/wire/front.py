@@ -92,7 +92,7 @@ async def _unused(_: object) -> Any:
 class ClientConnection(RequestHandler):
     """One client connection."""
 
-    __slots__ = ("_answers", "_content", "_down", "_own", "_peer")
+    __slots__ = ("_answers", "_content", "_down", "_last", "_own", "_peer")
 
     def __init__(self, front: Front, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(
@@ -108,6 +108,7 @@ class ClientConnection(RequestHandler):
         self._answers = front.answers
         self._content = EMPTY_PAYLOAD
         self._down: Downstream | None = None
+        self._last = False
         self._peer = self._own = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -135,7 +136,8 @@ class ClientConnection(RequestHandler):
         return tunnel
 
     def finish(self) -> None:
-        """Close the connection, after the answer that is under way if there is one."""
+        """Close the connection, after the answer that is under way or due if there is one."""
+        self._last = True
         if self._down is not None:
             self._down.keep_alive = False
         elif self.transport is not None and not self._messages:
@@ -174,8 +176,8 @@ class ClientConnection(RequestHandler):
             if isinstance(message, RawRequestMessage):
                 inbound = Inbound(message, content, self._peer, self._own)
                 self._down = down = Downstream(self, message)
-                if message.upgrade:
-                    # The parser stops where another protocol could begin: nothing can follow.
+                if self._last or message.upgrade:
+                    # Where another protocol could begin, the parser stops: nothing can follow.
                     down.keep_alive = False
                 await self._answers.answer(inbound, down)
             else:

@@ -48,23 +48,10 @@ class Handler:
         self.snapshot = snapshot
         self._upstream = upstream
         self._record = record
-        self._in_flight: set[Downstream] = set()
-        self._drained: asyncio.Event | None = None
-
-    async def drain(self) -> None:
-        """Return when nothing is in flight; every answer from now on ends its connection."""
-        self._drained = asyncio.Event()
-        for down in self._in_flight:
-            down.keep_alive = False
-        if self._in_flight:
-            await self._drained.wait()
 
     async def answer(self, inbound: Inbound, down: Downstream) -> None:
         """Answer one request, whatever happens, and record it once."""
         walk = _Walk(self.snapshot, self._upstream, inbound, down)
-        self._in_flight.add(down)
-        if self._drained is not None:
-            down.keep_alive = False
         try:
             await walk.answer()
         except Failed as error:
@@ -79,9 +66,6 @@ class Handler:
             _log.exception("request %s failed", walk.exchange.request_id)
             walk.refuse(Failed(Fault(Code.INTERNAL, "The gateway failed; the log knows more.")))
         finally:
-            self._in_flight.discard(down)
-            if self._drained is not None and not self._in_flight:
-                self._drained.set()
             self._record(walk.exchange, down)
 
     def refuse(self, inbound: Inbound, down: Downstream, fault: Fault) -> None:

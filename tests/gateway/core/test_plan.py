@@ -346,6 +346,7 @@ class TestMethods:
         assert outcome.endpoint is FOUR[mechanism]
         assert (outcome.fault.status, outcome.fault.code) == (405, Code.METHOD_NOT_ALLOWED)
         assert outcome.fault.fields == ((b"Allow", b"GET, HEAD, OPTIONS"),)
+        assert outcome.fault.detail == "This endpoint answers GET, HEAD, OPTIONS."
         assert outcome.fault.supported is None
 
     @pytest.mark.parametrize(
@@ -437,6 +438,7 @@ class TestPaths:
         assert isinstance(outcome, Refusal)
         assert outcome.endpoint is None
         assert (outcome.fault.status, outcome.fault.code) == (404, Code.NOT_FOUND)
+        assert outcome.fault.detail == "No endpoint has this path."
         assert outcome.fault.supported is None
 
 

@@ -131,6 +131,7 @@ def test_the_name_of_a_header_is_case_insensitive(name: str) -> None:
         ("  ", ""),
         ("1, 2", "1, 2"),
         ("1 2", "1 2"),
+        ("X1X", "X1X"),
         ("\x0b1", "\x0b1"),
         ("1\x85", "1\x85"),
         ("\xa01", "\xa01"),
