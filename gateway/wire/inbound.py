@@ -21,6 +21,8 @@ from gateway.core.head import Head
 _AUTHORITY = re.compile(
     r"(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})+)(?::[0-9]{0,5})?\Z"
 )
+# A host name has at most 253 characters (RFC 1035, section 2.3.4), a port 5 digits.
+_LONGEST = 260
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}\Z")
 _SAFE = "/%:@!$&'()*+,;=~[]"
 _LOGGABLE = re.compile(rf"[A-Za-z0-9_.\-{re.escape(_SAFE)}]*\Z")
@@ -96,7 +98,7 @@ class Inbound(NamedTuple):
             target, authority = _other_form(message.method, target, authority)
         if authority is None:  # HTTP/1.0 may leave it out; then it is us who were meant
             authority = self.own
-        if not _AUTHORITY.match(authority):
+        if len(authority) > _LONGEST or not _AUTHORITY.match(authority):
             raise _bad("the Host header names no host")
         if "#" in target:
             raise _bad("the request target has a fragment, which belongs to the client alone")

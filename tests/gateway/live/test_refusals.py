@@ -182,6 +182,7 @@ NOT_HTTP = {
     "Host with white space": request("GET", "/plain", "Host: a b"),
     "Host list": request("GET", "/plain", "Host: a, b"),
     "Host with odd bytes": request("GET", "/plain", b"Host: caf\xe9"),
+    "Host longer than a name can be": request("GET", "/plain", f"Host: {'a' * 300}"),
     "Host with a bad port": request("GET", "/plain", "Host: a:port"),
     "fragment": request("GET", "/plain#a", "Host: a"),
     "no slash": request("GET", "plain", "Host: a"),
