@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import os
+import stat
 import sys
 import time
 import traceback
@@ -28,12 +30,16 @@ def health(service: Service, target: Target, well: bool) -> None:
     event("target_up" if well else "target_down", service=service.name, target=target.authority)
 
 
+_FILE = 64 * 1024
+
+
 class RequestLog:
     """Writes a line for every request.
 
     Lines wait for one another a little and are written together: under load, a system call for
-    each would cost as much as answering the request does. What is written together stays below
-    what a pipe takes as one piece, so that the lines of several workers never mix.
+    each would cost as much as answering the request does. What is written together into a pipe
+    stays below what it takes as one piece, so that the lines of several workers never mix; a file
+    takes any size so.
     """
 
     _PATIENCE = 0.05
@@ -42,6 +48,7 @@ class RequestLog:
         self._loop = loop
         self._waiting: list[bytes] = []
         self._size = 0
+        self._most = _FILE if stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode) else PIPE_BUF
 
     def flush(self) -> None:
         """Write out what waits."""
@@ -84,7 +91,7 @@ class RequestLog:
         if exchange.aborted:
             line["aborted"] = True
         text = _line(line)
-        if self._size + len(text) > PIPE_BUF:
+        if self._size + len(text) > self._most:
             self.flush()
         if not self._waiting:
             self._loop.call_later(self._PATIENCE, self.flush)
