@@ -2,11 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import lru_cache
-
-# Clients send the same few fields over and over; longer ones would fill the memory of them.
-_SHORT = 256
+from typing import NamedTuple
 
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
@@ -19,8 +15,7 @@ _PARAMETER = re.compile(rf"[ \t]*;[ \t]*(?:({_TCHARS})=({_TCHARS}|{_QUOTED}))?",
 _WEIGHT = re.compile(r"0(?:\.[0-9]{0,3})?\Z|1(?:\.0{0,3})?\Z", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class MediaRange:
+class MediaRange(NamedTuple):
     """One member of Accept: its type and subtype in lower case, and its weight from 0 to 1."""
 
     essence: str
@@ -33,20 +28,8 @@ def parse(values: Iterable[str]) -> list[MediaRange]:
     Several lines are one list (RFC 9110, section 5.3). A member that breaks the grammar is left
     out; parameters other than the weight are read over.
     """
-    lines = tuple(values)
-    if sum(map(len, lines)) <= _SHORT:
-        return list(_remembered(lines))
-    return list(_members(lines))
-
-
-@lru_cache(maxsize=1024)
-def _remembered(lines: tuple[str, ...]) -> tuple[MediaRange, ...]:
-    return _members(lines)
-
-
-def _members(lines: tuple[str, ...]) -> tuple[MediaRange, ...]:
-    members = (_member(text.strip(" \t")) for line in lines for text in _split(line))
-    return tuple(member for member in members if member is not None)
+    members = (_member(text.strip(" \t")) for line in values for text in _split(line))
+    return [member for member in members if member is not None]
 
 
 def _split(value: str) -> list[str]:

@@ -66,9 +66,13 @@ def plan(snapshot: Snapshot, head: Head) -> Outcome:
     if isinstance(chosen, Fault):
         return Refusal(endpoint, chosen)
     leg, mechanism = chosen
-    path = head.path
-    if leg.upstream_path is not None:
-        path = leg.upstream_path.fill({**captures, "version": str(leg.served)})
+    template = leg.upstream_path
+    if template is None:
+        path = head.path
+    elif template.captures:
+        path = template.fill({**captures, "version": str(leg.served)})
+    else:
+        path = template.text
     target = path if head.query is None else f"{path}?{head.query}"
     return Plan(endpoint, leg, mechanism, target)
 

@@ -4,14 +4,18 @@ One reader knows one mechanism at one place. What it finds may be missing, contr
 nonsense; `selection` says what follows from that.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Protocol
 from urllib.parse import unquote_plus
 
 from gateway.core import accept
 from gateway.core.head import Head
+
+# Clients send the same few fields over and over; longer ones would fill the memory of them.
+_SHORT = 256
 
 
 class Mechanism(StrEnum):
@@ -93,7 +97,7 @@ class HeaderReader:
 
     def read(self, head: Head, captures: Mapping[str, str]) -> tuple[str, ...]:
         """Return the value of every line, without the optional white space around it."""
-        return tuple(value.strip(" \t") for value in head.fields.getall(self.name, ()))
+        return tuple([value.strip(" \t") for value in head.fields.getall(self.name, ())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,27 +127,32 @@ class AcceptReader:
         Members of equal weight keep the order of the request; weight 0 means "not acceptable"
         (RFC 9110, section 12.4.2) and speaks for no version.
         """
-        ranges = sorted(self._ranges(head), key=lambda member: -member.weight)
-        return tuple(self._version(member) for member in ranges if member.weight > 0)
+        lines = tuple(head.fields.getall("Accept", ()))
+        if sum(map(len, lines)) <= _SHORT:
+            return _remembered(self.prefix, self.suffix, lines)
+        return _preferred(self.prefix, self.suffix, lines)
 
     def refuses(self, head: Head, version: object) -> bool:
         """Whether the request says that the media type of a version is not acceptable."""
-        return any(
-            member.weight == 0 and self._version(member) == str(version)
-            for member in self._ranges(head)
-        )
+        lines = head.fields.getall("Accept", ())
+        return (str(version), 0) in _weighted(self.prefix, self.suffix, lines)
 
-    def _ranges(self, head: Head) -> list[accept.MediaRange]:
-        return [
-            member
-            for member in accept.parse(head.fields.getall("Accept", ()))
-            if member.essence.startswith(self.prefix)
-            and member.essence.endswith(self.suffix)
-            and len(member.essence) >= len(self.prefix) + len(self.suffix)
-        ]
 
-    def _version(self, member: accept.MediaRange) -> str:
-        return member.essence[len(self.prefix) : len(member.essence) - len(self.suffix)]
+def _preferred(prefix: str, suffix: str, lines: Sequence[str]) -> tuple[str, ...]:
+    versions = sorted(_weighted(prefix, suffix, lines), key=lambda version: -version[1])
+    return tuple(version for version, weight in versions if weight > 0)
+
+
+_remembered = lru_cache(maxsize=1024)(_preferred)
+
+
+def _weighted(prefix: str, suffix: str, lines: Sequence[str]) -> list[tuple[str, float]]:
+    shortest = len(prefix) + len(suffix)
+    return [
+        (essence[len(prefix) : len(essence) - len(suffix)], weight)
+        for essence, weight in accept.parse(lines)
+        if essence.startswith(prefix) and essence.endswith(suffix) and len(essence) >= shortest
+    ]
 
 
 def _decode(text: str) -> str:

@@ -7,9 +7,13 @@ cost of a look-up grows with the depth of the path, not with the number of endpo
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+# Clients ask for the same few paths over and over; longer ones would fill the memory of them.
+_SHORT = 256
 
 _CAPTURE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\*?)\}")
 # RFC 3986, section 3.3: what a segment is made of, less the percent-encoding checked with it.
@@ -140,7 +144,7 @@ class _Node(Generic[T]):
 class Router(Generic[T]):
     """A map from paths to what stands behind them; never changed after it is built."""
 
-    __slots__ = ("_exact", "_root", "_size")
+    __slots__ = ("_exact", "_remembered", "_root", "_size")
 
     def __init__(self, routes: Iterable[tuple[Template, T]]) -> None:
         """Build the map.
@@ -151,6 +155,7 @@ class Router(Generic[T]):
         self._exact: dict[str, tuple[T, Mapping[str, str]]] = {}
         self._root: _Node[T] = _Node()
         self._size = 0
+        self._remembered = lru_cache(maxsize=1024)(self._search)
         seen: dict[object, Template] = {}
         for template, target in routes:
             other = seen.setdefault(template.shape, template)
@@ -192,6 +197,9 @@ class Router(Generic[T]):
         exact = self._exact.get(path)
         if exact is not None:
             return exact
+        return self._remembered(path) if len(path) <= _SHORT else self._search(path)
+
+    def _search(self, path: str) -> tuple[T, Mapping[str, str]] | None:
         if not path.startswith("/"):
             return None
         values: list[str] = []
