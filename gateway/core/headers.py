@@ -137,6 +137,15 @@ def vary(fields: Fields, names: tuple[str, ...]) -> Fields:
     return [*fields, (b"Vary", ", ".join(missing).encode())]
 
 
+def announced(fields: Fields, said: tuple[tuple[bytes, bytes], ...]) -> Fields:
+    """Return `fields` with what the gateway has to say.
+
+    Its word takes the place of a service's, but for links, which are a list that grows.
+    """
+    names = {name.lower() for name, _ in said} - {b"link"}
+    return [*(line for line in fields if line[0].lower() not in names), *said]
+
+
 def upgrade(fields: Fields) -> Fields:
     """Return what says to which protocol a connection switches (RFC 9110, section 7.8)."""
     kept = [line for line in fields if line[0].lower() == b"upgrade"]

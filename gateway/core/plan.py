@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from gateway.core.asker import ANYONE, Asker
 from gateway.core.errors import Code, Fault
 from gateway.core.head import Head
 from gateway.core.readers import AcceptReader
 from gateway.core.selection import Selected
-from gateway.core.snapshot import Endpoint, Leg, Snapshot
+from gateway.core.snapshot import Endpoint, FieldLines, Leg, Snapshot
+from gateway.core.version import Version
 
 
 class Plan(NamedTuple):
@@ -23,32 +25,53 @@ class Plan(NamedTuple):
         mechanism: what named the version: a mechanism, `default` or `newest`; None where the
             API has no versions.
         target: the path and query to ask the service for, raw.
+        fields: header fields that every answer carries, whoever gives it.
     """
 
     endpoint: Endpoint
     leg: Leg
     mechanism: str | None
     target: str
+    fields: FieldLines = ()
+
+    @property
+    def version(self) -> Version | None:
+        """The version that the client gets; None where the API has no versions."""
+        return self.leg.version
 
 
 class Options(NamedTuple):
-    """Answer an OPTIONS request here and now (RFC 9110, section 9.3.7)."""
+    """Answer an OPTIONS request here and now (RFC 9110, section 9.3.7).
+
+    `version` and `fields` are as those of a Refusal.
+    """
 
     endpoint: Endpoint
     allow: str
+    version: Version | None = None
+    fields: FieldLines = ()
 
 
 class Refusal(NamedTuple):
-    """Answer with a fault; `endpoint` is None where the path names none."""
+    """Answer with a fault.
+
+    Attributes:
+        endpoint: where the request came in; None where the path names no endpoint.
+        fault: what the client is told.
+        version: the version that was asked for; None where none was chosen.
+        fields: header fields that every answer of that version carries.
+    """
 
     endpoint: Endpoint | None
     fault: Fault
+    version: Version | None = None
+    fields: FieldLines = ()
 
 
 Outcome = Plan | Options | Refusal
 
 
-def plan(snapshot: Snapshot, head: Head) -> Outcome:
+def plan(snapshot: Snapshot, head: Head, asker: Asker = ANYONE) -> Outcome:
     """Return what to do with a request: routing, then the method, then the version.
 
     Where the path carries the version, one that is not on offer is a path that does not exist, so
@@ -62,7 +85,8 @@ def plan(snapshot: Snapshot, head: Head) -> Outcome:
     if isinstance(chosen, Fault) and chosen.status == 404:
         return Refusal(endpoint, chosen)
     if endpoint.methods is not None and head.method not in endpoint.methods:
-        return _other_method(endpoint, endpoint.methods, head.method)
+        leg = None if isinstance(chosen, Fault) else chosen[0]
+        return _other_method(endpoint, endpoint.methods, head.method, leg)
     if isinstance(chosen, Fault):
         return Refusal(endpoint, chosen)
     leg, mechanism = chosen
@@ -74,16 +98,19 @@ def plan(snapshot: Snapshot, head: Head) -> Outcome:
     else:
         path = template.text
     target = path if head.query is None else f"{path}?{head.query}"
-    return Plan(endpoint, leg, mechanism, target)
+    return Plan(endpoint, leg, mechanism, target, leg.fields)
 
 
-def _other_method(endpoint: Endpoint, methods: tuple[str, ...], method: str) -> Options | Refusal:
+def _other_method(
+    endpoint: Endpoint, methods: tuple[str, ...], method: str, leg: Leg | None
+) -> Options | Refusal:
+    said = (None, ()) if leg is None else (leg.version, leg.fields)
     allow = ", ".join(dict.fromkeys((*methods, "OPTIONS")))
     if method == "OPTIONS":
-        return Options(endpoint, allow)
+        return Options(endpoint, allow, *said)
     fields = ((b"Allow", allow.encode()),)
     fault = Fault(Code.METHOD_NOT_ALLOWED, f"This endpoint answers {allow}.", fields=fields)
-    return Refusal(endpoint, fault)
+    return Refusal(endpoint, fault, *said)
 
 
 def _choose(

@@ -13,6 +13,8 @@ from gateway.core.selection import Selector
 from gateway.core.service import Service
 from gateway.core.version import Version
 
+FieldLines = tuple[tuple[bytes, bytes], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Leg:
@@ -26,6 +28,7 @@ class Leg:
         request: from the client's version to the service's; None where they are the same.
         response: the way back.
         content_type: what a JSON answer is called here; None keeps the service's word.
+        fields: header fields that every answer carries, refusals and faults included.
     """
 
     version: Version | None
@@ -35,6 +38,7 @@ class Leg:
     request: Conversion | None = None
     response: Conversion | None = None
     content_type: str | None = None
+    fields: FieldLines = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,9 +75,10 @@ class RequestLog:
         if endpoint is not None:
             line["api"] = endpoint.api
             line["endpoint"] = endpoint.template.text
+        if plan is not None or exchange.version is not None:
+            line["version"] = None if exchange.version is None else str(exchange.version)
         if plan is not None:
             leg = plan.leg
-            line["version"] = None if leg.version is None else str(leg.version)
             line["mechanism"] = plan.mechanism
             line["service"] = leg.service.name
             line["target"] = exchange.target

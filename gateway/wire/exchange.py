@@ -4,6 +4,7 @@ import time
 
 from gateway.core.plan import Plan
 from gateway.core.snapshot import Endpoint
+from gateway.core.version import Version
 
 
 class Exchange:
@@ -15,6 +16,7 @@ class Exchange:
         path: of the request, without the query, which may hold secrets.
         peer: the address that the request came from.
         endpoint: where it came in; None if the path names no endpoint.
+        version: the version that was asked for; None if none was chosen.
         plan: what was planned; None if it was refused.
         target: the address of the service that answered.
         converted: whether a body was converted.
@@ -41,6 +43,7 @@ class Exchange:
         "plan",
         "request_id",
         "target",
+        "version",
     )
 
     def __init__(self, request_id: str, method: str, path: str, peer: str) -> None:
@@ -49,6 +52,7 @@ class Exchange:
         self.path = path
         self.peer = peer
         self.endpoint: Endpoint | None = None
+        self.version: Version | None = None
         self.plan: Plan | None = None
         self.target: str | None = None
         self.converted = False

@@ -6,6 +6,7 @@ stream it through, record. What is to be decided is decided in the pure core; he
 
 import asyncio
 import logging
+import random
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -14,10 +15,12 @@ import msgspec
 from aiohttp.http import HttpVersion11
 
 from gateway.core import headers
+from gateway.core.asker import Asker
 from gateway.core.errors import Code, Failed, Fault
 from gateway.core.headers import Fields
+from gateway.core.orders import NO_ORDERS
 from gateway.core.plan import Options, Plan, plan
-from gateway.core.snapshot import Snapshot
+from gateway.core.snapshot import FieldLines, Snapshot
 from gateway.wire import bodies
 from gateway.wire.downstream import Downstream
 from gateway.wire.exchange import Exchange
@@ -40,12 +43,14 @@ class Handler:
 
     Attributes:
         snapshot: what new requests go by; a reload swaps this one reference.
+        orders: what they go by over and above it, swapped likewise.
     """
 
     def __init__(
         self, snapshot: Snapshot, upstream: Upstream, record: Callable[[Exchange, Downstream], None]
     ) -> None:
         self.snapshot = snapshot
+        self.orders = NO_ORDERS
         self._upstream = upstream
         self._record = record
 
@@ -53,7 +58,8 @@ class Handler:
         """Answer one request, whatever happens, and record it once."""
         walk = _Walk(self.snapshot, self._upstream, inbound, down)
         try:
-            await walk.answer()
+            # Whom a brownout meets is no secret to keep: a plain generator will do.
+            await walk.answer(Asker("", time.time(), self.orders, random.random()))  # noqa: S311
         except Failed as error:
             walk.refuse(error)
         except (asyncio.CancelledError, ConnectionError) as error:
@@ -78,7 +84,7 @@ class Handler:
 class _Walk:
     """One request on its way; the snapshot is pinned."""
 
-    __slots__ = ("down", "exchange", "inbound", "message", "snapshot", "upstream")
+    __slots__ = ("down", "exchange", "inbound", "message", "said", "snapshot", "upstream")
 
     def __init__(
         self, snapshot: Snapshot, upstream: Upstream, inbound: Inbound, down: Downstream
@@ -88,15 +94,17 @@ class _Walk:
         self.inbound = inbound
         self.message = inbound.message
         self.down = down
+        self.said: FieldLines = ()
         self.exchange = Exchange(
             inbound.request_id, inbound.message.method, inbound.loggable_path, inbound.peer
         )
 
-    async def answer(self) -> None:
+    async def answer(self, asker: Asker) -> None:
         """Plan, then do what the plan says; raises Failed for what is to be refused."""
         head, authority = self.inbound.read()
-        outcome = plan(self.snapshot, head)
-        self.exchange.endpoint = outcome.endpoint
+        outcome = plan(self.snapshot, head, asker)
+        self.exchange.endpoint, self.exchange.version = outcome.endpoint, outcome.version
+        self.said = outcome.fields
         if isinstance(outcome, Plan):
             self.exchange.plan = outcome
             await self._forward(outcome, authority)
@@ -237,5 +245,7 @@ class _Walk:
         endpoint = self.exchange.endpoint
         if endpoint is not None and endpoint.vary:
             fields = headers.vary(fields, endpoint.vary)
+        if self.said:
+            fields = headers.announced(fields, self.said)
         fields.append((b"X-Request-Id", self.exchange.request_id.encode()))
         return fields

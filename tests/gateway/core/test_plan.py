@@ -13,7 +13,7 @@ from gateway.core.head import Head
 from gateway.core.plan import Options, Outcome, Plan, Refusal, plan
 from gateway.core.readers import HeaderReader
 from gateway.core.routing import parse_template
-from gateway.core.snapshot import Leg
+from gateway.core.snapshot import Leg, Snapshot
 from tests.gateway.core.world import (
     ACCEPT,
     HEADER,
@@ -22,6 +22,7 @@ from tests.gateway.core.world import (
     PERSON_V1,
     PERSON_V2,
     QUERY,
+    SUPPORTED,
     USERS,
     V1,
     V2,
@@ -324,12 +325,12 @@ class TestMethods:
     @pytest.mark.parametrize("mechanism", ["query", "header", "accept"])
     def test_options_needs_no_version(self, mechanism: str, version: str) -> None:
         outcome = plan(WORLD, ask(mechanism, version, method="OPTIONS"))
-        assert outcome == Options(FOUR[mechanism], "GET, HEAD, OPTIONS")
+        assert outcome == Options(FOUR[mechanism], "GET, HEAD, OPTIONS", SUPPORTED.get(version))
 
     @pytest.mark.parametrize("version", ["1", "2"])
     def test_options_of_a_path_that_exists(self, version: str) -> None:
         outcome = plan(WORLD, ask("path", version, method="OPTIONS"))
-        assert outcome == Options(BY_PATH, "GET, HEAD, OPTIONS")
+        assert outcome == Options(BY_PATH, "GET, HEAD, OPTIONS", SUPPORTED[version])
 
     @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE"])
     @pytest.mark.parametrize(
@@ -503,6 +504,29 @@ paths = st.sampled_from(
     ["/v1/person", "/person/param", "/person/header", "/person/accept", "/any", "/open"]
 )
 texts = st.text(st.sampled_from('/v12.%{}?&=,;+- "\\é\0')) | st.text()
+
+
+class TestFields:
+    """What a leg has to say is carried by every answer."""
+
+    SAID = ((b"Warning", b"1"),)
+
+    def saying(self) -> Snapshot:
+        """Return a world in which version 1 has something to say."""
+        endpoint = person("/person", QUERY, methods=("GET",))
+        leg = replace(endpoint.legs[V1], fields=self.SAID)
+        return snapshot([replace(endpoint, legs={**endpoint.legs, V1: leg})])
+
+    @pytest.mark.parametrize("method", ["GET", "OPTIONS", "PUT"])
+    def test_whatever_is_asked(self, method: str) -> None:
+        for version, said in (("1", self.SAID), ("2", ())):
+            outcome = plan(self.saying(), head(f"/person?version={version}", method=method))
+            assert (outcome.version, outcome.fields) == (SUPPORTED[version], said)
+
+    @pytest.mark.parametrize("method", ["GET", "OPTIONS", "PUT"])
+    def test_where_no_version_is_chosen_nothing_is_said(self, method: str) -> None:
+        outcome = plan(self.saying(), head("/person?version=3", method=method))
+        assert (outcome.version, outcome.fields) == (None, ())
 
 
 @LAW
