@@ -22,12 +22,40 @@ _encode = msgspec.json.Encoder().encode
 
 def event(name: str, level: str = "info", **fields: object) -> None:
     """Write one line about the gateway itself, at once."""
-    _write([_line({"time": _now(), "level": level, "event": name, "program": "gateway", **fields})])
+    line = {"time": _now(), "level": level, "event": name, "program": "gateway", **fields}
+    _write([_encode(line) + b"\n"])
 
 
 def health(service: Service, target: Target, well: bool) -> None:
     """Write that a health check found a target in another state than before."""
     event("target_up" if well else "target_down", service=service.name, target=target.authority)
+
+
+class _RequestLine(msgspec.Struct):
+    """The line of a request, in its order; what does not apply to a request is left out."""
+
+    time: str
+    level: str
+    event: str
+    program: str
+    request_id: str
+    peer: str
+    method: str
+    path: str
+    status: int
+    bytes_sent: int
+    duration_ms: float
+    api: str | msgspec.UnsetType = msgspec.UNSET
+    endpoint: str | msgspec.UnsetType = msgspec.UNSET
+    version: str | None | msgspec.UnsetType = msgspec.UNSET
+    mechanism: str | None | msgspec.UnsetType = msgspec.UNSET
+    service: str | msgspec.UnsetType = msgspec.UNSET
+    target: str | None | msgspec.UnsetType = msgspec.UNSET
+    converted: bool | msgspec.UnsetType = msgspec.UNSET
+    upstream_ms: float | msgspec.UnsetType = msgspec.UNSET
+    code: str | msgspec.UnsetType = msgspec.UNSET
+    cause: str | msgspec.UnsetType = msgspec.UNSET
+    aborted: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 _FILE = 64 * 1024
@@ -58,40 +86,39 @@ class RequestLog:
 
     def record(self, exchange: Exchange, down: Downstream) -> None:
         """Take the line of one request; times are in milliseconds."""
-        line: dict[str, object] = {
-            "time": _now(),
-            "level": "info",
-            "event": "request",
-            "program": "gateway",
-            "request_id": exchange.request_id,
-            "peer": exchange.peer,
-            "method": exchange.method,
-            "path": exchange.path,
-            "status": down.status,
-            "bytes_sent": down.bytes_sent,
-            "duration_ms": _milliseconds(time.perf_counter() - exchange.began),
-        }
+        line = _RequestLine(
+            _now(),
+            "info",
+            "request",
+            "gateway",
+            exchange.request_id,
+            exchange.peer,
+            exchange.method,
+            exchange.path,
+            down.status,
+            down.bytes_sent,
+            _milliseconds(time.perf_counter() - exchange.began),
+        )
         endpoint, plan = exchange.endpoint, exchange.plan
         if endpoint is not None:
-            line["api"] = endpoint.api
-            line["endpoint"] = endpoint.template.text
+            line.api = endpoint.api
+            line.endpoint = endpoint.template.text
         if plan is not None or exchange.version is not None:
-            line["version"] = None if exchange.version is None else str(exchange.version)
+            line.version = None if exchange.version is None else str(exchange.version)
         if plan is not None:
-            leg = plan.leg
-            line["mechanism"] = plan.mechanism
-            line["service"] = leg.service.name
-            line["target"] = exchange.target
-            line["converted"] = exchange.converted
+            line.mechanism = plan.mechanism
+            line.service = plan.leg.service.name
+            line.target = exchange.target
+            line.converted = exchange.converted
             if exchange.answered:
-                line["upstream_ms"] = _milliseconds(exchange.answered - exchange.asked)
+                line.upstream_ms = _milliseconds(exchange.answered - exchange.asked)
         if exchange.code is not None:
-            line["code"] = exchange.code
+            line.code = exchange.code
         if exchange.cause is not None:
-            line["cause"] = exchange.cause
+            line.cause = exchange.cause
         if exchange.aborted:
-            line["aborted"] = True
-        text = _line(line)
+            line.aborted = True
+        text = _encode(line) + b"\n"
         if self._size + len(text) > self._most:
             self.flush()
         if not self._waiting:
@@ -116,10 +143,6 @@ def configure() -> None:
     logging.basicConfig(level=logging.INFO, handlers=[JsonLines()], force=True)
 
 
-def _line(entry: dict[str, object]) -> bytes:
-    return _encode(entry) + b"\n"
-
-
 def _write(lines: list[bytes]) -> None:
     with suppress(OSError):  # a log that cannot be written costs no answer
         sys.stdout.buffer.write(b"".join(lines))
@@ -127,15 +150,14 @@ def _write(lines: list[bytes]) -> None:
 
 
 def _now() -> str:
-    now = time.time()
-    second = int(now)
-    return f"{_second(second)}.{int((now - second) * 1000):03d}Z"
+    return _text(int(time.time() * 1000))
 
 
 @lru_cache(maxsize=2)
-def _second(second: int) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+def _text(milliseconds: int) -> str:
+    second, rest = divmod(milliseconds, 1000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(second))}.{rest:03d}Z"
 
 
 def _milliseconds(seconds: float) -> float:
-    return round(seconds * 1000, 3)
+    return int(seconds * 1_000_000) / 1000
