@@ -66,7 +66,7 @@ FORWARDING = _SAID | {
 }
 
 # What Connection says when it names no field.
-_ORDINARY = frozenset({b"close", b"keep-alive", b""})
+_ORDINARY = frozenset({b"close", b"keep-alive", b"Keep-Alive"})
 
 PSEUDONYM = b"version-gateway"
 
@@ -82,12 +82,12 @@ def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) ->
     named: set[bytes] = set()
     for line in fields:
         name = line[0].lower()
-        if name in HOP_BY_HOP:
-            if name == b"connection":
+        if name not in drop:
+            if name not in HOP_BY_HOP:
+                kept.append(line)
+            elif name == b"connection" and line[1] not in _ORDINARY:
                 named.update(option.strip(b" \t").lower() for option in line[1].split(b","))
-        elif name not in drop:
-            kept.append(line)
-    if named - _ORDINARY:
+    if named:
         return [line for line in kept if line[0].lower() not in named]
     return kept
 
@@ -128,7 +128,7 @@ def vary(fields: Fields, names: tuple[str, ...]) -> Fields:
     listed = {
         member.strip(b" \t").lower()
         for name, value in fields
-        if name.lower() == b"vary"
+        if len(name) == 4 and name.lower() == b"vary"
         for member in value.split(b",")
     }
     missing = [name for name in names if name.lower().encode() not in listed]
@@ -161,7 +161,7 @@ def retyped(fields: Fields, content_type: bytes) -> Fields:
     suffix = content_type.rpartition(b"+")[2]
     return [
         (name, content_type)
-        if name.lower() == b"content-type" and _format(value) == suffix
+        if len(name) == 12 and name.lower() == b"content-type" and _format(value) == suffix
         else (name, value)
         for name, value in fields
     ]

@@ -47,10 +47,10 @@ class _RequestLine(msgspec.Struct):
     duration_ms: float
     api: str | msgspec.UnsetType = msgspec.UNSET
     endpoint: str | msgspec.UnsetType = msgspec.UNSET
-    version: str | None | msgspec.UnsetType = msgspec.UNSET
-    mechanism: str | None | msgspec.UnsetType = msgspec.UNSET
+    version: str | msgspec.UnsetType | None = msgspec.UNSET
+    mechanism: str | msgspec.UnsetType | None = msgspec.UNSET
     service: str | msgspec.UnsetType = msgspec.UNSET
-    target: str | None | msgspec.UnsetType = msgspec.UNSET
+    target: str | msgspec.UnsetType | None = msgspec.UNSET
     converted: bool | msgspec.UnsetType = msgspec.UNSET
     upstream_ms: float | msgspec.UnsetType = msgspec.UNSET
     code: str | msgspec.UnsetType = msgspec.UNSET

@@ -78,7 +78,7 @@ class Balancer:
 
     def ended(self, target: Target, now: float, *, failed: bool | None) -> None:
         """Note how a request to a target ended; None where that says nothing of the target."""
-        standing = self.standing(target)
+        standing = self.standings[target]
         standing.in_flight -= 1
         standing.trial = False
         if failed is None:

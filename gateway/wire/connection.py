@@ -46,16 +46,17 @@ class Connection(asyncio.Protocol):
         self._parser = HttpResponseParser(self)
         self._writable: asyncio.Event | None = None
         self._deadline = Deadline(loop, self._too_slow)
+        self._timeouts = Timeouts()
         self._used = False
         self._exchange_over()
 
     def _exchange_over(self) -> None:
         self._response: Incoming | None = None
         self._request: Request | None = None
-        self._timeouts = Timeouts()
         self._pump: asyncio.Task[None] | None = None
         self._sent = False
         self._begun = False
+        self._coding = b""
         self._head_size = 0
         self._until_close = False
         self._keep = False
@@ -85,7 +86,8 @@ class Connection(asyncio.Protocol):
         self._deadline.begin(timeouts.whole)  # until now the clock of an idle connection ran
         try:
             self._send(request)
-            await response.wait_for_head()
+            while not response.head:
+                await response.progress()
         except BaseException:
             self.close()
             raise
@@ -243,6 +245,8 @@ class Connection(asyncio.Protocol):
         self._begun = True
         response.reason = b""
         response.fields = []
+        response.sized = False
+        self._coding = b""
 
     def on_status(self, status: bytes) -> None:
         """Take a piece of the reason phrase."""
@@ -251,10 +255,16 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a field line; trailer fields are not passed on."""
-        assert self._response is not None
-        if not self._response.head:
+        response = self._response
+        assert response is not None
+        if not response.head:
             # llhttp leaves the white space after the value (RFC 9110, section 5.5).
-            self._response.fields.append((name, value.rstrip(b" \t")))
+            value = value.rstrip(b" \t")
+            response.fields.append((name, value))
+            if len(name) == 14 and name.lower() == b"content-length":
+                response.sized = True
+            elif len(name) == 17 and name.lower() == b"transfer-encoding":
+                self._coding += value.lower() + b","
 
     def on_headers_complete(self) -> None:
         """Judge the head: an interim response, or the beginning of the one that was asked for."""
@@ -272,13 +282,7 @@ class Connection(asyncio.Protocol):
             elif status != 101 and request.informational is not None:
                 request.informational(status, response.fields)
             return
-        coding = b""
-        for name, value in response.fields:
-            lower = name.lower()
-            if lower == b"content-length":
-                response.sized = True
-            elif lower == b"transfer-encoding":
-                coding += value.lower() + b","
+        coding = self._coding
         if coding not in (b"", b"chunked,"):
             raise HttpParserError("a transfer coding other than chunked")
         response.status = status
@@ -304,7 +308,6 @@ class Connection(asyncio.Protocol):
         """Take note that the body is complete; interim responses do not count."""
         response = self._response
         if response is not None and response.head and not response.switched:
-            self._deadline.clear()
             response.complete = True
             response.wake()
 

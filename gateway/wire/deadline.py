@@ -23,23 +23,25 @@ class Deadline:
 
     def begin(self, seconds: float) -> None:
         """Set the last deadline, and no nearer one; infinite seconds set none."""
-        self._last = self._loop.time() + seconds
-        self.set(inf)
+        self._last = inf
+        if seconds < inf:
+            self.set(seconds)
+            self._last = self._at
+        self._at = self._last
 
     def set(self, seconds: float) -> None:
-        """Set the deadline; infinite seconds leave just the last one."""
-        self._at = at = min(self._loop.time() + seconds, self._last)
-        if at < inf and (self._alarm is None or self._alarm.when() > at):
-            if self._alarm is not None:
-                self._alarm.cancel()
+        """Set the deadline; the last one holds if it is nearer."""
+        at = self._loop.time() + seconds
+        self._at = at = min(self._last, at)
+        alarm = self._alarm
+        if alarm is None or alarm.when() > at:
+            if alarm is not None:
+                alarm.cancel()
             self._alarm = self._loop.call_at(at, self._ring)
 
     def clear(self) -> None:
         """Set no deadline but the last one."""
-        if self._last < inf:
-            self.set(inf)
-        else:
-            self._at = inf
+        self._at = self._last  # no alarm is set: there is one, and none later than the last
 
     def cancel(self) -> None:
         """Set none any more."""

@@ -2,12 +2,15 @@
 
 import time
 
+# msgspec: its structs are made in a tenth of the time that a class of Python's own takes.
+from msgspec import Struct, field
+
 from gateway.core.plan import Plan
 from gateway.core.snapshot import Endpoint
 from gateway.core.version import Version
 
 
-class Exchange:
+class Exchange(Struct):
     """What happened to one request; filled while it walks through the phases.
 
     Attributes:
@@ -28,37 +31,18 @@ class Exchange:
         answered: when the head of its response was there; 0 if none came.
     """
 
-    __slots__ = (
-        "aborted",
-        "answered",
-        "asked",
-        "began",
-        "cause",
-        "code",
-        "converted",
-        "endpoint",
-        "method",
-        "path",
-        "peer",
-        "plan",
-        "request_id",
-        "target",
-        "version",
-    )
-
-    def __init__(self, request_id: str, method: str, path: str, peer: str) -> None:
-        self.request_id = request_id
-        self.method = method
-        self.path = path
-        self.peer = peer
-        self.endpoint: Endpoint | None = None
-        self.version: Version | None = None
-        self.plan: Plan | None = None
-        self.target: str | None = None
-        self.converted = False
-        self.code: str | None = None
-        self.cause: str | None = None
-        self.aborted = False
-        self.began = time.perf_counter()
-        self.asked = 0.0
-        self.answered = 0.0
+    request_id: str
+    method: str
+    path: str
+    peer: str
+    endpoint: Endpoint | None = None
+    version: Version | None = None
+    plan: Plan | None = None
+    target: str | None = None
+    converted: bool = False
+    code: str | None = None
+    cause: str | None = None
+    aborted: bool = False
+    began: float = field(default_factory=time.perf_counter)
+    asked: float = 0.0
+    answered: float = 0.0

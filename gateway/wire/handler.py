@@ -176,10 +176,12 @@ class _Walk:
         return Request(message.method, todo.target, fields, body, length, bool(upgrade), informed)
 
     def _expects(self) -> bool:
-        values = self.message.headers.getall("Expect", ())
+        if "Expect" not in self.message.headers:
+            return False
+        values = self.message.headers.getall("Expect")
         if any(value.lower() != "100-continue" for value in values):
             raise Failed(Fault(Code.EXPECTATION_FAILED, "Only 100-continue can be expected."))
-        return bool(values)
+        return True
 
     def _forwarding(self, authority: str) -> tuple[tuple[bytes, bytes], ...]:
         peer = self.inbound.peer

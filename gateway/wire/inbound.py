@@ -4,7 +4,6 @@ import re
 import secrets
 from collections.abc import AsyncIterator
 from itertools import count
-from typing import NamedTuple
 from urllib.parse import quote
 
 from aiohttp import StreamReader
@@ -12,6 +11,7 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestPayloadError
+from msgspec import Struct
 
 from gateway.core.errors import Code, Failed, Fault
 from gateway.core.head import Head
@@ -32,7 +32,7 @@ _id_prefix = secrets.token_hex(10)
 _id_count = count()
 
 
-class Inbound(NamedTuple):
+class Inbound(Struct, frozen=True):
     """One request of a client.
 
     Attributes:

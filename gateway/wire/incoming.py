@@ -75,23 +75,14 @@ class Incoming:
         self.switched = False
         self.target = target
 
-    async def wait_for_head(self) -> None:
-        """Return when the head is there; raises Failed or Stale."""
-        while not self.head:
-            if self.error is not None:
-                raise self.error
-            await self._wait()
-
     async def read(self) -> bytes:
         """Return the next bytes of the body, empty at its end; raises Failed."""
         while not self._pieces:
-            if self.error is not None:
-                raise self.error
-            if self.complete:
+            if self.complete and self.error is None:
                 return b""
             if not self.switched:
                 self._connection.expect_bytes()
-            await self._wait()
+            await self.progress()
         pieces = self._pieces
         self._pieces = []
         if self._size > _HIGH_WATER and not self.complete:
@@ -125,7 +116,10 @@ class Incoming:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    async def _wait(self) -> None:
+    async def progress(self) -> None:
+        """Return when there is more of it than before; raises Failed or Stale."""
+        if self.error is not None:
+            raise self.error
         self._waiter = self._connection.loop.create_future()
         try:
             await self._waiter

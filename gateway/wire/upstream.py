@@ -5,14 +5,16 @@ else: a request goes in, a response with a body stream comes out, every error is
 """
 
 from collections.abc import AsyncIterator, Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 from gateway.core.errors import Code, Failed, Fault
 from gateway.core.headers import Fields
 from gateway.core.service import Service
 
 
-class Request(NamedTuple):
+class Request(Struct, frozen=True):
     """What to ask a service.
 
     Attributes:
