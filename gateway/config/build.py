@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from gateway.config import model
 from gateway.config.api import ApiBuilder
 from gateway.config.endpoint import EndpointBuilder
+from gateway.config.naming import build_naming
 from gateway.config.report import Location, Mistakes, place
 from gateway.core.routing import Router
 from gateway.core.service import Capacity, Ejection, Health, Service, Target, Timeouts
@@ -28,6 +29,8 @@ def build(config: model.Config, mistakes: Mistakes) -> Snapshot:
         name: _service(name, service, ("services", name), mistakes)
         for name, service in config.services.items()
     }
+    trusted = _networks(config.trusted_proxies, mistakes)
+    naming = build_naming(config.clients, trusted, mistakes)
     endpoints: list[tuple[Location, Endpoint]] = []
     for name, api in config.apis.items():
         builder = ApiBuilder(name, api, services, mistakes)
@@ -44,8 +47,9 @@ def build(config: model.Config, mistakes: Mistakes) -> Snapshot:
         _router(endpoints, mistakes),
         services,
         Limits(convert=config.limits.convert),
-        _networks(config.trusted_proxies, mistakes),
+        trusted,
         config.workers,
+        naming,
     )
 
 

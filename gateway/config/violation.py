@@ -7,15 +7,15 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gateway.config import model
+from gateway.config import model, shape
 from gateway.config.report import Issue, Location, suggest
 from gateway.config.source import Data, Document
 
 _PATTERNS = {
-    model.NAME: "a name has letters, digits, '_', '-' and '.', and begins with a letter or '_'",
-    model.FIELD_NAME: "not the name of a header; write one like X-API-VERSION",
-    model.HEALTH_PATH: "a path begins with a slash; write one like /readyz",
-    model.METHOD: "not a method; write it in capitals, as in GET",
+    shape.NAME: "a name has letters, digits, '_', '-' and '.', and begins with a letter or '_'",
+    shape.FIELD_NAME: "not the name of a header; write one like X-API-VERSION",
+    shape.HEALTH_PATH: "a path begins with a slash; write one like /readyz",
+    shape.METHOD: "not a method; write it in capitals, as in GET",
 }
 
 

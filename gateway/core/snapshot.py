@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address
 
+from gateway.core.client import Naming
 from gateway.core.conversion.chain import Conversion
 from gateway.core.routing import Router, Template
 from gateway.core.selection import Selector
@@ -83,6 +84,7 @@ class Snapshot:
     limits: Limits = Limits()
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     workers: int | None = None
+    naming: Naming | None = None
 
     def trusts(self, peer: str) -> bool:
         """Whether what a peer says of who asked it is believed.

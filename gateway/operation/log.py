@@ -45,6 +45,7 @@ class _RequestLine(msgspec.Struct):
     status: int
     bytes_sent: int
     duration_ms: float
+    client: str | msgspec.UnsetType = msgspec.UNSET
     api: str | msgspec.UnsetType = msgspec.UNSET
     endpoint: str | msgspec.UnsetType = msgspec.UNSET
     version: str | msgspec.UnsetType | None = msgspec.UNSET
@@ -99,6 +100,8 @@ class RequestLog:
             down.bytes_sent,
             _milliseconds(time.perf_counter() - exchange.began),
         )
+        if exchange.client:
+            line.client = exchange.client
         endpoint, plan = exchange.endpoint, exchange.plan
         if endpoint is not None:
             line.api = endpoint.api

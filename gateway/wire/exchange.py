@@ -5,6 +5,7 @@ import time
 # msgspec: its structs are made in a tenth of the time that a class of Python's own takes.
 from msgspec import Struct, field
 
+from gateway.core.client import ANONYMOUS
 from gateway.core.plan import Plan
 from gateway.core.snapshot import Endpoint
 from gateway.core.version import Version
@@ -18,6 +19,7 @@ class Exchange(Struct):
         method: of the request.
         path: of the request, without the query, which may hold secrets.
         peer: the address that the request came from.
+        client: the name of who asks; empty where nothing names it.
         endpoint: where it came in; None if the path names no endpoint.
         version: the version that was asked for; None if none was chosen.
         plan: what was planned; None if it was refused.
@@ -35,6 +37,7 @@ class Exchange(Struct):
     method: str
     path: str
     peer: str
+    client: str = ANONYMOUS
     endpoint: Endpoint | None = None
     version: Version | None = None
     plan: Plan | None = None

@@ -18,7 +18,7 @@ from gateway.core import headers
 from gateway.core.asker import Asker
 from gateway.core.errors import Code, Failed, Fault
 from gateway.core.headers import Fields
-from gateway.core.orders import NO_ORDERS
+from gateway.core.orders import NO_ORDERS, Orders
 from gateway.core.plan import Options, Plan, plan
 from gateway.core.snapshot import FieldLines, Snapshot
 from gateway.wire import bodies
@@ -58,8 +58,7 @@ class Handler:
         """Answer one request, whatever happens, and record it once."""
         walk = _Walk(self.snapshot, self._upstream, inbound, down)
         try:
-            # Whom a brownout meets is no secret to keep: a plain generator will do.
-            await walk.answer(Asker("", time.time(), self.orders, random.random()))  # noqa: S311
+            await walk.answer(self.orders)
         except Failed as error:
             walk.refuse(error)
         except (asyncio.CancelledError, ConnectionError) as error:
@@ -99,9 +98,14 @@ class _Walk:
             inbound.request_id, inbound.message.method, inbound.loggable_path, inbound.peer
         )
 
-    async def answer(self, asker: Asker) -> None:
+    async def answer(self, orders: Orders) -> None:
         """Plan, then do what the plan says; raises Failed for what is to be refused."""
         head, authority = self.inbound.read()
+        if self.snapshot.naming is not None:
+            self.exchange.client = self.snapshot.naming.name(head, self.inbound.peer)
+        # Whom a brownout meets is no secret to keep: a plain generator will do.
+        chance = random.random()  # noqa: S311
+        asker = Asker(self.exchange.client, time.time(), orders, chance)
         outcome = plan(self.snapshot, head, asker)
         self.exchange.endpoint, self.exchange.version = outcome.endpoint, outcome.version
         self.said = outcome.fields
