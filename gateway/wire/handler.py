@@ -13,9 +13,11 @@ from contextlib import suppress
 
 import msgspec
 from aiohttp.http import HttpVersion11
+from msgspec.structs import replace
 
 from gateway.core import headers
 from gateway.core.asker import Asker
+from gateway.core.conversion.chain import Conversion
 from gateway.core.errors import Code, Failed, Fault
 from gateway.core.headers import Fields
 from gateway.core.orders import NO_ORDERS, Orders
@@ -58,7 +60,9 @@ class Handler:
         """Answer one request, whatever happens, and record it once."""
         walk = _Walk(self.snapshot, self._upstream, inbound, down)
         try:
-            await walk.answer(self.orders)
+            todo = walk.plan(self.orders)
+            if todo is not None:
+                await walk.forward(todo)
         except Failed as error:
             walk.refuse(error)
         except (asyncio.CancelledError, ConnectionError) as error:
@@ -83,7 +87,16 @@ class Handler:
 class _Walk:
     """One request on its way; the snapshot is pinned."""
 
-    __slots__ = ("down", "exchange", "inbound", "message", "said", "snapshot", "upstream")
+    __slots__ = (
+        "authority",
+        "down",
+        "exchange",
+        "inbound",
+        "message",
+        "said",
+        "snapshot",
+        "upstream",
+    )
 
     def __init__(
         self, snapshot: Snapshot, upstream: Upstream, inbound: Inbound, down: Downstream
@@ -93,29 +106,44 @@ class _Walk:
         self.inbound = inbound
         self.message = inbound.message
         self.down = down
+        self.authority = ""
         self.said: FieldLines = ()
         self.exchange = Exchange(
             inbound.request_id, inbound.message.method, inbound.loggable_path, inbound.peer
         )
 
-    async def answer(self, orders: Orders) -> None:
-        """Plan, then do what the plan says; raises Failed for what is to be refused."""
-        head, authority = self.inbound.read()
+    def plan(self, orders: Orders) -> Plan | None:
+        """Return what is to be done, or None if that is done already; raises Failed to refuse."""
+        exchange = self.exchange
+        head, self.authority = self.inbound.read()
         if self.snapshot.naming is not None:
-            self.exchange.client = self.snapshot.naming.name(head, self.inbound.peer)
+            exchange.client = self.snapshot.naming.name(head, self.inbound.peer)
         # Whom a brownout meets is no secret to keep: a plain generator will do.
-        chance = random.random()  # noqa: S311
-        asker = Asker(self.exchange.client, time.time(), orders, chance)
+        asker = Asker(exchange.client, time.time(), orders, random.random())  # noqa: S311
         outcome = plan(self.snapshot, head, asker)
-        self.exchange.endpoint, self.exchange.version = outcome.endpoint, outcome.version
+        exchange.endpoint, exchange.version = outcome.endpoint, outcome.version
         self.said = outcome.fields
         if isinstance(outcome, Plan):
-            self.exchange.plan = outcome
-            await self._forward(outcome, authority)
-        elif isinstance(outcome, Options):
+            exchange.plan = outcome
+            return outcome
+        if isinstance(outcome, Options):
             self._send(204, b"", self._dressed([(b"Allow", outcome.allow.encode())]))
-        else:
-            raise Failed(outcome.fault)
+            return None
+        raise Failed(outcome.fault)
+
+    async def forward(self, todo: Plan) -> None:
+        """Ask the service, and give the client what it answers; raises Failed."""
+        asked = self._outgoing(todo)
+        if todo.leg.request is not None and self.inbound.has_body:
+            asked = await self._converted(asked, todo.leg.request)
+        self.exchange.asked = time.perf_counter()
+        response = await self.upstream.send(todo.leg.service, asked)
+        self.exchange.answered = time.perf_counter()
+        self.exchange.target = response.target
+        try:
+            await self._respond(todo, response)
+        finally:
+            response.abandon()
 
     def refuse(self, error: Failed) -> None:
         """Answer with a problem detail; cut the connection if an answer has begun already."""
@@ -135,49 +163,42 @@ class _Walk:
         with suppress(ConnectionError):  # whoever it was for has left
             self._send(fault.status, b"", self._dressed(fields), body)
 
-    async def _forward(self, todo: Plan, authority: str) -> None:
-        asked = await self._outgoing(todo, authority)
-        self.exchange.asked = time.perf_counter()
-        response = await self.upstream.send(todo.leg.service, asked)
-        self.exchange.answered = time.perf_counter()
-        self.exchange.target = response.target
-        try:
-            await self._respond(todo, response)
-        finally:
-            response.abandon()
-
-    async def _outgoing(self, todo: Plan, authority: str) -> Request:
-        message, conversion = self.message, todo.leg.request
+    def _outgoing(self, todo: Plan) -> Request:
+        message, inbound, conversion = self.message, self.inbound, todo.leg.request
         fields: Fields = [
-            (b"Host", authority.encode()),
+            (b"Host", self.authority.encode()),
             *headers.end_to_end(
                 message.raw_headers, _OURS if conversion is None else _OURS_CONVERTED
             ),
-            *self._forwarding(authority),
+            *self._forwarding(),
             (b"Via", _VIA if message.version == HttpVersion11 else _VIA_1_0),
             (b"X-Request-Id", self.exchange.request_id.encode()),
         ]
-        expects = self._expects()
-        length = self.inbound.length
-        body: bytes | AsyncIterator[bytes] | None = b"" if length == 0 else None
+        upgrade: bytes | None = None
         if conversion is not None:
             # Nothing would be gained by a coding that has to be undone here.
             fields.append((b"Accept-Encoding", b"identity"))
-        if self.inbound.has_body and conversion is None:
-            body = self.inbound.pieces()
-        elif self.inbound.has_body and conversion is not None:
-            if expects:
-                self.down.inform(100, [])
-            limit = self.snapshot.limits.convert
-            whole = await self.inbound.whole(limit)
-            body = await bodies.convert_request(whole, fields, conversion, limit)
-            fields = headers.end_to_end(fields, headers.ABOUT_BYTES | {b"expect"})
-            self.exchange.converted = True
-        upgrade = self.inbound.upgrade if conversion is None else None
-        if upgrade is not None:
+        elif (upgrade := inbound.upgrade) is not None:
             fields += ((b"Connection", b"Upgrade"), (b"Upgrade", upgrade))
-        informed = self.down.inform
-        return Request(message.method, todo.target, fields, body, length, bool(upgrade), informed)
+        length = inbound.length
+        body: bytes | AsyncIterator[bytes] | None = b"" if length == 0 else None
+        if inbound.has_body:
+            body = inbound.pieces()
+        expects = self._expects()
+        inform = self.down.inform
+        return Request(
+            message.method, todo.target, fields, body, length, expects, bool(upgrade), inform
+        )
+
+    async def _converted(self, asked: Request, conversion: Conversion) -> Request:
+        if asked.expects:
+            self.down.inform(100, [])
+        limit = self.snapshot.limits.convert
+        whole = await self.inbound.whole(limit)
+        body = await bodies.convert_request(whole, asked.fields, conversion, limit)
+        fields = headers.end_to_end(asked.fields, headers.ABOUT_BYTES | {b"expect"})
+        self.exchange.converted = True
+        return replace(asked, fields=fields, body=body, expects=False)
 
     def _expects(self) -> bool:
         if "Expect" not in self.message.headers:
@@ -187,13 +208,13 @@ class _Walk:
             raise Failed(Fault(Code.EXPECTATION_FAILED, "Only 100-continue can be expected."))
         return True
 
-    def _forwarding(self, authority: str) -> tuple[tuple[bytes, bytes], ...]:
+    def _forwarding(self) -> tuple[tuple[bytes, bytes], ...]:
         peer = self.inbound.peer
         inherited: tuple[tuple[bytes, bytes], ...] = ()
         if self.snapshot.trusts(peer):
             given = self.message.raw_headers
             inherited = tuple(line for line in given if line[0].lower() in headers.FORWARDING)
-        return headers.forwarding(peer, authority, "http", inherited)
+        return headers.forwarding(peer, self.authority, "http", inherited)
 
     async def _respond(self, todo: Plan, response: Response) -> None:
         status, leg = response.status, todo.leg

@@ -23,6 +23,7 @@ class Request(Struct, frozen=True):
         fields: the header fields to send, framing excluded.
         body: all of it, or its pieces as they come; None for no body.
         length: of a body that comes in pieces, in bytes; None sends it chunked.
+        expects: whether the client waits for 100 (Continue) before it sends the body.
         upgrade: whether another protocol is asked for, and may be switched to.
         informational: called with the status and fields of every 1xx response but 101.
     """
@@ -32,6 +33,7 @@ class Request(Struct, frozen=True):
     fields: Fields
     body: bytes | AsyncIterator[bytes] | None = None
     length: int | None = None
+    expects: bool = False
     upgrade: bool = False
     informational: Callable[[int, Fields], None] | None = None
 
