@@ -70,27 +70,21 @@ class Connection(asyncio.Protocol):
             and self._response is None
         )
 
-    async def exchange(self, request: Request, timeouts: Timeouts) -> Incoming:
-        """Send a request and return the response as soon as its head is there.
+    def send(self, request: Request, timeouts: Timeouts) -> Incoming:
+        """Send a request; return the response, of which nothing has come yet.
 
         Raises:
-            Failed: there is no response.
-            Stale: a kept connection was closed before anything came back, which mostly means
-                that the service did not see the request.
+            Stale: the connection is closed already. A response raises it too where a kept
+                connection is closed before anything came back, which mostly means that the
+                service did not see the request.
         """
         if not self.usable:
             raise Stale
-        response = self._response = Incoming(self, self.name)
+        self._response = response = Incoming(self, self.name)
         self._request = request
         self._timeouts = timeouts
         self._deadline.begin(timeouts.whole)  # until now the clock of an idle connection ran
-        try:
-            self._send(request)
-            while not response.head:
-                await response.progress()
-        except BaseException:
-            self.close()
-            raise
+        self._send(request)
         return response
 
     def expire(self, seconds: float) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, Self
 
 from gateway.core.headers import Fields
 
@@ -74,6 +74,21 @@ class Incoming:
         self.sized = False
         self.switched = False
         self.target = target
+
+    async def arrived(self) -> Self:
+        """Return the response when its head is there; who gives up waiting gives it up.
+
+        Raises:
+            Failed: it will not come.
+            Stale: nor did the service see the request, most likely.
+        """
+        try:
+            while not self.head:
+                await self.progress()
+        except BaseException:
+            self._connection.close()
+            raise
+        return self
 
     async def read(self) -> bytes:
         """Return the next bytes of the body, empty at its end; raises Failed."""

@@ -59,11 +59,30 @@ class Pool:
         Raises:
             Failed: there is no response.
         """
-        members = self.members(service)
+        members = self._members.get(service.name)
+        if members is None or members.service is not service:
+            members = self.members(service)
         if not members.gate.entered():
             await members.gate.enter()
+        balancer = members.balancer
+        tried: tuple[Target, ...] = ()
+        refused: Failed | None = None
         try:
-            return await self._balanced(members, request)
+            while True:
+                target = _choose(members, tried, refused)
+                tried = (*tried, target)
+                balancer.began(target)
+                try:
+                    response = await self.ask(target, service.timeouts, request)
+                except Refused as error:
+                    balancer.ended(target, monotonic(), failed=True)
+                    refused = error.failure
+                except BaseException as error:
+                    balancer.ended(target, monotonic(), failed=_says(error))
+                    raise
+                else:
+                    response.ended = partial(_ended, members, target)
+                    return response
         except BaseException:
             members.gate.leave()
             raise
@@ -87,37 +106,6 @@ class Pool:
         for connection in tuple(self._open):
             connection.close()
 
-    async def _balanced(self, members: Members, request: Request) -> Incoming:
-        balancer = members.balancer
-        if members.retries < _RETRY_RESERVE:
-            members.retries += _RETRY_SHARE
-        refused: Failed | None = None
-        tried: tuple[Target, ...] = ()
-        while True:
-            target = balancer.choose(monotonic(), tried)
-            if target is None or (tried and members.retries < 1):
-                raise refused or _unavailable(members.service)
-            if tried:
-                members.retries -= 1
-            tried = (*tried, target)
-            balancer.began(target)
-            try:
-                response = await self.ask(target, members.service.timeouts, request)
-            except Refused as error:
-                balancer.ended(target, monotonic(), failed=True)
-                refused = error.failure
-            except BaseException as error:
-                balancer.ended(target, monotonic(), failed=_says(error))
-                raise
-            else:
-                response.ended = partial(self._ended, members, target)
-                return response
-
-    def _ended(self, members: Members, target: Target, response: Incoming) -> None:
-        failed = False if response.complete else _says(response.error)
-        members.balancer.ended(target, monotonic(), failed=failed)
-        members.gate.leave()
-
     async def ask(self, target: Target, timeouts: Timeouts, request: Request) -> Incoming:
         """Return the response of one target as soon as its head is there.
 
@@ -128,7 +116,7 @@ class Pool:
         connection = self._take(target)
         if connection is not None:
             try:
-                return await connection.exchange(request, timeouts)
+                return await connection.send(request, timeouts).arrived()
             except Stale:
                 if not request.repeatable:
                     raise failure(
@@ -136,7 +124,7 @@ class Pool:
                     ) from None
         connection = await self._connect(target, timeouts.connect)
         try:
-            return await connection.exchange(request, timeouts)
+            return await connection.send(request, timeouts).arrived()
         except Stale:  # gone before it was taken up, so nothing was sent
             raise Refused(
                 failure(Code.UPSTREAM_UNREACHABLE, target.authority, "it closed the connection")
@@ -175,6 +163,23 @@ class Pool:
     def _lost(self, target: Target, connection: Connection) -> None:
         self._open.discard(connection)
         self._idle.get(target, {}).pop(connection, None)
+
+
+def _choose(members: Members, tried: tuple[Target, ...], refused: Failed | None) -> Target:
+    if members.retries < _RETRY_RESERVE and not tried:
+        members.retries += _RETRY_SHARE
+    target = members.balancer.choose(monotonic(), tried)
+    if target is None or (tried and members.retries < 1):
+        raise refused or _unavailable(members.service)
+    if tried:
+        members.retries -= 1
+    return target
+
+
+def _ended(members: Members, target: Target, response: Incoming) -> None:
+    failed = False if response.complete else _says(response.error)
+    members.balancer.ended(target, monotonic(), failed=failed)
+    members.gate.leave()
 
 
 def _says(error: BaseException | None) -> bool | None:

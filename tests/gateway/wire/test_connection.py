@@ -65,7 +65,7 @@ class Kept:
         self, pieces: Iterable[bytes], request: Request = GET, timeouts: Timeouts | None = None
     ) -> Incoming:
         """Send a request, let the pieces of an answer come, and return it."""
-        asked = asyncio.create_task(self.connection.exchange(request, timeouts or Timeouts()))
+        asked = asyncio.create_task(self.connection.send(request, timeouts or Timeouts()).arrived())
         await asyncio.sleep(0)
         for piece in pieces:
             self.connection.data_received(piece)
@@ -138,7 +138,7 @@ async def test_the_clock_of_an_idle_connection_stops_when_it_is_used(length: int
     await whole(await kept.ask([OK]))
     kept.connection.expire(0.05)
     asked = asyncio.create_task(
-        kept.connection.exchange(Request("POST", "/", [], slowly(0.2), length), Timeouts())
+        kept.connection.send(Request("POST", "/", [], slowly(0.2), length), Timeouts()).arrived()
     )
     while not kept.wire.sent.endswith((b"body", b"\r\n0\r\n\r\n")):
         await asyncio.sleep(0.01)
@@ -167,7 +167,7 @@ async def test_an_answer_before_the_end_of_its_request_ends_the_connection() -> 
 async def test_the_clock_for_the_answer_starts_when_the_request_is_sent() -> None:
     kept = Kept()
     request = Request("POST", "/", [], slowly(0.2), 8)
-    asked = asyncio.create_task(kept.connection.exchange(request, Timeouts(first_byte=0.1)))
+    asked = asyncio.create_task(kept.connection.send(request, Timeouts(first_byte=0.1)).arrived())
     while not kept.wire.sent.endswith(b"body"):
         await asyncio.sleep(0.01)
         assert not asked.done()
@@ -185,7 +185,7 @@ async def test_a_connection_that_is_lost(used: bool, came: bytes, raised: type[E
     kept = Kept()
     if used:
         await whole(await kept.ask([OK]))
-    asked = asyncio.create_task(kept.connection.exchange(GET, Timeouts()))
+    asked = asyncio.create_task(kept.connection.send(GET, Timeouts()).arrived())
     await asyncio.sleep(0)
     if came:
         kept.connection.data_received(came)
