@@ -3,6 +3,7 @@
 import re
 import secrets
 from collections.abc import AsyncIterator
+from functools import lru_cache
 from itertools import count
 from urllib.parse import quote
 
@@ -89,7 +90,7 @@ class Inbound(Struct, frozen=True):
             Failed: the request line or the Host field is not what RFC 9112, section 3, allows.
         """
         message = self.message
-        if message.version.major != 1:
+        if message.version[0] != 1:
             raise _bad("only HTTP/1.0 and HTTP/1.1 are spoken here")
         if message.method == "CONNECT":  # it asks for a tunnel, which may not even have a path
             raise _bad("no tunnel can be had here")
@@ -98,7 +99,7 @@ class Inbound(Struct, frozen=True):
             target, authority = _other_form(message.method, target, authority)
         if authority is None:  # HTTP/1.0 may leave it out; then it is us who were meant
             authority = self.own
-        if len(authority) > _LONGEST or not _AUTHORITY.match(authority):
+        if len(authority) > _LONGEST or not _is_authority(authority):
             raise _bad("the Host header names no host")
         if "#" in target:
             raise _bad("the request target has a fragment, which belongs to the client alone")
@@ -134,6 +135,11 @@ class Inbound(Struct, frozen=True):
                 raise Failed(too_large)
             collected.append(piece)
         return b"".join(collected)
+
+
+@lru_cache(maxsize=1024)  # clients name the same few hosts over and over
+def _is_authority(text: str) -> bool:
+    return _AUTHORITY.match(text) is not None
 
 
 def _other_form(method: str, target: str, host: str | None) -> tuple[str, str | None]:
