@@ -153,6 +153,8 @@ class _Walk:
             exchange.aborted = True
             self.down.abort()
             return
+        if fault.code is Code.BAD_REQUEST:  # where the next one would begin is in doubt
+            self.down.keep_alive = False
         body = msgspec.json.encode(fault.problem(exchange.path))
         fields = [
             (b"Content-Type", b"application/problem+json"),

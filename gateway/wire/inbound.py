@@ -8,7 +8,7 @@ from itertools import count
 from urllib.parse import quote
 
 from aiohttp import StreamReader
-from aiohttp.http import RawRequestMessage
+from aiohttp.http import HttpVersion11, RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestPayloadError
@@ -24,6 +24,8 @@ _AUTHORITY = re.compile(
 )
 # A host name has at most 253 characters (RFC 1035, section 2.3.4), a port 5 digits.
 _LONGEST = 260
+# More digits than this, and what some service makes of a length may be another number.
+_DIGITS = 18
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}\Z")
 _SAFE = "/%:@!$&'()*+,;=~[]"
 _LOGGABLE = re.compile(rf"[A-Za-z0-9_.\-{re.escape(_SAFE)}]*\Z")
@@ -55,7 +57,7 @@ class Inbound(Struct, frozen=True):
 
     @property
     def length(self) -> int | None:
-        """Return the declared length of the body, in bytes; the parser has checked its digits."""
+        """Return the declared length of the body, in bytes; its digits have been checked."""
         value = self.message.headers.get("Content-Length")
         return None if value is None else int(value)
 
@@ -87,11 +89,13 @@ class Inbound(Struct, frozen=True):
         """Return the head of the request and the authority that it is for.
 
         Raises:
-            Failed: the request line or the Host field is not what RFC 9112, section 3, allows.
+            Failed: the request line, the Host field or the framing of the body is not what
+                RFC 9112, sections 3 and 6, allows.
         """
         message = self.message
         if message.version[0] != 1:
             raise _bad("only HTTP/1.0 and HTTP/1.1 are spoken here")
+        self._check_framing()
         if message.method == "CONNECT":  # it asks for a tunnel, which may not even have a path
             raise _bad("no tunnel can be had here")
         target, authority = message.path, message.headers.get("Host")
@@ -105,6 +109,18 @@ class Inbound(Struct, frozen=True):
             raise _bad("the request target has a fragment, which belongs to the client alone")
         path, mark, query = target.partition("?")
         return Head(message.method, path, query if mark else None, message.headers), authority
+
+    def _check_framing(self) -> None:
+        # The parser takes some more than can be passed on without saying something else.
+        headers = self.message.headers
+        coding = headers.get("Transfer-Encoding")
+        if coding is not None:
+            if coding.lower() != "chunked":
+                raise _bad("the only transfer coding that is taken here is chunked")
+            if self.message.version != HttpVersion11:  # RFC 9112, section 6.1
+                raise _bad("HTTP/1.0 has no transfer codings")
+        if len(headers.get("Content-Length", "")) > _DIGITS:
+            raise _bad("the Content-Length has too many digits")
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield the body as it comes; the client waits while nobody asks for more.
