@@ -9,7 +9,7 @@ import asyncio
 from typing import Any, Protocol
 
 from aiohttp import StreamReader
-from aiohttp.http import RawRequestMessage
+from aiohttp.http import HttpRequestParser, RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestHandler, RequestPayloadError, Server
@@ -92,7 +92,7 @@ async def _unused(_: object) -> Any:
 class ClientConnection(RequestHandler):
     """One client connection."""
 
-    __slots__ = ("_answers", "_content", "_down", "_last", "_own", "_peer")
+    __slots__ = ("_answers", "_content", "_down", "_end", "_last", "_own", "_peer")
 
     def __init__(self, front: Front, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(
@@ -108,6 +108,7 @@ class ClientConnection(RequestHandler):
         self._answers = front.answers
         self._content = EMPTY_PAYLOAD
         self._down: Downstream | None = None
+        self._end = b""
         self._last = False
         self._peer = self._own = ""
 
@@ -122,6 +123,7 @@ class ClientConnection(RequestHandler):
     def data_received(self, data: bytes) -> None:
         """Parse what came; a body that turns out to be broken is broken for its reader too."""
         super().data_received(data)
+        self._end = data[-4:] if len(data) > 3 else (self._end + data)[-4:]
         if (
             self._messages
             and not isinstance(self._messages[-1][0], RawRequestMessage)
@@ -161,9 +163,13 @@ class ClientConnection(RequestHandler):
             message, content = self._messages.popleft()
             self._let_parser_go_on()
             keep = await self._answer(message, content)
+            if keep and isinstance(message, RawRequestMessage) and message.chunked:
+                keep = self._renew_parser()
             if keep:
                 self._wait_for_next()
-            elif not (isinstance(message, RawRequestMessage) and content.is_eof()):
+            elif self._messages or not (
+                isinstance(message, RawRequestMessage) and content.is_eof()
+            ):
                 await self._linger()
         if self.transport is not None:
             self.transport.close()
@@ -194,6 +200,28 @@ class ClientConnection(RequestHandler):
             if self._handler_waiter is not None and not self._handler_waiter.done():
                 self._handler_waiter.set_result(None)
         return keep
+
+    def _renew_parser(self) -> bool:
+        """Forget the trailer fields of a request; return whether that was possible.
+
+        aiohttp's parser keeps the last of them, and takes it for the first header field of the
+        next request: that of somebody else, where a proxy before us shares its connections. So a
+        request in chunks ends with its parser, and its connection too if more was sent already.
+        """
+        if self._messages or self._end != b"\r\n\r\n":
+            return False
+        self._parser = HttpRequestParser(
+            self,
+            self._loop,
+            self._read_bufsize,
+            max_line_size=_MAX_TARGET,
+            max_field_size=_MAX_FIELD,
+            max_headers=_MAX_FIELDS,
+            payload_exception=RequestPayloadError,
+            auto_decompress=False,
+            max_msg_queue_size=self._max_msg_queue_size,
+        )
+        return True
 
     async def _read_rest(self, content: StreamReader) -> bool:
         # The next request stands behind the rest of this one's body.

@@ -292,7 +292,7 @@ async def test_an_answer_while_the_request_still_comes(
             client.send(chunk(b""))
         answer = await client.answer()
         assert (answer.status, answer.body) == (413, b"no!")
-        if not closes:
+        if not closes and framing == "length":  # behind chunks, what is sent ahead is dropped
             client.send(ask("GET /nowhere"))
             assert (await client.answer()).status == 404
 
