@@ -11,14 +11,14 @@ from gateway.core.errors import Code, Failed
 from gateway.core.service import Timeouts
 from gateway.wire.deadline import Deadline
 from gateway.wire.incoming import Incoming
-from gateway.wire.upstream import Request, failure
+from gateway.wire.upstream import Request, Stale, failure
 
 # What a response may take before its body begins; llhttp itself sets no bound.
 _MAX_HEAD = 256 * 1024
-
-
-class Stale(Exception):
-    """The service closed a kept connection before it took the request."""
+# Stricter than llhttp: versions with codings (RFC 9112, 6.1), digits, what no reason holds (4).
+_FRAMINGS = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
+_DIGITS = 18
+_CONTROLS = bytes(byte for byte in (*range(32), 127) if byte != 9)
 
 
 class Connection(asyncio.Protocol):
@@ -245,20 +245,25 @@ class Connection(asyncio.Protocol):
     def on_status(self, status: bytes) -> None:
         """Take a piece of the reason phrase."""
         assert self._response is not None
+        if status.translate(None, _CONTROLS) != status:
+            raise HttpParserError("a control character in the reason phrase")
         self._response.reason += status
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a field line; trailer fields are not passed on."""
         response = self._response
         assert response is not None
-        if not response.head:
-            # llhttp leaves the white space after the value (RFC 9110, section 5.5).
-            value = value.rstrip(b" \t")
-            response.fields.append((name, value))
-            if len(name) == 14 and name.lower() == b"content-length":
-                response.sized = True
-            elif len(name) == 17 and name.lower() == b"transfer-encoding":
-                self._coding += value.lower() + b","
+        if response.head:
+            self._keep = self._keep and name.lower() != b"connection"  # llhttp heeds it
+            return
+        # llhttp leaves the white space after the value (RFC 9110, section 5.5).
+        response.fields.append((name, value.rstrip(b" \t")))
+        if len(name) == 14 and name.lower() == b"content-length":
+            if len(value) > _DIGITS:
+                raise HttpParserError("a length of too many digits")
+            response.sized = True
+        elif len(name) == 17 and name.lower() == b"transfer-encoding":
+            self._coding += value.rstrip(b" ").lower() + b","  # to llhttp, a tab hides chunked
 
     def on_headers_complete(self) -> None:
         """Judge the head: an interim response, or the beginning of the one that was asked for."""
@@ -276,9 +281,9 @@ class Connection(asyncio.Protocol):
             elif status != 101 and request.informational is not None:
                 request.informational(status, response.fields)
             return
-        coding = self._coding
-        if coding not in (b"", b"chunked,"):
-            raise HttpParserError("a transfer coding other than chunked")
+        coding, version = self._coding, self._parser.get_http_version()
+        if (version, coding) not in _FRAMINGS:
+            raise HttpParserError(f"HTTP/{version} with transfer coding {coding!r}")
         response.status = status
         response.head = True
         self._deadline.clear()

@@ -8,10 +8,10 @@ from time import monotonic
 from gateway.core.errors import Blame, Code, Failed, Fault
 from gateway.core.service import Service, Target, Timeouts
 from gateway.wire.balancer import Balancer
-from gateway.wire.connection import Connection, Stale
+from gateway.wire.connection import Connection
 from gateway.wire.gate import Gate
 from gateway.wire.incoming import Incoming
-from gateway.wire.upstream import Request, failure
+from gateway.wire.upstream import Request, Stale, failure
 
 # Shorter than what servers usually grant, so that they rarely close a connection just as it is
 # taken up again.

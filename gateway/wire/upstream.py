@@ -43,6 +43,10 @@ class Request(Struct, frozen=True):
         return self.method in _IDEMPOTENT and not isinstance(self.body, AsyncIterator)
 
 
+class Stale(Exception):
+    """The service closed a kept connection before it took the request."""
+
+
 def failure(code: Code, target: str, what: str) -> Failed:
     """Return the failure of a target: the log learns which one it was, and what it did."""
     return Failed(Fault(code, _DETAILS[code]), f"{target}: {what}")

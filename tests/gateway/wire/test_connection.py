@@ -8,9 +8,9 @@ import pytest
 
 from gateway.core.errors import Code, Failed
 from gateway.core.service import Timeouts
-from gateway.wire.connection import Connection, Stale
+from gateway.wire.connection import Connection
 from gateway.wire.incoming import Incoming
-from gateway.wire.upstream import Request
+from gateway.wire.upstream import Request, Stale
 
 GET = Request("GET", "/", [])
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
