@@ -1,0 +1,133 @@
+"""A service on raw sockets that keeps every byte it gets, and a reader of them without mercy."""
+
+import re
+import socket
+import socketserver
+from contextlib import suppress
+from dataclasses import dataclass
+
+from tests.gateway.live.raw import Fields, split_head
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+# A chunk, and no other way to write one: what the gateway frames itself.
+_CHUNK = re.compile(rb"(0|[1-9a-f][0-9a-f]*)\r\n")
+_LENGTH = re.compile(rb"(0|[1-9][0-9]*)\Z")
+
+
+class Unfinished(Exception):
+    """There is more of the request to come."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request that can be read in one way only."""
+
+    line: bytes
+    fields: Fields
+    body: bytes | None
+
+    def all(self, name: bytes) -> list[bytes]:
+        """Return the values of every line of a field."""
+        return [value for key, value in self.fields if key.lower() == name.lower()]
+
+
+def read_requests(data: bytes) -> list[Asked]:
+    """Return the requests in all bytes of a connection; none may be left over.
+
+    Raises:
+        AssertionError: some other reader could see other requests in them.
+    """
+    requests = []
+    while data:
+        asked, data = _read_request(data)
+        requests.append(asked)
+    return requests
+
+
+def _read_request(data: bytes) -> tuple[Asked, bytes]:
+    if b"\r\n\r\n" not in data:
+        raise Unfinished
+    line, fields, rest = split_head(data)
+    assert re.fullmatch(rb"[A-Z]+ [!-~]+ HTTP/1\.1", line), line
+    hosts = [value for name, value in fields if name.lower() == b"host"]
+    lengths = [value for name, value in fields if name.lower() == b"content-length"]
+    codings = [value for name, value in fields if name.lower() == b"transfer-encoding"]
+    assert len(hosts) == 1, fields
+    assert len(lengths) + len(codings) <= 1, fields
+    if codings:
+        assert codings == [b"chunked"]
+        body, rest = _unchunked(rest)
+        return Asked(line, fields, body), rest
+    if not lengths:
+        return Asked(line, fields, None), rest
+    assert _LENGTH.match(lengths[0]), lengths
+    length = int(lengths[0])
+    if len(rest) < length:
+        raise Unfinished
+    return Asked(line, fields, rest[:length]), rest[length:]
+
+
+def _unchunked(data: bytes) -> tuple[bytes, bytes]:
+    body = b""
+    while True:
+        if b"\r\n" not in data:
+            raise Unfinished
+        match = _CHUNK.match(data)
+        assert match, data
+        size, data = int(match[1], 16), data[match.end() :]
+        if len(data) < size + 2:
+            raise Unfinished
+        assert data[size : size + 2] == b"\r\n", data
+        piece, data = data[:size], data[size + 2 :]
+        if not size:
+            return body, data
+        body += piece
+
+
+class Tap(socketserver.ThreadingTCPServer):
+    """Answers each request that is whole, and keeps the bytes of every connection.
+
+    Attributes:
+        answer: the bytes to answer with.
+        closes: whether a connection ends behind its first answer.
+        taken: the bytes of every connection so far.
+    """
+
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Connection)
+        self.answer = OK
+        self.closes = True
+        self.taken: list[bytes] = []
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.server_address[1])
+
+    @property
+    def asked(self) -> list[Asked]:
+        """All requests so far; see `read_requests`."""
+        return [asked for data in self.taken for asked in read_requests(data)]
+
+
+class _Connection(socketserver.BaseRequestHandler):
+    server: Tap
+    request: socket.socket
+
+    def handle(self) -> None:
+        taken = self.server.taken
+        place, answered = len(taken), 0
+        taken.append(b"")
+        with suppress(ConnectionError):
+            while data := self.request.recv(65536):
+                taken[place] += data
+                with suppress(Unfinished, AssertionError):
+                    for _ in range(len(read_requests(taken[place])) - answered):
+                        self.request.sendall(self.server.answer)
+                        answered += 1
+                if answered and self.server.closes:
+                    return
