@@ -74,6 +74,8 @@ PSEUDONYM = b"version-gateway"
 def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) -> Fields:
     """Return the fields that may pass on: not hop-by-hop, not in `drop`, not named by Connection.
 
+    Connection cannot name Content-Length, which frames the message (RFC 9110, section 7.6.1).
+
     Args:
         fields: field lines as received.
         drop: further names to leave out, in lower case.
@@ -88,6 +90,7 @@ def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) ->
             elif name == b"connection" and line[1] not in _ORDINARY:
                 named.update(option.strip(b" \t").lower() for option in line[1].split(b","))
     if named:
+        named.discard(b"content-length")  # without it, nobody would know where the body ends
         return [line for line in kept if line[0].lower() not in named]
     return kept
 

@@ -57,6 +57,10 @@ class TestEndToEnd:
         fields = lines("Host: a", "HOST: b", "Hosts: c", "Connection: X-A", "x-a: 1")
         assert end_to_end(fields, frozenset({b"host"})) == lines("Hosts: c")
 
+    def test_connection_cannot_name_what_frames_the_message(self) -> None:
+        fields = lines("Connection: Content-Length, A", "content-length: 1", "A: 2")
+        assert end_to_end(fields, frozenset()) == lines("content-length: 1")
+
     def test_any_iterable_will_do(self) -> None:
         fields = lines("A: 1", "Connection: A", "B: 2")
         assert end_to_end(iter(fields), frozenset()) == lines("B: 2")

@@ -1,0 +1,212 @@
+"""What belongs to one hop stays there, and all else passes byte for byte.
+
+What `test_headers` asks already is not asked again.
+"""
+
+import re
+
+import pytest
+
+from tests.gateway.kit import Program, Scripted, StartUpstream
+from tests.gateway.live.conftest import House
+from tests.gateway.live.raw import Message, answer, ask, get, parse_answer, send
+from tests.gateway.talk import OK, Reader, Writer, connect
+from tests.gateway.talk import ask as asking
+
+# Of each hop alone, in odd cases and white space; X-Kept must survive between them.
+ONE_HOP = [
+    "cOnnection: keep-alive ,\tX-Named\t, ,x-other",
+    "X-Named: a",
+    "x-oTHER: b",
+    "KEEP-ALIVE: timeout=5, max=1",
+    "proxy-CONNECTION: close",
+    "X-Kept: c",
+    "Proxy-Authenticate: Basic",
+    "Proxy-Authorization: Basic x",
+    "te: trailers, gzip;q=0.5",
+    "TE:",
+    "tRAILER: X-T, X-U",
+    "Upgrade: h2c, x/1",
+    "Connection:",
+    "Connection: x-kept-not",
+    "X-Kept-Not: d",
+]
+ODD: list[tuple[bytes, bytes]] = [
+    (b"x-LOW", b"1"),
+    (b"X-Bytes", bytes(range(0x80, 0x100))),
+    (b"X-Low", b"2"),
+    (b"X-Visible", bytes(range(0x21, 0x7F))),
+    (b"X-Tab", b"a\t \tb"),
+    (b"X-Nothing", b""),
+    (b"x-low", b"1"),
+    (b"Set-Cookie", b"a=b, c"),
+    (b"SET-COOKIE", b"a=b; Path=/"),
+]
+
+
+def named(message: Message) -> list[bytes]:
+    """Return the names that start with X-, but for what the gateway says."""
+    ours = (b"x-forwarded", b"x-request")
+    names = [name.lower() for name, _ in message.fields]
+    return [name for name in names if name.startswith(b"x-") and not name.startswith(ours)]
+
+
+OF_ONE_HOP = {
+    *("connection", "keep-alive", "proxy-connection", "proxy-authenticate", "proxy-authorization"),
+    *("te", "trailer", "upgrade", "transfer-encoding"),
+}
+
+
+@pytest.mark.parametrize("target", ["/plain", "/native/v1", "/down/v1"])
+def test_what_is_of_one_hop_stays_there(target: str, house: House) -> None:
+    house.service.answer = answer(b"{}", *ONE_HOP)
+    got = get(house.gateway, target, *ONE_HOP)
+    assert got.status == 200
+    for message in (house.service.last, got):
+        assert named(message) == [b"x-kept"]
+        names = {name.lower().decode() for name, _ in message.fields}
+        assert names & OF_ONE_HOP <= ({"connection"} if message is got else set())
+    assert got.all("Connection") == [b"close"]
+
+
+@pytest.mark.parametrize("name", ["Via", "Date", "Content-Length", "X-Request-Id", "Vary"])
+def test_a_service_cannot_name_what_the_gateway_says(name: str, house: House) -> None:
+    house.service.answer = answer(b"{}", f"Connection: {name}, keep-alive")
+    got = get(house.gateway, "/native/header", "X-API-VERSION: 1")
+    assert (got.status, got.body) == (200, b"{}")
+    assert got.one("Via") == b"1.1 version-gateway"
+    assert len(got.one("X-Request-Id")) > 0
+    assert len(got.one("Date")) > 0
+    assert got.members("Vary") == ["x-api-version"]
+    # Named or not, there is one framing.
+    assert len(got.all("Content-Length") + got.all("Transfer-Encoding")) == 1
+
+
+def test_every_byte_of_the_fields_both_ways(house: House) -> None:
+    lines = [name + b": " + value for name, value in ODD]
+    house.service.answer = answer(b"{}", *lines)
+    got = get(house.gateway, "/plain", *lines)
+    for message in (house.service.last, got):
+        start = message.fields.index(ODD[0])
+        assert message.fields[start : start + len(ODD)] == ODD
+
+
+def test_every_byte_of_the_target(house: House) -> None:
+    """What RFC 3986 has, what it has not but the parser lets through, and each octet."""
+    visible = bytes(byte for byte in range(0x21, 0x7F) if byte not in b"#?")
+    octets = b"".join(b"%%%02x%%%02X" % (byte, byte) for byte in range(256))
+    target = b"/tail/" + visible.replace(b"/", b"") + octets + b"?" + visible + b"?/" + octets
+    assert get(house.gateway, target).status == 200
+    assert house.service.last.line == b"GET " + target + b" HTTP/1.1"
+
+
+@pytest.mark.parametrize(
+    ("status", "lines", "body"),
+    [
+        ("206 Partial Content", ["Content-Range: bytes 1-2/9"], b"bc"),
+        ("416 Range Not Satisfiable", ["Content-Range: bytes */9"], b"{}"),
+        ("206 Partial Content", ["content-type: multipart/byteranges; boundary=x"], b"--x--"),
+    ],
+    ids=["a part", "no part", "parts"],
+)
+def test_ranges_are_the_service_s(status: str, lines: list[str], body: bytes, house: House) -> None:
+    house.service.answer = answer(
+        body, *lines, "Accept-Ranges: bytes", 'ETag: W/"a"', status=status, content_type=None
+    )
+    asks = ["Range: bytes=1-2, -1", 'If-Range: "a"']
+    got = get(house.gateway, "/plain", *asks)
+    assert got.line == f"HTTP/1.1 {status}".encode()
+    assert got.body == body
+    for line in (*lines, "Accept-Ranges: bytes", 'ETag: W/"a"'):
+        name, _, value = line.partition(": ")
+        assert got.one(name) == value.encode()
+    for line in asks:
+        name, _, value = line.partition(": ")
+        assert house.service.last.one(name) == value.encode()
+
+
+OLD = b"GET /plain HTTP/1.0\r\nHost: a\r\n%b\r\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        (b"", [b"close"]),
+        (b"Connection: close\r\n", [b"close"]),
+        (b"Connection: X, Keep-Alive\r\nKeep-Alive: timeout=9\r\n", [b"keep-alive"]),
+    ],
+    ids=["nothing", "close", "keep-alive"],
+)
+def test_an_old_client_hears_of_its_own_connection(
+    said: bytes, heard: list[bytes], house: House
+) -> None:
+    """Whatever the service says of the one behind it."""
+    house.service.answer = answer(b"{}", "Connection: keep-alive", "Keep-Alive: timeout=1")
+    last = OLD % b"" if heard == [b"keep-alive"] else b""
+    data = send(house.gateway, OLD % said + last, seconds=5)
+    head, *rest = re.split(rb"(?<=\r\n\r\n\{\})", data)
+    got = parse_answer(head)
+    assert got.all("Connection") == heard
+    assert got.all("Keep-Alive") == []
+    assert house.service.asked[0].line == b"GET /plain HTTP/1.1"
+    assert house.service.asked[0].all("Connection") == []
+    assert len(house.service.asked) == (2 if last else 1)
+    assert bool(rest[0]) == bool(last)
+
+
+def test_an_old_client_with_a_body(house: House) -> None:
+    data = b"POST /plain HTTP/1.0\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc"
+    assert parse_answer(send(house.gateway, data, seconds=5)).status == 200
+    assert house.service.last.body == b"abc"
+    assert house.service.last.one("Via") == b"1.0 version-gateway"
+
+
+def test_an_old_client_gets_a_body_without_an_end_by_the_end(house: House) -> None:
+    house.service.answer = b"HTTP/1.0 200 OK\r\nConnection: close\r\n\r\nabc"
+    head, _, body = send(house.gateway, OLD % b"Connection: keep-alive\r\n").partition(b"\r\n\r\n")
+    assert b"\r\nConnection: close" in head
+    assert b"keep-alive" not in head
+    assert b"content-length" not in head.lower()
+    assert body == b"abc"
+
+
+@pytest.mark.parametrize("http", ["1.0", "1.1"])
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_an_old_service(method: str, http: str, house: House) -> None:
+    """Its version is of its hop: what the client hears is ours."""
+    body = b"" if method == "HEAD" else b"ok"
+    house.service.answer = (
+        b"HTTP/1.0 203 Old\r\nConnection: close\r\nContent-Length: 2\r\n\r\n" + body
+    )
+    line = f"{method} /plain HTTP/{http}\r\nHost: a\r\nConnection: close\r\n\r\n"
+    got = parse_answer(send(house.gateway, line.encode(), seconds=5), method)
+    assert got.line == b"HTTP/1.1 203 Old"
+    assert (got.one("Content-Length"), got.body) == (b"2", body)
+    assert got.one("Via").endswith(b"version-gateway")
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+async def test_a_body_until_the_end_leaves_no_trace(
+    method: str, standing: Program, through: StartUpstream
+) -> None:
+    """Each comes by a connection of its own; the client's carries all of them."""
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + (b"" if method == "HEAD" else OK))
+
+    scripted = await through(script)
+    async with connect(standing) as client:
+        for _ in range(3):
+            client.send(asking(f"{method} /plain", "Content-Length: 0"))
+            got = await client.answer(bodiless=method == "HEAD")
+            # That it looks like a response makes it none.
+            assert (got.status, got.body) == (200, b"" if method == "HEAD" else OK)
+    assert scripted.connections == 3
+
+
+def test_te_is_never_passed_on_and_never_obeyed(house: House) -> None:
+    got = ask(house.gateway, "POST", "/plain", "Connection: TE", "TE: gzip", body=b"abc")
+    assert got.status == 200
+    assert house.service.last.all("TE") == []
+    assert got.all("Transfer-Encoding") == []
