@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tests.gateway.live.raw import Fields, split_head
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+LAST = OK.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n")
 # A chunk, and no other way to write one: what the gateway frames itself.
 _CHUNK = re.compile(rb"(0|[1-9a-f][0-9a-f]*)\r\n")
 _LENGTH = re.compile(rb"(0|[1-9][0-9]*)\Z")
@@ -88,9 +89,8 @@ class Tap(socketserver.ThreadingTCPServer):
     """Answers each request that is whole, and keeps the bytes of every connection.
 
     Attributes:
-        answer: the bytes to answer with.
-        closes: whether a connection ends behind its first answer.
-        taken: the bytes of every connection so far.
+        answer: the bytes to answer with; a head that says so ends the connection.
+        buffers: what every connection has got; each fills its own, forgotten or not.
     """
 
     daemon_threads = True
@@ -99,14 +99,18 @@ class Tap(socketserver.ThreadingTCPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Connection)
-        self.answer = OK
-        self.closes = True
-        self.taken: list[bytes] = []
+        self.answer = LAST
+        self.buffers: list[bytearray] = []
 
     @property
     def port(self) -> int:
         """Where it listens."""
         return int(self.server_address[1])
+
+    @property
+    def taken(self) -> list[bytes]:
+        """The bytes of every connection so far."""
+        return [bytes(buffer) for buffer in self.buffers]
 
     @property
     def asked(self) -> list[Asked]:
@@ -119,15 +123,17 @@ class _Connection(socketserver.BaseRequestHandler):
     request: socket.socket
 
     def handle(self) -> None:
-        taken = self.server.taken
-        place, answered = len(taken), 0
-        taken.append(b"")
+        taken, answered = bytearray(), 0
+        self.server.buffers.append(taken)
         with suppress(ConnectionError):
             while data := self.request.recv(65536):
-                taken[place] += data
+                taken += data
                 with suppress(Unfinished, AssertionError):
-                    for _ in range(len(read_requests(taken[place])) - answered):
+                    for _ in range(len(read_requests(bytes(taken))) - answered):
                         self.request.sendall(self.server.answer)
                         answered += 1
-                if answered and self.server.closes:
+                if (
+                    answered
+                    and b"Connection: close" in self.server.answer.partition(b"\r\n\r\n")[0]
+                ):
                     return

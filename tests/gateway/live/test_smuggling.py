@@ -40,7 +40,7 @@ def shared_gateway(tap: Tap, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture
 def gateway(shared_gateway: Program, tap: Tap) -> Program:
     """Return the gateway of this module; the tap forgets."""
-    tap.taken.clear()
+    tap.buffers.clear()
     return shared_gateway
 
 

@@ -24,7 +24,6 @@ LENGTH = b"Content-Length: 2"
 @pytest.fixture(scope="module")
 def tap() -> Iterator[Tap]:
     with Tap() as tap:
-        tap.closes = False
         threading.Thread(target=tap.serve_forever, args=(0.01,), daemon=True).start()
         yield tap
         tap.shutdown()
@@ -44,7 +43,7 @@ def gateway(shared_gateway: Program, tap: Tap) -> Program:
     tap.answer = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
     send(shared_gateway, request("GET", "/plain"))
     tap.answer = OK
-    tap.taken.clear()
+    tap.buffers.clear()
     return shared_gateway
 
 
