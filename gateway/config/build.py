@@ -46,7 +46,7 @@ def build(config: model.Config, mistakes: Mistakes) -> Snapshot:
     return Snapshot(
         _router(endpoints, mistakes),
         services,
-        Limits(convert=config.limits.convert),
+        Limits(**config.limits.model_dump()),
         trusted,
         config.workers,
         naming,
@@ -74,6 +74,7 @@ def _service(name: str, config: model.ServiceConfig, at: Location, mistakes: Mis
     return Service(
         name,
         tuple(target for target in targets if target is not None),
+        config.host,
         Timeouts(**config.timeouts.model_dump(exclude_none=True)),
         Ejection(**config.ejection.model_dump()),
         Capacity(**config.capacity.model_dump()),

@@ -48,7 +48,15 @@ class EndpointBuilder:
             for version, leg in self.legs.items()
         }
         selector = Selector(readers, self.versions, self._default()) if readers else None
-        return Endpoint(self.api, template, self._methods(), selector, legs, _vary(readers))
+        return Endpoint(
+            self.api,
+            template,
+            self._methods(),
+            selector,
+            legs,
+            _vary(readers),
+            self.config.max_body,
+        )
 
     def _template(self, text: str, *location: str | int) -> Template | None:
         return self.mistakes.attempt(partial(parse_template, text), *location)

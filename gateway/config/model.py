@@ -11,6 +11,7 @@ from pydantic import Discriminator, Field, JsonValue, Tag
 from gateway.config.clients import ClientsConfig
 from gateway.config.shape import (
     HEALTH_PATH,
+    HOST,
     Bytes,
     Count,
     ErrorStatus,
@@ -79,6 +80,8 @@ class ServiceConfig(Model):
 
     targets: Some[str]
     """Its addresses, as `http://host:port`; the least busy one is asked."""
+    host: Annotated[str, Field(pattern=HOST)] = "client"
+    """What Host says: `client`, as the client said it; `target`, the address; or a host name."""
     timeouts: TimeoutsConfig = TimeoutsConfig()
     """How long to wait for it."""
     ejection: EjectionConfig = EjectionConfig()
@@ -151,6 +154,8 @@ class EndpointConfig(Model):
     """The methods to let through; HEAD comes with GET. Without it, the service decides."""
     upstream_path: str | None = None
     """The path to ask the service for, instead of the API's."""
+    max_body: Bytes | None = None
+    """What a request body may have here, in bytes; without it, `limits.body` holds."""
 
     @property
     def readers(self) -> tuple[ReaderConfig, ...]:
@@ -242,10 +247,26 @@ class ApiConfig(Model):
 
 
 class LimitsConfig(Model):
-    """Bounds on what one request may cost."""
+    """Bounds on what clients may cost."""
 
     convert: Bytes = 16 * 1024 * 1024
-    """Of a body that is converted: bytes, before and after its content coding is undone."""
+    """Bytes of a body that is converted, before and after its content coding is undone."""
+    body: Bytes | None = None
+    """Bytes of a request body; without it, there is no bound."""
+    target: Annotated[int, Field(ge=256, le=64 * 1024), Number] = 8 * 1024
+    """Bytes of a request target, which is path and query."""
+    header_bytes: Annotated[int, Field(ge=1024, le=1024 * 1024), Number] = 32 * 1024
+    """Bytes of all header fields of a request."""
+    header_fields: Annotated[int, Field(ge=8, le=10_000), Number] = 128
+    """How many header fields a request may have."""
+    header_seconds: Seconds = 10.0
+    """From the first byte of a request to the end of its header fields."""
+    idle_seconds: Seconds = 75.0
+    """How long a connection is kept without a request."""
+    stall_seconds: Seconds = 60.0
+    """How long a client may neither send nor take any of a body."""
+    connections: Count = 10_000
+    """How many clients may be connected to one worker at a time."""
 
 
 class Config(Model):
@@ -258,7 +279,7 @@ class Config(Model):
     workers: Annotated[int, Field(ge=1, le=256), Number] | None = None
     """How many processes serve; without it, one a core. Taken up at start."""
     limits: LimitsConfig = LimitsConfig()
-    """Bounds on what one request may cost."""
+    """Bounds on what clients may cost."""
     clients: ClientsConfig | None = None
     """Who asks; without it, nobody is told apart."""
     trusted_proxies: tuple[str, ...] = ()

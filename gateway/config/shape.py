@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 NAME = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
 FIELD_NAME = r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$"
 HEALTH_PATH = r"^/[!-~]*$"
+HOST = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,252}(:[0-9]{1,5})?$"
 METHOD = r"^[A-Z]+(-[A-Z]+)*$"
 
 Name = Annotated[str, Field(pattern=NAME)]

@@ -14,6 +14,7 @@ from gateway.config.source import Data, Document
 _PATTERNS = {
     shape.NAME: "a name has letters, digits, '_', '-' and '.', and begins with a letter or '_'",
     shape.FIELD_NAME: "not the name of a header; write one like X-API-VERSION",
+    shape.HOST: "not a host; write client, target, or a name like api.example.com",
     shape.HEALTH_PATH: "a path begins with a slash; write one like /readyz",
     shape.METHOD: "not a method; write it in capitals, as in GET",
 }

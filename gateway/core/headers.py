@@ -53,6 +53,30 @@ ASKS = frozenset(
     }
 )
 
+# What may not come behind a body, where it would be looked at too late or by nobody: framing,
+# routing, what a request asks by, credentials, what says how to read the body (RFC 9110, 6.5.1).
+_NEVER_BEHIND = (
+    HOP_BY_HOP
+    | ASKS
+    | frozenset(
+        {
+            b"authorization",
+            b"cache-control",
+            b"content-encoding",
+            b"content-length",
+            b"content-range",
+            b"content-type",
+            b"cookie",
+            b"expect",
+            b"host",
+            b"max-forwards",
+            b"set-cookie",
+            b"vary",
+            b"www-authenticate",
+        }
+    )
+)
+
 # What the gateway says of who asked it for what.
 _SAID = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto"})
 
@@ -93,6 +117,20 @@ def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) ->
         named.discard(b"content-length")  # without it, nobody would know where the body ends
         return [line for line in kept if line[0].lower() not in named]
     return kept
+
+
+def takes_trailers(values: Iterable[str]) -> bool:
+    """Whether TE says that trailer fields are welcome (RFC 9110, section 10.1.4)."""
+    return any(
+        member.partition(";")[0].strip(" \t").lower() == "trailers"
+        for value in values
+        for member in value.split(",")
+    )
+
+
+def trailing(fields: Iterable[tuple[bytes, bytes]]) -> Fields:
+    """Return the fields that may pass on behind a body."""
+    return [line for line in fields if line[0].lower() not in _NEVER_BEHIND]
 
 
 def forwarded_node(address: str) -> bytes:

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
+CLIENT_HOST = "client"
+TARGET_HOST = "target"
+
 
 class Target(NamedTuple):
     """One address of a service."""
@@ -86,10 +89,16 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A backend: its name, its addresses and its bounds."""
+    """A backend: its name, its addresses and its bounds.
+
+    Attributes:
+        host: what Host says there: CLIENT_HOST for what the client said, TARGET_HOST for the
+            authority of the target, or any other text as it is.
+    """
 
     name: str
     targets: tuple[Target, ...]
+    host: str = CLIENT_HOST
     timeouts: Timeouts = Timeouts()
     ejection: Ejection = Ejection()
     capacity: Capacity = Capacity()

@@ -54,6 +54,7 @@ class Endpoint:
         selector: how a version is chosen; None where the API has no versions.
         legs: by version; the only key is None where the API has no versions.
         vary: the header fields that the choice depends on.
+        max_body: bytes of a request body; None where the limit for all of them holds.
     """
 
     api: str
@@ -62,17 +63,35 @@ class Endpoint:
     selector: Selector | None
     legs: Mapping[Version | None, Leg]
     vary: tuple[str, ...]
+    max_body: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on what one request may cost, in bytes.
+    """Bounds on what clients may cost.
 
     Attributes:
-        convert: of a body that is converted, before and after its content coding is undone.
+        convert: bytes of a body that is converted, before and after its content coding is undone.
+        body: bytes of a request body; None for no bound. An endpoint may have its own.
+        target: bytes of a request target.
+        header_bytes: bytes of all header fields of a request.
+        header_fields: how many header fields a request may have.
+        header_seconds: from the first byte of a request to the end of its header fields.
+        idle_seconds: how long a connection is kept without a request.
+        stall_seconds: how long a client may neither send nor take any of a body.
+        connections: how many clients may be connected to one worker at a time.
     """
 
     convert: int = 16 * 1024 * 1024
+    body: int | None = None
+    target: int = 8 * 1024
+    header_bytes: int = 32 * 1024
+    header_fields: int = 128
+    header_seconds: float = 10.0
+    # Longer than clients and load balancers usually keep theirs.
+    idle_seconds: float = 75.0
+    stall_seconds: float = 60.0
+    connections: int = 10_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ class Connection(asyncio.Protocol):
     ) -> None:
         self.loop = loop
         self.name = name
+        self._host = name.encode()
         self._release = release
         self._lost = lost
         self._transport: asyncio.Transport | None = None
@@ -125,9 +126,8 @@ class Connection(asyncio.Protocol):
 
     def _send(self, request: Request) -> None:
         assert self._transport is not None
-        lines = [
-            f"{request.method} {request.target} HTTP/1.1\r\n".encode("utf-8", "surrogateescape")
-        ]
+        begin = f"{request.method} {request.target} HTTP/1.1\r\nHost: "
+        lines = [begin.encode("utf-8", "surrogateescape"), request.host or self._host, b"\r\n"]
         for name, value in request.fields:
             lines += (name, b": ", value, b"\r\n")
         body = request.body
@@ -250,11 +250,15 @@ class Connection(asyncio.Protocol):
         self._response.reason += status
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a field line; trailer fields are not passed on."""
+        """Take a field line, be it of the head or of the trailer section."""
         response = self._response
         assert response is not None
         if response.head:
+            response.trailers.append((name, value.rstrip(b" \t")))
             self._keep = self._keep and name.lower() != b"connection"  # llhttp heeds it
+            self._head_size += len(name) + len(value)
+            if self._head_size > _MAX_HEAD:
+                raise HttpParserError("its trailer section is too large")
             return
         # llhttp leaves the white space after the value (RFC 9110, section 5.5).
         response.fields.append((name, value.rstrip(b" \t")))

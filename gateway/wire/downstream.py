@@ -17,6 +17,7 @@ from gateway.wire.tunnel import Tunnel
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 # What a response that never has a body must not hold (RFC 9110, section 8.6).
 _LENGTH = frozenset({b"content-length"})
+_NONE: Fields = []
 # Linger on, for no time: what makes close() a reset.
 _RESET = struct.pack("ii", 1, 0)
 
@@ -35,7 +36,9 @@ class Connection(Protocol):
         """Whether the client reads more slowly than we write."""
         ...
 
-    async def _drain_helper(self) -> None: ...
+    async def drain(self) -> None:
+        """Wait until the client has taken some; raises ConnectionError if it does not."""
+        ...
 
 
 class Downstream:
@@ -83,21 +86,29 @@ class Downstream:
         self.bytes_sent += len(piece)
         self._write(b"%x\r\n%b\r\n" % (len(piece), piece) if self._chunked else piece)
         if self._connection.writing_paused:
-            await self._connection._drain_helper()  # noqa: SLF001  # aiohttp's only way to wait
+            await self._connection.drain()
 
-    def end(self) -> None:
-        """End a body that came in pieces."""
+    def end(self, trailers: Fields) -> None:
+        """End a body that came in pieces; fields can stand behind it where it is chunked."""
         if self._chunked:
-            self._write(b"0\r\n\r\n")
+            self._write(_last_chunk(trailers))
 
     def send(
-        self, status: int, reason: bytes, fields: Fields, body: bytes, *, sized: bool = True
+        self,
+        status: int,
+        reason: bytes,
+        fields: Fields,
+        body: bytes,
+        *,
+        sized: bool = True,
+        trailers: Fields = _NONE,
     ) -> None:
-        """Write a whole response at once; see `begin` for the arguments."""
+        """Write a whole response at once; see `begin` and `end` for the arguments."""
         self._frame(sized=sized)
         self.bytes_sent = len(body)
         if self._chunked:
-            body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if body else b"0\r\n\r\n"
+            chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            body = chunk + _last_chunk(trailers)
         self._write(self._head(status, reason, fields) + body)
 
     def switch(self, fields: Fields) -> Tunnel:
@@ -163,6 +174,10 @@ def reset(transport: asyncio.Transport | None) -> None:
         end = transport.get_extra_info("socket")
         end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         transport.abort()
+
+
+def _last_chunk(trailers: Fields) -> bytes:
+    return b"".join((b"0\r\n", *(b"%b: %b\r\n" % line for line in trailers), b"\r\n"))
 
 
 def _lines(status: int, reason: bytes, fields: Fields) -> tuple[list[bytes], bool]:

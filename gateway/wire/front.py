@@ -16,22 +16,23 @@ from aiohttp.web import RequestHandler, RequestPayloadError, Server
 from aiohttp.web_protocol import ERROR
 
 from gateway.core.errors import Code, Fault
+from gateway.core.snapshot import Limits
+from gateway.wire.deadline import Deadline
 from gateway.wire.downstream import Downstream, reset
 from gateway.wire.inbound import Inbound
 from gateway.wire.tunnel import Tunnel
 
-# Two different bounds, because the parser says which one was broken and nothing more.
-_MAX_TARGET = 8 * 1024
-_MAX_FIELD = 16 * 1024
-_MAX_FIELDS = 128
-# Idle connections are kept longer than clients and load balancers usually keep theirs.
-_KEEP_ALIVE = 75.0
 # How long to read what a client still sends after its answer, before the connection is cut.
 _LINGER = 5.0
 
 
 class Answers(Protocol):
     """What the front hands requests to."""
+
+    @property
+    def limits(self) -> Limits:
+        """Return what bounds new connections."""
+        ...
 
     async def answer(self, inbound: Inbound, down: Downstream) -> None:
         """Answer a request, whatever happens; cancelled when the client leaves."""
@@ -48,7 +49,7 @@ class Front(Server):
     def __init__(self, answers: Answers) -> None:
         super().__init__(_unused, handler_cancellation=True)
         self.answers = answers
-        self._open = 0
+        self.open = 0
         self._emptied = asyncio.Event()
 
     def __call__(self) -> "ClientConnection":
@@ -58,13 +59,13 @@ class Front(Server):
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         """Count a connection."""
         super().connection_made(handler, transport)
-        self._open += 1
+        self.open += 1
 
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
         """Count a connection no more: all that was written to it is sent, or will never be."""
         super().connection_lost(handler, exc)
-        self._open -= 1
-        if not self._open:
+        self.open -= 1
+        if not self.open:
             self._emptied.set()
 
     async def finish(self) -> None:
@@ -72,7 +73,7 @@ class Front(Server):
         self._emptied.clear()
         for connection in self._clients():
             connection.finish()
-        if self._open:
+        if self.open:
             await self._emptied.wait()
 
     async def cut(self, seconds: float) -> None:
@@ -92,20 +93,38 @@ async def _unused(_: object) -> Any:
 class ClientConnection(RequestHandler):
     """One client connection."""
 
-    __slots__ = ("_answers", "_content", "_down", "_end", "_last", "_own", "_peer")
+    __slots__ = (
+        "_answers",
+        "_content",
+        "_deadline",
+        "_down",
+        "_end",
+        "_front",
+        "_heavy",
+        "_last",
+        "_limits",
+        "_own",
+        "_peer",
+        "_unparsed",
+    )
 
     def __init__(self, front: Front, loop: asyncio.AbstractEventLoop) -> None:
+        self._limits = limits = front.answers.limits
         super().__init__(
             front,
             loop=loop,
             access_log=None,  # type: ignore[arg-type]  # aiohttp's way to say: none
             auto_decompress=False,
-            keepalive_timeout=_KEEP_ALIVE,
-            max_line_size=_MAX_TARGET,
-            max_field_size=_MAX_FIELD,
-            max_headers=_MAX_FIELDS,
+            keepalive_timeout=0,  # the deadline's business
+            max_line_size=limits.target,
+            max_field_size=_longest_field(limits),
+            max_headers=limits.header_fields,
         )
+        self._front = front
         self._answers = front.answers
+        self._deadline = Deadline(loop, self._too_slow)
+        self._unparsed = 0
+        self._heavy = False
         self._content = EMPTY_PAYLOAD
         self._down: Downstream | None = None
         self._end = b""
@@ -113,23 +132,69 @@ class ClientConnection(RequestHandler):
         self._peer = self._own = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note who is at the two ends."""
+        """Note who is at the two ends; show one out who is too many."""
         peer = transport.get_extra_info("peername")  # None if the client has left again
         self._peer = peer[0] if peer else ""
         host, port = transport.get_extra_info("sockname")[:2]
         self._own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         super().connection_made(transport)
+        self._deadline.set(self._limits.idle_seconds)
+        if self._front.open > self._limits.connections:
+            again = ((b"Retry-After", b"1"),)
+            self._turn_away(
+                Fault(Code.OVERLOADED, "Too many clients are connected; try again.", fields=again)
+            )
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Forget the deadline."""
+        self._deadline.cancel()
+        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Parse what came; a body that turns out to be broken is broken for its reader too."""
+        idle = self._down is None and not self._messages
         super().data_received(data)
         self._end = data[-4:] if len(data) > 3 else (self._end + data)[-4:]
+        if idle:
+            self._note_head(len(data))
         if (
             self._messages
             and not isinstance(self._messages[-1][0], RawRequestMessage)
             and not self._content.is_eof()
         ):
             self._content.set_exception(RequestPayloadError())
+
+    def _note_head(self, size: int) -> None:
+        # Counted as it comes; only what might be too much is looked at once it is there.
+        if self._messages:
+            self._heavy = self._unparsed + size > self._limits.header_bytes
+            self._unparsed = 0
+        else:
+            if not self._unparsed:
+                self._deadline.set(self._limits.header_seconds)
+            self._unparsed += size
+
+    def _too_slow(self) -> None:
+        if self._unparsed:
+            seconds = self._limits.header_seconds
+            detail = f"The header fields were not there within {seconds:g} seconds."
+            self._turn_away(Fault(Code.REQUEST_TIMEOUT, detail))
+        elif self.transport is not None:
+            self.transport.close()
+
+    def _turn_away(self, fault: Fault) -> None:
+        inbound = Inbound(ERROR, EMPTY_PAYLOAD, self._peer, self._own, self._limits.stall_seconds)
+        self._answers.refuse(inbound, Downstream(self, ERROR), fault)
+        if self.transport is not None:
+            self.transport.close()
+
+    async def drain(self) -> None:
+        """Wait until the client has taken some; raises ConnectionError if it does not."""
+        try:
+            async with asyncio.timeout(self._limits.stall_seconds):
+                await self._drain_helper()
+        except TimeoutError:
+            raise ConnectionAbortedError("the client took none of the response") from None
 
     def switch(self) -> Tunnel:
         """Stop parsing HTTP; return what reads the client's bytes from here on."""
@@ -160,13 +225,14 @@ class ClientConnection(RequestHandler):
                     await self._waiter
                 finally:
                     self._waiter = None
+            self._deadline.clear()
             message, content = self._messages.popleft()
             self._let_parser_go_on()
             keep = await self._answer(message, content)
             if keep and isinstance(message, RawRequestMessage) and message.chunked:
                 keep = self._renew_parser()
             if keep:
-                self._wait_for_next()
+                self._deadline.set(self._limits.idle_seconds)
             elif self._messages or not (
                 isinstance(message, RawRequestMessage) and content.is_eof()
             ):
@@ -180,18 +246,25 @@ class ClientConnection(RequestHandler):
         self._content = content
         try:
             if isinstance(message, RawRequestMessage):
-                inbound = Inbound(message, content, self._peer, self._own)
+                inbound = Inbound(
+                    message, content, self._peer, self._own, self._limits.stall_seconds
+                )
                 self._down = down = Downstream(self, message)
                 if self._last or message.upgrade:
                     # Where another protocol could begin, the parser stops: nothing can follow.
                     down.keep_alive = False
-                await self._answers.answer(inbound, down)
+                if self._heavy and _size(message) > self._limits.header_bytes:
+                    down.keep_alive = False
+                    self._answers.refuse(inbound, down, _too_heavy(self._limits))
+                else:
+                    await self._answers.answer(inbound, down)
             else:
-                inbound = Inbound(ERROR, content, self._peer, self._own)
+                inbound = Inbound(ERROR, content, self._peer, self._own, 0.0)
                 self._down = down = Downstream(self, ERROR)
-                self._answers.refuse(inbound, down, _fault(getattr(message, "exc", None)))
+                error = getattr(message, "exc", None)
+                self._answers.refuse(inbound, down, _fault(error, self._limits))
             if self.writing_paused:  # a client that asks ahead and does not read waits here
-                await self._drain_helper()
+                await self.drain()
             keep = down.keep_alive and (content.is_eof() or await self._read_rest(content))
         finally:
             self._content = EMPTY_PAYLOAD
@@ -214,9 +287,9 @@ class ClientConnection(RequestHandler):
             self,
             self._loop,
             self._read_bufsize,
-            max_line_size=_MAX_TARGET,
-            max_field_size=_MAX_FIELD,
-            max_headers=_MAX_FIELDS,
+            max_line_size=self._limits.target,
+            max_field_size=_longest_field(self._limits),
+            max_headers=self._limits.header_fields,
             payload_exception=RequestPayloadError,
             auto_decompress=False,
             max_msg_queue_size=self._max_msg_queue_size,
@@ -252,21 +325,32 @@ class ClientConnection(RequestHandler):
         if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
             self._resume_reading_if_drained()
 
-    def _wait_for_next(self) -> None:
-        self._keepalive = True
-        self._next_keepalive_close_time = close_time = self._loop.time() + _KEEP_ALIVE
-        if self._keepalive_handle is None:
-            self._keepalive_handle = self._loop.call_at(close_time, self._process_keepalive)
+
+def _longest_field(limits: Limits) -> int:
+    # Another number than the target's, because the parser says which was broken and nothing more.
+    return limits.header_bytes + (limits.header_bytes == limits.target)
 
 
-def _fault(error: BaseException | None) -> Fault:
+def _size(message: RawRequestMessage) -> int:
+    # As they came: with a colon, a space and the end of the line.
+    return sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
+
+
+def _too_heavy(limits: Limits) -> Fault:
+    return Fault(
+        Code.HEADERS_TOO_LARGE, f"The header fields may have {limits.header_bytes} bytes in all."
+    )
+
+
+def _fault(error: BaseException | None, limits: Limits) -> Fault:
     if isinstance(error, LineTooLong):
-        if error.args[1] == _MAX_TARGET:
-            return Fault(Code.URI_TOO_LONG, f"The request target may have {_MAX_TARGET} bytes.")
-        return Fault(Code.HEADERS_TOO_LARGE, f"A header field may have {_MAX_FIELD} bytes.")
+        if error.args[1] == limits.target:
+            return Fault(Code.URI_TOO_LONG, f"The request target may have {limits.target} bytes.")
+        return _too_heavy(limits)
     what = error.message if isinstance(error, HttpProcessingError) else ""
     if what.startswith("Too many headers"):
-        return Fault(Code.HEADERS_TOO_LARGE, f"A request may have {_MAX_FIELDS} header fields.")
+        detail = f"A request may have {limits.header_fields} header fields."
+        return Fault(Code.HEADERS_TOO_LARGE, detail)
     # The parser's message quotes the request in several lines; its first line says what is wrong.
     reason = what.partition("\n")[0].rstrip(":. ") or "not HTTP"
     return Fault(Code.BAD_REQUEST, f"The request is not valid HTTP/1.1: {reason}.")

@@ -22,7 +22,8 @@ from gateway.core.errors import Code, Failed, Fault
 from gateway.core.headers import Fields
 from gateway.core.orders import NO_ORDERS, Orders
 from gateway.core.plan import Options, Plan, plan
-from gateway.core.snapshot import FieldLines, Snapshot
+from gateway.core.service import CLIENT_HOST, TARGET_HOST
+from gateway.core.snapshot import FieldLines, Limits, Snapshot
 from gateway.wire import bodies
 from gateway.wire.downstream import Downstream
 from gateway.wire.exchange import Exchange
@@ -56,6 +57,11 @@ class Handler:
         self._upstream = upstream
         self._record = record
 
+    @property
+    def limits(self) -> Limits:
+        """Return what bounds new connections."""
+        return self.snapshot.limits
+
     async def answer(self, inbound: Inbound, down: Downstream) -> None:
         """Answer one request, whatever happens, and record it once."""
         walk = _Walk(self.snapshot, self._upstream, inbound, down)
@@ -67,7 +73,7 @@ class Handler:
             walk.refuse(error)
         except (asyncio.CancelledError, ConnectionError) as error:
             walk.exchange.aborted = True
-            walk.exchange.cause = "the client left"
+            walk.exchange.cause = str(error) or "the client left"
             down.abort()
             if isinstance(error, asyncio.CancelledError):
                 raise
@@ -95,6 +101,7 @@ class _Walk:
         "message",
         "said",
         "snapshot",
+        "trailers",
         "upstream",
     )
 
@@ -108,6 +115,7 @@ class _Walk:
         self.down = down
         self.authority = ""
         self.said: FieldLines = ()
+        self.trailers = False
         self.exchange = Exchange(
             inbound.request_id, inbound.message.method, inbound.loggable_path, inbound.peer
         )
@@ -168,7 +176,6 @@ class _Walk:
     def _outgoing(self, todo: Plan) -> Request:
         message, inbound, conversion = self.message, self.inbound, todo.leg.request
         fields: Fields = [
-            (b"Host", self.authority.encode()),
             *headers.end_to_end(
                 message.raw_headers, _OURS if conversion is None else _OURS_CONVERTED
             ),
@@ -176,6 +183,8 @@ class _Walk:
             (b"Via", _VIA if message.version == HttpVersion11 else _VIA_1_0),
             (b"X-Request-Id", self.exchange.request_id.encode()),
         ]
+        if "TE" in message.headers and headers.takes_trailers(message.headers.getall("TE")):
+            self.trailers = True  # TE itself ends here; what a service sends unasked passes on
         upgrade: bytes | None = None
         if conversion is not None:
             # Nothing would be gained by a coding that has to be undone here.
@@ -185,18 +194,33 @@ class _Walk:
         length = inbound.length
         body: bytes | AsyncIterator[bytes] | None = b"" if length == 0 else None
         if inbound.has_body:
-            body = inbound.pieces()
+            body = inbound.pieces(self._most(todo))
         expects = self._expects()
         inform = self.down.inform
+        host = self._host(todo.leg.service.host)
         return Request(
-            message.method, todo.target, fields, body, length, expects, bool(upgrade), inform
+            message.method, todo.target, fields, host, body, length, expects, bool(upgrade), inform
         )
+
+    def _host(self, policy: str) -> bytes | None:
+        if policy == TARGET_HOST:
+            return None
+        return (self.authority if policy == CLIENT_HOST else policy).encode()
+
+    def _most(self, todo: Plan) -> int | None:
+        limits, most = self.snapshot.limits, todo.endpoint.max_body
+        if most is None:
+            most = limits.body
+        if todo.leg.request is None:
+            return most
+        return limits.convert if most is None else min(most, limits.convert)
 
     async def _converted(self, asked: Request, conversion: Conversion) -> Request:
         if asked.expects:
             self.down.inform(100, [])
+        assert isinstance(asked.body, AsyncIterator)
         limit = self.snapshot.limits.convert
-        whole = await self.inbound.whole(limit)
+        whole = b"".join([piece async for piece in asked.body])
         body = await bodies.convert_request(whole, asked.fields, conversion, limit)
         fields = headers.end_to_end(asked.fields, headers.ABOUT_BYTES | {b"expect"})
         self.exchange.converted = True
@@ -239,12 +263,18 @@ class _Walk:
             self.down.send(status, response.reason, fields, body)
         elif response.complete:
             body = await response.read()
-            self.down.send(status, response.reason, fields, body, sized=response.sized)
+            behind = self._behind(response)
+            self.down.send(
+                status, response.reason, fields, body, sized=response.sized, trailers=behind
+            )
         else:
             self.down.begin(status, response.reason, fields, sized=response.sized)
             while piece := await response.read():
                 await self.down.write(piece)
-            self.down.end()
+            self.down.end(self._behind(response))
+
+    def _behind(self, response: Response) -> Fields:
+        return headers.trailing(response.trailers) if self.trailers else []
 
     async def _tunnel(self, response: Response, fields: Fields) -> None:
         # Both sides speak another protocol from here on; bytes are passed on as they come.

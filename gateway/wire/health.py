@@ -54,7 +54,7 @@ class HealthChecks:
     async def _ask(self, health: Health, target: Target) -> bool:
         seconds = health.timeout
         timeouts = Timeouts(seconds, seconds, seconds, seconds)
-        fields = [(b"Host", target.authority.encode()), (b"User-Agent", PSEUDONYM)]
+        fields = [(b"User-Agent", PSEUDONYM)]
         try:
             response = await self._pool.ask(target, timeouts, Request("GET", health.path, fields))
         except (Failed, Refused):

@@ -1,5 +1,6 @@
 """The client's request, as aiohttp's parser left it: head, authority, body."""
 
+import asyncio
 import re
 import secrets
 from collections.abc import AsyncIterator
@@ -43,12 +44,14 @@ class Inbound(Struct, frozen=True):
         content: the body as it comes.
         peer: the address that the request came from.
         own: the authority of the socket that it came to.
+        stall: how long to wait for more of the body, in seconds.
     """
 
     message: RawRequestMessage
     content: StreamReader
     peer: str
     own: str
+    stall: float
 
     @property
     def has_body(self) -> bool:
@@ -122,35 +125,42 @@ class Inbound(Struct, frozen=True):
         if len(headers.get("Content-Length", "")) > _DIGITS:
             raise _bad("the Content-Length has too many digits")
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """Yield the body as it comes; the client waits while nobody asks for more.
+    def pieces(self, most: int | None) -> AsyncIterator[bytes]:
+        """Return the body as it comes; the client waits while nobody asks for more.
+
+        Args:
+            most: how many bytes it may have; None for any number.
 
         Raises:
-            Failed: the body is not framed as it should be.
+            Failed: it is larger than that, not framed as it should be, or does not come. What is
+                declared to be larger is not begun to be read.
         """
+        if most is not None and (self.length or 0) > most:
+            raise _too_large(most)
+        return self._pieces(most)
+
+    async def _pieces(self, most: int | None) -> AsyncIterator[bytes]:
+        size = 0
         try:
-            while piece := await self.content.readany():
+            while piece := await self._next():
+                size += len(piece)
+                if most is not None and size > most:
+                    raise _too_large(most)
                 yield piece
         except (RequestPayloadError, HttpProcessingError):
             raise _bad("the request body is not framed as HTTP asks") from None
 
-    async def whole(self, limit: int) -> bytes:
-        """Return the whole body.
+    async def _next(self) -> bytes:
+        try:
+            async with asyncio.timeout(self.stall):
+                return await self.content.readany()
+        except TimeoutError:
+            detail = f"Nothing of the request body came for {self.stall:g} seconds."
+            raise Failed(Fault(Code.REQUEST_TIMEOUT, detail)) from None
 
-        Raises:
-            Failed: it is larger than `limit` bytes, or not framed as it should be.
-        """
-        too_large = Fault(Code.BODY_TOO_LARGE, f"The body may have {limit} bytes at this endpoint.")
-        if (self.length or 0) > limit:
-            raise Failed(too_large)
-        collected: list[bytes] = []
-        size = 0
-        async for piece in self.pieces():
-            size += len(piece)
-            if size > limit:
-                raise Failed(too_large)
-            collected.append(piece)
-        return b"".join(collected)
+
+def _too_large(most: int) -> Failed:
+    return Failed(Fault(Code.BODY_TOO_LARGE, f"The body may have {most} bytes at this endpoint."))
 
 
 @lru_cache(maxsize=1024)  # clients name the same few hosts over and over

@@ -57,6 +57,7 @@ class Incoming:
         "status",
         "switched",
         "target",
+        "trailers",
     )
 
     def __init__(self, connection: Source, target: str) -> None:
@@ -74,6 +75,7 @@ class Incoming:
         self.sized = False
         self.switched = False
         self.target = target
+        self.trailers: Fields = []
 
     async def arrived(self) -> Self:
         """Return the response when its head is there; who gives up waiting gives it up.

@@ -20,7 +20,8 @@ class Request(Struct, frozen=True):
     Attributes:
         method: such as `GET`.
         target: path and query, raw.
-        fields: the header fields to send, framing excluded.
+        fields: the header fields to send, Host and framing excluded.
+        host: what Host says; None for the authority of the target.
         body: all of it, or its pieces as they come; None for no body.
         length: of a body that comes in pieces, in bytes; None sends it chunked.
         expects: whether the client waits for 100 (Continue) before it sends the body.
@@ -31,6 +32,7 @@ class Request(Struct, frozen=True):
     method: str
     target: str
     fields: Fields
+    host: bytes | None = None
     body: bytes | AsyncIterator[bytes] | None = None
     length: int | None = None
     expects: bool = False
@@ -74,6 +76,11 @@ class Response(Protocol):
     @property
     def complete(self) -> bool:
         """Whether all of the body has arrived, be it read or not."""
+        ...
+
+    @property
+    def trailers(self) -> Fields:
+        """Return the fields behind the body, once it is complete (RFC 9110, section 6.5)."""
         ...
 
     async def read(self) -> bytes:

@@ -266,3 +266,23 @@ class TestAnnounced:
 def test_upgrade_says_only_what_is_switched_to() -> None:
     fields = [(b"Connection", b"upgrade"), (b"UPGRADE", b"websocket"), (b"X", b"y")]
     assert headers.upgrade(fields) == [(b"Connection", b"Upgrade"), (b"UPGRADE", b"websocket")]
+
+
+class TestTrailers:
+    """Fields behind a body (RFC 9110, section 6.5)."""
+
+    @pytest.mark.parametrize(
+        "values",
+        [["trailers"], ["gzip;q=0.5, Trailers"], ["gzip", "trailers ;q=0.1"]],
+        ids=["alone", "among others", "in a second line"],
+    )
+    def test_welcome(self, values: list[str]) -> None:
+        assert headers.takes_trailers(values)
+
+    @pytest.mark.parametrize("values", [[], [""], ["gzip"], ["trailer"], ["trailers2"]], ids=str)
+    def test_not_welcome(self, values: list[str]) -> None:
+        assert not headers.takes_trailers(values)
+
+    def test_what_would_be_looked_at_too_late_stays_behind(self) -> None:
+        fields = lines("X-A: 1", "content-LENGTH: 2", "Set-Cookie: c", "TE: x", "X-A: 2")
+        assert headers.trailing(fields) == lines("X-A: 1", "X-A: 2")

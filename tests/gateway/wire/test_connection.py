@@ -85,7 +85,7 @@ async def test_byte_by_byte() -> None:
     response = await kept.ask(bytes([byte]) for byte in OK)
     assert (response.status, response.reason, await whole(response)) == (200, b"OK", b"ok")
     assert kept.freed == 1
-    assert kept.wire.sent == b"GET / HTTP/1.1\r\n\r\n"
+    assert kept.wire.sent == b"GET / HTTP/1.1\r\nHost: service\r\n\r\n"
 
 
 async def test_a_large_body_is_no_large_head() -> None:
@@ -138,7 +138,9 @@ async def test_the_clock_of_an_idle_connection_stops_when_it_is_used(length: int
     await whole(await kept.ask([OK]))
     kept.connection.expire(0.05)
     asked = asyncio.create_task(
-        kept.connection.send(Request("POST", "/", [], slowly(0.2), length), Timeouts()).arrived()
+        kept.connection.send(
+            Request("POST", "/", [], body=slowly(0.2), length=length), Timeouts()
+        ).arrived()
     )
     while not kept.wire.sent.endswith((b"body", b"\r\n0\r\n\r\n")):
         await asyncio.sleep(0.01)
@@ -159,14 +161,14 @@ async def test_an_idle_connection_is_closed_in_the_end() -> None:
 
 async def test_an_answer_before_the_end_of_its_request_ends_the_connection() -> None:
     kept = Kept()
-    response = await kept.ask([OK], Request("POST", "/", [], slowly(60), 8))
+    response = await kept.ask([OK], Request("POST", "/", [], body=slowly(60), length=8))
     assert await whole(response) == b"ok"
     assert (kept.freed, kept.wire.is_closing()) == (0, True)
 
 
 async def test_the_clock_for_the_answer_starts_when_the_request_is_sent() -> None:
     kept = Kept()
-    request = Request("POST", "/", [], slowly(0.2), 8)
+    request = Request("POST", "/", [], body=slowly(0.2), length=8)
     asked = asyncio.create_task(kept.connection.send(request, Timeouts(first_byte=0.1)).arrived())
     while not kept.wire.sent.endswith(b"body"):
         await asyncio.sleep(0.01)

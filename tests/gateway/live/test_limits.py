@@ -1,0 +1,223 @@
+"""What clients may cost: every bound of `limits`, and of an endpoint, over a socket."""
+
+import asyncio
+import json
+import socket
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, rules
+from tests.gateway.talk import OK, Answer, Reader, Writer, ask, connect, logged, soon
+
+SMALL = """
+limits:
+  body: 10
+  target: 256
+  header_bytes: 1024
+  header_fields: 8
+  header_seconds: 0.3
+  idle_seconds: 1.5
+  stall_seconds: 0.5
+  connections: 4
+"""
+
+
+def code(answer: Answer) -> tuple[int, str]:
+    return answer.status, json.loads(answer.body)["code"]
+
+
+def detail(answer: Answer) -> str:
+    return str(json.loads(answer.body)["detail"])
+
+
+async def drained(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+    """A service that reads all there is and answers what it can take for a request."""
+    while True:
+        await scripted.take(reader)
+        writer.write(OK)
+
+
+@pytest.fixture
+async def small(gateway: StartGateway, upstream: StartUpstream) -> Program:
+    scripted = await upstream(drained)
+    large = "{ path: /large, max_body: 20 }"
+    text = rules(scripted.port, via=True).replace(
+        "{ path: /plain }", f"{{ path: /plain }}, {large}"
+    )
+    return gateway(SMALL + text)
+
+
+def length(size: int) -> tuple[str, bytes]:
+    return f"Content-Length: {size}", b"x" * size
+
+
+def chunks(size: int) -> tuple[str, bytes]:
+    return "Transfer-Encoding: chunked", b"1\r\nx\r\n" * size + b"0\r\n\r\n"
+
+
+BODIES = {
+    "just right": ("/plain", length(10), 200),
+    "just right in chunks": ("/plain", chunks(10), 200),
+    "too long": ("/plain", length(11), 413),
+    "too long in chunks": ("/plain", chunks(11), 413),
+    "just right for the endpoint": ("/large", length(20), 200),
+    "too long for the endpoint": ("/large", length(21), 413),
+    "too long in chunks for the endpoint": ("/large", chunks(21), 413),
+    "too long where it is converted": ("/v1/person", length(11), 413),
+    "too long in chunks where it is converted": ("/v1/person", chunks(11), 413),
+}
+
+
+@pytest.mark.parametrize(("path", "body", "status"), BODIES.values(), ids=BODIES)
+async def test_bodies(small: Program, path: str, body: tuple[str, bytes], status: int) -> None:
+    async with connect(small) as client:
+        kind = "Content-Type: application/json"
+        client.send(ask(f"POST {path}", body[0], kind, body=body[1]))
+        answer = await client.answer()
+        assert answer.status == status
+        if status == 413:
+            assert code(answer) == (413, "body_too_large")
+            assert f"may have {20 if path == '/large' else 10} bytes" in detail(answer)
+
+
+HEADS = {
+    "a target that is just right": (f"GET /plain?{'a' * 249}", [], 200, ""),
+    "a target that is too long": (f"GET /plain?{'a' * 250}", [], 414, "may have 256 bytes"),
+    "fields that are just right": ("GET /plain", [f"X-A: {'a' * 1001}"], 200, ""),
+    "fields that are too large": ("GET /plain", [f"X-A: {'a' * 1002}"], 431, "1024 bytes in all"),
+    "one far too large": ("GET /plain", [f"X-A: {'a' * 9950}"], 431, "1024 bytes in all"),
+    "just enough fields": ("GET /plain", ["X-A: a"] * 7, 200, ""),
+    "too many fields": ("GET /plain", ["X-A: a"] * 9, 431, "may have 8 header fields"),
+}
+
+
+@pytest.mark.parametrize(("line", "fields", "status", "says"), HEADS.values(), ids=HEADS)
+@pytest.mark.parametrize("split", [False, True], ids=["at once", "in two"])
+async def test_heads(
+    small: Program, line: str, fields: list[str], status: int, says: str, split: bool
+) -> None:
+    async with connect(small) as client:
+        request = ask(line, *fields)
+        half = len(request) - 10 if split else 0
+        client.send(request[:half])
+        if half:
+            await asyncio.sleep(0.05)
+        client.send(request[half:])
+        answer = await client.answer()
+        assert answer.status == status
+        if says:
+            assert says in detail(answer)
+
+
+async def test_the_next_head_is_counted_anew(small: Program) -> None:
+    async with connect(small) as client:
+        for _ in range(3):
+            request = ask("GET /plain", f"X-A: {'a' * 900}")
+            client.send(request[:500])
+            await asyncio.sleep(0.02)
+            client.send(request[500:])
+            assert (await client.answer()).status == 200
+
+
+async def test_a_head_that_never_ends(small: Program) -> None:
+    began = time.monotonic()
+    async with connect(small) as client:
+        client.send(b"GET /plain HTTP/1.1\r\nHost: a\r\nX-Request-Id: slow\r\n")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await client.reader.read(1)
+        client.send(b"X-More: a\r\n")  # what trickles in buys no time
+        answer = await client.answer()
+        assert code(answer) == (408, "request_timeout")
+        assert answer["connection"] == "close"
+        assert await client.rest() == b""
+    assert 0.25 < time.monotonic() - began < 1.4
+
+
+async def test_a_connection_without_a_request_is_closed_without_a_word(small: Program) -> None:
+    async with connect(small) as client:
+        assert await client.rest() == b""
+    async with connect(small) as client:
+        client.send(ask())
+        assert (await client.answer()).status == 200
+        began = time.monotonic()
+        assert await client.rest() == b""
+        assert time.monotonic() - began > 1
+
+
+@pytest.mark.parametrize("path", ["/plain", "/v1/person"], ids=["passed on", "converted"])
+async def test_a_body_that_does_not_come(small: Program, path: str) -> None:
+    async with connect(small) as client:
+        kind = "Content-Type: application/json"
+        client.send(ask(f"POST {path}", "Content-Length: 8", kind, body=b"1234"))
+        answer = await client.answer()
+        assert code(answer) == (408, "request_timeout")
+        assert "0.5 seconds" in detail(answer)
+
+
+async def test_a_client_that_takes_nothing(gateway: StartGateway, upstream: StartUpstream) -> None:
+    async def endless(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
+        while True:
+            writer.write(b"x" * 65536)
+            await writer.drain()
+
+    scripted = await upstream(endless)
+    program = gateway("limits: { stall_seconds: 0.5 }\n" + rules(scripted.port))
+    async with connect(program, window=4096) as client:
+        client.send(ask("GET /plain", "X-Request-Id: stalled"))
+        await client.head()
+        line = await logged(program, "stalled")
+    assert line["aborted"] is True
+    assert line["cause"] == "the client took none of the response"
+
+
+async def test_connections(small: Program) -> None:
+    with ExitStack() as stack:
+        held = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", small.port)))
+            for _ in range(4)
+        ]
+        async with connect(small) as client:
+            answer = await client.answer()
+            assert code(answer) == (503, "overloaded")
+            assert answer["retry-after"] == "1"
+            assert await client.rest() == b""
+        held[0].close()
+
+        async def served() -> bool:
+            async with connect(small) as client:
+                client.send(ask())
+                return (await client.answer()).status == 200
+
+        for _ in range(500):
+            if await served():
+                break
+            await asyncio.sleep(0.02)
+        else:
+            pytest.fail("the place that became free was not given away")
+
+
+async def test_slow_heads_do_not_hold_up_others(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    scripted = await upstream(OK)
+    program = gateway("limits: { header_seconds: 1 }\n" + rules(scripted.port))
+    with ExitStack() as stack:
+        slow = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", program.port)))
+            for _ in range(300)
+        ]
+        for each in slow:
+            each.sendall(b"GET /plain HTTP/1.1\r\nHost:")
+        async with connect(program) as client:
+            for _ in range(50):
+                client.send(ask())
+                assert (await client.answer()).status == 200
+        for each in slow:
+            each.settimeout(10)
+        assert all(b" 408 " in each.recv(4096) for each in slow)
+    await soon(lambda: len(program.log("request")) >= 350)
