@@ -10,13 +10,14 @@ from typing import Any, Protocol
 
 from aiohttp import StreamReader
 from aiohttp.http import HttpRequestParser, RawRequestMessage
-from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestHandler, RequestPayloadError, Server
 from aiohttp.web_protocol import ERROR
 
 from gateway.core.errors import Code, Fault
 from gateway.core.snapshot import Limits
+from gateway.wire import bounds
 from gateway.wire.deadline import Deadline
 from gateway.wire.downstream import Downstream, reset
 from gateway.wire.inbound import Inbound
@@ -117,7 +118,7 @@ class ClientConnection(RequestHandler):
             auto_decompress=False,
             keepalive_timeout=0,  # the deadline's business
             max_line_size=limits.target,
-            max_field_size=_longest_field(limits),
+            max_field_size=bounds.longest_field(limits),
             max_headers=limits.header_fields,
         )
         self._front = front
@@ -253,16 +254,16 @@ class ClientConnection(RequestHandler):
                 if self._last or message.upgrade:
                     # Where another protocol could begin, the parser stops: nothing can follow.
                     down.keep_alive = False
-                if self._heavy and _size(message) > self._limits.header_bytes:
+                if self._heavy and bounds.size(message) > self._limits.header_bytes:
                     down.keep_alive = False
-                    self._answers.refuse(inbound, down, _too_heavy(self._limits))
+                    self._answers.refuse(inbound, down, bounds.too_heavy(self._limits))
                 else:
                     await self._answers.answer(inbound, down)
             else:
                 inbound = Inbound(ERROR, content, self._peer, self._own, 0.0)
                 self._down = down = Downstream(self, ERROR)
                 error = getattr(message, "exc", None)
-                self._answers.refuse(inbound, down, _fault(error, self._limits))
+                self._answers.refuse(inbound, down, bounds.fault(error, self._limits))
             if self.writing_paused:  # a client that asks ahead and does not read waits here
                 await self.drain()
             keep = down.keep_alive and (content.is_eof() or await self._read_rest(content))
@@ -288,7 +289,7 @@ class ClientConnection(RequestHandler):
             self._loop,
             self._read_bufsize,
             max_line_size=self._limits.target,
-            max_field_size=_longest_field(self._limits),
+            max_field_size=bounds.longest_field(self._limits),
             max_headers=self._limits.header_fields,
             payload_exception=RequestPayloadError,
             auto_decompress=False,
@@ -324,33 +325,3 @@ class ClientConnection(RequestHandler):
             self._parser.message_consumed()
         if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
             self._resume_reading_if_drained()
-
-
-def _longest_field(limits: Limits) -> int:
-    # Another number than the target's, because the parser says which was broken and nothing more.
-    return limits.header_bytes + (limits.header_bytes == limits.target)
-
-
-def _size(message: RawRequestMessage) -> int:
-    # As they came: with a colon, a space and the end of the line.
-    return sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
-
-
-def _too_heavy(limits: Limits) -> Fault:
-    return Fault(
-        Code.HEADERS_TOO_LARGE, f"The header fields may have {limits.header_bytes} bytes in all."
-    )
-
-
-def _fault(error: BaseException | None, limits: Limits) -> Fault:
-    if isinstance(error, LineTooLong):
-        if error.args[1] == limits.target:
-            return Fault(Code.URI_TOO_LONG, f"The request target may have {limits.target} bytes.")
-        return _too_heavy(limits)
-    what = error.message if isinstance(error, HttpProcessingError) else ""
-    if what.startswith("Too many headers"):
-        detail = f"A request may have {limits.header_fields} header fields."
-        return Fault(Code.HEADERS_TOO_LARGE, detail)
-    # The parser's message quotes the request in several lines; its first line says what is wrong.
-    reason = what.partition("\n")[0].rstrip(":. ") or "not HTTP"
-    return Fault(Code.BAD_REQUEST, f"The request is not valid HTTP/1.1: {reason}.")
