@@ -30,7 +30,8 @@ def main() -> int:
                 print(f"{arguments.file}: {snapshot.summary}")
             case "explain":
                 head = parse_request(arguments.request, arguments.header)
-                print(explain(load_file(arguments.file, os.environ), head))
+                rules = load_file(arguments.file, os.environ)
+                print(explain(rules, head, arguments.peer))
             case "schema":
                 print(json.dumps(json_schema(), indent=2))
             case _:
@@ -74,6 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     why.add_argument("request", metavar="REQUEST", help="such as 'GET /person/param?version=1'")
     why.add_argument(
         "-H", "--header", action="append", default=[], metavar="LINE", help="such as 'Accept: */*'"
+    )
+    why.add_argument(
+        "--from", dest="peer", default="", metavar="ADDRESS", help="the address that asks"
     )
     commands.add_parser("schema", help="print the JSON Schema of the rules, for editors")
     return parser

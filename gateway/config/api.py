@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from gateway.config import model
+from gateway.config.choice import read_version
 from gateway.config.declared import build_link
 from gateway.config.report import Location, Mistakes
 from gateway.core.conversion.chain import Link, compose
 from gateway.core.service import Service
 from gateway.core.snapshot import Leg
-from gateway.core.version import Version, parse
+from gateway.core.version import Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +32,10 @@ class ApiBuilder:
         """Return the versions by label, the oldest first; empty where the API has none."""
         versions = {}
         for label in self.config.versions or {}:
-            version = parse(label)
-            if version is None:
-                self.mistakes.add(
-                    'a version is a whole number in plain digits, such as "1"',
-                    *self.at,
-                    "versions",
-                    label,
-                )
-            else:
+            version = self.mistakes.attempt(
+                partial(read_version, label, self.config), *self.at, "versions", label
+            )
+            if version is not None:
                 versions[label] = version
         return dict(sorted(versions.items(), key=lambda item: item[1]))
 

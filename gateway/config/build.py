@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from gateway.config import model
 from gateway.config.api import ApiBuilder
+from gateway.config.choice import build_choice
 from gateway.config.endpoint import EndpointBuilder
 from gateway.config.naming import build_naming
 from gateway.config.report import Location, Mistakes, place
@@ -35,11 +36,14 @@ def build(config: model.Config, mistakes: Mistakes) -> Snapshot:
     for name, api in config.apis.items():
         builder = ApiBuilder(name, api, services, mistakes)
         versions = builder.versions()
+        if api.versions and not versions:
+            continue  # what is wrong with them says all there is to say
         legs = builder.legs(versions)
+        choice = build_choice(name, config, versions, naming, mistakes)
         for index, endpoint in enumerate(api.endpoints):
             at = (*builder.at, "endpoints", index)
             built = EndpointBuilder(
-                name, api.upstream_path, endpoint, versions, legs, at, mistakes
+                name, api.upstream_path, endpoint, versions, legs, choice, at, mistakes
             ).build()
             if built is not None:
                 endpoints.append((at, built))

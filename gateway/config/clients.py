@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Discriminator, Field, Tag
 
 from gateway.config.shape import FieldName, Model, Number, Some
 
@@ -64,6 +64,10 @@ class AddressConfig(Model):
     """Likewise, of an IPv6 address."""
 
 
+def _flag_or_prefixes(value: object) -> str:
+    return "flag" if isinstance(value, bool) else "prefixes"
+
+
 class NamedByConfig(Model):
     """One thing that may name a client."""
 
@@ -73,7 +77,13 @@ class NamedByConfig(Model):
     """An API key."""
     jwt: JwtConfig | None = None
     """A claim of a JSON Web Token."""
-    address: AddressConfig | Literal[True] | None = None
+    address: (
+        Annotated[
+            Annotated[Literal[True], Tag("flag")] | Annotated[AddressConfig, Tag("prefixes")],
+            Discriminator(_flag_or_prefixes),
+        ]
+        | None
+    ) = None
     """The address that the request comes from, or that a trusted proxy says it does."""
 
 

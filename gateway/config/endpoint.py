@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from gateway.config import model
+from gateway.config.choice import Choice
 from gateway.config.report import Location, Mistakes, place
 from gateway.core.readers import AcceptReader, HeaderReader, PathReader, QueryReader, Reader
 from gateway.core.routing import Template, parse_template
@@ -28,6 +29,7 @@ class EndpointBuilder:
     config: model.EndpointConfig
     versions: Mapping[str, Version]
     legs: Mapping[Version | None, Leg]
+    choice: Choice
     at: Location
     mistakes: Mistakes
 
@@ -44,18 +46,33 @@ class EndpointBuilder:
                 leg,
                 upstream_path=upstream if upstream is not None else self._own_path(template, leg),
                 content_type=_content_type(readers, version),
+                fields=(*leg.fields, *self.choice.fields(version)),
             )
             for version, leg in self.legs.items()
         }
-        selector = Selector(readers, self.versions, self._default()) if readers else None
+        vary = _vary(readers)
+        if not any(isinstance(reader, PathReader) for reader in readers):
+            vary = tuple(dict.fromkeys((*vary, *self.choice.vary)))
         return Endpoint(
             self.api,
             template,
             self._methods(),
-            selector,
+            self._selector(readers),
             legs,
-            _vary(readers),
+            vary,
             self.config.max_body,
+        )
+
+    def _selector(self, readers: tuple[Reader, ...]) -> Selector | None:
+        default = self._default()
+        if not readers:
+            return None
+        return Selector(
+            readers,
+            self.versions,
+            self.choice.default if default is None else default,
+            self.choice.matching,
+            self.choice.pins,
         )
 
     def _template(self, text: str, *location: str | int) -> Template | None:
@@ -79,11 +96,11 @@ class EndpointBuilder:
                 )
         return upstream
 
-    @staticmethod
-    def _own_path(template: Template, leg: Leg) -> Template | None:
-        # The client's path names the client's version; another service is asked for its own.
-        moved = leg.served != leg.version and "version" in template.captures
-        return template if moved else None
+    def _own_path(self, template: Template, leg: Leg) -> Template | None:
+        # The client's path names the client's version, or a range of them; the service is asked
+        # for the one that it speaks.
+        moved = leg.served != leg.version or not self.choice.matching.is_exact
+        return template if moved and "version" in template.captures else None
 
     def _check_version_capture(self, template: Template, readers: tuple[Reader, ...]) -> None:
         captured = "version" in template.captures
@@ -142,6 +159,7 @@ class EndpointBuilder:
             case model.AcceptVersion(media_type=text):
                 match = _MEDIA_TYPE.match(text.lower())
                 if match is not None:
+                    self._check_case(at)
                     return (AcceptReader(match[1], match[2]),)
                 self.mistakes.add(
                     "not a media type with one {version} in its subtype; write one like"
@@ -150,6 +168,16 @@ class EndpointBuilder:
                     "media_type",
                 )
                 return ()
+
+    def _check_case(self, at: Location) -> None:
+        for label in self.versions:
+            if label != label.lower():
+                self.mistakes.add(
+                    f"media types are read in lower case, so that '{label}' would never be found"
+                    " there; write the version in lower case",
+                    *at,
+                    "media_type",
+                )
 
     def _default(self) -> Version | None:
         defaults: dict[str, Version | None] = {}

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, JsonValue, Tag
 
-from gateway.config.clients import ClientsConfig
+from gateway.config.clients import ClientName, ClientsConfig
 from gateway.config.shape import (
     HEALTH_PATH,
     HOST,
@@ -240,6 +240,18 @@ class ApiConfig(Model):
     """The service, for an API without versions."""
     versions: Annotated[dict[str, VersionConfig], Field(min_length=1)] | None = None
     """Its versions."""
+    version_format: Literal["integer", "semantic", "date"] = "integer"
+    """How its versions are written: 2, 1.4.0 (Semantic Versioning) or 2026-01-31."""
+    match: Literal["exact", "nearest_lower"] = "exact"
+    """What a version gets that is not on offer: a refusal, or the newest one before it."""
+    ranges: bool = False
+    """Whether `1.2+` names the newest version from there on, and `1.x` the newest of those."""
+    default_version: str | None = None
+    """The version to serve when a request names none; an endpoint may have its own."""
+    pins: dict[ClientName, str] = Field(default_factory=dict)
+    """The version that a client gets when its request names none, by the name of the client."""
+    version_header: FieldName | None = None
+    """The header of responses that says which version was served."""
     conversions: tuple[ConversionConfig, ...] = ()
     """The changes between its versions."""
     upstream_path: str | None = None
@@ -282,6 +294,10 @@ class Config(Model):
     """Bounds on what clients may cost."""
     clients: ClientsConfig | None = None
     """Who asks; without it, nobody is told apart."""
+    default_version: str | None = None
+    """The version to serve when a request names none, in every API that says nothing else."""
+    version_header: FieldName | None = None
+    """The header of responses that says which version was served, in every API."""
     trusted_proxies: tuple[str, ...] = ()
     """Networks (CIDR) whose X-Forwarded-* and Forwarded fields are believed and passed on."""
 

@@ -89,6 +89,10 @@ def _expected(error: ErrorDetails, value: Data) -> str:
             return "expected a text"
         case "string_type":
             return "expected a text; write it in quotes"
+        case "bool_type":
+            return "expected true or false"
+        case "literal_error":
+            return f"expected {error['ctx']['expected'].replace('True', 'true')}"
         case "int_type":
             return "expected a whole number, without a unit"
         case "float_type":

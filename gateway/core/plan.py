@@ -4,14 +4,13 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from gateway.core.asker import ANYONE, Asker
 from gateway.core.errors import Code, Fault
 from gateway.core.head import Head
 from gateway.core.readers import AcceptReader
-from gateway.core.selection import Selected
+from gateway.core.selection import Rule, Selected
 from gateway.core.snapshot import Endpoint, FieldLines, Leg, Snapshot
 from gateway.core.version import Version
 
@@ -22,8 +21,8 @@ class Plan(NamedTuple):
     Attributes:
         endpoint: where the request came in.
         leg: how the version is served.
-        mechanism: what named the version: a mechanism, `default` or `newest`; None where the
-            API has no versions.
+        mechanism: what named the version: a mechanism, `pin`, `default` or `newest`; None where
+            the API has no versions.
         target: the path and query to ask the service for, raw.
         fields: header fields that every answer carries, whoever gives it.
     """
@@ -81,7 +80,7 @@ def plan(snapshot: Snapshot, head: Head, asker: Asker = ANYONE) -> Outcome:
     if found is None:
         return Refusal(None, Fault(Code.NOT_FOUND, "No endpoint has this path."))
     endpoint, captures = found
-    chosen = _choose(endpoint, head, captures)
+    chosen = _choose(endpoint, head, captures, asker.client)
     if isinstance(chosen, Fault) and chosen.status == 404:
         return Refusal(endpoint, chosen)
     if endpoint.methods is not None and head.method not in endpoint.methods:
@@ -114,26 +113,26 @@ def _other_method(
 
 
 def _choose(
-    endpoint: Endpoint, head: Head, captures: Mapping[str, str]
+    endpoint: Endpoint, head: Head, captures: Mapping[str, str], client: str
 ) -> tuple[Leg, str | None] | Fault:
     selector = endpoint.selector
     if selector is None:
         return endpoint.legs[None], None
     selected = selector.select(
-        [(reader, reader.read(head, captures)) for reader in selector.readers]
+        [(reader, reader.read(head, captures)) for reader in selector.readers], client
     )
     if (
         isinstance(selected, Selected)
-        and selected.reader is None
+        and selected.rule is not Rule.NAMED
         and any(
             isinstance(reader, AcceptReader) and reader.refuses(head, selected.version)
             for reader in selector.readers
         )
     ):
-        # A default is for who says nothing, not for who says no.
-        selected = replace(selector, default=None).select(())
+        # What the request does not name is for who says nothing, not for who says no.
+        selected = selector.missing()
     if isinstance(selected, Selected):
-        by = selected.reader.mechanism if selected.reader is not None else "default"
+        by = selected.rule if selected.reader is None else selected.reader.mechanism
         return endpoint.legs[selected.version], by
     if head.method == "OPTIONS" and selected.code is Code.VERSION_MISSING:
         # A CORS preflight cannot carry the header that it asks leave for (Fetch, section 4.8), and

@@ -4,12 +4,16 @@ All readings are collected before anything is decided; the first one to speak do
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
+from gateway.core.client import ANONYMOUS
 from gateway.core.errors import Code, Fault
+from gateway.core.matching import EXACT, Matching
 from gateway.core.readers import Mechanism, Reader
-from gateway.core.version import Version, parse
+from gateway.core.version import Version
 
 # Where the version is part of the resource's name, not naming one is naming nothing (404); where
 # it is part of content negotiation, the representation is not acceptable (406, RFC 9110 15.5.7).
@@ -21,26 +25,49 @@ REFUSAL_STATUS: Mapping[Mechanism, int] = {
 }
 
 
+class Rule(StrEnum):
+    """What made a version the one that is served."""
+
+    NAMED = "named"
+    MATCHED = "matched"
+    PIN = "pin"
+    DEFAULT = "default"
+
+
 class Selected(NamedTuple):
-    """The version that was chosen, and by which reader; None says: by default."""
+    """The version that was chosen, by which reader (None: the request names none) and rule."""
 
     version: Version
     reader: Reader | None
+    rule: Rule = Rule.NAMED
 
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """How one endpoint chooses: its readers, the versions on offer, and an optional default."""
+    """How one endpoint chooses.
+
+    Attributes:
+        readers: where it looks.
+        supported: the versions on offer by label, the oldest first.
+        default: what is served where the request names none.
+        matching: what else names a version than its label.
+        pins: what a client gets, by its name, where its request names none.
+    """
 
     readers: tuple[Reader, ...]
     supported: Mapping[str, Version]
     default: Version | None = None
+    matching: Matching = EXACT
+    pins: Mapping[str, Version] = field(default_factory=lambda: MappingProxyType({}))
 
-    def select(self, readings: Sequence[tuple[Reader, tuple[str, ...]]]) -> Selected | Fault:
+    def select(
+        self, readings: Sequence[tuple[Reader, tuple[str, ...]]], client: str = ANONYMOUS
+    ) -> Selected | Fault:
         """Return the version that all readings agree on, or the refusal they amount to.
 
         Args:
             readings: for each reader of this endpoint, the raw values that it found.
+            client: the name of who asks.
         """
         if len(readings) == 1 and len(readings[0][1]) == 1:
             # What nearly every request is: one place speaks, and names what is on offer.
@@ -48,7 +75,7 @@ class Selector:
             version = self.supported.get(value)
             if version is not None:
                 return Selected(version, reader)
-        chosen: Version | None = None
+        chosen: Selected | None = None
         by = self.readers[0]
         for reader, values in readings:
             if not values:
@@ -58,25 +85,32 @@ class Selector:
                 return outcome
             if chosen is None:
                 chosen, by = outcome, reader
-            elif chosen != outcome:
+            elif chosen.version != outcome.version:
                 return self._refuse(
                     Code.VERSION_CONFLICT,
                     None,  # no one mechanism is wrong, so none decides the status
-                    f"{by.place} says {chosen}, {reader.place} says {outcome}; let them agree.",
+                    f"{by.place} says {chosen.version}, {reader.place} says"
+                    f" {outcome.version}; let them agree.",
                 )
         if chosen is not None:
-            return Selected(chosen, by)
+            return chosen
+        if client in self.pins:
+            return Selected(self.pins[client], None, Rule.PIN)
         if self.default is not None:
-            return Selected(self.default, None)
+            return Selected(self.default, None, Rule.DEFAULT)
+        return self.missing()
+
+    def missing(self) -> Fault:
+        """Return the refusal of a request that names no version."""
         places = " or in ".join(reader.place for reader in self.readers)
         return self._refuse(
             Code.VERSION_MISSING, self.readers[0], f"Name a version in {places}: {self._offer}."
         )
 
-    def _one(self, reader: Reader, values: tuple[str, ...]) -> Version | Fault:
+    def _one(self, reader: Reader, values: tuple[str, ...]) -> Selected | Fault:
         if reader.mechanism is Mechanism.ACCEPT:
             # Negotiation: the values are a preference, the first that we have serves.
-            value = next((value for value in values if value in self.supported), values[0])
+            value = next((value for value in values if self._find(value)), values[0])
         else:
             value = values[0]
             if any(other != value for other in values):
@@ -87,11 +121,14 @@ class Selector:
                 )
         version = self.supported.get(value)
         if version is not None:
-            return version
-        if parse(value) is None:
-            code, what = Code.VERSION_MALFORMED, "what is not a version"
-        else:
+            return Selected(version, reader)
+        version = self.matching.find(value)
+        if version is not None:
+            return Selected(version, reader, Rule.MATCHED)
+        if self.matching.reads(value):
             code, what = Code.VERSION_UNKNOWN, f"version {value}, which is not on offer"
+        else:
+            code, what = Code.VERSION_MALFORMED, "what is not a version"
         return self._refuse(code, reader, f"{reader.place} names {what}; use {self._offer}.")
 
     def _refuse(self, code: Code, reader: Reader | None, detail: str) -> Fault:
@@ -104,4 +141,7 @@ class Selector:
 
     @property
     def _offer(self) -> str:
-        return " or ".join(self.supported)
+        return " or ".join(self.supported) + self.matching.forms
+
+    def _find(self, value: str) -> Version | None:
+        return self.supported.get(value) or self.matching.find(value)

@@ -2,26 +2,101 @@
 
 import re
 from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from typing import NamedTuple
 
 # Strict on purpose: lenient readers have taken `foo1` for 1, and `1.0`, `01` or an Arabic-Indic
 # digit for it too. Nine digits keep int() cheap whatever a client sends.
-_CANONICAL = re.compile(r"(?:0|[1-9][0-9]{0,8})\Z", re.ASCII)
+NUMBER = r"(?:0|[1-9][0-9]{0,8})"
+_INTEGER = re.compile(rf"{NUMBER}\Z", re.ASCII)
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z", re.ASCII)
+# An identifier of digits alone is a number, so that it has no leading zero (section 9).
+_IDENTIFIER = rf"(?:{NUMBER}(?![0-9A-Za-z-])|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_SEMANTIC = re.compile(
+    rf"({NUMBER})\.({NUMBER})\.({NUMBER})(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?\Z", re.ASCII
+)
+_LONGEST = 64
+
+
+class Format(StrEnum):
+    """How the versions of an API are written."""
+
+    INTEGER = "integer"
+    SEMANTIC = "semantic"
+    DATE = "date"
+
+
+class Identifier(NamedTuple):
+    """A part of a pre-release: a number comes before every text (Semantic Versioning, 11.4)."""
+
+    is_text: bool
+    number: int
+    text: str
+
+    def __str__(self) -> str:
+        return self.text if self.is_text else str(self.number)
+
+
+class Semantic(NamedTuple):
+    """A semantic version (semver.org, 2.0.0), whose fields in their order are its precedence.
+
+    Build metadata is no part of it: it does not count in the order, so that two versions which
+    differ in nothing else could not be told apart.
+    """
+
+    major: int
+    minor: int
+    patch: int
+    is_release: bool = True
+    pre: tuple[Identifier, ...] = ()
+
+    def __str__(self) -> str:
+        core = f"{self.major}.{self.minor}.{self.patch}"
+        return core if self.is_release else f"{core}-{'.'.join(map(str, self.pre))}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Version:
-    """One version of an API, ordered as a number (so 9 comes before 10)."""
+    """One version of an API; those of one format are ordered, as numbers and not as texts."""
 
-    number: int
+    value: int | Semantic | date
 
     def __str__(self) -> str:
-        return str(self.number)
+        return str(self.value)
 
 
-def parse(raw: str) -> Version | None:
+def parse(raw: str, written: Format = Format.INTEGER) -> Version | None:
     """Return the version that `raw` spells canonically, or None when it is malformed.
 
     Args:
         raw: the text a client or an operator wrote, optional white space already removed.
+        written: the format of the API's versions.
     """
-    return Version(int(raw)) if _CANONICAL.match(raw) else None
+    if written is Format.INTEGER:
+        return Version(int(raw)) if _INTEGER.match(raw) else None
+    return _semantic(raw) if written is Format.SEMANTIC else _date(raw)
+
+
+def _semantic(raw: str) -> Version | None:
+    match = _SEMANTIC.match(raw) if len(raw) <= _LONGEST else None
+    if match is None:
+        return None
+    major, minor, patch = map(int, match.group(1, 2, 3))
+    if match[4] is None:
+        return Version(Semantic(major, minor, patch))
+    pre = tuple(
+        Identifier(False, int(part), "") if part.isdigit() else Identifier(True, 0, part)
+        for part in match[4].split(".")
+    )
+    return Version(Semantic(major, minor, patch, is_release=False, pre=pre))
+
+
+def _date(raw: str) -> Version | None:
+    # date.fromisoformat takes the week dates and the basic form of ISO 8601 as well.
+    if not _DATE.match(raw):
+        return None
+    try:
+        return Version(date.fromisoformat(raw))
+    except ValueError:
+        return None

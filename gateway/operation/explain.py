@@ -5,9 +5,12 @@ from collections.abc import Sequence
 
 from multidict import CIMultiDict
 
+from gateway.core.asker import Asker
+from gateway.core.client import ANONYMOUS
 from gateway.core.conversion.chain import Conversion, Direction
 from gateway.core.head import Head
 from gateway.core.plan import Options, Outcome, Plan, Refusal, plan
+from gateway.core.readers import Reader
 from gateway.core.snapshot import Leg, Snapshot
 
 # RFC 9110, section 5.6.2: what methods and the names of header fields are made of.
@@ -34,21 +37,29 @@ def parse_request(line: str, fields: Sequence[str]) -> Head:
     return Head(request[1].upper(), request[2], request[3], headers)
 
 
-def explain(snapshot: Snapshot, head: Head) -> str:
-    """Return what would happen, a fact a line."""
-    outcome = plan(snapshot, head)
+def explain(snapshot: Snapshot, head: Head, peer: str = "") -> str:
+    """Return what would happen, a fact a line; `peer` is the address that asks, if it matters."""
     facts: list[tuple[str, str]] = []
+    client = ANONYMOUS
+    if snapshot.naming is not None:
+        client = snapshot.naming.name(head, peer)
+        facts.append(("client", client or "nobody is named"))
+    outcome = plan(snapshot, head, Asker(client))
     if outcome.endpoint is not None:
         facts.append(("api", outcome.endpoint.api))
         facts.append(("endpoint", outcome.endpoint.template.text))
-    facts += _readings(snapshot, head, outcome)
+    readings = _readings(snapshot, head, outcome)
+    facts += [
+        ("read", f"{', '.join(map(repr, values)) or 'nothing'} in {reader.place}")
+        for reader, values in readings
+    ]
     match outcome:
         case Refusal(fault=fault):
             facts.append(("answer", f"{fault.status} {fault.code}: {fault.detail}"))
         case Options(allow=allow):
             facts.append(("answer", f"204 from the gateway itself, Allow: {allow}"))
         case Plan():
-            facts += _plan(outcome, head)
+            facts += _plan(outcome, head, readings)
     if outcome.endpoint is not None and outcome.endpoint.vary:
         facts.append(("vary", ", ".join(outcome.endpoint.vary)))
     target = head.path if head.query is None else f"{head.path}?{head.query}"
@@ -56,7 +67,10 @@ def explain(snapshot: Snapshot, head: Head) -> str:
     return "\n".join(lines)
 
 
-def _readings(snapshot: Snapshot, head: Head, outcome: Outcome) -> list[tuple[str, str]]:
+Readings = list[tuple[Reader, tuple[str, ...]]]
+
+
+def _readings(snapshot: Snapshot, head: Head, outcome: Outcome) -> Readings:
     found = snapshot.router.find(head.path)
     # Without versions, or where the method alone decides, nothing is read.
     decided = isinstance(outcome, Options) or (
@@ -64,14 +78,10 @@ def _readings(snapshot: Snapshot, head: Head, outcome: Outcome) -> list[tuple[st
     )
     if decided or found is None or found[0].selector is None:
         return []
-    readings = [(reader, reader.read(head, found[1])) for reader in found[0].selector.readers]
-    return [
-        ("read", f"{', '.join(map(repr, values)) or 'nothing'} in {reader.place}")
-        for reader, values in readings
-    ]
+    return [(reader, reader.read(head, found[1])) for reader in found[0].selector.readers]
 
 
-def _plan(chosen: Plan, head: Head) -> list[tuple[str, str]]:
+def _plan(chosen: Plan, head: Head, readings: Readings) -> list[tuple[str, str]]:
     leg = chosen.leg
     addresses = ", ".join(target.authority for target in leg.service.targets)
     speaks = "" if leg.served == leg.version else f", which speaks version {leg.served}"
@@ -81,11 +91,18 @@ def _plan(chosen: Plan, head: Head) -> list[tuple[str, str]]:
         *_bodies(leg),
     ]
     if leg.version is not None:
-        why = "the newest, as OPTIONS names none" if chosen.mechanism == "newest" else None
-        facts.insert(0, ("version", f"{leg.version}, {why or f'by {chosen.mechanism}'}"))
+        facts.insert(0, ("version", f"{leg.version}, {_why(chosen, readings)}"))
     if leg.content_type is not None:
         facts.append(("type", f"{leg.content_type}, if the answer is JSON"))
     return facts
+
+
+def _why(chosen: Plan, readings: Readings) -> str:
+    if chosen.mechanism == "newest":
+        return "the newest, as OPTIONS names none"
+    said = [value for _, values in readings for value in values]
+    named = not said or str(chosen.leg.version) in said
+    return f"by {chosen.mechanism}" + ("" if named else ", as the newest that fits")
 
 
 def _bodies(leg: Leg) -> list[tuple[str, str]]:

@@ -8,23 +8,30 @@ import pytest
 
 from gateway.__main__ import main
 
-RULES = Path(__file__).with_name("explain.yaml")
-TRANSCRIPT = Path(__file__).with_name("explain.txt").read_text()
-COMMANDS = [block.partition("\n") for block in TRANSCRIPT.strip().split("\n\n")[1:]]
+RULES = sorted(Path(__file__).parent.glob("explain*.yaml"))
+COMMANDS = [
+    (rules, *block.partition("\n"))
+    for rules in RULES
+    for block in rules.with_suffix(".txt").read_text().strip().split("\n\n")[1:]
+]
 
 
 @pytest.mark.parametrize(
-    ("command", "printed"),
-    [pytest.param(command.removeprefix("$ "), text, id=command) for command, _, text in COMMANDS],
+    ("rules", "command", "printed"),
+    [
+        pytest.param(rules, command.removeprefix("$ "), text, id=f"{rules.stem}: {command}")
+        for rules, command, _, text in COMMANDS
+    ],
 )
 def test_explain(
+    rules: Path,
     command: str,
     printed: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """What is refused goes to the standard error, with status 2."""
-    monkeypatch.setattr(sys, "argv", ["gateway", "explain", str(RULES), *shlex.split(command)])
+    monkeypatch.setattr(sys, "argv", ["gateway", "explain", str(rules), *shlex.split(command)])
     status = main()
     out, error = capsys.readouterr()
     asked_well = printed.startswith(("GET", "OPTIONS", "POST", "DELETE"))

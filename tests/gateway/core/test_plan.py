@@ -7,13 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core import headers
+from gateway.core.asker import Asker
 from gateway.core.conversion.chain import Conversion, Direction, Link
 from gateway.core.errors import Code
 from gateway.core.head import Head
+from gateway.core.matching import Matching
 from gateway.core.plan import Options, Outcome, Plan, Refusal, plan
 from gateway.core.readers import HeaderReader
 from gateway.core.routing import parse_template
-from gateway.core.snapshot import Leg, Snapshot
+from gateway.core.snapshot import Endpoint, Leg, Snapshot
+from gateway.core.version import Version
 from tests.gateway.core.world import (
     ACCEPT,
     HEADER,
@@ -550,3 +553,66 @@ def test_any_head_has_a_plan(
     elif isinstance(outcome, Plan):
         assert outcome.leg in outcome.endpoint.legs.values()
         assert outcome.target.partition("?")[2] == (query or "")
+
+
+def pinned() -> Snapshot:
+    """Return a world in which acme gets version 1 where it names none, and others version 2."""
+    endpoints = []
+    for endpoint in (BY_QUERY, BY_ACCEPT):
+        assert endpoint.selector is not None
+        selector = replace(endpoint.selector, default=V2, pins={"acme": V1})
+        endpoints.append(replace(endpoint, selector=selector))
+    return snapshot(endpoints)
+
+
+class TestPins:
+    """Who asks decides where the request does not."""
+
+    @pytest.mark.parametrize(
+        ("target", "client", "version", "mechanism"),
+        [
+            ("/person/param", "acme", V1, "pin"),
+            ("/person/param", "other", V2, "default"),
+            ("/person/param", "", V2, "default"),
+            ("/person/param?version=2", "acme", V2, "query"),
+            ("/person/accept", "acme", V1, "pin"),
+        ],
+    )
+    def test_a_pin_beats_the_default_and_a_word_beats_both(
+        self, target: str, client: str, version: Version, mechanism: str
+    ) -> None:
+        chosen = plan(pinned(), head(target), Asker(client))
+        assert isinstance(chosen, Plan)
+        assert (chosen.version, chosen.mechanism) == (version, mechanism)
+
+    def test_it_is_for_who_says_nothing_and_not_for_who_says_no(self) -> None:
+        no = head("/person/accept", ("Accept", f"{VENDOR.format(1)};q=0"))
+        assert refused(plan(pinned(), no, Asker("acme"))) == (406, Code.VERSION_MISSING)
+        assert isinstance(plan(pinned(), no, Asker("other")), Plan)
+
+    def test_options_is_asked_of_the_pinned_version(self) -> None:
+        chosen = plan(pinned(), head("/person/param", method="OPTIONS"), Asker("acme"))
+        assert isinstance(chosen, Options)
+        assert chosen.version == V1
+
+
+class TestMatched:
+    """A version that is not on offer is served from another one, where there is leave."""
+
+    def nearest(self, endpoint: Endpoint) -> Snapshot:
+        assert endpoint.selector is not None
+        matching = Matching((V1, V2), nearest_lower=True)
+        template = endpoint.template if "version" in endpoint.template.captures else None
+        legs = {key: replace(leg, upstream_path=template) for key, leg in endpoint.legs.items()}
+        selector = replace(endpoint.selector, matching=matching)
+        return snapshot([replace(endpoint, selector=selector, legs=legs)])
+
+    def test_the_service_is_asked_for_its_own_version(self) -> None:
+        chosen = plan(self.nearest(BY_PATH), head("/v9/person"))
+        assert isinstance(chosen, Plan)
+        assert (chosen.version, chosen.mechanism, chosen.target) == (V2, "path", "/v2/person")
+
+    def test_nobody_gets_what_he_refuses(self) -> None:
+        wants = f"{VENDOR.format(9)}, {VENDOR.format(2)};q=0"
+        outcome = plan(self.nearest(BY_ACCEPT), head("/person/accept", ("Accept", wants)))
+        assert refused(outcome) == (406, Code.VERSION_MISSING)

@@ -1,5 +1,6 @@
 """Selection: one version or one named refusal, by the decisions' table, mechanism by mechanism."""
 
+from datetime import date
 from itertools import permutations
 
 import pytest
@@ -7,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.errors import Blame, Code, Fault
+from gateway.core.matching import Matching
 from gateway.core.readers import HeaderReader, Mechanism, QueryReader, Reader
-from gateway.core.selection import REFUSAL_STATUS, Selected, Selector
-from gateway.core.version import Version
+from gateway.core.selection import REFUSAL_STATUS, Rule, Selected, Selector
+from gateway.core.version import Format, Version
 from tests.gateway.core.world import ACCEPT, HEADER, LAW, PATH, QUERY, SUPPORTED, V1, V2
 
 Values = tuple[str, ...]
@@ -128,7 +130,7 @@ class TestDefault:
     @READERS
     @pytest.mark.parametrize("default", [V1, V2], ids=str)
     def test_it_serves_who_names_no_version(self, reader: Reader, default: Version) -> None:
-        assert select((reader, ()), default=default) == Selected(default, None)
+        assert select((reader, ()), default=default) == Selected(default, None, Rule.DEFAULT)
 
     @READERS
     @pytest.mark.parametrize(
@@ -244,3 +246,74 @@ def test_the_order_of_the_readers_does_not_change_the_version(
     assert isinstance(one, Selected) == isinstance(other, Selected)
     if isinstance(one, Selected) and isinstance(other, Selected):
         assert one.version == other.version
+
+
+DATED = {"2024-01-01": Version(date(2024, 1, 1)), "2025-01-01": Version(date(2025, 1, 1))}
+NEAREST = Matching(tuple(DATED.values()), Format.DATE, nearest_lower=True)
+
+
+class TestMatching:
+    """Where configuration gives leave, a text may stand for another version than it names."""
+
+    @READERS
+    @pytest.mark.parametrize(
+        ("value", "label", "rule"),
+        [
+            ("2024-01-01", "2024-01-01", Rule.NAMED),
+            ("2024-12-31", "2024-01-01", Rule.MATCHED),
+            ("2030-01-01", "2025-01-01", Rule.MATCHED),
+        ],
+    )
+    def test_the_nearest_lower_is_chosen(
+        self, reader: Reader, value: str, label: str, rule: Rule
+    ) -> None:
+        selector = Selector((reader,), DATED, matching=NEAREST)
+        assert selector.select([(reader, (value,))]) == Selected(DATED[label], reader, rule)
+
+    @READERS
+    @pytest.mark.parametrize(
+        ("value", "code"), [("2023-12-31", "version_unknown"), ("2024", "version_malformed")]
+    )
+    def test_a_refusal_says_what_is_understood(self, reader: Reader, value: str, code: str) -> None:
+        fault = Selector((reader,), DATED, matching=NEAREST).select([(reader, (value,))])
+        assert isinstance(fault, Fault)
+        assert (fault.code, fault.status) == (code, STATUS[reader])
+        assert fault.detail.endswith(
+            "; use 2024-01-01 or 2025-01-01, or a later one, which stands for the newest before it."
+        )
+        assert fault.supported == ("2024-01-01", "2025-01-01")
+
+    def test_accept_prefers_what_weighs_most_to_what_fits_best(self) -> None:
+        selector = Selector((ACCEPT,), DATED, matching=NEAREST)
+        wants = ("2023-01-01", "2024-06-01", "2025-01-01")
+        assert selector.select([(ACCEPT, wants)]) == Selected(
+            DATED["2024-01-01"], ACCEPT, Rule.MATCHED
+        )
+
+    def test_two_places_agree_on_the_version_and_not_on_the_text(self) -> None:
+        selector = Selector((QUERY, HEADER), DATED, matching=NEAREST)
+        said: list[tuple[Reader, Values]] = [(QUERY, ("2024-06-01",)), (HEADER, ("2024-01-01",))]
+        assert selector.select(said) == Selected(DATED["2024-01-01"], QUERY, Rule.MATCHED)
+        said[1] = (HEADER, ("2026-01-01",))
+        fault = selector.select(said)
+        assert isinstance(fault, Fault)
+        assert fault.code is Code.VERSION_CONFLICT
+
+
+class TestPins:
+    """A pin is a default of one client's own."""
+
+    @READERS
+    def test_it_beats_the_default_and_is_beaten_by_who_speaks(self, reader: Reader) -> None:
+        selector = Selector((reader,), SUPPORTED, V2, pins={"acme": V1})
+        silent: Values = ()
+        assert selector.select([(reader, silent)], "acme") == Selected(V1, None, Rule.PIN)
+        assert selector.select([(reader, silent)], "other") == Selected(V2, None, Rule.DEFAULT)
+        assert selector.select([(reader, silent)]) == Selected(V2, None, Rule.DEFAULT)
+        assert selector.select([(reader, ("2",))], "acme") == Selected(V2, reader)
+
+    @READERS
+    def test_it_excuses_no_mistake(self, reader: Reader) -> None:
+        selector = Selector((reader,), SUPPORTED, pins={"acme": V1})
+        refused(selector.select([(reader, ("3",))], "acme"), STATUS[reader], Code.VERSION_UNKNOWN)
+        refused(selector.select([(reader, ())], "other"), STATUS[reader], Code.VERSION_MISSING)

@@ -1,0 +1,136 @@
+"""Baselines and pins, over real sockets: dates, ranges, defaults, pins, and what was served."""
+
+import json
+
+import pytest
+
+from tests.gateway.kit import Program, StartGateway, StartUpstream
+from tests.gateway.talk import OK, Answer, get, soon
+
+RULES = """\
+clients: {{ by: [ {{ header: X-Client }} ] }}
+version_header: X-Served
+services: {{ s: {{ targets: ["http://127.0.0.1:{port}"] }} }}
+apis:
+  dated:
+    version_format: date
+    match: nearest_lower
+    default_version: 2025-01-01
+    pins: {{ acme: 2024-01-01 }}
+    versions: {{ 2024-01-01: {{ service: s }}, 2025-01-01: {{ via: 2024-01-01 }} }}
+    conversions:
+      - between: [2024-01-01, 2025-01-01]
+        changes: [ {{ default: {{ field: new, value: true }} }} ]
+    endpoints:
+      - {{ path: "/dated/{{version}}", version: {{ in: path }} }}
+      - {{ path: /dated, version: {{ in: header, name: Api-Version }}, methods: [GET] }}
+  semantic:
+    version_format: semantic
+    ranges: true
+    version_header: X-Own
+    versions:
+      1.2.0: {{ service: s }}
+      1.10.0: {{ service: s }}
+      2.0.0-rc.1: {{ service: s }}
+    endpoints:
+      - {{ path: /query, version: {{ in: query, name: v }} }}
+      - {{ path: "/v{{version}}/path", version: {{ in: path }} }}
+      - {{ path: /accept, version: {{ in: accept, media_type: "a/b-v{{version}}+json" }} }}
+"""
+JSON = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Served: theirs\r\n"
+    b"Content-Length: 7\r\n\r\n"
+    b'{"a":1}'
+)
+
+
+@pytest.fixture
+async def asked(gateway: StartGateway, upstream: StartUpstream) -> tuple[Program, list[bytes]]:
+    """Start the rules above; return the gateway, and what its service is asked."""
+    service = await upstream(JSON)
+    return gateway(RULES.format(port=service.port)), service.requests
+
+
+def problem(answer: Answer) -> tuple[int, str, list[str]]:
+    """Return what a refusal says."""
+    body = json.loads(answer.body)
+    return answer.status, body["code"], body["supportedVersions"]
+
+
+async def test_dates(asked: tuple[Program, list[bytes]]) -> None:
+    gateway, requests = asked
+    dates = {
+        "2024-01-01": "2024-01-01",
+        "2024-12-31": "2024-01-01",
+        "2025-01-01": "2025-01-01",
+        "2031-07-09": "2025-01-01",
+    }
+    for date, served in dates.items():
+        answer = await get(gateway, "GET /dated", f"Api-Version: {date}")
+        assert (answer.status, answer["x-served"]) == (200, served)
+        assert answer["vary"] == "Api-Version, X-Client"
+        assert (b'"new":true' in answer.body) == (served == "2025-01-01")
+    offer = ["2024-01-01", "2025-01-01"]
+    for date, code in {"2023-12-31": "version_unknown", "2024-13-01": "version_malformed"}.items():
+        answer = await get(gateway, "GET /dated", f"Api-Version: {date}")
+        assert problem(answer) == (400, code, offer)
+        assert not answer.all("x-served")
+        assert problem(await get(gateway, f"GET /dated/{date}")) == (404, code, offer)
+    assert (await get(gateway, "GET /dated/2024-06-30"))["x-served"] == "2024-01-01"
+    assert requests[-1].startswith(b"GET /dated/2024-01-01 ")
+
+
+async def test_defaults_and_pins(asked: tuple[Program, list[bytes]]) -> None:
+    gateway, _ = asked
+    assert (await get(gateway, "GET /dated"))["x-served"] == "2025-01-01"
+    assert (await get(gateway, "GET /dated", "X-Client: acme"))["x-served"] == "2024-01-01"
+    said = await get(gateway, "GET /dated", "X-Client: acme", "Api-Version: 2025-01-01")
+    assert said["x-served"] == "2025-01-01"
+    await soon(lambda: len(gateway.log("request")) == 3)
+    lines = gateway.log("request")
+    assert [line["mechanism"] for line in lines] == ["default", "pin", "header"]
+    assert [line.get("client") for line in lines] == [None, "acme", "acme"]
+    refused = await get(gateway, "POST /dated", "X-Client: acme", "Content-Length: 0")
+    assert (refused.status, refused["x-served"]) == (405, "2024-01-01")
+    allowed = await get(gateway, "OPTIONS /dated", "X-Client: acme")
+    assert (allowed.status, allowed["x-served"]) == (204, "2024-01-01")
+
+
+async def test_ranges(asked: tuple[Program, list[bytes]]) -> None:
+    gateway, requests = asked
+    for text in ("1.x", "1.2%2B", "1%2B"):
+        assert (await get(gateway, f"GET /query?v={text}"))["x-own"] == "1.10.0"
+    assert (await get(gateway, "GET /query?v=1.2.x"))["x-own"] == "1.2.0"
+    assert (await get(gateway, "GET /query?v=2.0.0-rc.1"))["x-own"] == "2.0.0-rc.1"
+    assert (await get(gateway, "GET /v1.2+/path"))["x-own"] == "1.10.0"
+    assert requests[-1].startswith(b"GET /v1.10.0/path ")
+    offer = ["1.2.0", "1.10.0", "2.0.0-rc.1"]
+    plus = await get(gateway, "GET /query?v=1.2+")
+    assert problem(plus) == (400, "version_malformed", offer)
+    assert b"(+ is %2B in a query)" in plus.body
+    assert problem(await get(gateway, "GET /query?v=2.x")) == (400, "version_unknown", offer)
+    assert problem(await get(gateway, "GET /query")) == (400, "version_missing", offer)
+
+
+@pytest.mark.parametrize(
+    ("accept", "served"),
+    [
+        ("a/b-v1.x+json", "1.10.0"),
+        ("a/b-v1.2++json", "1.10.0"),
+        ("a/b-v1.2.0+json;q=0.5, a/b-v1.x+json", "1.10.0"),
+        ("a/b-v2.x+json, a/b-v1.2.x+json;q=0.1", "1.2.0"),
+    ],
+)
+async def test_media_types(asked: tuple[Program, list[bytes]], accept: str, served: str) -> None:
+    gateway, _ = asked
+    answer = await get(gateway, "GET /accept", f"Accept: {accept}")
+    assert (answer["x-own"], answer["content-type"]) == (served, f"a/b-v{served}+json")
+
+
+async def test_a_fault_of_the_service_says_which_version_it_was(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    service = await upstream(OK)
+    program = gateway(RULES.format(port=service.port).replace(str(service.port), "9"))
+    answer = await get(program, "GET /dated")
+    assert (answer.status, answer["x-served"]) == (502, "2025-01-01")
