@@ -4,7 +4,9 @@ The words of this house:
 
 API         a resource family with versions.
 Endpoint    a public path of an API, with the mechanism that selects the version there.
+Client      who asks, by a name to count and to choose by; it lets nobody in.
 Reader      takes the raw version values that a request carries; it decides nothing.
+Matching    what names a version beside its label: a later one, a range.
 Selection   turns readings into one Version, or into a named refusal.
 Service     a backend and its targets.
 Conversion  the reversible change between versions of an API, applied to bodies.

@@ -202,8 +202,16 @@ def _forwarded_for(head: Head) -> Sequence[str]:
     return [quoted or plain for line in lines for quoted, plain in _FOR.findall(line)]
 
 
-@lru_cache(maxsize=1024)
+# The longest address, in brackets and with its port; IPv6 may have a zone.
+_LONGEST_NODE = 64
+
+
 def _address(text: str) -> IPv4Address | IPv6Address | None:
+    return _read(text) if len(text) <= _LONGEST_NODE else None
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> IPv4Address | IPv6Address | None:
     node = _NODE.match(text)
     try:
         address = ip_address(text if node is None else node[1] or node[2])

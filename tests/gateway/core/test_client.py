@@ -103,6 +103,8 @@ class TestAddress:
             ("::ffff:192.0.2.7", "192.0.2.7"),
             ("", ANONYMOUS),
             ("somewhere", ANONYMOUS),
+            ("1" * 65, ANONYMOUS),
+            ("fe80::1%eth0", "fe80::1%eth0"),
         ],
     )
     def test_of_the_peer(self, peer: str, name: str) -> None:
