@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+import time
 from collections.abc import Coroutine
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pathlib import Path
 import uvloop
 
 from gateway.app import CannotListen, serve, supervise, work
+from gateway.config.dates import moment
 from gateway.config.load import load_file
 from gateway.config.model import json_schema
 from gateway.config.report import ConfigError
@@ -30,8 +32,9 @@ def main() -> int:
                 print(f"{arguments.file}: {snapshot.summary}")
             case "explain":
                 head = parse_request(arguments.request, arguments.header)
+                now = time.time() if arguments.at is None else moment(arguments.at)
                 rules = load_file(arguments.file, os.environ)
-                print(explain(rules, head, arguments.peer))
+                print(explain(rules, head, now, arguments.peer, arguments.client))
             case "schema":
                 print(json.dumps(json_schema(), indent=2))
             case _:
@@ -78,6 +81,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     why.add_argument(
         "--from", dest="peer", default="", metavar="ADDRESS", help="the address that asks"
+    )
+    why.add_argument("--at", metavar="TIME", help="such as 2026-12-31; now, unless it is said")
+    why.add_argument(
+        "--client", metavar="NAME", help="who asks; without it, whom the request names"
     )
     commands.add_parser("schema", help="print the JSON Schema of the rules, for editors")
     return parser

@@ -1,13 +1,18 @@
 """One API: its versions, and who serves each of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
 
 from gateway.config import model
+from gateway.config.brownout import BrownoutBuilder
 from gateway.config.choice import read_version
+from gateway.config.dates import shown
 from gateway.config.declared import build_link
+from gateway.config.lifecycle import Ending, LifecycleBuilder
 from gateway.config.report import Location, Mistakes
+from gateway.core.client import Naming
 from gateway.core.conversion.chain import Link, compose
 from gateway.core.service import Service
 from gateway.core.snapshot import Leg
@@ -21,6 +26,7 @@ class ApiBuilder:
     name: str
     config: model.ApiConfig
     services: Mapping[str, Service]
+    naming: Naming | None
     mistakes: Mistakes
 
     @property
@@ -39,8 +45,26 @@ class ApiBuilder:
                 versions[label] = version
         return dict(sorted(versions.items(), key=lambda item: item[1]))
 
-    def legs(self, versions: Mapping[str, Version]) -> dict[Version | None, Leg]:
-        """Return how each version is served."""
+    def endings(self, versions: Mapping[str, Version]) -> dict[Version, Ending]:
+        """Return how versions end, of those that do."""
+        configs = {
+            label: entry.lifecycle
+            for label, entry in (self.config.versions or {}).items()
+            if entry.lifecycle is not None
+        }
+        at = (*self.at, "versions")
+        return LifecycleBuilder(versions, configs, self.naming, at, self.mistakes).endings()
+
+    def legs(
+        self, versions: Mapping[str, Version], endings: Mapping[Version, Ending], now: float
+    ) -> dict[Version | None, Leg]:
+        """Return how each version is served, but for those that have ended and nobody serves.
+
+        Args:
+            versions: by label.
+            endings: how they end.
+            now: in seconds since 1970.
+        """
         if self.config.service is not None and self.config.versions is not None:
             self.mistakes.add(
                 "stands beside versions, which name their services; keep one of the two",
@@ -61,8 +85,47 @@ class ApiBuilder:
             service = self._service(self.config.service, "service")
             return {} if service is None else {None: Leg(None, None, service)}
         links = self._links(versions)
-        legs = (self._leg(label, versions, links) for label in versions)
-        return {leg.version: leg for leg in legs if leg is not None}
+        legs: dict[Version | None, Leg] = {}
+        for label, version in versions.items():
+            ending = endings.get(version)
+            if self._is_retired(label, ending, now):
+                continue
+            leg = self._leg(label, versions, links)
+            if leg is not None:
+                legs[version] = self._browned_out(label, leg, ending)
+        return legs
+
+    def _is_retired(self, label: str, ending: Ending | None, now: float) -> bool:
+        if ending is None or not self._is_unserved(label):
+            return False
+        at = (*self.at, "versions", label)
+        last = max((ending.terms.sunset, *ending.terms.exempt.values()))
+        if last > now:
+            self.mistakes.add(
+                f"does not end before {shown(last)}; until then, write"
+                ' { service: NAME } or { via: "VERSION" } as well',
+                *at,
+            )
+        if self._entry(label).brownout is not None:
+            self.mistakes.add("nobody serves the version; remove it", *at, "brownout")
+        return True
+
+    def _is_unserved(self, label: str) -> bool:
+        """Whether nobody serves a version, as nobody needs to once it has ended."""
+        entry = self._entry(label)
+        ends = entry.lifecycle is not None and entry.lifecycle.sunset is not None
+        return ends and entry.service is None and entry.via is None
+
+    def _browned_out(self, label: str, leg: Leg, ending: Ending | None) -> Leg:
+        config = self._entry(label).brownout
+        if config is None:
+            return leg
+        sunset = inf if ending is None else ending.terms.sunset
+        at = (*self.at, "versions", label, "brownout")
+        builder = BrownoutBuilder(
+            (self.name, label), config, sunset, self.naming, at, self.mistakes
+        )
+        return replace(leg, brownout=builder.build())
 
     def _leg(
         self, label: str, versions: Mapping[str, Version], links: Mapping[Version, Link]
@@ -116,6 +179,13 @@ class ApiBuilder:
                 self.mistakes.look_up(entry.via, self.config.versions or {}, "version", *at, "via")
                 is None
             ):
+                return None
+            if self._is_unserved(entry.via):
+                self.mistakes.add(
+                    f"nobody serves version {entry.via}, which ends; name one that is served",
+                    *at,
+                    "via",
+                )
                 return None
             if entry.via in path:
                 circle = " -> ".join((*path, entry.via))

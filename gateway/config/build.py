@@ -21,10 +21,11 @@ _TARGET = re.compile(
 )
 
 
-def build(config: model.Config, mistakes: Mistakes) -> Snapshot:
+def build(config: model.Config, mistakes: Mistakes, now: float) -> Snapshot:
     """Return the Snapshot that a configuration describes.
 
-    What is wrong goes to `mistakes`; where there is any, the Snapshot must not be used.
+    What is wrong goes to `mistakes`; where there is any, the Snapshot must not be used. What is
+    right at a time `now`, in seconds since 1970, stays so: it matters to what has ended by then.
     """
     services = {
         name: _service(name, service, ("services", name), mistakes)
@@ -34,16 +35,17 @@ def build(config: model.Config, mistakes: Mistakes) -> Snapshot:
     naming = build_naming(config.clients, trusted, mistakes)
     endpoints: list[tuple[Location, Endpoint]] = []
     for name, api in config.apis.items():
-        builder = ApiBuilder(name, api, services, mistakes)
+        builder = ApiBuilder(name, api, services, naming, mistakes)
         versions = builder.versions()
         if api.versions and not versions:
             continue  # what is wrong with them says all there is to say
-        legs = builder.legs(versions)
+        endings = builder.endings(versions)
+        legs = builder.legs(versions, endings, now)
         choice = build_choice(name, config, versions, naming, mistakes)
         for index, endpoint in enumerate(api.endpoints):
             at = (*builder.at, "endpoints", index)
             built = EndpointBuilder(
-                name, api.upstream_path, endpoint, versions, legs, choice, at, mistakes
+                name, api.upstream_path, endpoint, versions, legs, choice, endings, at, mistakes
             ).build()
             if built is not None:
                 endpoints.append((at, built))

@@ -7,8 +7,8 @@ from gateway.config import model
 from gateway.config.clients import ClientsConfig
 from gateway.config.report import Location, Mistakes, suggest
 from gateway.core.client import Naming
+from gateway.core.headers import FieldLines
 from gateway.core.matching import EXACT, Matching
-from gateway.core.snapshot import FieldLines
 from gateway.core.version import Format, Version, parse
 
 _WRITTEN = {

@@ -7,7 +7,9 @@ from functools import partial
 
 from gateway.config import model
 from gateway.config.choice import Choice
+from gateway.config.lifecycle import Ending, lifecycle_at
 from gateway.config.report import Location, Mistakes, place
+from gateway.core.lifecycle import Lifecycle
 from gateway.core.readers import AcceptReader, HeaderReader, PathReader, QueryReader, Reader
 from gateway.core.routing import Template, parse_template
 from gateway.core.selection import Selector
@@ -30,6 +32,7 @@ class EndpointBuilder:
     versions: Mapping[str, Version]
     legs: Mapping[Version | None, Leg]
     choice: Choice
+    endings: Mapping[Version, Ending]
     at: Location
     mistakes: Mistakes
 
@@ -41,12 +44,17 @@ class EndpointBuilder:
         readers = self._readers()
         self._check_version_capture(template, readers)
         upstream = self._upstream(template)
+        lifecycles: dict[Version | None, Lifecycle] = {
+            version: lifecycle_at(version, self.endings, template, readers)
+            for version in self.endings
+        }
         legs = {
             version: replace(
                 leg,
                 upstream_path=upstream if upstream is not None else self._own_path(template, leg),
                 content_type=_content_type(readers, version),
                 fields=(*leg.fields, *self.choice.fields(version)),
+                lifecycle=lifecycles.get(version),
             )
             for version, leg in self.legs.items()
         }
@@ -61,6 +69,7 @@ class EndpointBuilder:
             legs,
             vary,
             self.config.max_body,
+            {version: ending for version, ending in lifecycles.items() if version not in legs},
         )
 
     def _selector(self, readers: tuple[Reader, ...]) -> Selector | None:
@@ -73,6 +82,11 @@ class EndpointBuilder:
             self.choice.default if default is None else default,
             self.choice.matching,
             self.choice.pins,
+            {
+                label: self.endings[version].terms
+                for label, version in self.versions.items()
+                if version in self.endings
+            },
         )
 
     def _template(self, text: str, *location: str | int) -> Template | None:

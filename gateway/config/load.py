@@ -1,6 +1,7 @@
 """Load: from a file to a Snapshot. Start, reload, `check` and `explain` share this one way."""
 
 import json
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def load(content: bytes, source: str, environment: Mapping[str, str]) -> Snapsho
     except ValidationError as error:
         raise ConfigError(source, explain(document, error)) from None
     mistakes = Mistakes()
-    snapshot = build(config, mistakes)
+    snapshot = build(config, mistakes, time.time())
     if mistakes.found:
         issues = [document.issue(mistake.location, mistake.text) for mistake in mistakes.found]
         raise ConfigError(source, issues)

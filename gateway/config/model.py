@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, JsonValue, Tag
 
 from gateway.config.clients import ClientName, ClientsConfig
+from gateway.config.retirement import BrownoutConfig, LifecycleConfig
 from gateway.config.shape import (
     HEALTH_PATH,
     HOST,
@@ -172,6 +173,10 @@ class VersionConfig(Model):
     """The service that speaks this version."""
     via: str | None = None
     """The version whose service answers instead, through the conversions between the two."""
+    lifecycle: LifecycleConfig | None = None
+    """When it is deprecated and when it ends. Once it has, it needs neither service nor via."""
+    brownout: BrownoutConfig | None = None
+    """When it is refused for a while before it ends."""
 
 
 class JoinConfig(Model):

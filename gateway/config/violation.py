@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gateway.config import model, shape
+from gateway.config import model, retirement, shape
 from gateway.config.report import Issue, Location, suggest
 from gateway.config.source import Data, Document
 
@@ -17,6 +17,8 @@ _PATTERNS = {
     shape.HOST: "not a host; write client, target, or a name like api.example.com",
     shape.HEALTH_PATH: "a path begins with a slash; write one like /readyz",
     shape.METHOD: "not a method; write it in capitals, as in GET",
+    retirement.DATE: "not a date; write 2026-12-31, or a time such as 2026-12-31T18:00:00Z",
+    retirement.URL: "not the URL of a page; write one like https://example.com/v1-ends",
 }
 
 
@@ -95,6 +97,8 @@ def _expected(error: ErrorDetails, value: Data) -> str:
             return f"expected {error['ctx']['expected'].replace('True', 'true')}"
         case "int_type":
             return "expected a whole number, without a unit"
+        case "float_type" if {"minutes", "percent"} & set(error["loc"]):
+            return "expected a number, without a unit"
         case "float_type":
             return "expected a number of seconds, such as 2.5"
         case _:

@@ -35,6 +35,8 @@ class Code(StrEnum):
     VERSION_MALFORMED = "version_malformed"
     VERSION_UNKNOWN = "version_unknown"
     VERSION_CONFLICT = "version_conflict"
+    VERSION_RETIRED = "version_retired"
+    VERSION_BROWNOUT = "version_brownout"
     INTERNAL = "internal"
     OVERLOADED = "overloaded"
     UPSTREAM_UNAVAILABLE = "upstream_unavailable"
@@ -54,7 +56,8 @@ class Kind:
 
 
 # The status of a fault about a version depends on the mechanism, so it is the one that may be
-# overridden (`Fault.status_override`): 404 where the path carries it, 406 where Accept does.
+# overridden (`Fault.status_override`): 404 where the path carries it, 406 where Accept does; and
+# that of a brownout is the operator's choice.
 KINDS: Mapping[Code, Kind] = MappingProxyType(
     {
         Code.BAD_REQUEST: Kind(Blame.CLIENT, 400, "Malformed request"),
@@ -71,6 +74,8 @@ KINDS: Mapping[Code, Kind] = MappingProxyType(
         Code.VERSION_MALFORMED: Kind(Blame.CLIENT, 400, "Version malformed"),
         Code.VERSION_UNKNOWN: Kind(Blame.CLIENT, 400, "Version not supported"),
         Code.VERSION_CONFLICT: Kind(Blame.CLIENT, 400, "Versions contradict each other"),
+        Code.VERSION_RETIRED: Kind(Blame.CLIENT, 410, "Version retired"),
+        Code.VERSION_BROWNOUT: Kind(Blame.GATEWAY, 503, "Version browned out"),
         Code.INTERNAL: Kind(Blame.GATEWAY, 500, "Internal error"),
         Code.OVERLOADED: Kind(Blame.GATEWAY, 503, "Too many requests in flight"),
         Code.UPSTREAM_UNAVAILABLE: Kind(Blame.UPSTREAM, 503, "No healthy backend"),
@@ -91,7 +96,8 @@ class Fault:
         detail: a sentence for the person who reads the response; holds no secret.
         supported: the version labels on offer, when the fault is about a version.
         fields: header fields that the response must carry, such as Allow and Retry-After.
-        status_override: the status where the mechanism decides it, else None.
+        status_override: the status where the mechanism or the rules decide it, else None.
+        successor: what to use instead, when the version is over or will be.
     """
 
     code: Code
@@ -99,6 +105,7 @@ class Fault:
     supported: tuple[str, ...] | None = None
     fields: tuple[tuple[bytes, bytes], ...] = ()
     status_override: int | None = None
+    successor: Mapping[str, object] | None = None
 
     @property
     def blame(self) -> Blame:
@@ -122,6 +129,8 @@ class Fault:
         }
         if self.supported is not None:
             problem["supportedVersions"] = list(self.supported)
+        if self.successor is not None:
+            problem["successor"] = dict(self.successor)
         return problem
 
 

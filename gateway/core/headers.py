@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 Fields = list[tuple[bytes, bytes]]
+FieldLines = tuple[tuple[bytes, bytes], ...]
 
 # RFC 9110, section 7.6.1, and the fields that older specifications bound to one hop.
 HOP_BY_HOP = frozenset(
@@ -76,6 +77,9 @@ _NEVER_BEHIND = (
         }
     )
 )
+
+# Where the gateway says when a version ends, it alone does; links are a list, to which it adds.
+ENDING = frozenset({b"deprecation", b"sunset"})
 
 # What the gateway says of who asked it for what.
 _SAID = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto"})
@@ -176,15 +180,6 @@ def vary(fields: Fields, names: tuple[str, ...]) -> Fields:
     if not missing or b"*" in listed:
         return fields
     return [*fields, (b"Vary", ", ".join(missing).encode())]
-
-
-def announced(fields: Fields, said: tuple[tuple[bytes, bytes], ...]) -> Fields:
-    """Return `fields` with what the gateway has to say.
-
-    Its word takes the place of a service's, but for links, which are a list that grows.
-    """
-    names = {name.lower() for name, _ in said} - {b"link"}
-    return [*(line for line in fields if line[0].lower() not in names), *said]
 
 
 def upgrade(fields: Fields) -> Fields:

@@ -9,9 +9,10 @@ from typing import NamedTuple
 from gateway.core.asker import ANYONE, Asker
 from gateway.core.errors import Code, Fault
 from gateway.core.head import Head
+from gateway.core.headers import FieldLines
 from gateway.core.readers import AcceptReader
 from gateway.core.selection import Rule, Selected
-from gateway.core.snapshot import Endpoint, FieldLines, Leg, Snapshot
+from gateway.core.snapshot import Endpoint, Leg, Snapshot
 from gateway.core.version import Version
 
 
@@ -71,24 +72,46 @@ Outcome = Plan | Options | Refusal
 
 
 def plan(snapshot: Snapshot, head: Head, asker: Asker = ANYONE) -> Outcome:
-    """Return what to do with a request: routing, then the method, then the version.
+    """Return what to do with a request: routing, the version, the method, what became of it.
 
     Where the path carries the version, one that is not on offer is a path that does not exist, so
-    it is refused before the method is looked at.
+    it is refused before the method is looked at. One that is over is there, to say so.
     """
     found = snapshot.router.find(head.path)
     if found is None:
         return Refusal(None, Fault(Code.NOT_FOUND, "No endpoint has this path."))
     endpoint, captures = found
-    chosen = _choose(endpoint, head, captures, asker.client)
-    if isinstance(chosen, Fault) and chosen.status == 404:
-        return Refusal(endpoint, chosen)
-    if endpoint.methods is not None and head.method not in endpoint.methods:
-        leg = None if isinstance(chosen, Fault) else chosen[0]
-        return _other_method(endpoint, endpoint.methods, head.method, leg)
+    chosen = _choose(endpoint, head, captures, asker)
+    allowed = endpoint.methods is None or head.method in endpoint.methods
     if isinstance(chosen, Fault):
-        return Refusal(endpoint, chosen)
-    leg, mechanism = chosen
+        if allowed or chosen.status == 404:
+            return Refusal(endpoint, chosen)
+        return _other_method(endpoint, head.method, None, ())
+    version, mechanism = chosen
+    leg = endpoint.legs.get(version)
+    fields = () if leg is None else leg.fields
+    lifecycle = endpoint.retired[version] if leg is None else leg.lifecycle
+    if lifecycle is not None:
+        fields += lifecycle.told(asker.client, captures)
+    if not allowed:
+        return _other_method(endpoint, head.method, version, fields)
+    if lifecycle is not None and (leg is None or lifecycle.terms.ended(asker)):
+        fault = lifecycle.retired(asker, captures, _offered(endpoint, asker))
+        return Refusal(endpoint, fault, version, fields)
+    assert leg is not None
+    if leg.brownout is not None and (closes := leg.brownout.closes(asker)) is not None:
+        instead = None if lifecycle is None else lifecycle.instead(asker, captures)
+        fault = leg.brownout.refusal(closes, asker.now, _offered(endpoint, asker), instead)
+        return Refusal(endpoint, fault, version, fields)
+    return Plan(endpoint, leg, mechanism, _target(leg, head, captures), fields)
+
+
+def _offered(endpoint: Endpoint, asker: Asker) -> tuple[str, ...]:
+    assert endpoint.selector is not None  # as there are versions
+    return endpoint.selector.offered(asker)
+
+
+def _target(leg: Leg, head: Head, captures: Mapping[str, str]) -> str:
     template = leg.upstream_path
     if template is None:
         path = head.path
@@ -96,31 +119,31 @@ def plan(snapshot: Snapshot, head: Head, asker: Asker = ANYONE) -> Outcome:
         path = template.fill({**captures, "version": str(leg.served)})
     else:
         path = template.text
-    target = path if head.query is None else f"{path}?{head.query}"
-    return Plan(endpoint, leg, mechanism, target, leg.fields)
+    return path if head.query is None else f"{path}?{head.query}"
 
 
 def _other_method(
-    endpoint: Endpoint, methods: tuple[str, ...], method: str, leg: Leg | None
+    endpoint: Endpoint, method: str, version: Version | None, fields: FieldLines
 ) -> Options | Refusal:
-    said = (None, ()) if leg is None else (leg.version, leg.fields)
-    allow = ", ".join(dict.fromkeys((*methods, "OPTIONS")))
+    allow = ", ".join(dict.fromkeys((*(endpoint.methods or ()), "OPTIONS")))
     if method == "OPTIONS":
-        return Options(endpoint, allow, *said)
-    fields = ((b"Allow", allow.encode()),)
-    fault = Fault(Code.METHOD_NOT_ALLOWED, f"This endpoint answers {allow}.", fields=fields)
-    return Refusal(endpoint, fault, *said)
+        return Options(endpoint, allow, version, fields)
+    fault = Fault(
+        Code.METHOD_NOT_ALLOWED,
+        f"This endpoint answers {allow}.",
+        fields=((b"Allow", allow.encode()),),
+    )
+    return Refusal(endpoint, fault, version, fields)
 
 
 def _choose(
-    endpoint: Endpoint, head: Head, captures: Mapping[str, str], client: str
-) -> tuple[Leg, str | None] | Fault:
+    endpoint: Endpoint, head: Head, captures: Mapping[str, str], asker: Asker
+) -> tuple[Version | None, str | None] | Fault:
     selector = endpoint.selector
     if selector is None:
-        return endpoint.legs[None], None
-    selected = selector.select(
-        [(reader, reader.read(head, captures)) for reader in selector.readers], client
-    )
+        return None, None
+    readings = [(reader, reader.read(head, captures)) for reader in selector.readers]
+    selected = selector.select(readings, asker)
     if (
         isinstance(selected, Selected)
         and selected.rule is not Rule.NAMED
@@ -130,12 +153,13 @@ def _choose(
         )
     ):
         # What the request does not name is for who says nothing, not for who says no.
-        selected = selector.missing()
+        selected = selector.missing(asker)
     if isinstance(selected, Selected):
         by = selected.rule if selected.reader is None else selected.reader.mechanism
-        return endpoint.legs[selected.version], by
+        return selected.version, by
     if head.method == "OPTIONS" and selected.code is Code.VERSION_MISSING:
         # A CORS preflight cannot carry the header that it asks leave for (Fetch, section 4.8), and
         # what a resource allows is not a representation: the newest version answers.
-        return endpoint.legs[max(selector.supported.values())], "newest"
+        offered = selector.offered(asker) or selector.supported
+        return max(selector.supported[label] for label in offered), "newest"
     return selected

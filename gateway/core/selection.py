@@ -9,8 +9,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from gateway.core.client import ANONYMOUS
+from gateway.core.asker import ANYONE, Asker
 from gateway.core.errors import Code, Fault
+from gateway.core.lifecycle import Terms
 from gateway.core.matching import EXACT, Matching
 from gateway.core.readers import Mechanism, Reader
 from gateway.core.version import Version
@@ -48,10 +49,11 @@ class Selector:
 
     Attributes:
         readers: where it looks.
-        supported: the versions on offer by label, the oldest first.
+        supported: the versions by label, the oldest first, those that are over included.
         default: what is served where the request names none.
         matching: what else names a version than its label.
         pins: what a client gets, by its name, where its request names none.
+        terms: by label, of the versions that have any.
     """
 
     readers: tuple[Reader, ...]
@@ -59,15 +61,18 @@ class Selector:
     default: Version | None = None
     matching: Matching = EXACT
     pins: Mapping[str, Version] = field(default_factory=lambda: MappingProxyType({}))
+    terms: Mapping[str, Terms] = field(default_factory=lambda: MappingProxyType({}))
 
     def select(
-        self, readings: Sequence[tuple[Reader, tuple[str, ...]]], client: str = ANONYMOUS
+        self, readings: Sequence[tuple[Reader, tuple[str, ...]]], asker: Asker = ANYONE
     ) -> Selected | Fault:
         """Return the version that all readings agree on, or the refusal they amount to.
 
+        A version that is over can be chosen, to be told so.
+
         Args:
             readings: for each reader of this endpoint, the raw values that it found.
-            client: the name of who asks.
+            asker: who asks; what is on offer depends on it.
         """
         if len(readings) == 1 and len(readings[0][1]) == 1:
             # What nearly every request is: one place speaks, and names what is on offer.
@@ -80,7 +85,7 @@ class Selector:
         for reader, values in readings:
             if not values:
                 continue
-            outcome = self._one(reader, values)
+            outcome = self._one(reader, values, asker)
             if isinstance(outcome, Fault):
                 return outcome
             if chosen is None:
@@ -91,33 +96,52 @@ class Selector:
                     None,  # no one mechanism is wrong, so none decides the status
                     f"{by.place} says {chosen.version}, {reader.place} says"
                     f" {outcome.version}; let them agree.",
+                    asker,
                 )
         if chosen is not None:
             return chosen
-        if client in self.pins:
-            return Selected(self.pins[client], None, Rule.PIN)
+        if asker.client in self.pins:
+            return Selected(self.pins[asker.client], None, Rule.PIN)
         if self.default is not None:
             return Selected(self.default, None, Rule.DEFAULT)
-        return self.missing()
+        return self.missing(asker)
 
-    def missing(self) -> Fault:
+    def missing(self, asker: Asker) -> Fault:
         """Return the refusal of a request that names no version."""
         places = " or in ".join(reader.place for reader in self.readers)
         return self._refuse(
-            Code.VERSION_MISSING, self.readers[0], f"Name a version in {places}: {self._offer}."
+            Code.VERSION_MISSING,
+            self.readers[0],
+            f"Name a version in {places}: {self._offer(asker)}.",
+            asker,
         )
 
-    def _one(self, reader: Reader, values: tuple[str, ...]) -> Selected | Fault:
+    def offered(self, asker: Asker) -> tuple[str, ...]:
+        """Return the labels of the versions that are not over for who asks."""
+        if not self.terms:
+            return tuple(self.supported)
+        over = {label for label, terms in self.terms.items() if terms.ended(asker)}
+        return tuple(label for label in self.supported if label not in over)
+
+    def _one(self, reader: Reader, values: tuple[str, ...], asker: Asker) -> Selected | Fault:
         if reader.mechanism is Mechanism.ACCEPT:
-            # Negotiation: the values are a preference, the first that we have serves.
-            value = next((value for value in values if self._find(value)), values[0])
+            # Negotiation: the values are a preference, the first that we have serves, and only
+            # where we have none, one that we had.
+            known = [value for value in values if self._find(value)]
+            offered = self.offered(asker) if self.terms else None
+            value = next(
+                (value for value in known if offered is None or str(self._find(value)) in offered),
+                [*known, *values][0],
+            )
         else:
             value = values[0]
             if any(other != value for other in values):
                 return self._refuse(
                     Code.VERSION_CONFLICT,
                     reader,
-                    f"{reader.place} names several versions that differ; name one: {self._offer}.",
+                    f"{reader.place} names several versions that differ;"
+                    f" name one: {self._offer(asker)}.",
+                    asker,
                 )
         version = self.supported.get(value)
         if version is not None:
@@ -129,19 +153,20 @@ class Selector:
             code, what = Code.VERSION_UNKNOWN, f"version {value}, which is not on offer"
         else:
             code, what = Code.VERSION_MALFORMED, "what is not a version"
-        return self._refuse(code, reader, f"{reader.place} names {what}; use {self._offer}.")
+        detail = f"{reader.place} names {what}; use {self._offer(asker)}."
+        return self._refuse(code, reader, detail, asker)
 
-    def _refuse(self, code: Code, reader: Reader | None, detail: str) -> Fault:
+    def _refuse(self, code: Code, reader: Reader | None, detail: str, asker: Asker) -> Fault:
         return Fault(
             code,
             detail[0].upper() + detail[1:],
-            supported=tuple(self.supported),
+            supported=self.offered(asker),
             status_override=None if reader is None else REFUSAL_STATUS[reader.mechanism],
         )
 
-    @property
-    def _offer(self) -> str:
-        return " or ".join(self.supported) + self.matching.forms
+    def _offer(self, asker: Asker) -> str:
+        offered = " or ".join(self.offered(asker))
+        return offered + self.matching.forms if offered else "none, as all are retired"
 
     def _find(self, value: str) -> Version | None:
         return self.supported.get(value) or self.matching.find(value)

@@ -4,17 +4,18 @@ A reload builds a new one and swaps one reference; a request keeps the one that 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_address
 
+from gateway.core.brownout import Brownout
 from gateway.core.client import Naming
 from gateway.core.conversion.chain import Conversion
+from gateway.core.headers import FieldLines
+from gateway.core.lifecycle import Lifecycle
 from gateway.core.routing import Router, Template
 from gateway.core.selection import Selector
 from gateway.core.service import Service
 from gateway.core.version import Version
-
-FieldLines = tuple[tuple[bytes, bytes], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class Leg:
         response: the way back.
         content_type: what a JSON answer is called here; None keeps the service's word.
         fields: header fields that every answer carries, refusals and faults included.
+        lifecycle: of the version, if it has any.
+        brownout: of the version, if it has any.
     """
 
     version: Version | None
@@ -40,6 +43,8 @@ class Leg:
     response: Conversion | None = None
     content_type: str | None = None
     fields: FieldLines = ()
+    lifecycle: Lifecycle | None = None
+    brownout: Brownout | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,7 @@ class Endpoint:
         legs: by version; the only key is None where the API has no versions.
         vary: the header fields that the choice depends on.
         max_body: bytes of a request body; None where the limit for all of them holds.
+        retired: the lifecycles of the versions that nobody serves any more.
     """
 
     api: str
@@ -64,6 +70,7 @@ class Endpoint:
     legs: Mapping[Version | None, Leg]
     vary: tuple[str, ...]
     max_body: int | None = None
+    retired: Mapping[Version | None, Lifecycle] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from gateway.core.asker import Asker
 from gateway.core.client import ANONYMOUS
 from gateway.core.conversion.chain import Conversion, Direction
 from gateway.core.head import Head
+from gateway.core.headers import FieldLines
 from gateway.core.plan import Options, Outcome, Plan, Refusal, plan
 from gateway.core.readers import Reader
 from gateway.core.snapshot import Leg, Snapshot
@@ -37,14 +38,23 @@ def parse_request(line: str, fields: Sequence[str]) -> Head:
     return Head(request[1].upper(), request[2], request[3], headers)
 
 
-def explain(snapshot: Snapshot, head: Head, peer: str = "") -> str:
-    """Return what would happen, a fact a line; `peer` is the address that asks, if it matters."""
+def explain(
+    snapshot: Snapshot, head: Head, now: float, peer: str = "", client: str | None = None
+) -> str:
+    """Return what would happen, a fact a line.
+
+    Args:
+        snapshot: the rules.
+        head: of the request.
+        now: when it comes, in seconds since 1970.
+        peer: the address that it comes from, if that matters.
+        client: who sends it; None for whom it names.
+    """
     facts: list[tuple[str, str]] = []
-    client = ANONYMOUS
-    if snapshot.naming is not None:
-        client = snapshot.naming.name(head, peer)
-        facts.append(("client", client or "nobody is named"))
-    outcome = plan(snapshot, head, Asker(client))
+    asker = Asker(_client(snapshot, head, peer, client), now)
+    if asker.client or snapshot.naming is not None:
+        facts.append(("client", asker.client or "nobody is named"))
+    outcome = plan(snapshot, head, asker)
     if outcome.endpoint is not None:
         facts.append(("api", outcome.endpoint.api))
         facts.append(("endpoint", outcome.endpoint.template.text))
@@ -56,10 +66,13 @@ def explain(snapshot: Snapshot, head: Head, peer: str = "") -> str:
     match outcome:
         case Refusal(fault=fault):
             facts.append(("answer", f"{fault.status} {fault.code}: {fault.detail}"))
+            facts += _says(fault.fields)
         case Options(allow=allow):
             facts.append(("answer", f"204 from the gateway itself, Allow: {allow}"))
         case Plan():
             facts += _plan(outcome, head, readings)
+            facts += _brownout(outcome.leg, asker)
+    facts += _says(outcome.fields)
     if outcome.endpoint is not None and outcome.endpoint.vary:
         facts.append(("vary", ", ".join(outcome.endpoint.vary)))
     target = head.path if head.query is None else f"{head.path}?{head.query}"
@@ -68,6 +81,12 @@ def explain(snapshot: Snapshot, head: Head, peer: str = "") -> str:
 
 
 Readings = list[tuple[Reader, tuple[str, ...]]]
+
+
+def _client(snapshot: Snapshot, head: Head, peer: str, client: str | None) -> str:
+    if snapshot.naming is None:
+        return client or ANONYMOUS
+    return snapshot.naming.name(head, peer) if client is None else snapshot.naming.known_as(client)
 
 
 def _readings(snapshot: Snapshot, head: Head, outcome: Outcome) -> Readings:
@@ -103,6 +122,21 @@ def _why(chosen: Plan, readings: Readings) -> str:
     said = [value for _, values in readings for value in values]
     named = not said or str(chosen.leg.version) in said
     return f"by {chosen.mechanism}" + ("" if named else ", as the newest that fits")
+
+
+def _says(fields: FieldLines) -> list[tuple[str, str]]:
+    return [("says", f"{name.decode()}: {value.decode()}") for name, value in fields]
+
+
+def _brownout(leg: Leg, asker: Asker) -> list[tuple[str, str]]:
+    if leg.brownout is None:
+        return []
+    if leg.brownout.spares(asker):
+        return [("brownout", "spares this client")]
+    share = leg.brownout.share(asker.now)
+    if share:
+        return [("brownout", f"refuses {100 * share:.3g} % of the requests now")]
+    return [("brownout", "refuses nothing now")]
 
 
 def _bodies(leg: Leg) -> list[tuple[str, str]]:

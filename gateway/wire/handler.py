@@ -19,11 +19,11 @@ from gateway.core import headers
 from gateway.core.asker import Asker
 from gateway.core.conversion.chain import Conversion
 from gateway.core.errors import Code, Failed, Fault
-from gateway.core.headers import Fields
+from gateway.core.headers import FieldLines, Fields
 from gateway.core.orders import NO_ORDERS, Orders
 from gateway.core.plan import Options, Plan, plan
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
-from gateway.core.snapshot import FieldLines, Limits, Snapshot
+from gateway.core.snapshot import Limits, Snapshot
 from gateway.wire import bodies
 from gateway.wire.downstream import Downstream
 from gateway.wire.exchange import Exchange
@@ -37,6 +37,8 @@ _OURS = frozenset({b"content-length", b"host", b"x-request-id"}) | headers.FORWA
 _OURS_CONVERTED = _OURS | headers.ASKS
 _THEIRS = frozenset({b"x-request-id"})
 _THEIRS_CONVERTED = _THEIRS | headers.ABOUT_BYTES
+_THEIRS_ENDING = _THEIRS | headers.ENDING
+_THEIRS_ENDING_CONVERTED = _THEIRS_CONVERTED | headers.ENDING
 _VIA = b"1.1 " + headers.PSEUDONYM
 _VIA_1_0 = b"1.0 " + headers.PSEUDONYM
 
@@ -245,9 +247,10 @@ class _Walk:
     async def _respond(self, todo: Plan, response: Response) -> None:
         status, leg = response.status, todo.leg
         conversion = leg.response.for_status(status) if leg.response is not None else None
-        fields = headers.end_to_end(
-            response.fields, _THEIRS if conversion is None else _THEIRS_CONVERTED
-        )
+        drop = _THEIRS if conversion is None else _THEIRS_CONVERTED
+        if leg.lifecycle is not None:
+            drop = _THEIRS_ENDING if conversion is None else _THEIRS_ENDING_CONVERTED
+        fields = headers.end_to_end(response.fields, drop)
         if leg.content_type is not None and 200 <= status <= 299:
             fields = headers.retyped(fields, leg.content_type.encode())
         fields.append((b"Via", _VIA))
@@ -305,6 +308,6 @@ class _Walk:
         if endpoint is not None and endpoint.vary:
             fields = headers.vary(fields, endpoint.vary)
         if self.said:
-            fields = headers.announced(fields, self.said)
+            fields += self.said
         fields.append((b"X-Request-Id", self.exchange.request_id.encode()))
         return fields

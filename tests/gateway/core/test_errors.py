@@ -33,6 +33,8 @@ def test_blame_and_status_agree(code: Code) -> None:
         ("version_malformed", 400),
         ("version_unknown", 400),
         ("version_conflict", 400),
+        ("version_retired", 410),
+        ("version_brownout", 503),
         ("upstream_unreachable", 502),
         ("upstream_protocol", 502),
         ("conversion_failed", 502),

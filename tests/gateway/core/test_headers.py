@@ -244,25 +244,6 @@ class TestRetyped:
         assert retyped(lines("A: application/json"), self.VENDOR) == lines("A: application/json")
 
 
-class TestAnnounced:
-    """What the gateway says of a version beside what the service says."""
-
-    def test_its_word_takes_the_place_of_the_services(self) -> None:
-        fields = lines("A: 1", "sunset: theirs", "B: 2", "SUNSET: again")
-        said = tuple(lines("Sunset: ours"))
-        assert headers.announced(fields, said) == lines("A: 1", "B: 2", "Sunset: ours")
-
-    def test_what_it_does_not_speak_of_is_the_services_to_say(self) -> None:
-        fields = lines("Deprecation: theirs")
-        said = tuple(lines("Sunset: ours"))
-        assert headers.announced(fields, said) == lines("Deprecation: theirs", "Sunset: ours")
-
-    def test_links_are_added(self) -> None:
-        fields = lines("link: <a>; rel=next", "Link: <b>; rel=prev")
-        said = tuple(lines("Link: <c>; rel=sunset"))
-        assert headers.announced(fields, said) == [*fields, *said]
-
-
 def test_upgrade_says_only_what_is_switched_to() -> None:
     fields = [(b"Connection", b"upgrade"), (b"UPGRADE", b"websocket"), (b"X", b"y")]
     assert headers.upgrade(fields) == [(b"Connection", b"Upgrade"), (b"UPGRADE", b"websocket")]

@@ -8,13 +8,16 @@ from hypothesis import strategies as st
 
 from gateway.core import headers
 from gateway.core.asker import Asker
+from gateway.core.brownout import Brownout, Window
 from gateway.core.conversion.chain import Conversion, Direction, Link
 from gateway.core.errors import Code
 from gateway.core.head import Head
+from gateway.core.lifecycle import Lifecycle, Successor, Terms, lifecycle
 from gateway.core.matching import Matching
 from gateway.core.plan import Options, Outcome, Plan, Refusal, plan
 from gateway.core.readers import HeaderReader
 from gateway.core.routing import parse_template
+from gateway.core.selection import Selector
 from gateway.core.snapshot import Endpoint, Leg, Snapshot
 from gateway.core.version import Version
 from tests.gateway.core.world import (
@@ -530,6 +533,90 @@ class TestFields:
     def test_where_no_version_is_chosen_nothing_is_said(self, method: str) -> None:
         outcome = plan(self.saying(), head("/person?version=3", method=method))
         assert (outcome.version, outcome.fields) == (None, ())
+
+
+class TestEnding:
+    """Versions that end: announced, browned out, over; each for who asks and when."""
+
+    TERMS = Terms(V1, 50.0, 100.0, exempt={"acme": 200.0})
+    NEXT = Successor(V2, None, parse_template("/v{version}/person"))
+    SAID = ((b"Deprecation", b"@50"), (b"Sunset", b"Thu, 01 Jan 1970 00:01:40 GMT"))
+    LINK = ((b"Link", b'</v2/person>; rel="successor-version"'),)
+
+    def ending(self, *windows: Window, served: bool = True) -> Snapshot:
+        """Return a world in which version 1 ends at 100."""
+        endpoint = person("/v{version}/person", PATH, methods=("GET", "POST"))
+        ending = lifecycle(self.TERMS, (self.NEXT,))
+        brownout = Brownout(("person", "1"), windows) if windows else None
+        leg = replace(endpoint.legs[V1], lifecycle=ending, brownout=brownout)
+        legs: dict[Version | None, Leg] = {**endpoint.legs, V1: leg}
+        if not served:
+            del legs[V1]
+        selector = Selector((PATH,), SUPPORTED, terms={"1": self.TERMS})
+        retired: dict[Version | None, Lifecycle] = {} if served else {V1: ending}
+        return snapshot([replace(endpoint, legs=legs, selector=selector, retired=retired)])
+
+    @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "OPTIONS"])
+    @pytest.mark.parametrize("now", [0, 99, 100])
+    def test_every_answer_announces_it(self, now: float, method: str) -> None:
+        outcome = plan(self.ending(), head("/v1/person", method=method), Asker("", now))
+        assert (outcome.version, outcome.fields) == (V1, self.SAID + self.LINK)
+        outcome = plan(self.ending(), head("/v2/person", method=method), Asker("", now))
+        assert (outcome.version, outcome.fields) == (V2, ())
+
+    @pytest.mark.parametrize(
+        ("client", "now", "over"),
+        [("", 99, False), ("", 100, True), ("acme", 199, False), ("acme", 200, True)],
+    )
+    def test_it_is_over(self, client: str, now: float, over: bool) -> None:
+        outcome = plan(self.ending(), head("/v1/person"), Asker(client, now))
+        assert isinstance(outcome, Refusal if over else Plan)
+        if isinstance(outcome, Refusal):
+            assert outcome.fault.code is Code.VERSION_RETIRED
+            assert outcome.fault.supported == ("2",)
+            assert outcome.fault.successor == {"version": "2", "path": "/v2/person"}
+            assert outcome.version == V1
+
+    def test_nobody_needs_to_serve_it_then(self) -> None:
+        world = self.ending(served=False)
+        outcome = plan(world, head("/v1/person"), Asker("", 100))
+        assert isinstance(outcome, Refusal)
+        assert outcome[1:] == plan(self.ending(), head("/v1/person"), Asker("", 100))[1:]
+        allowed = plan(world, head("/v1/person", method="OPTIONS"), Asker("", 100))
+        assert isinstance(allowed, Options)
+
+    def test_a_brownout_refuses(self) -> None:
+        world = self.ending(Window(10, 20))
+        for now in (9, 20):
+            assert isinstance(plan(world, head("/v1/person"), Asker("", now)), Plan)
+        outcome = plan(world, head("/v1/person"), Asker("", 10))
+        assert isinstance(outcome, Refusal)
+        assert (outcome.fault.status, outcome.fault.code) == (503, Code.VERSION_BROWNOUT)
+        assert outcome.fault.fields == ((b"Retry-After", b"10"),)
+        assert outcome.fault.successor == {"version": "2", "path": "/v2/person"}
+        assert (outcome.version, outcome.fields) == (V1, self.SAID + self.LINK)
+
+    def test_what_is_over_is_not_browned_out(self) -> None:
+        outcome = plan(self.ending(Window(10, 200)), head("/v1/person"), Asker("", 150))
+        assert isinstance(outcome, Refusal)
+        assert outcome.fault.code is Code.VERSION_RETIRED
+
+    def test_a_brownout_needs_no_lifecycle(self) -> None:
+        endpoint = person("/person", QUERY)
+        leg = replace(endpoint.legs[V1], brownout=Brownout(("person", "1"), (Window(0, 10),)))
+        world = snapshot([replace(endpoint, legs={**endpoint.legs, V1: leg})])
+        outcome = plan(world, head("/person?version=1"))
+        assert isinstance(outcome, Refusal)
+        assert outcome.fault.successor is None
+
+    def test_options_that_name_no_version_get_the_newest_that_is_left(self) -> None:
+        endpoint = person("/person", QUERY, methods=None)
+        for over, version in ((("2",), V1), (("1",), V2), (("1", "2"), V2), ((), V2)):
+            terms = {label: Terms(SUPPORTED[label], sunset=100) for label in over}
+            selector = Selector((QUERY,), SUPPORTED, terms=terms)
+            world = snapshot([replace(endpoint, selector=selector)])
+            outcome = plan(world, head("/person", method="OPTIONS"), Asker("", 100))
+            assert outcome.version == version
 
 
 @LAW

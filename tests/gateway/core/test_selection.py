@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.core.asker import Asker
 from gateway.core.errors import Blame, Code, Fault
+from gateway.core.lifecycle import Terms
 from gateway.core.matching import Matching
 from gateway.core.readers import HeaderReader, Mechanism, QueryReader, Reader
 from gateway.core.selection import REFUSAL_STATUS, Rule, Selected, Selector
@@ -307,13 +309,67 @@ class TestPins:
     def test_it_beats_the_default_and_is_beaten_by_who_speaks(self, reader: Reader) -> None:
         selector = Selector((reader,), SUPPORTED, V2, pins={"acme": V1})
         silent: Values = ()
-        assert selector.select([(reader, silent)], "acme") == Selected(V1, None, Rule.PIN)
-        assert selector.select([(reader, silent)], "other") == Selected(V2, None, Rule.DEFAULT)
+        assert selector.select([(reader, silent)], Asker("acme", 0)) == Selected(V1, None, Rule.PIN)
+        assert selector.select([(reader, silent)], Asker("other", 0)) == Selected(
+            V2, None, Rule.DEFAULT
+        )
         assert selector.select([(reader, silent)]) == Selected(V2, None, Rule.DEFAULT)
-        assert selector.select([(reader, ("2",))], "acme") == Selected(V2, reader)
+        assert selector.select([(reader, ("2",))], Asker("acme", 0)) == Selected(V2, reader)
 
     @READERS
     def test_it_excuses_no_mistake(self, reader: Reader) -> None:
         selector = Selector((reader,), SUPPORTED, pins={"acme": V1})
-        refused(selector.select([(reader, ("3",))], "acme"), STATUS[reader], Code.VERSION_UNKNOWN)
-        refused(selector.select([(reader, ())], "other"), STATUS[reader], Code.VERSION_MISSING)
+        refused(
+            selector.select([(reader, ("3",))], Asker("acme", 0)),
+            STATUS[reader],
+            Code.VERSION_UNKNOWN,
+        )
+        refused(
+            selector.select([(reader, ())], Asker("other", 0)), STATUS[reader], Code.VERSION_MISSING
+        )
+
+
+class TestWhatIsOver:
+    """A version that is over can be chosen, to be told so, but is not on offer."""
+
+    BEFORE, AFTER = Asker("", 99), Asker("", 100)
+    TERMS = Terms(V1, sunset=100, exempt={"acme": 200})
+
+    def choose(self, asker: Asker, *readings: tuple[Reader, Values]) -> Selected | Fault:
+        """Choose where version 1 ends at 100."""
+        readers = tuple(reader for reader, _ in readings)
+        return Selector(readers, SUPPORTED, terms={"1": self.TERMS}).select(readings, asker)
+
+    @READERS
+    def test_it_can_be_chosen(self, reader: Reader) -> None:
+        for asker in (self.BEFORE, self.AFTER):
+            assert self.choose(asker, (reader, ("1",))) == Selected(V1, reader)
+
+    @READERS
+    @pytest.mark.parametrize("values", [(), ("3",), ("x",)])
+    def test_it_leaves_the_list_with_the_second_of_its_end(
+        self, reader: Reader, values: Values
+    ) -> None:
+        for asker, offered in (
+            (self.BEFORE, ("1", "2")),
+            (self.AFTER, ("2",)),
+            (Asker("acme", 199), ("1", "2")),
+            (Asker("acme", 200), ("2",)),
+        ):
+            fault = self.choose(asker, (reader, values))
+            assert isinstance(fault, Fault)
+            assert fault.supported == offered
+            assert " or ".join(offered) in fault.detail
+
+    def test_negotiation_passes_it_over(self) -> None:
+        both = (ACCEPT, ("3", "1", "2"))
+        assert self.choose(self.BEFORE, both) == Selected(V1, ACCEPT)
+        assert self.choose(self.AFTER, both) == Selected(V2, ACCEPT)
+        assert self.choose(self.AFTER, (ACCEPT, ("3", "1"))) == Selected(V1, ACCEPT)
+
+    def test_nothing_is_left(self) -> None:
+        over = {label: Terms(version, sunset=100) for label, version in SUPPORTED.items()}
+        fault = Selector((QUERY,), SUPPORTED, terms=over).select([(QUERY, ())], self.AFTER)
+        assert isinstance(fault, Fault)
+        assert fault.supported == ()
+        assert fault.detail.endswith("none, as all are retired.")
