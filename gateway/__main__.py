@@ -18,6 +18,7 @@ from gateway.config.model import json_schema
 from gateway.config.report import ConfigError
 from gateway.operation import log
 from gateway.operation.explain import explain, parse_request
+from gateway.operation.store import StateError
 from gateway.operation.workers import is_worker
 from gateway.settings import SettingError, Settings, from_environment
 
@@ -44,7 +45,7 @@ def main() -> int:
     except BrokenPipeError:
         # Who reads us has seen enough. What is left goes nowhere, so that leaving cannot fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (ConfigError, CannotListen) as error:
+    except (ConfigError, StateError, CannotListen) as error:
         print(error, file=sys.stderr)
         return 1
     except (SettingError, ValueError) as error:

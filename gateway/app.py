@@ -1,30 +1,30 @@
 """The composition root: puts the parts together, runs them, and takes them down in order.
 
 One process serves by itself. Several are workers under a supervisor, which holds the port, the
-admin port and the watch over the rules; they answer requests and do nothing else.
+admin port, the state and the watch over the rules; they answer requests and do nothing else.
 """
 
 import asyncio
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 from aiohttp import web
 
+from gateway.core.orders import Orders
 from gateway.operation import log
 from gateway.operation.admin import admin_app
+from gateway.operation.control import Control
+from gateway.operation.desk import Desk
+from gateway.operation.keeper import Keeper
 from gateway.operation.reload import Reloader
+from gateway.operation.serving import Serving
+from gateway.operation.store import Store
 from gateway.operation.workers import Worker, Workers, listening_sockets
 from gateway.settings import Settings
-from gateway.wire.front import Front
-from gateway.wire.handler import Handler
-from gateway.wire.health import HealthChecks
-from gateway.wire.pool import Pool
-
-# What is left when the grace is over gets this long to be cut off in order.
-_CUT_OFF = 0.5
 
 
 class CannotListen(Exception):
@@ -36,21 +36,26 @@ async def serve(settings: Settings) -> None:
 
     Raises:
         ConfigError: the rules cannot be used.
+        StateError: the state cannot.
         CannotListen: a port is taken, or an address is not ours.
     """
     stop = _stop_on_signals()
-    reloader = Reloader(settings.config, os.environ)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.tell)
+    reloader = _reloader(settings)
+    async with _keeping(reloader.latest.state) as keeper:
+        control = Control(keeper)
+        serving = Serving(reloader, control.orders, keeper.ledger.absorb)
 
-    async with _admin(settings, lambda: _stopping(stop)) as admin:
-        (listener,) = _listen(settings.host, settings.port, 1)
-        await _answer(
-            settings,
-            listener,
-            reloader,
-            stop,
-            lambda: log.event("listening", url=_url(listener), admin=admin),
-        )
+        async def obey(orders: Orders) -> None:
+            serving.obey(orders)
+
+        control.follow(obey)
+        desk = Desk(keeper, control, lambda: reloader.latest, lambda: _stopping(stop))
+        async with _admin(settings, desk) as admin:
+            (listener,) = _listen(settings.host, settings.port, 1)
+            url = _url(listener)
+            await serving.serve(
+                listener, stop, settings.grace, lambda: log.event("listening", url=url, admin=admin)
+            )
     log.event("stopped")
 
 
@@ -58,12 +63,13 @@ async def work(settings: Settings) -> None:
     """Serve as one of several workers, until told to stop or left alone; raises ConfigError."""
     stop = _stop_on_signals(say=False)
     worker = Worker(os.environ)
-    reloader = Reloader(settings.config, os.environ, interval=None)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.tell)
-    orphaned = asyncio.create_task(worker.outlived())
-    orphaned.add_done_callback(lambda _: stop.set())
-    await _answer(settings, worker.listener, reloader, stop, worker.report_ready)
-    orphaned.cancel()
+    reloader = _reloader(settings, interval=None)
+    serving = Serving(reloader, await worker.join(), worker.deliver)
+    listening = asyncio.create_task(worker.listen(serving.obey))
+    listening.add_done_callback(lambda _: stop.set())
+    await serving.serve(worker.listener, stop, settings.grace, worker.report_ready)
+    listening.cancel()
+    await worker.leave()
 
 
 async def supervise(settings: Settings, count: int) -> None:
@@ -71,70 +77,41 @@ async def supervise(settings: Settings, count: int) -> None:
 
     Raises:
         ConfigError: the rules cannot be used.
+        StateError: the state cannot.
         CannotListen: a port is taken, or an address is not ours.
     """
     stop = _stop_on_signals()
-    reloader = Reloader(settings.config, os.environ)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.tell)
-    reloader.load()
+    reloader = _reloader(settings)
 
     def unready() -> str | None:
         return _stopping(stop) or (None if workers.ready else "no worker is ready")
 
-    async with _admin(settings, unready) as admin:
-        listeners = _listen(settings.host, settings.port, count)
-        workers = Workers(listeners, os.environ)
-        await workers.start()
-        log.event("listening", url=_url(listeners[0]), admin=admin, workers=count)
-        following = asyncio.create_task(_pass_on(reloader, workers))
-        await stop.wait()
-        following.cancel()
-        await workers.stop(settings.grace)
+    async with _keeping(reloader.latest.state) as keeper:
+        control = Control(keeper)
+        desk = Desk(keeper, control, lambda: reloader.latest, unready)
+        async with _admin(settings, desk) as admin:
+            listeners = _listen(settings.host, settings.port, count)
+            workers = Workers(listeners, os.environ, keeper.ledger.absorb, control.orders)
+            control.follow(workers.obey)
+            await workers.start()
+            log.event("listening", url=_url(listeners[0]), admin=admin, workers=count)
+
+            following = asyncio.create_task(_pass_on(reloader, workers))
+            await stop.wait()
+            following.cancel()
+            await workers.stop(settings.grace)
     log.event("stopped")
-
-
-async def _answer(
-    settings: Settings,
-    listener: socket.socket,
-    reloader: Reloader,
-    stop: asyncio.Event,
-    announce: Callable[[], Awaitable[None] | None],
-) -> None:
-    loop = asyncio.get_running_loop()
-    pool = Pool()
-    requests = log.RequestLog(loop)
-    handler = Handler(reloader.load(), pool, requests.record)
-    checks = HealthChecks(pool, log.health)
-    checks.follow(handler.snapshot.services.values())
-    front = Front(handler)
-    server = await loop.create_server(front, sock=listener)
-    following = asyncio.create_task(_follow(reloader, handler, checks))
-    said = announce()
-    if said is not None:
-        await said
-    await stop.wait()
-
-    following.cancel()
-    checks.stop()
-    server.close()
-    with suppress(TimeoutError):
-        async with asyncio.timeout(settings.grace):
-            await front.finish()
-    await front.cut(_CUT_OFF)
-    pool.close()
-    requests.flush()
-
-
-async def _follow(reloader: Reloader, handler: Handler, checks: HealthChecks) -> None:
-    async for snapshot in reloader.changes():
-        handler.snapshot = snapshot
-        checks.follow(snapshot.services.values())
-        log.event("config_loaded")
 
 
 async def _pass_on(reloader: Reloader, workers: Workers) -> None:
     async for _ in reloader.changes():
         workers.reload()
+
+
+def _reloader(settings: Settings, interval: float | None = 0.5) -> Reloader:
+    reloader = Reloader(settings.config, os.environ, interval)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.tell)
+    return reloader
 
 
 def _stop_on_signals(*, say: bool = True) -> asyncio.Event:
@@ -155,8 +132,14 @@ def _stopping(stop: asyncio.Event) -> str | None:
 
 
 @asynccontextmanager
-async def _admin(settings: Settings, unready: Callable[[], str | None]) -> AsyncIterator[str]:
-    runner = web.AppRunner(admin_app(unready), access_log=None)
+async def _keeping(state: str | None) -> AsyncIterator[Keeper]:
+    async with Keeper(None if state is None else Store(Path(state))).keeping() as keeper:
+        yield keeper
+
+
+@asynccontextmanager
+async def _admin(settings: Settings, desk: Desk) -> AsyncIterator[str]:
+    runner = web.AppRunner(admin_app(desk), access_log=None)
     await runner.setup()
     (listener,) = _listen(settings.admin_host, settings.admin_port, 1)
     await web.SockSite(runner, listener).start()

@@ -56,6 +56,7 @@ def build(config: model.Config, mistakes: Mistakes, now: float) -> Snapshot:
         trusted,
         config.workers,
         naming,
+        config.state,
     )
 
 

@@ -5,7 +5,7 @@ cost of a look-up grows with the depth of the path, not with the number of endpo
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Generic, TypeVar
@@ -144,7 +144,7 @@ class _Node(Generic[T]):
 class Router(Generic[T]):
     """A map from paths to what stands behind them; never changed after it is built."""
 
-    __slots__ = ("_exact", "_remembered", "_root", "_size")
+    __slots__ = ("_exact", "_remembered", "_root", "_targets")
 
     def __init__(self, routes: Iterable[tuple[Template, T]]) -> None:
         """Build the map.
@@ -154,18 +154,19 @@ class Router(Generic[T]):
         """
         self._exact: dict[str, tuple[T, Mapping[str, str]]] = {}
         self._root: _Node[T] = _Node()
-        self._size = 0
         self._remembered = lru_cache(maxsize=1024)(self._search)
+        targets: list[T] = []
         seen: dict[object, Template] = {}
         for template, target in routes:
             other = seen.setdefault(template.shape, template)
             if other is not template:
                 raise ValueError(f"'{template.text}' matches the same paths as '{other.text}'")
-            self._size += 1
+            targets.append(target)
             if template.captures:
                 self._insert(template, target)
             else:
                 self._exact[template.text] = (target, {})
+        self._targets = tuple(targets)
 
     def _insert(self, template: Template, target: T) -> None:
         node = self._root
@@ -187,7 +188,10 @@ class Router(Generic[T]):
         node.end = (template, target)
 
     def __len__(self) -> int:
-        return self._size
+        return len(self._targets)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._targets)
 
     def find(self, path: str) -> tuple[T, Mapping[str, str]] | None:
         """Return what stands behind `path` and the raw captures, or None.

@@ -103,7 +103,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One configuration, compiled."""
+    """One configuration, compiled; `state` is the path of the file that outlives the process."""
 
     router: Router[Endpoint]
     services: Mapping[str, Service]
@@ -111,6 +111,7 @@ class Snapshot:
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     workers: int | None = None
     naming: Naming | None = None
+    state: str | None = None
 
     def trusts(self, peer: str) -> bool:
         """Whether what a peer says of who asked it is believed.

@@ -22,6 +22,12 @@ class Reloader:
         path: the file.
         environment: the variables that it may use.
         interval: between two looks, in seconds; None looks only when told to.
+
+    Attributes:
+        latest: the rules as they were last when they could be used.
+
+    Raises:
+        ConfigError: they cannot be used at the start.
     """
 
     def __init__(
@@ -32,9 +38,9 @@ class Reloader:
         self._interval = interval
         self._told = asyncio.Event()
         self._seen = self._stamp()
+        self.latest = self._load()
 
-    def load(self) -> Snapshot:
-        """Return the rules as the file has them; raises ConfigError."""
+    def _load(self) -> Snapshot:
         return load_file(self._path, self._environment)
 
     def tell(self) -> None:
@@ -47,12 +53,12 @@ class Reloader:
             await self._wait()
             try:
                 # Off the loop: a large file takes a while, and requests go on meanwhile.
-                snapshot = await asyncio.to_thread(self.load)
+                self.latest = await asyncio.to_thread(self._load)
             except ConfigError as error:
                 for issue in error.report().splitlines():
                     log.event("config_rejected", "error", issue=issue)
             else:
-                yield snapshot
+                yield self.latest
 
     async def _wait(self) -> None:
         while True:

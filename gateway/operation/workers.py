@@ -2,8 +2,9 @@
 
 The supervisor opens one listening socket a worker (SO_REUSEPORT), so that the kernel spreads new
 connections over them, and it keeps them open: what waits to be accepted when a worker dies is
-accepted by the one that takes its place. A worker holds one end of a socket pair. It says there
-that it is ready; when the supervisor is gone, however that came, it reads the end and leaves.
+accepted by the one that takes its place. A worker holds one end of a channel, on which it reports
+what it counts and hears what is ordered; when the supervisor is gone, however that came, it reads
+the end there and leaves.
 """
 
 import asyncio
@@ -11,28 +12,69 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
+from gateway.core.orders import NO_ORDERS, Orders
 from gateway.operation import log
+from gateway.operation.channel import Channel, Counted, Obeyed, Ordered, Ready
+from gateway.operation.report import Deliver, Report
 
-# What the supervisor tells a worker: the numbers of its listening socket and of its lifeline.
+# What the supervisor tells a worker: the numbers of its listening socket and of its channel's.
 LISTENER = "GATEWAY_WORKER_LISTENER"
-LIFELINE = "GATEWAY_WORKER_LIFELINE"
-_READY = b"r"
+CHANNEL = "GATEWAY_WORKER_CHANNEL"
 # A worker that dies young is started again after a while, each time a longer one, in seconds.
 _YOUNG = 5.0
 _LONGEST_WAIT = 10.0
 # Beyond its grace, a worker gets this long before it is killed, in seconds.
 _SPARE = 5.0
+# How long a worker may take to obey, in seconds; it is a matter of milliseconds.
+_OBEDIENCE = 5.0
+
+
+@dataclass(slots=True)
+class _Link:
+    """A worker that runs: its process, the channel to it, and the last orders that it obeys."""
+
+    process: asyncio.subprocess.Process
+    channel: Channel
+    obeyed: int = 0
+    heard: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    async def hear(self, number: int) -> None:
+        """Note the orders that it obeys."""
+        async with self.heard:
+            self.obeyed = number
+            self.heard.notify_all()
+
+    async def obeys(self, number: int) -> None:
+        """Return when it obeys the orders of that number, or later ones."""
+        async with self.heard:
+            await self.heard.wait_for(lambda: self.obeyed >= number)
 
 
 class Workers:
-    """Starts workers, starts them again when they die, and ends them together."""
+    """Starts workers, starts them again when they die, and ends them together.
 
-    def __init__(self, listeners: list[socket.socket], environment: Mapping[str, str]) -> None:
+    Args:
+        listeners: the listening sockets, one a worker.
+        environment: what each is started with.
+        deliver: takes their reports.
+        orders: what they go by from the start.
+    """
+
+    def __init__(
+        self,
+        listeners: list[socket.socket],
+        environment: Mapping[str, str],
+        deliver: Deliver,
+        orders: Orders,
+    ) -> None:
         self._listeners = listeners
         self._environment = environment
-        self._running: dict[int, asyncio.subprocess.Process] = {}
+        self._deliver = deliver
+        self._orders = Ordered(0, orders)
+        self._running: dict[int, _Link] = {}
         self._ready: set[int] = set()
         self._keepers: list[asyncio.Task[None]] = []
         self._stopping = False
@@ -54,19 +96,33 @@ class Workers:
 
     def reload(self) -> None:
         """Have every worker load the rules again, now."""
-        for process in self._running.values():
-            process.send_signal(signal.SIGHUP)
+        for link in self._running.values():
+            link.process.send_signal(signal.SIGHUP)
+
+    async def obey(self, orders: Orders) -> None:
+        """Return when every worker goes by these orders.
+
+        Raises:
+            TimeoutError: one does not say so; it does when it comes to it.
+        """
+        told = self._orders = Ordered(self._orders.number + 1, orders)
+        links = tuple(self._running.values())
+        for link in links:
+            link.channel.send(told)
+        async with asyncio.timeout(_OBEDIENCE):
+            for link in links:
+                await link.obeys(told.number)
 
     async def stop(self, grace: float) -> None:
         """Stop accepting, let every worker finish within the grace; return when all are gone."""
         self._stopping = True
         for listener in self._listeners:
             listener.close()
-        for process in self._running.values():
-            process.terminate()
+        for link in self._running.values():
+            link.process.terminate()
         _, late = await asyncio.wait(self._keepers, timeout=grace + _SPARE)
-        for process in self._running.values() if late else ():
-            process.kill()
+        for link in self._running.values() if late else ():
+            link.process.kill()
         await asyncio.gather(*late)
 
     async def _keep(self, index: int, listener: socket.socket, first: asyncio.Event) -> None:
@@ -83,33 +139,48 @@ class Workers:
 
     async def _run(self, index: int, listener: socket.socket, first: asyncio.Event) -> int:
         ours, theirs = socket.socketpair()
-        with ours:
-            with theirs:
-                process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    "-m",
-                    "gateway",
-                    env={
-                        **self._environment,
-                        LISTENER: str(listener.fileno()),
-                        LIFELINE: str(theirs.fileno()),
-                    },
-                    pass_fds=(listener.fileno(), theirs.fileno()),
-                )
-            self._running[index] = process
-            try:
-                ours.setblocking(False)
-                if await asyncio.get_running_loop().sock_recv(ours, 1) == _READY:
+        channel = await Channel.over(ours)
+        with theirs:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                "gateway",
+                env={
+                    **self._environment,
+                    LISTENER: str(listener.fileno()),
+                    CHANNEL: str(theirs.fileno()),
+                },
+                pass_fds=(listener.fileno(), theirs.fileno()),
+            )
+        link = self._running[index] = _Link(process, channel)
+        channel.send(self._orders)
+        try:
+            await self._hear(link, index, first)
+            return await process.wait()
+        finally:
+            self._ready.discard(index)
+            del self._running[index]
+            await channel.close()
+
+    async def _hear(self, link: _Link, index: int, first: asyncio.Event) -> None:
+        # A worker that was killed is heard to the end: what it had sent is in the socket.
+        while (message := await link.channel.receive()) is not None:
+            match message:
+                case Ready():
                     self._ready.add(index)
                     first.set()
-                return await process.wait()
-            finally:
-                self._ready.discard(index)
-                del self._running[index]
+                case Counted(report=report):
+                    self._deliver(report)
+                case Obeyed(number=number):
+                    await link.hear(number)
+                case Ordered():
+                    raise AssertionError("orders go down")
+        # Nobody waits for what is gone; the one that takes its place is told at the start.
+        await link.hear(sys.maxsize)
 
 
 class Worker:
-    """A worker's side: the socket it accepts from, and the lifeline.
+    """A worker's side: the socket it accepts from, and the channel.
 
     Args:
         environment: as the supervisor made it.
@@ -117,17 +188,32 @@ class Worker:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self.listener = socket.socket(fileno=int(environment[LISTENER]))
-        self._lifeline = socket.socket(fileno=int(environment[LIFELINE]))
-        self._lifeline.setblocking(False)
+        self._end = socket.socket(fileno=int(environment[CHANNEL]))
 
-    async def report_ready(self) -> None:
+    async def join(self) -> Orders:
+        """Open the channel; return the orders to begin with."""
+        self._channel = await Channel.over(self._end)
+        message = await self._channel.receive()
+        return message.orders if isinstance(message, Ordered) else NO_ORDERS
+
+    def report_ready(self) -> None:
         """Tell the supervisor that this worker serves."""
-        await asyncio.get_running_loop().sock_sendall(self._lifeline, _READY)
+        self._channel.send(Ready())
 
-    async def outlived(self) -> None:
-        """Return when the supervisor is gone."""
-        while await asyncio.get_running_loop().sock_recv(self._lifeline, 64):
-            pass
+    def deliver(self, report: Report) -> None:
+        """Hand on what was counted."""
+        self._channel.send(Counted(report))
+
+    async def listen(self, obey: Callable[[Orders], None]) -> None:
+        """Have orders obeyed as they come; return when the supervisor is gone."""
+        while (message := await self._channel.receive()) is not None:
+            if isinstance(message, Ordered):
+                obey(message.orders)
+                self._channel.send(Obeyed(message.number))
+
+    async def leave(self) -> None:
+        """Close the channel; all that was sent arrives."""
+        await self._channel.close()
 
 
 def is_worker(environment: Mapping[str, str]) -> bool:

@@ -1,0 +1,50 @@
+"""The desk: what operators ask of a running gateway, answered from the parts that know."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from gateway.core.orders import Served
+from gateway.core.snapshot import Leg, Snapshot
+from gateway.operation.control import Control
+from gateway.operation.keeper import Keeper
+from gateway.operation.ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What the admin port answers from.
+
+    Attributes:
+        keeper: of what was counted and ordered.
+        control: changes the orders.
+        rules: returns the snapshot in force.
+        unready: says why the gateway cannot serve, or returns None if it can.
+    """
+
+    keeper: Keeper
+    control: Control
+    rules: Callable[[], Snapshot]
+    unready: Callable[[], str | None]
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was counted."""
+        return self.keeper.ledger
+
+
+def legs_of(snapshot: Snapshot, served: Served) -> Iterator[Leg]:
+    """Yield how a version is served, endpoint by endpoint."""
+    api, version = served
+    for endpoint in snapshot.router:
+        for label, leg in endpoint.legs.items():
+            if endpoint.api == api and str(label) == version:
+                yield leg
+
+
+def versions_of(snapshot: Snapshot) -> dict[str, list[str]]:
+    """Return the labels of the versions of each API, the oldest first."""
+    found: dict[str, list[str]] = {}
+    for endpoint in snapshot.router:
+        labels = found.setdefault(endpoint.api, [])
+        labels += [str(label) for label in endpoint.legs if label and str(label) not in labels]
+    return found

@@ -1,0 +1,92 @@
+"""The Keeper: has written, beside the requests, what must outlive the process."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+
+from gateway.operation import log
+from gateway.operation.ledger import Ledger
+from gateway.operation.store import Records, Store
+
+# A gateway that is killed loses what it counted since it last wrote, in seconds.
+_INTERVAL = 2.0
+
+
+class Keeper:
+    """Writes what changed, in a thread of its own.
+
+    What cannot be written, because the disk is full say, costs no request: it is logged once, kept
+    in memory and tried again.
+
+    Args:
+        store: where to; None keeps all in memory.
+
+    Attributes:
+        ledger: what was counted, taken up from the store.
+        documents: what others keep, by name; `keep` changes it.
+
+    Raises:
+        StateError: the store cannot be read.
+    """
+
+    def __init__(self, store: Store | None) -> None:
+        self._store = store
+        records = Records() if store is None else store.read()
+        self.ledger = Ledger(records)
+        self.documents: Mapping[str, object] = {**records.documents, "since": self.ledger.since}
+        self._pending: dict[str, object] = {"since": self.ledger.since}
+        self._thread = ThreadPoolExecutor(1, "state")
+        self._turn = asyncio.Lock()
+        self._failing = False
+
+    async def keep(self, name: str, document: object) -> None:
+        """Keep a document under a name; when this returns it is written, if it can be."""
+        self.documents = {**self.documents, name: document}
+        self._pending[name] = document
+        await self.write()
+
+    async def write(self) -> None:
+        """Write what changed since the last time."""
+        if self._store is None:
+            return
+        async with self._turn:
+            changes = self.ledger.changes()
+            changes.documents, self._pending = self._pending, {}
+            if not changes:
+                return
+            loop = asyncio.get_running_loop()
+            try:
+                await loop.run_in_executor(self._thread, self._store.write, changes)
+            except sqlite3.Error as error:
+                self.ledger.revert(changes)
+                self._pending = changes.documents | self._pending
+                if not self._failing:
+                    file = str(self._store.path)
+                    log.event("state_unwritten", "error", file=file, reason=str(error))
+                self._failing = True
+            else:
+                if self._failing:
+                    log.event("state_written", file=str(self._store.path))
+                self._failing = False
+
+    @asynccontextmanager
+    async def keeping(self) -> AsyncIterator["Keeper"]:
+        """Write every now and then, and at the end."""
+
+        async def always() -> None:
+            while True:
+                await asyncio.sleep(_INTERVAL)
+                await self.write()
+
+        writing = asyncio.create_task(always())
+        try:
+            yield self
+        finally:
+            writing.cancel()
+            await asyncio.wait([writing])
+            await self.write()
+            self._thread.shutdown()
+            if self._store is not None:
+                self._store.close()

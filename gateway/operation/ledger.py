@@ -1,0 +1,160 @@
+"""The Ledger: what all serving processes have counted, added up."""
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from gateway.operation.book import Book, Key, Row
+from gateway.operation.report import BOUNDS, CLASSES, Report
+from gateway.operation.store import Records, UsageRow
+
+# So many values of a kind's last label are told apart (fields that differ, say); then the rest.
+_MOST_NAMES = 256
+OTHERS = "(others)"
+_SAMPLES = 20
+
+Version = tuple[str, str]
+"""An API and the label of one of its versions; empty where it has none."""
+
+
+@dataclass(slots=True)
+class Times:
+    """How often something happened, first and last in seconds since 1970."""
+
+    count: int = 0
+    first: float = 0.0
+    last: float = 0.0
+
+
+@dataclass(slots=True)
+class Sum:
+    """How requests went since this process started.
+
+    Attributes:
+        statuses: how many by class, as `report.CLASSES` has them.
+        buckets: how many by duration, as `report.BOUNDS` has them, and one more.
+        seconds: all durations together.
+        converted: how many had a body converted.
+        failures: how many failed, where that is counted apart.
+    """
+
+    statuses: list[int] = field(default_factory=lambda: [0] * len(CLASSES))
+    buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    seconds: float = 0.0
+    converted: int = 0
+    failures: int = 0
+
+
+class Ledger:
+    """Totals in memory; what is to outlive the process goes to a Store through `changes`.
+
+    Attributes:
+        since: when counting began, in seconds since 1970.
+        books: who uses each version.
+        counts: by kind and labels; see `report.KINDS`.
+        traffic: by API, version and endpoint, since this process started.
+        outcomes: by API, version and arm of a cutover, since this process started.
+        samples: the latest of each kind, API and version.
+    """
+
+    def __init__(self, records: Records) -> None:
+        self.since = _number(records.documents.get("since")) or time.time()
+        self.books: dict[Version, Book] = {
+            version: Book(floor=floor) for version, floor in records.floors.items()
+        }
+        for row in records.usage:
+            api, version, endpoint, client = row[:4]
+            self.book(api, version).rows[endpoint, client] = Row(*row[4:])
+        self.counts: dict[tuple[str, tuple[str, ...]], Times] = {
+            row[:2]: Times(*row[2:]) for row in records.counts
+        }
+        self.traffic: dict[tuple[str, str, str], Sum] = {}
+        self.outcomes: dict[tuple[str, str, str], Sum] = {}
+        self.samples: dict[tuple[str, str, str], deque[object]] = {}
+        self._counted: set[tuple[str, tuple[str, ...]]] = set()
+
+    def book(self, api: str, version: str) -> Book:
+        """Return the book of a version, a new one if there is none."""
+        return self.books.setdefault((api, version), Book())
+
+    def absorb(self, report: Report) -> None:
+        """Add up what a process has counted."""
+        for usage in report.usages:
+            self.book(usage.api, usage.version).add(usage, report.at)
+        for line in report.traffic:
+            total = self.traffic.setdefault((line.api, line.version, line.endpoint), Sum())
+            _add(total.statuses, line.statuses)
+            _add(total.buckets, line.buckets)
+            total.seconds += line.seconds
+            total.converted += line.converted
+        for count in report.counts:
+            self._count(count.kind, count.labels, count.count, report.at)
+        for outcome in report.outcomes:
+            total = self.outcomes.setdefault((outcome.api, outcome.version, outcome.arm), Sum())
+            _add(total.buckets, outcome.buckets)
+            total.seconds += outcome.seconds
+            total.failures += outcome.failures
+        for sample in report.samples:
+            place = sample.kind, sample.api, sample.version
+            self.samples.setdefault(place, deque(maxlen=_SAMPLES)).append(sample.document)
+
+    def counted(self, kind: str, *labels: str) -> Iterator[tuple[tuple[str, ...], Times]]:
+        """Yield what was counted of a kind, where the first labels are these."""
+        for (name, values), times in self.counts.items():
+            if name == kind and values[: len(labels)] == labels:
+                yield values, times
+
+    def changes(self) -> Records:
+        """Return what changed since the last call; `revert` says that it was not written."""
+        changes = Records()
+        for (api, version), book in self.books.items():
+            for endpoint, client in book.changed:
+                row = book.rows.get((endpoint, client))
+                if row is None:
+                    changes.gone.append((api, version, endpoint, client))
+                else:
+                    changes.usage.append(_usage_row(api, version, (endpoint, client), row))
+            if book.changed:
+                changes.floors[api, version] = book.floor
+            book.changed = set()
+        for kind, labels in self._counted:
+            times = self.counts[kind, labels]
+            changes.counts.append((kind, labels, times.count, times.first, times.last))
+        self._counted = set()
+        return changes
+
+    def revert(self, changes: Records) -> None:
+        """Take changes for not written, so that the next call returns them again."""
+        for api, version, endpoint, client, *_ in changes.usage:
+            self.books[api, version].changed.add((endpoint, client))
+        for api, version, endpoint, client in changes.gone:
+            self.books[api, version].changed.add((endpoint, client))
+        self._counted |= {(kind, labels) for kind, labels, *_ in changes.counts}
+
+    def _count(self, kind: str, labels: tuple[str, ...], count: int, at: float) -> None:
+        key = kind, labels
+        if key not in self.counts:
+            alike = sum(1 for _ in self.counted(kind, *labels[:-1]))
+            if alike >= _MOST_NAMES:
+                key = kind, (*labels[:-1], OTHERS)
+        times = self.counts.setdefault(key, Times(first=at))
+        times.count += count
+        times.last = max(times.last, at)
+        self._counted.add(key)
+
+
+def _add(total: list[int], more: list[int]) -> None:
+    for index, count in enumerate(more):
+        total[index] += count
+
+
+def _usage_row(api: str, version: str, key: Key, row: Row) -> UsageRow:
+    return (
+        *(api, version, *key),
+        *(row.count, row.refused, row.failed, row.slack, row.first, row.last),
+    )
+
+
+def _number(document: object) -> float:
+    return float(document) if isinstance(document, int | float) else 0.0
