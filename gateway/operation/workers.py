@@ -13,6 +13,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from gateway.core.orders import NO_ORDERS, Orders
@@ -76,8 +77,9 @@ class Workers:
         self._orders = Ordered(0, orders)
         self._running: dict[int, _Link] = {}
         self._ready: set[int] = set()
+        self._reloads = 0
         self._keepers: list[asyncio.Task[None]] = []
-        self._stopping = False
+        self._stopping = asyncio.Event()
 
     @property
     def ready(self) -> int:
@@ -95,9 +97,10 @@ class Workers:
             await event.wait()
 
     def reload(self) -> None:
-        """Have every worker load the rules again, now."""
-        for link in self._running.values():
-            link.process.send_signal(signal.SIGHUP)
+        """Have every worker load the rules again, now, or as soon as it serves."""
+        self._reloads += 1
+        for index in self._ready:
+            _tell(self._running[index].process)
 
     async def obey(self, orders: Orders) -> None:
         """Return when every worker goes by these orders.
@@ -115,14 +118,16 @@ class Workers:
 
     async def stop(self, grace: float) -> None:
         """Stop accepting, let every worker finish within the grace; return when all are gone."""
-        self._stopping = True
+        self._stopping.set()
         for listener in self._listeners:
             listener.close()
         for link in self._running.values():
-            link.process.terminate()
+            with suppress(ProcessLookupError):
+                link.process.terminate()
         _, late = await asyncio.wait(self._keepers, timeout=grace + _SPARE)
         for link in self._running.values() if late else ():
-            link.process.kill()
+            with suppress(ProcessLookupError):
+                link.process.kill()
         await asyncio.gather(*late)
 
     async def _keep(self, index: int, listener: socket.socket, first: asyncio.Event) -> None:
@@ -131,14 +136,18 @@ class Workers:
             began = time.monotonic()
             status = await self._run(index, listener, first)
             first.set()
-            if self._stopping:
+            if self._stopping.is_set():
                 return
             log.event("worker_died", "error", worker=index, exit_status=status)
             wait = 0.1 if time.monotonic() - began > _YOUNG else min(wait * 2, _LONGEST_WAIT)
-            await asyncio.sleep(wait)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._stopping.wait()
+                    return
 
     async def _run(self, index: int, listener: socket.socket, first: asyncio.Event) -> int:
         ours, theirs = socket.socketpair()
+        reloads = self._reloads
         channel = await Channel.over(ours)
         with theirs:
             process = await asyncio.create_subprocess_exec(
@@ -155,19 +164,23 @@ class Workers:
         link = self._running[index] = _Link(process, channel)
         channel.send(self._orders)
         try:
-            await self._hear(link, index, first)
+            await self._hear(link, index, first, reloads)
             return await process.wait()
         finally:
             self._ready.discard(index)
             del self._running[index]
             await channel.close()
 
-    async def _hear(self, link: _Link, index: int, first: asyncio.Event) -> None:
+    async def _hear(self, link: _Link, index: int, first: asyncio.Event, reloads: int) -> None:
         # A worker that was killed is heard to the end: what it had sent is in the socket.
         while (message := await link.channel.receive()) is not None:
             match message:
                 case Ready():
                     self._ready.add(index)
+                    if reloads != self._reloads:
+                        _tell(link.process)  # what it loaded may be what was there before
+                    if first.is_set():
+                        log.event("worker_replaced", worker=index)
                     first.set()
                 case Counted(report=report):
                     self._deliver(report)
@@ -214,6 +227,11 @@ class Worker:
     async def leave(self) -> None:
         """Close the channel; all that was sent arrives."""
         await self._channel.close()
+
+
+def _tell(process: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError):  # it died, and nobody has noticed yet
+        process.send_signal(signal.SIGHUP)
 
 
 def is_worker(environment: Mapping[str, str]) -> bool:

@@ -4,11 +4,12 @@ import asyncio
 import os
 import signal
 from collections import Counter
+from functools import partial
 
 import psutil
 
 from tests.gateway.kit import Program, StartGateway, StartUpstream, rules, wait_for
-from tests.gateway.talk import ask, connect
+from tests.gateway.talk import ask, connect, soon
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 PERSON = b'{"name":{"firstName":"A","lastName":"B"}}'
@@ -17,6 +18,10 @@ JSON = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d
 
 def workers(program: Program) -> list[psutil.Process]:
     return psutil.Process(program.process.pid).children()
+
+
+def is_replaced(program: Program, times: int) -> bool:
+    return len(program.log("worker_replaced")) == times
 
 
 async def asked(program: Program, line: str = "GET /plain") -> bytes:
@@ -98,6 +103,33 @@ async def test_workers_leave_when_their_supervisor_is_killed(
     program.process.kill()
     await asyncio.to_thread(psutil.wait_procs, left, 10)
     assert not any(worker.is_running() for worker in left)
+
+
+async def test_rules_that_change_as_a_worker_dies_reach_its_successor(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    scripted = await upstream(JSON % (len(PERSON), PERSON))
+    program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
+    for count, via in enumerate((True, False, True), 1):
+        os.kill(workers(program)[0].pid, signal.SIGKILL)
+        # Some of these come before the supervisor knows, some while the new worker starts.
+        for _ in range(8):
+            program.reload(rules(scripted.port, via=via))
+        await soon(partial(is_replaced, program, count))
+    program.reload(rules(scripted.port, via=True))
+    assert {await asked(program, "GET /v1/person") for _ in range(20)} == {b'{"name":"A B"}'}
+    assert [died["exit_status"] for died in program.log("worker_died")] == [-signal.SIGKILL] * 3
+
+
+async def test_all_end_when_told_while_one_waits_to_be_replaced(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    program = gateway(rules((await upstream(ANSWER)).port), GATEWAY_WORKERS="2")
+    os.kill(workers(program)[0].pid, signal.SIGKILL)
+    await soon(lambda: program.log("worker_died"))
+    program.process.send_signal(signal.SIGTERM)
+    assert await asyncio.to_thread(program.process.wait, 10) == 0
+    assert [entry["event"] for entry in program.log()][-2:] == ["stopping", "stopped"]
 
 
 async def test_as_many_as_the_rules_say(gateway: StartGateway, upstream: StartUpstream) -> None:
