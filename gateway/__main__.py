@@ -1,4 +1,4 @@
-"""The command line: serve, check, explain, schema."""
+"""The command line: serve, check, explain, schema, and what operators ask of a gateway."""
 
 import argparse
 import json
@@ -17,7 +17,9 @@ from gateway.config.load import load_file
 from gateway.config.model import json_schema
 from gateway.config.report import ConfigError
 from gateway.operation import log
+from gateway.operation.commands import add_commands
 from gateway.operation.explain import explain, parse_request
+from gateway.operation.remote import Refused, Unreachable
 from gateway.operation.store import StateError
 from gateway.operation.workers import is_worker
 from gateway.settings import SettingError, Settings, from_environment
@@ -38,6 +40,11 @@ def main() -> int:
                 print(explain(rules, head, now, arguments.peer, arguments.client))
             case "schema":
                 print(json.dumps(json_schema(), indent=2))
+            case "usage" | "brownout" | "cutover" | "shadow":
+                text, status = arguments.run(arguments)
+                print(text)
+                sys.stdout.flush()
+                return int(status)
             case _:
                 log.configure()
                 uvloop.run(_serve(from_environment(os.environ)))
@@ -48,7 +55,7 @@ def main() -> int:
     except (ConfigError, StateError, CannotListen) as error:
         print(error, file=sys.stderr)
         return 1
-    except (SettingError, ValueError) as error:
+    except (SettingError, Unreachable, Refused, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
     return 0
@@ -88,6 +95,7 @@ def _parser() -> argparse.ArgumentParser:
         "--client", metavar="NAME", help="who asks; without it, whom the request names"
     )
     commands.add_parser("schema", help="print the JSON Schema of the rules, for editors")
+    add_commands(commands)
     return parser
 
 

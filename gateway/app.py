@@ -49,7 +49,7 @@ async def serve(settings: Settings) -> None:
             serving.obey(orders)
 
         control.follow(obey)
-        desk = Desk(keeper, control, lambda: reloader.latest, lambda: _stopping(stop))
+        desk = Desk(keeper, control, reloader, lambda: 1, lambda: _stopping(stop))
         async with _admin(settings, desk) as admin:
             (listener,) = _listen(settings.host, settings.port, 1)
             url = _url(listener)
@@ -88,7 +88,7 @@ async def supervise(settings: Settings, count: int) -> None:
 
     async with _keeping(reloader.latest.state) as keeper:
         control = Control(keeper)
-        desk = Desk(keeper, control, lambda: reloader.latest, unready)
+        desk = Desk(keeper, control, reloader, lambda: workers.ready, unready)
         async with _admin(settings, desk) as admin:
             listeners = _listen(settings.host, settings.port, count)
             workers = Workers(listeners, os.environ, keeper.ledger.absorb, control.orders)

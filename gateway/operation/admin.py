@@ -3,18 +3,20 @@
 Every refusal is a problem detail (RFC 9457), as on the other port.
 """
 
+import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from math import inf
 from typing import NoReturn
 
 import msgspec
 from aiohttp import web
 
-from gateway.config.report import suggest
 from gateway.core.orders import Served
 from gateway.operation import control
-from gateway.operation.desk import Desk, versions_of
-from gateway.operation.usage import rows
+from gateway.operation.desk import Desk, check_known, versions_of
+from gateway.operation.retire import DAYS, verdict
+from gateway.operation.usage import usage
 
 Handle = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -27,7 +29,10 @@ def admin_app(desk: Desk) -> web.Application:
         [
             web.get("/healthz", admin.healthz),
             web.get("/readyz", admin.readyz),
+            web.get("/metrics", admin.metrics),
             web.get("/usage", admin.usage),
+            web.get("/versions", admin.versions),
+            web.get("/retire/{api}/{version}", admin.retire),
             web.get("/orders", admin.orders),
             web.get("/brownouts/{api}/{version}", admin.brownout),
             web.put("/brownouts/{api}/{version}", admin.pause_brownout),
@@ -54,10 +59,33 @@ class _Admin:
             return _json({"status": "ready"})
         return _json({"status": "not ready", "reason": reason}, 503)
 
+    async def metrics(self, _: web.Request) -> web.Response:
+        # Imported when first asked for: it is memory that a gateway without a monitor saves.
+        from gateway.operation.metrics import CONTENT_TYPE, exposition
+
+        return web.Response(body=exposition(self._desk), headers={"Content-Type": CONTENT_TYPE})
+
     async def usage(self, request: web.Request) -> web.Response:
         api, version = request.query.get("api"), request.query.get("version")
-        ledger = self._desk.ledger
-        return _json({"since": ledger.since, "usage": rows(ledger, api, version)})
+        return _json(usage(self._desk.ledger, api, version))
+
+    async def versions(self, _: web.Request) -> web.Response:
+        return _json(versions_of(self._desk.rules))
+
+    async def retire(self, request: web.Request) -> web.Response:
+        served = self._served(request)
+        try:
+            days = float(request.query.get("days", DAYS))
+        except ValueError:
+            days = 0
+        if not 0 < days < inf:
+            _refuse(400, "bad_request", "'days' is a number of days, such as 30.")
+        desk = self._desk
+        return _json(
+            verdict(
+                served, desk.ledger, desk.rules, desk.control.orders, now=time.time(), days=days
+            )
+        )
 
     async def orders(self, _: web.Request) -> web.Response:
         return _json(control.as_json(self._desk.control.orders))
@@ -117,14 +145,12 @@ class _Admin:
         return _json({**answer, "differences": differences, "samples": samples})
 
     def _served(self, request: web.Request) -> Served:
-        api, version = request.match_info["api"], request.match_info["version"]
-        known = versions_of(self._desk.rules())
-        if api not in known:
-            _refuse(404, "not_found", f"No API is called '{api}'; {suggest(api, known)}.")
-        if version not in known[api]:
-            told = suggest(version, known[api])
-            _refuse(404, "not_found", f"No version of {api} is called '{version}'; {told}.")
-        return api, version
+        served = request.match_info["api"], request.match_info["version"]
+        try:
+            check_known(served, self._desk.rules)
+        except ValueError as error:
+            _refuse(404, "not_found", str(error))
+        return served
 
 
 class _Percent(msgspec.Struct, forbid_unknown_fields=True):

@@ -1,7 +1,7 @@
 """Control: the orders in force. Operators and gates change them; they outlive the process."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -28,7 +28,7 @@ class Control:
         self._keeper = keeper
         self._turn = asyncio.Lock()
         self._obey: Obey | None = None
-        self.orders = _orders(keeper.documents.get(_NAME))
+        self.orders = orders_of(keeper.documents)
 
     def follow(self, obey: Obey) -> None:
         """Say who has to obey from here on."""
@@ -92,7 +92,9 @@ def as_json(orders: Orders) -> dict[str, object]:
     }
 
 
-def _orders(document: object) -> Orders:
+def orders_of(documents: Mapping[str, object]) -> Orders:
+    """Return the orders that were kept among other documents."""
+    document = documents.get(_NAME)
     if document is None:
         return NO_ORDERS
     try:

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from gateway.config.report import suggest
 from gateway.core.orders import Served
 from gateway.core.snapshot import Leg, Snapshot
 from gateway.operation.control import Control
 from gateway.operation.keeper import Keeper
 from gateway.operation.ledger import Ledger
+from gateway.operation.reload import Reloader
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,19 +19,26 @@ class Desk:
     Attributes:
         keeper: of what was counted and ordered.
         control: changes the orders.
-        rules: returns the snapshot in force.
+        reloader: has the rules in force.
+        workers: returns how many processes serve.
         unready: says why the gateway cannot serve, or returns None if it can.
     """
 
     keeper: Keeper
     control: Control
-    rules: Callable[[], Snapshot]
+    reloader: Reloader
+    workers: Callable[[], int]
     unready: Callable[[], str | None]
 
     @property
     def ledger(self) -> Ledger:
         """What was counted."""
         return self.keeper.ledger
+
+    @property
+    def rules(self) -> Snapshot:
+        """The rules in force."""
+        return self.reloader.latest
 
 
 def legs_of(snapshot: Snapshot, served: Served) -> Iterator[Leg]:
@@ -48,3 +57,13 @@ def versions_of(snapshot: Snapshot) -> dict[str, list[str]]:
         labels = found.setdefault(endpoint.api, [])
         labels += [str(label) for label in endpoint.legs if label and str(label) not in labels]
     return found
+
+
+def check_known(served: Served, snapshot: Snapshot) -> None:
+    """Raise ValueError, with a sentence for the operator, where the rules have no such version."""
+    api, version = served
+    known = versions_of(snapshot)
+    if api not in known:
+        raise ValueError(f"no API is called '{api}'; {suggest(api, known)}")
+    if version not in known[api]:
+        raise ValueError(f"{api} has no version '{version}'; {suggest(version, known[api])}")

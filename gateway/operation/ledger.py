@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gateway.operation.book import Book, Key, Row
-from gateway.operation.report import BOUNDS, CLASSES, Report
+from gateway.operation.report import BOUNDS, CLASSES, Outcome, Report, Traffic
 from gateway.operation.store import Records, UsageRow
 
 # So many values of a kind's last label are told apart (fields that differ, say); then the rest.
@@ -44,6 +44,18 @@ class Sum:
     seconds: float = 0.0
     converted: int = 0
     failures: int = 0
+
+    def add(self, more: "Sum | Traffic | Outcome") -> None:
+        """Add what went on as well."""
+        for index, count in enumerate(more.buckets):
+            self.buckets[index] += count
+        self.seconds += more.seconds
+        if isinstance(more, Outcome):
+            self.failures += more.failures
+            return
+        for index, count in enumerate(more.statuses):
+            self.statuses[index] += count
+        self.converted += more.converted
 
 
 class Ledger:
@@ -83,18 +95,13 @@ class Ledger:
         for usage in report.usages:
             self.book(usage.api, usage.version).add(usage, report.at)
         for line in report.traffic:
-            total = self.traffic.setdefault((line.api, line.version, line.endpoint), Sum())
-            _add(total.statuses, line.statuses)
-            _add(total.buckets, line.buckets)
-            total.seconds += line.seconds
-            total.converted += line.converted
+            place = line.api, line.version, line.endpoint
+            self.traffic.setdefault(place, Sum()).add(line)
         for count in report.counts:
             self._count(count.kind, count.labels, count.count, report.at)
         for outcome in report.outcomes:
-            total = self.outcomes.setdefault((outcome.api, outcome.version, outcome.arm), Sum())
-            _add(total.buckets, outcome.buckets)
-            total.seconds += outcome.seconds
-            total.failures += outcome.failures
+            place = outcome.api, outcome.version, outcome.arm
+            self.outcomes.setdefault(place, Sum()).add(outcome)
         for sample in report.samples:
             place = sample.kind, sample.api, sample.version
             self.samples.setdefault(place, deque(maxlen=_SAMPLES)).append(sample.document)
@@ -142,11 +149,6 @@ class Ledger:
         times.count += count
         times.last = max(times.last, at)
         self._counted.add(key)
-
-
-def _add(total: list[int], more: list[int]) -> None:
-    for index, count in enumerate(more):
-        total[index] += count
 
 
 def _usage_row(api: str, version: str, key: Key, row: Row) -> UsageRow:

@@ -25,6 +25,8 @@ class Reloader:
 
     Attributes:
         latest: the rules as they were last when they could be used.
+        taken: how often other rules were.
+        rejected: how often they could not be used.
 
     Raises:
         ConfigError: they cannot be used at the start.
@@ -39,6 +41,7 @@ class Reloader:
         self._told = asyncio.Event()
         self._seen = self._stamp()
         self.latest = self._load()
+        self.taken = self.rejected = 0
 
     def _load(self) -> Snapshot:
         return load_file(self._path, self._environment)
@@ -55,9 +58,11 @@ class Reloader:
                 # Off the loop: a large file takes a while, and requests go on meanwhile.
                 self.latest = await asyncio.to_thread(self._load)
             except ConfigError as error:
+                self.rejected += 1
                 for issue in error.report().splitlines():
                     log.event("config_rejected", "error", issue=issue)
             else:
+                self.taken += 1
                 yield self.latest
 
     async def _wait(self) -> None:

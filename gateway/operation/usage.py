@@ -2,10 +2,36 @@
 
 import time
 
-from gateway.operation.ledger import Ledger
+import msgspec
+
+from gateway.operation.ledger import OTHERS, Ledger
+
+ANONYMOUS = "(anonymous)"
 
 
-def rows(ledger: Ledger, api: str | None = None, version: str | None = None) -> list[object]:
+class Line(msgspec.Struct, frozen=True):
+    """A row of usage; see `book.Row`. `client` is None for all that were not told apart."""
+
+    client: str | None
+    api: str
+    version: str
+    endpoint: str
+    count: int
+    refused: int
+    failed: int
+    slack: int
+    first: str
+    last: str
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Who asked for what, and since when this was counted."""
+
+    since: str
+    usage: list[Line]
+
+
+def usage(ledger: Ledger, api: str | None = None, version: str | None = None) -> Usage:
     """Return who asked for what, the busiest first.
 
     Args:
@@ -20,21 +46,57 @@ def rows(ledger: Ledger, api: str | None = None, version: str | None = None) -> 
         for (endpoint, client), row in book.rows.items()
     ]
     found.sort(key=lambda each: (each[1], each[2], -each[0].count, each[3], each[4] or ""))
-    return [
-        {
-            "client": client,
-            "api": book_api,
-            "version": book_version,
-            "endpoint": endpoint,
-            "count": row.count,
-            "refused": row.refused,
-            "failed": row.failed,
-            "slack": row.slack,
-            "first": moment(row.first),
-            "last": moment(row.last),
-        }
+    lines = [
+        Line(
+            client,
+            book_api,
+            book_version,
+            endpoint,
+            row.count,
+            row.refused,
+            row.failed,
+            row.slack,
+            moment(row.first),
+            moment(row.last),
+        )
         for row, book_api, book_version, endpoint, client in found
     ]
+    return Usage(moment(ledger.since), lines)
+
+
+def table(found: Usage) -> str:
+    """Return usage for people; a count that may be too low has a plus sign."""
+    if not found.usage:
+        return f"Nobody has called since {found.since}."
+    cells = [
+        ("CLIENT", "API", "VERSION", "ENDPOINT", "COUNT", "REFUSED", "FAILED", "FIRST", "LAST"),
+        *(
+            (
+                named(line.client),
+                line.api,
+                line.version or "-",
+                line.endpoint,
+                f"{line.count}{'+' if line.slack else ''}",
+                str(line.refused),
+                str(line.failed),
+                line.first,
+                line.last,
+            )
+            for line in found.usage
+        ),
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    rows = ("  ".join(map(_aligned, row, widths, range(len(row)))).rstrip() for row in cells)
+    return "\n".join((*rows, f"Counted since {found.since}."))
+
+
+def _aligned(text: str, width: int, column: int) -> str:
+    return text.rjust(width) if 4 <= column <= 6 else text.ljust(width)
+
+
+def named(client: str | None) -> str:
+    """Return what stands for a client in a text."""
+    return OTHERS if client is None else client or ANONYMOUS
 
 
 def moment(seconds: float) -> str:

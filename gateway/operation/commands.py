@@ -1,0 +1,154 @@
+"""Commands of operators that ask a gateway that runs, or the state that one has left."""
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from gateway.config.load import load_file
+from gateway.core.orders import Served
+from gateway.operation.control import orders_of
+from gateway.operation.desk import check_known, versions_of
+from gateway.operation.ledger import Ledger
+from gateway.operation.remote import Remote
+from gateway.operation.retire import DAYS, Verdict, sentence, verdict
+from gateway.operation.store import Records, Store
+from gateway.operation.usage import Usage, table, usage
+from gateway.settings import from_environment
+
+_STATUS = {"yes": 0, "no": 1, "unknown": 2}
+# What a command says, and its exit status.
+Said = tuple[str, int]
+
+
+def add_commands(commands: Any) -> None:
+    """Add the operators' commands to argparse's own collection of them."""
+    parser = commands.add_parser("usage", help="say who calls what, and what can be retired")
+    parser.add_argument("--api", help="of this API only")
+    parser.add_argument("--version", help="of this version only")
+    parser.add_argument("--retire", metavar="VERSION", help="say whether a version can be retired")
+    parser.add_argument(
+        "--days", type=float, default=DAYS, help="how far back that looks (default: %(default)g)"
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument(
+        "--state", type=Path, metavar="FILE", help="from this file, not from a gateway that runs"
+    )
+    parser.set_defaults(run=_usage)
+
+    brownout = _group(commands, "brownout", "pause brownouts, at once")
+    for name, method, about in (
+        ("pause", "PUT", "stop refusing, at once"),
+        ("resume", "DELETE", "go by the rules again"),
+        ("show", "GET", "say whether they are paused"),
+    ):
+        _served(brownout, name, about).set_defaults(run=_asking(method, "brownouts"))
+
+    cutover = _group(commands, "cutover", "see and set how much of a version is cut over")
+    _served(cutover, "show", "say how much is").set_defaults(run=_asking("GET", "cutovers"))
+    parser = _served(cutover, "set", "set how much is, at once")
+    parser.add_argument("percent", metavar="PERCENT", type=float, help="from 0 to 100")
+    parser.set_defaults(run=_asking("PUT", "cutovers"))
+    parser = _served(cutover, "clear", "go by the rules again")
+    parser.set_defaults(run=_asking("DELETE", "cutovers"))
+
+    parser = commands.add_parser("shadow", help="say how answers of a version differ")
+    _name_version(parser)
+    parser.set_defaults(run=_asking("GET", "shadows"))
+
+
+def _group(commands: Any, name: str, about: str) -> Any:
+    parser = commands.add_parser(name, help=about)
+    return parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+
+def _served(actions: Any, name: str, about: str) -> ArgumentParser:
+    parser: ArgumentParser = actions.add_parser(name, help=about)
+    _name_version(parser)
+    return parser
+
+
+def _name_version(parser: ArgumentParser) -> None:
+    parser.add_argument("api", metavar="API")
+    parser.add_argument("version", metavar="VERSION")
+
+
+def _asking(method: str, what: str) -> Callable[[Namespace], Said]:
+    def ask(arguments: Namespace) -> Said:
+        percent = getattr(arguments, "percent", None)
+        content = None if percent is None else {"percent": percent}
+        remote = Remote(from_environment(os.environ))
+        answer = remote.ask(method, what, arguments.api, arguments.version, content=content)
+        return _lines(msgspec.json.decode(answer)), 0
+
+    return ask
+
+
+def _lines(document: dict[str, object]) -> str:
+    return "\n".join(
+        f"{name:<12} {value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
+        for name, value in document.items()
+    )
+
+
+def _usage(arguments: Namespace) -> Said:
+    if not 0 < arguments.days < 36_500:
+        raise ValueError(f"--days is {arguments.days:g}; it must be a number of days, such as 30")
+    if arguments.retire is not None:
+        found = (_retire_online if arguments.state is None else _retire_offline)(arguments)
+        return _json(found) if arguments.json else sentence(found), _STATUS[found.answer]
+    if arguments.state is None:
+        wanted = {"api": arguments.api, "version": arguments.version}
+        query = urlencode({name: value for name, value in wanted.items() if value is not None})
+        answer = Remote(from_environment(os.environ)).ask("GET", "usage", query=query)
+        listed = msgspec.json.decode(answer, type=Usage)
+    else:
+        listed = usage(Ledger(_read(arguments.state)), arguments.api, arguments.version)
+    return _json(listed) if arguments.json else table(listed), 0
+
+
+def _retire_online(arguments: Namespace) -> Verdict:
+    remote = Remote(from_environment(os.environ))
+    known = msgspec.json.decode(remote.ask("GET", "versions"), type=dict[str, list[str]])
+    api, version = _meant(arguments, known)
+    answer = remote.ask("GET", "retire", api, version, query=f"days={arguments.days:g}")
+    return msgspec.json.decode(answer, type=Verdict)
+
+
+def _retire_offline(arguments: Namespace) -> Verdict:
+    rules = load_file(from_environment(os.environ).config, os.environ)
+    served = _meant(arguments, versions_of(rules))
+    check_known(served, rules)
+    records = _read(arguments.state)
+    orders = orders_of(records.documents)
+    return verdict(served, Ledger(records), rules, orders, now=time.time(), days=arguments.days)
+
+
+def _meant(arguments: Namespace, known: Mapping[str, Sequence[str]]) -> Served:
+    """Return the version that is meant; an API that is not named is the only one to have it."""
+    version: str = arguments.retire
+    if arguments.api is not None:
+        return arguments.api, version
+    having = sorted(api for api, versions in known.items() if version in versions)
+    if len(having) == 1:
+        return having[0], version
+    if having:
+        raise ValueError(f"{', '.join(having)} have a version '{version}'; say which with --api")
+    raise ValueError(f"no API has a version '{version}'")
+
+
+def _read(path: Path) -> Records:
+    store = Store(path, watching=True)
+    try:
+        return store.read()
+    finally:
+        store.close()
+
+
+def _json(document: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()

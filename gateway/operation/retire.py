@@ -1,0 +1,168 @@
+"""Retire: whether a version can be taken away, and each reason with what would change it."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from gateway.core.orders import Orders, Served
+from gateway.core.snapshot import Snapshot
+from gateway.operation.desk import legs_of
+from gateway.operation.ledger import Ledger
+from gateway.operation.usage import moment, named
+
+DAYS = 30.0
+"""How far back evidence counts, unless another number of days is asked for."""
+_DAY = 86_400
+# So many callers and fields are named in a line; how many more there are is said.
+_NAMED = 5
+
+Answer = Literal["yes", "no", "unknown"]
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """One thing that speaks for or against it.
+
+    Attributes:
+        answer: what it says, or `note` where it decides nothing.
+        text: the evidence.
+        remedy: what would change it; empty where nothing has to.
+    """
+
+    answer: Literal["yes", "no", "unknown", "note"]
+    text: str
+    remedy: str = ""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The answer: no if any reason says no, else unknown if one cannot tell, else yes."""
+
+    api: str
+    version: str
+    answer: Answer
+    reasons: list[Reason]
+
+
+def verdict(
+    served: Served, ledger: Ledger, rules: Snapshot, orders: Orders, *, now: float, days: float
+) -> Verdict:
+    """Return whether a version can be taken away.
+
+    Args:
+        served: which.
+        ledger: what was counted.
+        rules: in force.
+        orders: in force.
+        now: in seconds since 1970.
+        days: how far back evidence counts.
+    """
+    reasons = [
+        *_callers(served, ledger, now, days),
+        *_served(served, rules),
+        *_cutover(served, orders),
+        *_found(served, ledger, now - days * _DAY, "differences", "compared", "shadow"),
+        *_found(served, ledger, now - days * _DAY, "violations", "checked", "schema"),
+    ]
+    said = {reason.answer for reason in reasons}
+    answer: Answer = "no" if "no" in said else "unknown" if "unknown" in said else "yes"
+    return Verdict(*served, answer, reasons)
+
+
+def _callers(served: Served, ledger: Ledger, now: float, days: float) -> Iterator[Reason]:
+    begin = now - days * _DAY
+    lasts: dict[str | None, float] = {}
+    for (_, client), row in ledger.book(*served).rows.items():
+        if row.last >= begin:
+            lasts[client] = max(row.last, lasts.get(client, 0))
+    window = f"in the last {_days(days)}"
+    if lasts:
+        latest = sorted(lasts.items(), key=lambda each: -each[1])
+        told = [f"{named(client)} at {moment(last)}" for client, last in latest[:_NAMED]]
+        more = f", and {len(latest) - _NAMED} more" if len(latest) > _NAMED else ""
+        who = "1 client" if len(lasts) == 1 else f"{len(lasts)} clients"
+        yield Reason(
+            "no",
+            f"{who} called it {window}: {', '.join(told)}{more}",
+            "name them with 'clients' in the rules to see who they are"
+            if lasts.keys() == {""}
+            else "have them ask for another version",
+        )
+    elif ledger.since > begin:
+        yield Reason(
+            "unknown",
+            f"nobody has called it since counting began at {moment(ledger.since)}, which is less"
+            f" than {_days(days)} ago",
+            f"ask again after {moment(ledger.since + days * _DAY)}, or for fewer --days",
+        )
+    else:
+        yield Reason("yes", f"nobody has called it {window}")
+
+
+def _served(served: Served, rules: Snapshot) -> Iterator[Reason]:
+    api, version = served
+    leaning = {
+        str(leg.version)
+        for endpoint in rules.router
+        for leg in endpoint.legs.values()
+        if endpoint.api == api and leg.version != leg.served and str(leg.served) == version
+    }
+    for other in sorted(leaning):
+        yield Reason(
+            "no", f"version {other} is served from it", f"serve version {other} by another way"
+        )
+    via = next((leg for leg in legs_of(rules, served) if leg.version != leg.served), None)
+    if via is not None:
+        yield Reason("note", f"it is served from version {via.served}, and has no service to stop")
+
+
+def _cutover(served: Served, orders: Orders) -> Iterator[Reason]:
+    percent = orders.percents.get(served)
+    if percent is not None and percent < 100:
+        yield Reason(
+            "no", f"its cutover stands at {percent:g} %", "shift it to 100 %, or clear the order"
+        )
+
+
+def _found(
+    served: Served, ledger: Ledger, begin: float, kind: str, looked: str, by: str
+) -> Iterator[Reason]:
+    cases = sum(times.count for _, times in ledger.counted(looked, *served) if times.last >= begin)
+    found = sorted(
+        ((times, labels[-1]) for labels, times in ledger.counted(kind, *served)),
+        key=lambda each: -each[0].last,
+    )
+    fields = [
+        f"{field} {_times(times.count)}, last at {moment(times.last)}"
+        for times, field in found
+        if times.last >= begin
+    ]
+    if fields:
+        more = f"; and {len(fields) - _NAMED} more" if len(fields) > _NAMED else ""
+        yield Reason(
+            "no",
+            f"{by} {kind}: {'; '.join(fields[:_NAMED])}{more}",
+            "mend the conversion, or ignore what is known",
+        )
+    elif cases:
+        yield Reason("yes", f"no {by} {kind} in {cases} answers")
+    else:
+        yield Reason("note", f"no {by} {kind} were looked for")
+
+
+def _days(days: float) -> str:
+    return "day" if days == 1 else f"{days:g} days"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def sentence(found: Verdict) -> str:
+    """Return a verdict for people, a reason a line."""
+    head = {"yes": "can be retired", "no": "cannot be retired yet", "unknown": "cannot be judged"}
+    lines = [f"Version {found.version} of {found.api} {head[found.answer]}:"]
+    lines += (
+        f"  {reason.answer:<7}  {'; '.join(filter(None, (reason.text, reason.remedy)))}"
+        for reason in found.reasons
+    )
+    return "\n".join(lines)
