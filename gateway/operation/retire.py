@@ -7,6 +7,7 @@ import msgspec
 
 from gateway.core.orders import Orders, Served
 from gateway.core.snapshot import Snapshot
+from gateway.operation.book import Book
 from gateway.operation.desk import legs_of
 from gateway.operation.ledger import Ledger
 from gateway.operation.usage import moment, named
@@ -71,7 +72,7 @@ def verdict(
 def _callers(served: Served, ledger: Ledger, now: float, days: float) -> Iterator[Reason]:
     begin = now - days * _DAY
     lasts: dict[str | None, float] = {}
-    for (_, client), row in ledger.book(*served).rows.items():
+    for (_, client), row in ledger.books.get(served, Book()).rows.items():
         if row.last >= begin:
             lasts[client] = max(row.last, lasts.get(client, 0))
     window = f"in the last {_days(days)}"
