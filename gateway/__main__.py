@@ -19,8 +19,8 @@ from gateway.config.report import ConfigError
 from gateway.operation import log
 from gateway.operation.commands import add_commands
 from gateway.operation.explain import explain, parse_request
+from gateway.operation.records import StateError
 from gateway.operation.remote import Refused, Unreachable
-from gateway.operation.store import StateError
 from gateway.operation.workers import is_worker
 from gateway.settings import SettingError, Settings, from_environment
 

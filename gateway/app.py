@@ -22,7 +22,6 @@ from gateway.operation.desk import Desk
 from gateway.operation.keeper import Keeper
 from gateway.operation.reload import Reloader
 from gateway.operation.serving import Serving
-from gateway.operation.store import Store
 from gateway.operation.workers import Worker, Workers, listening_sockets
 from gateway.settings import Settings
 
@@ -133,7 +132,13 @@ def _stopping(stop: asyncio.Event) -> str | None:
 
 @asynccontextmanager
 async def _keeping(state: str | None) -> AsyncIterator[Keeper]:
-    async with Keeper(None if state is None else Store(Path(state))).keeping() as keeper:
+    store = None
+    if state is not None:
+        # SQLite is a megabyte that neither workers nor a gateway without state need.
+        from gateway.operation.store import Store
+
+        store = Store(Path(state))
+    async with Keeper(store).keeping() as keeper:
         yield keeper
 
 

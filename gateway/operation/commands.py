@@ -15,9 +15,9 @@ from gateway.core.orders import Served
 from gateway.operation.control import orders_of
 from gateway.operation.desk import check_known, versions_of
 from gateway.operation.ledger import Ledger
+from gateway.operation.records import Records
 from gateway.operation.remote import Remote
 from gateway.operation.retire import DAYS, Verdict, sentence, verdict
-from gateway.operation.store import Records, Store
 from gateway.operation.usage import Usage, table, usage
 from gateway.settings import from_environment
 
@@ -143,6 +143,8 @@ def _meant(arguments: Namespace, known: Mapping[str, Sequence[str]]) -> Served:
 
 
 def _read(path: Path) -> Records:
+    from gateway.operation.store import Store
+
     store = Store(path, watching=True)
     try:
         return store.read()

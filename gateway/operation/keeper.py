@@ -1,14 +1,17 @@
 """The Keeper: has written, beside the requests, what must outlive the process."""
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from gateway.operation import log
 from gateway.operation.ledger import Ledger
-from gateway.operation.store import Records, Store
+from gateway.operation.records import Records, StateError
+
+if TYPE_CHECKING:
+    from gateway.operation.store import Store
 
 # A gateway that is killed loses what it counted since it last wrote, in seconds.
 _INTERVAL = 2.0
@@ -31,7 +34,7 @@ class Keeper:
         StateError: the store cannot be read.
     """
 
-    def __init__(self, store: Store | None) -> None:
+    def __init__(self, store: "Store | None") -> None:
         self._store = store
         records = Records() if store is None else store.read()
         self.ledger = Ledger(records)
@@ -59,12 +62,11 @@ class Keeper:
             loop = asyncio.get_running_loop()
             try:
                 await loop.run_in_executor(self._thread, self._store.write, changes)
-            except sqlite3.Error as error:
+            except StateError as error:
                 self.ledger.revert(changes)
                 self._pending = changes.documents | self._pending
                 if not self._failing:
-                    file = str(self._store.path)
-                    log.event("state_unwritten", "error", file=file, reason=str(error))
+                    log.event("state_unwritten", "error", reason=str(error))
                 self._failing = True
             else:
                 if self._failing:

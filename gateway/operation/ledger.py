@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from gateway.operation.book import Book, Key, Row
+from gateway.operation.records import Records, UsageRow
 from gateway.operation.report import BOUNDS, CLASSES, Outcome, Report, Traffic
-from gateway.operation.store import Records, UsageRow
 
 # So many values of a kind's last label are told apart (fields that differ, say); then the rest.
 _MOST_NAMES = 256

@@ -80,7 +80,8 @@ def _callers(served: Served, ledger: Ledger, now: float, days: float) -> Iterato
         latest = sorted(lasts.items(), key=lambda each: -each[1])
         told = [f"{named(client)} at {moment(last)}" for client, last in latest[:_NAMED]]
         more = f", and {len(latest) - _NAMED} more" if len(latest) > _NAMED else ""
-        who = "1 client" if len(lasts) == 1 else f"{len(lasts)} clients"
+        count = len(lasts)
+        who = f"{'at least ' if None in lasts else ''}{count} client{'s' if count > 1 else ''}"
         yield Reason(
             "no",
             f"{who} called it {window}: {', '.join(told)}{more}",

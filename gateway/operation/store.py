@@ -5,10 +5,11 @@ import fcntl
 import os
 import sqlite3
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+
+from gateway.operation.records import Records, StateError
 
 # What stands in the head of the file (PRAGMA application_id): "vgws", version gateway's state.
 _APPLICATION = 0x76677773
@@ -47,37 +48,6 @@ CREATE TABLE documents (
 ) WITHOUT ROWID;
 """
 
-UsageKey = tuple[str, str, str, str | None]
-UsageRow = tuple[str, str, str, str | None, int, int, int, int, float, float]
-CountRow = tuple[str, tuple[str, ...], int, float, float]
-
-
-class StateError(Exception):
-    """A state file that cannot be used; the text says which, why, and what would help."""
-
-
-@dataclass(slots=True)
-class Records:
-    """What is in a store, or what is to be put there in place of what was.
-
-    Attributes:
-        usage: rows in the order of the table's columns.
-        gone: the keys of the rows that are to be taken out.
-        floors: by API and version.
-        counts: rows in the order of the table's columns.
-        documents: what JSON can say, by name.
-    """
-
-    usage: list[UsageRow] = field(default_factory=list)
-    gone: list[UsageKey] = field(default_factory=list)
-    floors: dict[tuple[str, str], int] = field(default_factory=dict)
-    counts: list[CountRow] = field(default_factory=list)
-    documents: dict[str, object] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        """Whether there is anything in it."""
-        return bool(self.usage or self.gone or self.floors or self.counts or self.documents)
-
 
 class Store:
     """An open state file; used by one thread at a time.
@@ -105,7 +75,7 @@ class Store:
                 raise
         except sqlite3.Error as error:
             self._release()
-            raise StateError(_reason(path, error)) from None
+            raise StateError(_reason(path, error, watching=watching)) from None
         except BaseException:
             self._release()
             raise
@@ -132,7 +102,13 @@ class Store:
             raise StateError(_reason(self.path, error)) from None
 
     def write(self, records: Records) -> None:
-        """Put records in, all or none of them; raises sqlite3.Error."""
+        """Put records in, all or none of them; raises StateError."""
+        try:
+            self._write(records)
+        except sqlite3.Error as error:
+            raise StateError(f"{self.path}: the state cannot be written: {error}") from None
+
+    def _write(self, records: Records) -> None:
         with self._database as transaction:
             transaction.executemany(
                 "DELETE FROM usage WHERE api = ? AND version = ? AND endpoint = ?"
@@ -221,7 +197,9 @@ def _check(database: sqlite3.Connection, path: Path, *, watching: bool) -> None:
     database.rollback()
 
 
-def _reason(path: Path, error: Exception) -> str:
+def _reason(path: Path, error: Exception, *, watching: bool = False) -> str:
+    if isinstance(error, sqlite3.OperationalError) and watching:
+        return f"{path}: the state cannot be read: {error}; is the path right?"
     if isinstance(error, sqlite3.OperationalError):
         return (
             f"{path}: the state cannot be kept there: {error}; name a file that can be written in"

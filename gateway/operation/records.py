@@ -1,0 +1,34 @@
+"""Records: what outlives a gateway, between the memory and the file."""
+
+from dataclasses import dataclass, field
+
+UsageKey = tuple[str, str, str, str | None]
+UsageRow = tuple[str, str, str, str | None, int, int, int, int, float, float]
+CountRow = tuple[str, tuple[str, ...], int, float, float]
+
+
+class StateError(Exception):
+    """A state file that cannot be used; the text says which, why, and what would help."""
+
+
+@dataclass(slots=True)
+class Records:
+    """What is in a store, or what is to be put there in place of what was.
+
+    Attributes:
+        usage: rows in the order of the table's columns.
+        gone: the keys of the rows that are to be taken out.
+        floors: by API and version.
+        counts: rows in the order of the table's columns.
+        documents: what JSON can say, by name.
+    """
+
+    usage: list[UsageRow] = field(default_factory=list)
+    gone: list[UsageKey] = field(default_factory=list)
+    floors: dict[tuple[str, str], int] = field(default_factory=dict)
+    counts: list[CountRow] = field(default_factory=list)
+    documents: dict[str, object] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything in it."""
+        return bool(self.usage or self.gone or self.floors or self.counts or self.documents)
