@@ -79,7 +79,7 @@ class _Admin:
         except ValueError:
             days = 0
         if not 0 < days < inf:
-            _refuse(400, "bad_request", "'days' is a number of days, such as 30.")
+            _refuse(400, "bad_request", "'days' is a number of days, such as 30")
         desk = self._desk
         return _json(
             verdict(
@@ -116,9 +116,9 @@ class _Admin:
         try:
             wanted = msgspec.json.decode(await request.read(), type=_Percent, strict=True)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
-            _refuse(400, "bad_request", f"{error}; send {{'percent': 25}}, from 0 to 100.")
+            _refuse(400, "bad_request", f"{error}; send {{'percent': 25}}, from 0 to 100")
         if not 0 <= wanted.percent <= 100:
-            _refuse(400, "bad_request", "'percent' goes from 0 to 100.")
+            _refuse(400, "bad_request", "'percent' goes from 0 to 100")
         await self._desk.control.shift(served, wanted.percent, "told by an operator")
         return self._cutover(served)
 

@@ -1,0 +1,283 @@
+"""Who uses what, counted over real processes: kept, whoever dies; ordered, and obeyed at once."""
+
+import asyncio
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from gateway.__main__ import main
+from tests.gateway.kit import ROOT, Program, StartGateway, StartUpstream, rules
+from tests.gateway.talk import ask, connect, soon
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+NAMED = "clients: { by: [ { header: X-Client } ] }\n"
+KEPT = f"state: state.db\n{NAMED}"
+WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
+
+
+def admin(program: Program, path: str, method: str = "GET", body: str | None = None) -> Any:
+    """Return the status and the document of an answer of the admin port."""
+    connection = http.client.HTTPConnection("127.0.0.1", program.admin, timeout=10)
+    try:
+        connection.request(method, path, body)
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def counts(program: Program) -> dict[tuple[str, str], int]:
+    """Return how often each client asked for each version of the person."""
+    _, told = admin(program, "/usage?api=person")
+    return {(line["client"], line["version"]): line["count"] for line in told["usage"]}
+
+
+Command = Callable[..., tuple[str, int]]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run a command of an operator beside a gateway; return what it says and its status."""
+
+    def run(program: Program, *words: str) -> tuple[str, int]:
+        monkeypatch.setattr(sys, "argv", ["gateway", *words])
+        monkeypatch.setenv("GATEWAY_ADMIN_PORT", str(program.admin))
+        status = main()
+        return "".join(capsys.readouterr()), status
+
+    return run
+
+
+async def call(program: Program, client: str, version: int = 1, times: int = 1) -> None:
+    """Ask for a version, each time on a connection of its own, so that all workers are asked."""
+    for _ in range(times):
+        async with connect(program) as caller:
+            caller.send(ask(f"GET /v{version}/person", f"X-Client: {client}", "Connection: close"))
+            assert (await caller.answer()).status == 200
+
+
+async def until(program: Program, expected: dict[tuple[str, str], int]) -> None:
+    await soon(lambda: counts(program) == expected)
+
+
+async def gone(program: Program, number: signal.Signals) -> None:
+    program.process.send_signal(number)
+    await asyncio.to_thread(program.process.wait, 20)
+
+
+def again(start: StartGateway, program: Program, text: str, **variables: str) -> Program:
+    """Start a gateway that takes up the state of another one."""
+    state = program.output.parent / "state.db"
+    return start(text.replace("state.db", str(state)), **variables)
+
+
+@WORKERS
+async def test_a_gateway_that_is_told_to_stop_forgets_nothing(
+    workers: str, gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    text = KEPT + rules((await upstream(OK)).port)
+    first = gateway(text, GATEWAY_WORKERS=workers)
+    await call(first, "acme", times=4)
+    await call(first, "globex", 2, times=3)
+    await gone(first, signal.SIGTERM)
+    second = again(gateway, first, text, GATEWAY_WORKERS=workers)
+    assert counts(second) == {("acme", "1"): 4, ("globex", "2"): 3}
+    await call(second, "acme", times=2)
+    await until(second, {("acme", "1"): 6, ("globex", "2"): 3})
+
+
+async def test_what_a_worker_has_reported_outlives_it(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    program = gateway(KEPT + rules((await upstream(OK)).port), GATEWAY_WORKERS="2")
+    await call(program, "acme", times=8)
+    await until(program, {("acme", "1"): 8})
+    for worker in psutil.Process(program.process.pid).children():
+        worker.kill()
+    await soon(lambda: len(program.log("worker_replaced")) == 2)
+    await call(program, "acme", times=2)
+    await until(program, {("acme", "1"): 10})
+
+
+async def test_what_was_written_outlives_a_gateway_that_is_killed(
+    gateway: StartGateway, upstream: StartUpstream, command: Command
+) -> None:
+    text = KEPT + rules((await upstream(OK)).port)
+    first = gateway(text, GATEWAY_WORKERS="2")
+    await call(first, "acme", times=5)
+    state = str(first.output.parent / "state.db")
+
+    def written() -> bool:
+        told, status = command(first, "usage", "--state", state, "--json")
+        return status == 0 and [line["count"] for line in json.loads(told)["usage"]] == [5]
+
+    await soon(written)
+    await gone(first, signal.SIGKILL)
+    second = again(gateway, first, text)
+    assert counts(second) == {("acme", "1"): 5}
+
+
+async def test_names_that_are_hashed_stand_nowhere_else(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    hashed = KEPT.replace("} ] }", '} ], hash: "salt" }')
+    program = gateway(hashed + rules((await upstream(OK)).port))
+    await call(program, "acme-corporation")
+    await soon(lambda: counts(program))
+    await gone(program, signal.SIGTERM)
+    for kept in (program.output, program.output.with_name("state.db")):
+        assert b"hash-" in kept.read_bytes()
+        assert b"acme" not in kept.read_bytes()
+
+
+async def test_orders_are_obeyed_when_the_command_returns_and_after_a_restart(
+    gateway: StartGateway, upstream: StartUpstream, command: Command
+) -> None:
+    text = KEPT + rules((await upstream(OK)).port)
+    first = gateway(text, GATEWAY_WORKERS="2")
+    told, status = command(first, "brownout", "pause", "person", "1")
+    assert (told.split(), status) == (["api", "person", "version", "1", "paused", "true"], 0)
+    assert admin(first, "/cutovers/person/1", "PUT", '{"percent": 30}')[1]["percent"] == 30
+    orders = {
+        "paused": [["person", "1"]],
+        "percents": [{"api": "person", "version": "1", "percent": 30.0}],
+    }
+    assert admin(first, "/orders") == (200, orders)
+    await gone(first, signal.SIGKILL)
+    second = again(gateway, first, text)
+    assert admin(second, "/orders") == (200, orders)
+    assert command(second, "brownout", "resume", "person", "1")[1] == 0
+    assert command(second, "cutover", "clear", "person", "1")[1] == 0
+    assert admin(second, "/orders") == (200, {"paused": [], "percents": []})
+
+
+async def test_what_operators_are_told(
+    gateway: StartGateway, upstream: StartUpstream, command: Command
+) -> None:
+    program = gateway(NAMED + rules((await upstream(OK)).port))
+    assert command(program, "usage")[0].startswith("Nobody has called since 20")
+    assert command(program, "usage", "--retire", "1")[1] == 2
+    await call(program, "acme", times=3)
+    await until(program, {("acme", "1"): 3})
+    told, status = command(program, "usage", "--api", "person")
+    head, row, since = told.splitlines()
+    assert head.split()[:7] == [
+        "CLIENT",
+        "API",
+        "VERSION",
+        "ENDPOINT",
+        "COUNT",
+        "REFUSED",
+        "FAILED",
+    ]
+    assert row.split()[:7] == ["acme", "person", "1", "/v{version}/person", "3", "0", "0"]
+    assert since.startswith("Counted since 20")
+    told, status = command(program, "usage", "--retire", "1")
+    assert status == 1
+    assert "1 client called it in the last 30 days: acme at 20" in told
+    assert json.loads(command(program, "usage", "--retire", "1", "--json")[0])["answer"] == "no"
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "status"),
+    [
+        ("brownout pause persn 1", "no API is called 'persn'; did you mean 'person'?\n", 2),
+        ("cutover show person 3", "person has no version '3'; known: 1, 2\n", 2),
+        ("cutover set person 1 130", "'percent' goes from 0 to 100\n", 2),
+        ("usage --retire 7", "no API has a version '7'\n", 2),
+        ("usage --days 0", "--days is 0; it must be a number of days, such as 30\n", 2),
+    ],
+)
+def test_asked_wrongly(
+    standing: Program, command: Command, words: str, said: str, status: int
+) -> None:
+    assert command(standing, *words.split()) == (said, status)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/none", 404, "not_found"),
+        ("GET", "/brownouts/person/9", 404, "not_found"),
+        ("POST", "/usage", 405, "method_not_allowed"),
+        ("PUT", "/cutovers/person/1", 400, "bad_request"),
+        ("GET", "/retire/person/1?days=none", 400, "bad_request"),
+    ],
+)
+def test_refusals_are_problem_details(
+    standing: Program, method: str, path: str, status: int, code: str
+) -> None:
+    given, problem = admin(standing, path, method)
+    assert (given, problem["status"], problem["code"]) == (status, status, code)
+    assert problem["instance"] == path.partition("?")[0]
+
+
+def test_nobody_to_ask(standing: Program, command: Command, tmp_path: Path) -> None:
+    nobody = Program(standing.process, tmp_path / "log", admin=1)
+    assert command(nobody, "usage") == (
+        (
+            "the admin port 127.0.0.1:1 cannot be asked: connection refused; does the gateway run?"
+            " GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT say where\n"
+        ),
+        2,
+    )
+
+
+async def test_two_gateways_do_not_share_a_state(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    program = gateway(KEPT + rules((await upstream(OK)).port))
+    assert program.config is not None
+    ports = {"GATEWAY_PORT": "0", "GATEWAY_ADMIN_PORT": "0", "GATEWAY_WORKERS": "1"}
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-m", "gateway"],
+        cwd=program.output.parent,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **ports},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    said = "state.db: the state of another gateway that runs; name another file in 'state'\n"
+    assert done.stderr == said
+
+
+@WORKERS
+async def test_metrics(workers: str, gateway: StartGateway, upstream: StartUpstream) -> None:
+    program = gateway(NAMED + rules((await upstream(OK)).port), GATEWAY_WORKERS=workers)
+    await call(program, "acme", times=3)
+    async with connect(program) as caller:
+        caller.send(ask("GET /v9/person"))
+        assert (await caller.answer()).status == 404
+
+    def scraped() -> dict[str, Any]:
+        connection = http.client.HTTPConnection("127.0.0.1", program.admin, timeout=10)
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        connection.close()
+        families = text_string_to_metric_families(text)
+        samples = [sample for family in families for sample in family.samples]
+        return {f"{each.name}{sorted(each.labels.values())}": each.value for each in samples}
+
+    served = "['/v{version}/person', '1', '2xx', 'person']"
+    await soon(lambda: scraped().get(f"gateway_requests_total{served}") == 3)
+    await soon(lambda: "gateway_refusals_total['', 'person', 'version_unknown']" in scraped())
+    values = scraped()
+    assert values["gateway_request_duration_seconds_count['1', 'person']"] == 3
+    assert values["gateway_request_duration_seconds_bucket['+Inf', '1', 'person']"] == 3
+    assert values["gateway_usage_total['1', 'person']"] == 3
+    assert values["gateway_usage_clients['1', 'person']"] == 1
+    assert values["gateway_workers[]"] == int(workers)
+    assert not any("acme" in name for name in values)

@@ -1,0 +1,108 @@
+"""Whether a version can be retired: each reason, and what it comes to."""
+
+import pytest
+
+from gateway.core.orders import NO_ORDERS, Orders
+from gateway.operation.ledger import Ledger
+from gateway.operation.records import Records
+from gateway.operation.report import Count, Report, Usage
+from gateway.operation.retire import Verdict, sentence, verdict
+from tests.gateway.config.text import RULES, edited, loaded
+
+DAY = 86_400.0
+NOW = 1_000 * DAY
+SERVED = ("person", "1")
+
+
+def ledger(*calls: tuple[str, float], counts: tuple[Count, ...] = (), since: float = 1) -> Ledger:
+    """Return what was counted since a day, of clients that called on some days."""
+    made = Ledger(Records(documents={"since": since * DAY}))
+    for client, day in calls:
+        usage = Usage(*SERVED, "/p", client, 1, 0, 0)
+        made.absorb(Report(day * DAY, [usage], [], [], [], []))
+    made.absorb(Report(NOW - DAY, [], [], list(counts), [], []))
+    return made
+
+
+def judged(
+    counted: Ledger, rules: str = RULES, orders: Orders = NO_ORDERS, days: float = 30
+) -> Verdict:
+    return verdict(SERVED, counted, loaded(rules), orders, now=NOW, days=days)
+
+
+def said(found: Verdict, answer: str) -> list[str]:
+    return [reason.text for reason in found.reasons if reason.answer == answer]
+
+
+def test_nobody_calls() -> None:
+    found = judged(ledger(("acme", 900)))
+    assert found.answer == "yes"
+    assert said(found, "yes") == ["nobody has called it in the last 30 days"]
+
+
+def test_somebody_does() -> None:
+    found = judged(ledger(("acme", 980), ("", 990.5), ("old", 900)))
+    assert found.answer == "no"
+    assert said(found, "no") == [
+        (
+            "2 clients called it in the last 30 days: (anonymous) at 1972-09-17T12:00:00Z,"
+            " acme at 1972-09-07T00:00:00Z"
+        )
+    ]
+    assert judged(ledger(("acme", 980)), days=10).answer == "yes"
+
+
+def test_many_do() -> None:
+    (text,) = said(judged(ledger(*((f"c{day}", day) for day in range(980, 990)))), "no")
+    assert text.startswith("10 clients called it")
+    assert text.endswith("and 5 more")
+
+
+def test_nobody_has_looked_for_long() -> None:
+    found = judged(ledger(since=995))
+    assert found.answer == "unknown"
+    assert said(found, "unknown") == [
+        (
+            "nobody has called it since counting began at 1972-09-22T00:00:00Z, which is less than"
+            " 30 days ago"
+        )
+    ]
+    assert judged(ledger(since=995), days=1).answer == "yes"
+
+
+@pytest.mark.parametrize(
+    ("kind", "looked", "by"),
+    [("differences", "compared", "shadow"), ("violations", "checked", "schema")],
+)
+def test_what_was_found(kind: str, looked: str, by: str) -> None:
+    cases, field = Count(looked, SERVED, 40), Count(kind, (*SERVED, "name"), 2)
+    assert f"no {by} {kind} were looked for" in said(judged(ledger()), "note")
+    assert f"no {by} {kind} in 40 answers" in said(judged(ledger(counts=(cases,))), "yes")
+    found = judged(ledger(counts=(cases, field)))
+    assert found.answer == "no"
+    assert said(found, "no") == [f"{by} {kind}: name 2 times, last at 1972-09-26T00:00:00Z"]
+
+
+def test_a_version_that_others_are_served_from() -> None:
+    found = judged(ledger(), edited("{ service: new }", '{ via: "1" }'))
+    assert said(found, "no") == ["version 2 is served from it"]
+
+
+def test_a_version_that_is_served_from_another() -> None:
+    found = judged(ledger(), edited("{ service: old }", '{ via: "2" }'))
+    assert found.answer == "yes"
+    assert "it is served from version 2, and has no service to stop" in said(found, "note")
+
+
+def test_a_cutover_half_way() -> None:
+    assert said(judged(ledger(), orders=Orders(percents={SERVED: 25.0})), "no") == [
+        "its cutover stands at 25 %"
+    ]
+    assert judged(ledger(), orders=Orders(percents={SERVED: 100.0})).answer == "yes"
+
+
+def test_as_a_text() -> None:
+    head, first, *_ = sentence(judged(ledger(("acme", 990)))).splitlines()
+    assert head == "Version 1 of person cannot be retired yet:"
+    assert first.startswith("  no       1 client called it in the last 30 days: acme at 1972-09-17")
+    assert first.endswith("; have them ask for another version")
