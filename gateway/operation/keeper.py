@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gateway.operation import log
@@ -61,7 +61,10 @@ class Keeper:
                 return
             loop = asyncio.get_running_loop()
             try:
-                await loop.run_in_executor(self._thread, self._store.write, changes)
+                # Shielded: a write that is cancelled while it waits for its turn would be lost.
+                await asyncio.shield(
+                    loop.run_in_executor(self._thread, self._store.write, changes)
+                )
             except StateError as error:
                 self.ledger.revert(changes)
                 self._pending = changes.documents | self._pending
@@ -77,18 +80,21 @@ class Keeper:
     async def keeping(self) -> AsyncIterator["Keeper"]:
         """Write every now and then, and at the end."""
 
+        over = asyncio.Event()
+
         async def always() -> None:
-            while True:
-                await asyncio.sleep(_INTERVAL)
+            while not over.is_set():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_INTERVAL):
+                        await over.wait()
                 await self.write()
 
         writing = asyncio.create_task(always())
         try:
             yield self
         finally:
-            writing.cancel()
-            await asyncio.wait([writing])
-            await self.write()
+            over.set()
+            await writing
             self._thread.shutdown()
             if self._store is not None:
                 self._store.close()
