@@ -52,7 +52,12 @@ def test_commands(clone: tuple[Program, dict[str, str]]) -> None:
         done = subprocess.run(
             ["bash", "-c", typed],
             cwd=here,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **targets},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "GATEWAY_ADMIN_PORT": str(gateway.admin),
+                **targets,
+            },
             capture_output=True,
             text=True,
             check=False,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gateway.config.report import suggest
+from gateway.core.lifecycle import Terms
 from gateway.core.orders import Served
 from gateway.core.snapshot import Leg, Snapshot
 from gateway.operation.control import Control
@@ -50,13 +51,24 @@ def legs_of(snapshot: Snapshot, served: Served) -> Iterator[Leg]:
                 yield leg
 
 
-def versions_of(snapshot: Snapshot) -> dict[str, list[str]]:
-    """Return the labels of the versions of each API, the oldest first."""
-    found: dict[str, list[str]] = {}
+def terms_of(snapshot: Snapshot, served: Served) -> Terms | None:
+    """Return how a version ends, whether anybody serves it still or not; None if it does not."""
+    api, version = served
     for endpoint in snapshot.router:
-        labels = found.setdefault(endpoint.api, [])
-        labels += [str(label) for label in endpoint.legs if label and str(label) not in labels]
-    return found
+        lifecycles = [leg.lifecycle for leg in endpoint.legs.values()]
+        for lifecycle in (*lifecycles, *endpoint.retired.values()):
+            if endpoint.api == api and lifecycle and str(lifecycle.terms.version) == version:
+                return lifecycle.terms
+    return None
+
+
+def versions_of(snapshot: Snapshot) -> dict[str, list[str]]:
+    """Return the labels of the versions of each API, those included that nobody serves."""
+    found: dict[str, dict[str, None]] = {}
+    for endpoint in snapshot.router:
+        labels = found.setdefault(endpoint.api, {})
+        labels |= {str(label): None for label in (*endpoint.retired, *endpoint.legs) if label}
+    return {api: list(labels) for api, labels in found.items()}
 
 
 def check_known(served: Served, snapshot: Snapshot) -> None:

@@ -62,9 +62,7 @@ class Keeper:
             loop = asyncio.get_running_loop()
             try:
                 # Shielded: a write that is cancelled while it waits for its turn would be lost.
-                await asyncio.shield(
-                    loop.run_in_executor(self._thread, self._store.write, changes)
-                )
+                await asyncio.shield(loop.run_in_executor(self._thread, self._store.write, changes))
             except StateError as error:
                 self.ledger.revert(changes)
                 self._pending = changes.documents | self._pending
@@ -79,7 +77,6 @@ class Keeper:
     @asynccontextmanager
     async def keeping(self) -> AsyncIterator["Keeper"]:
         """Write every now and then, and at the end."""
-
         over = asyncio.Event()
 
         async def always() -> None:

@@ -1,6 +1,7 @@
 """Retire: whether a version can be taken away, and each reason with what would change it."""
 
 from collections.abc import Iterator
+from math import inf
 from typing import Literal
 
 import msgspec
@@ -8,13 +9,15 @@ import msgspec
 from gateway.core.orders import Orders, Served
 from gateway.core.snapshot import Snapshot
 from gateway.operation.book import Book
-from gateway.operation.desk import legs_of
+from gateway.operation.desk import legs_of, terms_of
 from gateway.operation.ledger import Ledger
 from gateway.operation.usage import moment, named
 
 DAYS = 30.0
 """How far back evidence counts, unless another number of days is asked for."""
 _DAY = 86_400
+# The last moment that has a date to write.
+_FOREVER = 253_402_300_799.0
 # So many callers and fields are named in a line; how many more there are is said.
 _NAMED = 5
 
@@ -59,6 +62,7 @@ def verdict(
     """
     reasons = [
         *_callers(served, ledger, now, days),
+        *_dates(served, rules, now),
         *_served(served, rules),
         *_cutover(served, orders),
         *_found(served, ledger, now - days * _DAY, "differences", "compared", "shadow"),
@@ -100,6 +104,28 @@ def _callers(served: Served, ledger: Ledger, now: float, days: float) -> Iterato
         yield Reason("yes", f"nobody has called it {window}")
 
 
+def _dates(served: Served, rules: Snapshot, now: float) -> Iterator[Reason]:
+    terms = terms_of(rules, served)
+    if terms is None or terms.sunset == inf:
+        yield Reason(
+            "note", "clients were never told when it ends", "write a lifecycle with a sunset"
+        )
+        return
+    if terms.sunset > now:
+        yield Reason(
+            "no", f"it is promised until {moment(terms.sunset)}", "wait, or write another sunset"
+        )
+    else:
+        yield Reason("yes", f"its sunset was {moment(terms.sunset)}")
+    for client, until in sorted(terms.exempt.items()):
+        if until > max(now, terms.sunset):
+            yield Reason(
+                "no",
+                f"{client} may use it until {moment(min(until, _FOREVER))}",
+                "wait, or end the exemption",
+            )
+
+
 def _served(served: Served, rules: Snapshot) -> Iterator[Reason]:
     api, version = served
     leaning = {
@@ -112,6 +138,8 @@ def _served(served: Served, rules: Snapshot) -> Iterator[Reason]:
         yield Reason(
             "no", f"version {other} is served from it", f"serve version {other} by another way"
         )
+    if not any(legs_of(rules, served)):
+        yield Reason("note", "nobody serves it any more", "take it out of the rules")
     via = next((leg for leg in legs_of(rules, served) if leg.version != leg.served), None)
     if via is not None:
         yield Reason("note", f"it is served from version {via.served}, and has no service to stop")

@@ -94,6 +94,34 @@ def test_a_version_that_is_served_from_another() -> None:
     assert "it is served from version 2, and has no service to stop" in said(found, "note")
 
 
+@pytest.mark.parametrize(
+    ("lifecycle", "answer", "text"),
+    [
+        ("{ sunset: 1972-12-31 }", "no", "it is promised until 1972-12-31T00:00:00Z"),
+        ("{ sunset: 1972-01-01 }", "yes", "its sunset was 1972-01-01T00:00:00Z"),
+        (
+            "{ sunset: 1972-01-01, exempt: [ { client: acme, until: 1973-01-01 } ] }",
+            "no",
+            "acme may use it until 1973-01-01T00:00:00Z",
+        ),
+        ("{ deprecated: 1972-01-01 }", "note", "clients were never told when it ends"),
+    ],
+)
+def test_dates(lifecycle: str, answer: str, text: str) -> None:
+    named = "clients: { by: [ { header: X } ] }\n"
+    rules = named + edited("{ service: old }", f"{{ service: old, lifecycle: {lifecycle} }}")
+    found = judged(ledger(), rules)
+    assert found.answer == ("no" if answer == "no" else "yes")
+    assert text in said(found, answer)
+
+
+def test_a_version_that_nobody_serves() -> None:
+    rules = edited("{ service: old }", "{ lifecycle: { sunset: 1972-01-01 } }")
+    found = judged(ledger(), rules)
+    assert found.answer == "yes"
+    assert "nobody serves it any more" in said(found, "note")
+
+
 def test_a_cutover_half_way() -> None:
     assert said(judged(ledger(), orders=Orders(percents={SERVED: 25.0})), "no") == [
         "its cutover stands at 25 %"
