@@ -66,6 +66,16 @@ async def call(program: Program, client: str, version: int = 1, times: int = 1) 
             assert (await caller.answer()).status == 200
 
 
+async def statuses(program: Program) -> set[int]:
+    """Ask often enough for every worker to be asked; return the statuses of the answers."""
+    found = set()
+    for _ in range(8):
+        async with connect(program) as caller:
+            caller.send(ask("GET /v1/person", "Connection: close"))
+            found.add((await caller.answer()).status)
+    return found
+
+
 async def until(program: Program, expected: dict[tuple[str, str], int]) -> None:
     await soon(lambda: counts(program) == expected)
 
@@ -144,9 +154,12 @@ async def test_orders_are_obeyed_when_the_command_returns_and_after_a_restart(
     gateway: StartGateway, upstream: StartUpstream, command: Command
 ) -> None:
     text = KEPT + rules((await upstream(OK)).port)
+    text = text.replace('"1": { service: s }', '"1": { service: s, brownout: { percent: 100 } }')
     first = gateway(text, GATEWAY_WORKERS="2")
+    assert await statuses(first) == {503}
     told, status = command(first, "brownout", "pause", "person", "1")
     assert (told.split(), status) == (["api", "person", "version", "1", "paused", "true"], 0)
+    assert await statuses(first) == {200}
     assert admin(first, "/cutovers/person/1", "PUT", '{"percent": 30}')[1]["percent"] == 30
     orders = {
         "paused": [["person", "1"]],
@@ -156,7 +169,9 @@ async def test_orders_are_obeyed_when_the_command_returns_and_after_a_restart(
     await gone(first, signal.SIGKILL)
     second = again(gateway, first, text)
     assert admin(second, "/orders") == (200, orders)
+    assert await statuses(second) == {200}
     assert command(second, "brownout", "resume", "person", "1")[1] == 0
+    assert await statuses(second) == {503}
     assert command(second, "cutover", "clear", "person", "1")[1] == 0
     assert admin(second, "/orders") == (200, {"paused": [], "percents": []})
 
