@@ -34,7 +34,7 @@ class Load:
 
     def _users(self) -> Iterator[tuple[str, str]]:
         for number in self._numbers:
-            name = f"\U0001f600 {number:x}".ljust(random.randint(12, 20), "é")  # noqa: S311
+            name = f"\U0001f600 {number:x}".ljust(random.randint(12, 20), "é")
             yield name, f"{1000 + number % 1000}-{number % 12 + 1:02}-{number % 28 + 1:02}"
 
     def run(self, port: int) -> None:
@@ -71,7 +71,7 @@ def test_acknowledged_users_survive_kill_9_and_there_are_no_half_ones(
     with ThreadPoolExecutor(CLIENTS) as clients:
         for _ in range(ROUNDS):
             before = set(load.acknowledged)
-            enough = len(before) + random.randint(1, 80)  # noqa: S311
+            enough = len(before) + random.randint(1, 80)
             running = [clients.submit(load.run, port) for _ in range(CLIENTS)]
             wait_for(partial(load.has_acknowledged, enough))
             process.kill()

@@ -1,0 +1,72 @@
+"""What goes wrong, and what operators do, under a load that checks every answer."""
+
+from collections.abc import Iterator
+from functools import partial
+from random import Random
+
+import pytest
+
+from tests.gateway.talk import soon
+from tests.soak.house import House, open_house
+from tests.soak.load import Load
+from tests.soak.questions import any_of, person
+
+CLIENTS = 12
+
+
+@pytest.fixture(scope="module")
+def standing_house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with open_house(tmp_path_factory.mktemp("house")) as house:
+        yield house
+
+
+@pytest.fixture
+def house(standing_house: House) -> House:
+    """Give the house a load of the test's own."""
+    standing_house.load = Load(standing_house.gateway)
+    return standing_house
+
+
+def check(load: Load, *, explained: bool = False) -> None:
+    """Check what was answered; `explained` says that errors may be there which a kill explains."""
+    assert not load.wrong
+    assert not load.unexplained
+    assert explained or not load.explained
+    assert load.right > 10 * CLIENTS
+
+
+async def test_a_worker_is_killed(house: House) -> None:
+    load = house.load
+    async with load.running(CLIENTS, partial(any_of, Random(1)), pause=0):
+        await soon(lambda: load.right > CLIENTS)
+        await house.kill_worker()
+    check(load, explained=True)
+    # Each connection that it held can have had one request under way, and hardly all had none.
+    assert 0 < sum(load.explained.values()) <= len(load.cut)
+
+
+@pytest.mark.parametrize("backend", ["person_v1", "person_v2_a", "mirror"])
+async def test_a_backend_is_killed_and_started_again(house: House, backend: str) -> None:
+    load = house.load
+    async with load.running(CLIENTS, partial(any_of, Random(1))):
+        await house.restart(backend)
+    check(load, explained=True)
+
+
+async def test_the_rules_are_reloaded_200_times(house: House) -> None:
+    load = house.load
+    async with load.running(CLIENTS, partial(person, Random(1))):
+        for _ in range(200):
+            await house.toggle()
+    check(load)
+
+
+async def test_targets_are_rolled_in_and_out(house: House) -> None:
+    load = house.load
+    every = house.rules.targets
+    async with load.running(CLIENTS, partial(any_of, Random(1))):
+        for targets in (every[:1], every[1:], every) * 5:
+            await house.reload(targets=targets)
+        for name in every:
+            await house.roll(name)
+    check(load)

@@ -1,0 +1,234 @@
+"""The whole stack as real programs, and what an operator or bad luck does to it."""
+
+import asyncio
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import msgspec
+import psutil
+
+from tests.gateway.kit import Program, start_program
+from tests.gateway.talk import soon
+from tests.soak.load import Kill, Load
+
+WORKERS = 2
+
+RULES = """
+workers: {workers}
+services:
+  person_v1: {{ targets: ["http://127.0.0.1:{person_v1}"] }}
+  person_v2:
+    targets: [{person_v2}]
+    ejection: {{ failures: 3, seconds: 0.2, longest: 0.4 }}
+    health: {{ path: /healthz, interval: 0.2, down_after: 2, up_after: 1 }}
+  users: {{ targets: ["http://127.0.0.1:{users}"] }}
+  mirror: {{ targets: ["http://127.0.0.1:{mirror}"] }}
+apis:
+  person:
+    upstream_path: /person
+    endpoints:
+      - {{ path: "/v{{version}}/person", version: {{ in: path }}, methods: [GET] }}
+      - {{ path: /person/param, version: {{ in: query, name: version }}, methods: [GET] }}
+      - {{ path: /person/header, version: {{ in: header, name: X-API-VERSION }}, methods: [GET] }}
+      - path: /person/accept
+        version: {{ in: accept, media_type: "application/vnd.comp.app-v{{version}}+json" }}
+        methods: [GET]
+    versions: {{ "1": {first}, "2": {{ service: person_v2 }} }}
+    conversions:
+      - between: ["1", "2"]
+        changes: [ join: {{ fields: [name.firstName, name.lastName], into: name }} ]
+  catalog:
+    upstream_path: /catalog
+    endpoints: [ {{ path: "/v{{version}}/catalog", version: {{ in: path }} }} ]
+    versions: {{ "1": {{ via: "2" }}, "2": {{ service: mirror }} }}
+    conversions:
+      - between: ["1", "2"]
+        changes: [ join: {{ fields: [name.firstName, name.lastName], into: name }} ]
+  users:
+    service: users
+    endpoints: [ {{ path: /users, methods: [POST] }}, {{ path: "/users/{{id}}", methods: [GET] }} ]
+  mirror:
+    service: mirror
+    endpoints: [ {{ path: "/echo/{{token}}" }}, {{ path: /bytes }}, {{ path: /socket }} ]
+"""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the operator changes: how version 1 is served, and which backends serve version 2."""
+
+    ports: dict[str, int]
+    via: bool = False
+    targets: tuple[str, ...] = ("person_v2_a", "person_v2_b")
+
+    def __str__(self) -> str:
+        ports = {name: self.ports[name] for name in ("person_v1", "users", "mirror")}
+        second = ", ".join(f'"http://127.0.0.1:{self.ports[name]}"' for name in self.targets)
+        first = '{ via: "2" }' if self.via else "{ service: person_v1 }"
+        return RULES.format(workers=WORKERS, person_v2=second, first=first, **ports)
+
+
+class Journal:
+    """The gateway's log, read as it grows; lines of requests are counted and not kept."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        self._rest = b""
+        self.counts: Counter[str] = Counter()
+        self.others: list[dict[str, Any]] = []
+
+    def read(self) -> Counter[str]:
+        """Read what is new; return how many lines there are of each event, `log` for failures."""
+        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
+        for line in lines:
+            if b'"event":"request"' in line and b'"status":500' not in line:
+                self.counts["request"] += 1
+                continue
+            entry = msgspec.json.decode(line)
+            self.counts[entry["event"]] += 1
+            if entry["event"] in ("log", "request", "config_rejected"):
+                self.others.append(entry)
+        return self.counts
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+@dataclass
+class House:
+    """The running stack.
+
+    Attributes:
+        backends: by the names that `Rules` has for them; one that is restarted is another program.
+    """
+
+    folder: Path
+    stack: ExitStack
+    backends: dict[str, Program]
+    gateway: Program
+    journal: Journal
+    rules: Rules
+    load: Load = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.load = Load(self.gateway)
+
+    @property
+    def supervisor(self) -> psutil.Process:
+        """The process that watches over the workers."""
+        return psutil.Process(self.gateway.process.pid)
+
+    @property
+    def workers(self) -> list[psutil.Process]:
+        """The processes that serve, the eldest first."""
+        return sorted(self.supervisor.children(), key=lambda worker: worker.create_time())
+
+    async def reload(
+        self, *, via: bool | None = None, targets: tuple[str, ...] | None = None
+    ) -> None:
+        """Put changed rules in place, tell the gateway, and wait until every worker has them."""
+        assert self.gateway.config is not None
+        rules = self.rules
+        via = rules.via if via is None else via
+        self.rules = replace(rules, via=via, targets=targets or rules.targets)
+        wanted = self.journal.read()["config_loaded"] + WORKERS
+        fresh = self.gateway.config.with_suffix(".new")
+        fresh.write_text(str(self.rules))
+        fresh.rename(self.gateway.config)
+        self.gateway.process.send_signal(signal.SIGHUP)
+        await self._until(lambda: self.journal.read()["config_loaded"] >= wanted)
+
+    async def toggle(self) -> None:
+        """Serve version 1 the other way: from its own backend, or from that of version 2."""
+        await self.reload(via=not self.rules.via)
+
+    async def kill_worker(self) -> None:
+        """Kill the younger worker as it stands, and wait until another serves in its place."""
+        worker = self.workers[-1]
+        replaced = self.journal.read()["worker_replaced"] + 1
+        # It is stopped first, so that all it holds is known: that, and no more, may be lost.
+        worker.suspend()
+        held = [each.raddr.port for each in worker.net_connections("tcp") if each.raddr]
+        worker.kill()
+        now = monotonic()
+        self.load.cut.update(dict.fromkeys(held, now))
+        await self._until(lambda: self.journal.read()["worker_replaced"] >= replaced)
+
+    async def restart(self, name: str) -> None:
+        """Kill a backend as it stands, and start it again where it was."""
+        alone = not name.startswith("person_v2")
+        services = {name} if alone else {"person_v1", "person_v2"}
+        program = self.backends[name]
+        self.load.kills.append(kill := Kill(frozenset(services), monotonic()))
+        program.process.kill()
+        await asyncio.to_thread(program.process.wait)
+        if not alone:  # the other target answers for both from here on
+            kill.until = monotonic()
+        await self.start(name)
+        kill.until = min(kill.until, monotonic())
+
+    async def roll(self, name: str) -> None:
+        """Take a target out of service, restart it in peace, and put it back."""
+        every = self.rules.targets
+        others = tuple(target for target in every if target != name)
+        await self.reload(targets=others)
+        process = self.backends[name].process
+        process.terminate()
+        assert await asyncio.to_thread(process.wait) == 0
+        await self.start(name)
+        await self.reload(targets=every)
+
+    async def start(self, name: str) -> None:
+        """Start a backend again, on the port that it had."""
+        port = self.backends[name].port
+        self.backends[name] = await asyncio.to_thread(
+            start_backend, self.stack, self.folder, name, port
+        )
+
+    def end(self) -> None:
+        """Stop every backend, which closes all that the gateway keeps open to them."""
+        for program in self.backends.values():
+            program.process.kill()
+            program.process.wait()
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        await soon(lambda: condition() or self.gateway.process.poll() is not None)
+        assert self.gateway.process.poll() is None, "the gateway died"
+
+
+PROGRAMS = {
+    "person_v1": ("backend_v1", "BACKEND_V1_PORT"),
+    "person_v2_a": ("backend_v2", "BACKEND_V2_PORT"),
+    "person_v2_b": ("backend_v2", "BACKEND_V2_PORT"),
+    "users": ("users_service", "USERS_PORT"),
+    "mirror": ("tests.soak.mirror", "MIRROR_PORT"),
+}
+
+
+def start_backend(stack: ExitStack, folder: Path, name: str, port: int = 0) -> Program:
+    """Start one of the backends, on a port."""
+    program, variable = PROGRAMS[name]
+    return start_program(stack, folder / name, program, **{variable: str(port)})
+
+
+@contextmanager
+def open_house(folder: Path, **variables: str) -> Iterator[House]:
+    """Start the stack; end it, each program by its id."""
+    with ExitStack() as stack:
+        backends = {name: start_backend(stack, folder, name) for name in PROGRAMS}
+        rules = Rules({name: program.port for name, program in backends.items()})
+        config = folder / "gateway" / "gateway.yaml"
+        config.parent.mkdir()
+        config.write_text(str(rules))
+        gateway = start_program(stack, config.parent, "gateway", GATEWAY_WORKERS="", **variables)
+        gateway.config = config
+        journal = Journal(gateway.output)
+        stack.callback(journal.close)
+        yield House(folder, stack, backends, gateway, journal, rules)

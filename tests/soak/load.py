@@ -1,0 +1,173 @@
+"""A load that checks every answer, and knows which errors a kill explains.
+
+An answer is right, or wrong, or missing. One that is missing is explained only by what was killed
+while it was under way: the worker that held the connection, or the backend that was asked.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from math import inf
+from time import monotonic
+from typing import Any
+
+from tests.gateway.kit import Program
+from tests.gateway.talk import Answer, Client, ask, connect
+
+# What a client sees of a connection that is cut, or of an answer that does not come.
+FAILURES = (ConnectionError, asyncio.IncompleteReadError, TimeoutError)
+
+
+class Wrong(Exception):
+    """An answer that is not the one to what was asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request, and what its answer has to be.
+
+    Attributes:
+        service: who answers, as kills name it.
+        line: method and target.
+        right: whether an answer is the right one; status, fields and body are its to look at.
+        fields: header lines besides Host, X-Request-Id and those of the body.
+        body: JSON to send; None for no body.
+    """
+
+    service: str
+    line: str
+    right: Callable[[Answer], bool]
+    fields: tuple[str, ...] = ()
+    body: Any = None
+
+    def request(self, request_id: str) -> bytes:
+        """Return its bytes."""
+        fields = (*self.fields, f"X-Request-Id: {request_id}")
+        if self.body is None:
+            return ask(self.line, *fields)
+        body = json.dumps(self.body).encode()
+        about = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+        return ask(self.line, *fields, *about, body=body)
+
+
+@dataclass(slots=True)
+class Kill:
+    """A time in which requests to some services may fail, both ends in seconds of `monotonic`."""
+
+    services: frozenset[str]
+    since: float
+    until: float = inf
+
+
+@dataclass
+class Load:
+    """What was asked of a gateway, and how it was answered.
+
+    Attributes:
+        over: whether clients should come to an end.
+        right: how many answers were the right ones.
+        wrong: those that were not.
+        explained: errors that a kill explains, by what they were.
+        unexplained: errors that none does.
+        kills: of backends.
+        cut: clients' ports whose connections died with their worker, and when.
+    """
+
+    gateway: Program
+    over: bool = False
+    right: int = 0
+    wrong: list[str] = field(default_factory=list)
+    explained: Counter[str] = field(default_factory=Counter)
+    unexplained: list[str] = field(default_factory=list)
+    kills: list[Kill] = field(default_factory=list)
+    cut: dict[int, float] = field(default_factory=dict)
+    serial: Iterator[int] = field(default_factory=count)
+
+    @asynccontextmanager
+    async def visit(self, service: str, *, window: int = 0) -> AsyncIterator["Visit"]:
+        """Connect; what goes wrong inside is judged and ends the visit, not the visitor."""
+        visit = Visit(self, service)
+        try:
+            async with connect(self.gateway, window=window) as client:
+                visit.client = client
+                visit.port = client.writer.get_extra_info("sockname")[1]
+                yield visit
+        except Wrong as wrong:
+            self.wrong.append(str(wrong))
+        except FAILURES as error:
+            visit.failed(repr(error))
+
+    async def steady(self, questions: Callable[[], Question], pause: float = 0.002) -> None:
+        """Ask one question after the other on a connection that is kept."""
+        while not self.over:
+            async with self.visit("") as visit:
+                while not self.over and not visit.ended:
+                    await visit.ask(questions())
+                    await asyncio.sleep(pause)
+
+    @asynccontextmanager
+    async def running(
+        self, clients: int, questions: Callable[[], Question], pause: float = 0.002
+    ) -> AsyncIterator[None]:
+        """Have so many clients ask while the caller does something to those who answer."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(clients):
+                group.create_task(self.steady(questions, pause))
+            try:
+                yield
+            finally:
+                self.over = True
+
+    def explains(self, visit: "Visit") -> bool:
+        """Whether something was killed that a visit's request was in flight to."""
+        if self.cut.get(visit.port, 0.0) >= visit.opened:
+            return True
+        return any(
+            visit.service in kill.services and kill.until >= visit.since for kill in self.kills
+        )
+
+
+@dataclass
+class Visit:
+    """A client's connection: what was asked last, and when."""
+
+    load: Load
+    service: str
+    opened: float = field(default_factory=monotonic)
+    port: int = 0
+    client: Client = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.since = self.opened
+
+    @property
+    def ended(self) -> bool:
+        """Whether the connection can be seen to be no more."""
+        reader = self.client.reader
+        return reader.at_eof() or reader.exception() is not None
+
+    async def ask(self, question: Question) -> Answer | None:
+        """Return the right answer, or None where a kill explains that there is none."""
+        self.service, self.since = question.service, monotonic()
+        request_id = f"load-{next(self.load.serial)}"
+        self.client.send(question.request(request_id))
+        answer = await self.client.final()
+        if answer.status in (502, 503, 504) and b'"code":"upstream_' in answer.body:
+            self.failed(f"{answer.status} {json.loads(answer.body)['code']}")
+            return None
+        if answer.all("x-request-id") != [request_id] or not question.right(answer):
+            raise Wrong(f"{question.line} {request_id}: {str(answer)[:500]}")
+        self.load.right += 1
+        return answer
+
+    def failed(self, what: str) -> None:
+        """Count an error."""
+        if self.load.explains(self):
+            self.load.explained[what] += 1
+        else:
+            after = monotonic() - self.since
+            self.load.unexplained.append(f"{self.service or 'gateway'}: {what} after {after:.3f} s")

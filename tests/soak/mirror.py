@@ -1,0 +1,99 @@
+"""A service that answers with what it was asked, so that answers cannot be mistaken.
+
+    python -m tests.soak.mirror
+
+A process of its own, as services are; its port is any that is free, unless MIRROR_PORT says one.
+"""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+
+from aiohttp import WSMsgType, web
+
+PIECE = 64 * 1024
+_PATTERN = bytes(range(251)) * (PIECE // 251 + 2)
+
+
+def pattern(size: int, offset: int = 0) -> bytes:
+    """Return so many of the bytes that large bodies are made of, at most a PIECE."""
+    start = offset % 251
+    return _PATTERN[start : start + size]
+
+
+def catalog(size: int) -> list[dict[str, object]]:
+    """Return a document that is an array, as version 2 has it."""
+    return [
+        {"id": number, "name": {"firstName": f"First{number}", "lastName": "Last"}, "price": 1.50}
+        for number in range(size)
+    ]
+
+
+async def echo(request: web.Request) -> web.Response:
+    """Answer with path and request id."""
+    told = {"path": request.path_qs, "request_id": request.headers.get("X-Request-Id")}
+    return web.json_response(told)
+
+
+async def give(request: web.Request) -> web.StreamResponse:
+    """Answer with as many bytes as the query says."""
+    size = int(request.query["size"])
+    response = web.StreamResponse()
+    if "sized" in request.query:
+        response.content_length = size
+    await response.prepare(request)
+    for offset in range(0, size, PIECE):
+        await response.write(pattern(min(PIECE, size - offset), offset))
+    return response
+
+
+async def take(request: web.Request) -> web.StreamResponse:
+    """Answer with the body of the request, as it comes."""
+    response = web.StreamResponse()
+    await response.prepare(request)
+    async for piece in request.content.iter_any():
+        await response.write(piece)
+    return response
+
+
+async def documents(request: web.Request) -> web.Response:
+    """Answer with a document: the one in the body, or an array of as many as the query says."""
+    if request.method == "POST":
+        return web.json_response(body=await request.read())
+    return web.json_response(catalog(int(request.query["size"])))
+
+
+async def converse(request: web.Request) -> web.WebSocketResponse:
+    """Say again what is said, by WebSocket."""
+    socket = web.WebSocketResponse()
+    await socket.prepare(request)
+    async for message in socket:
+        if message.type is WSMsgType.TEXT:
+            await socket.send_str(message.data)
+    return socket
+
+
+async def main() -> None:
+    """Serve until told to stop."""
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    app = web.Application(client_max_size=64 * 1024 * 1024)
+    app.router.add_get("/echo/{token}", echo)
+    app.router.add_get("/bytes", give)
+    app.router.add_put("/bytes", take)
+    app.router.add_route("*", "/catalog", documents)
+    app.router.add_get("/socket", converse)
+    runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", int(os.environ.get("MIRROR_PORT", "0"))).start()
+    url = "http://{}:{}".format(*runner.addresses[0][:2])
+    sys.stdout.write(json.dumps({"event": "listening", "url": url}) + "\n")
+    sys.stdout.flush()
+    await stop.wait()
+    await runner.cleanup()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
