@@ -98,6 +98,7 @@ def start_program(stack: ExitStack, folder: Path, program: str, **variables: str
             env={**kept, "PYTHONPATH": str(ROOT), "GATEWAY_WORKERS": "1", **free, **variables},
             stdout=stream,
             stderr=subprocess.STDOUT,
+            process_group=0,  # Ctrl-C is for who started it
         )
     stack.callback(process.wait)
     stack.callback(process.kill)

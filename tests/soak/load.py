@@ -54,6 +54,11 @@ class Question:
         return ask(self.line, *fields, *about, body=body)
 
 
+def is_refusal(answer: Answer) -> bool:
+    """Whether the gateway says that it got no answer from a backend."""
+    return answer.status in (502, 503, 504) and "problem+json" in answer["content-type"]
+
+
 @dataclass(slots=True)
 class Kill:
     """A time in which requests to some services may fail, both ends in seconds of `monotonic`."""
@@ -75,6 +80,7 @@ class Load:
         unexplained: errors that none does.
         kills: of backends.
         cut: clients' ports whose connections died with their worker, and when.
+        created: the names of the users that the service said it stored, by id.
     """
 
     gateway: Program
@@ -85,6 +91,7 @@ class Load:
     unexplained: list[str] = field(default_factory=list)
     kills: list[Kill] = field(default_factory=list)
     cut: dict[int, float] = field(default_factory=dict)
+    created: dict[int, str] = field(default_factory=dict)
     serial: Iterator[int] = field(default_factory=count)
 
     @asynccontextmanager
@@ -152,11 +159,18 @@ class Visit:
 
     async def ask(self, question: Question) -> Answer | None:
         """Return the right answer, or None where a kill explains that there is none."""
-        self.service, self.since = question.service, monotonic()
+        self.begin(question)
         request_id = f"load-{next(self.load.serial)}"
         self.client.send(question.request(request_id))
-        answer = await self.client.final()
-        if answer.status in (502, 503, 504) and b'"code":"upstream_' in answer.body:
+        return self.judge(question, request_id, await self.client.final())
+
+    def begin(self, question: Question) -> None:
+        """Note that a question is asked now."""
+        self.service, self.since = question.service, monotonic()
+
+    def judge(self, question: Question, request_id: str, answer: Answer) -> Answer | None:
+        """Return the answer if it is right, None where a kill explains what it is; raises Wrong."""
+        if is_refusal(answer):
             self.failed(f"{answer.status} {json.loads(answer.body)['code']}")
             return None
         if answer.all("x-request-id") != [request_id] or not question.right(answer):
