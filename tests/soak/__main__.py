@@ -1,6 +1,6 @@
 """The soak from the command line.
 
-    python -m tests.soak [--seconds N] [--seed N]
+    python -m tests.soak [--minutes N] [--seed N]
 
 Prints a line every 10 seconds; ends early on Ctrl-C. Exit status: 0, or 1 with what is wrong.
 """
@@ -23,11 +23,11 @@ _MOST_SHOWN = 20
 def main() -> int:
     """Run; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak")
-    parser.add_argument("--seconds", type=float, default=600.0, help="how long; 600 by default")
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long; 10 by default")
     parser.add_argument("--seed", type=int, default=1, help="of what happens when")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        failures = asyncio.run(_run(Path(folder), arguments.seconds, Random(arguments.seed)))
+        failures = asyncio.run(_run(Path(folder), arguments.minutes * 60, Random(arguments.seed)))
     for failure in failures[:_MOST_SHOWN]:
         _say(failure)
     _say(f"{len(failures)} failures." if failures else "Nothing wrong, lost, doubled or leaked.")

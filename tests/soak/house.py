@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import psutil
 
-from tests.gateway.kit import Program, start_program
+from tests.gateway.kit import DEADLINE, Program, start_program
 from tests.gateway.talk import soon
 from tests.soak.load import Kill, Load
 
@@ -192,11 +192,16 @@ class House:
             start_backend, self.stack, self.folder, name, port
         )
 
-    def end(self) -> None:
+    def end_backends(self) -> None:
         """Stop every backend, which closes all that the gateway keeps open to them."""
         for program in self.backends.values():
             program.process.kill()
             program.process.wait()
+
+    def end_gateway(self) -> int:
+        """Tell the gateway to stop, workers and all; return its exit status."""
+        self.gateway.process.terminate()
+        return self.gateway.process.wait(DEADLINE)
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         await soon(lambda: condition() or self.gateway.process.poll() is not None)

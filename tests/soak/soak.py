@@ -69,6 +69,8 @@ class Soak:
                 load.over = True
         self.say(f"{monotonic() - began:6.0f} s  {self}")
         failures = [*self._answers(), *await asyncio.to_thread(self._left, before)]
+        status = await asyncio.to_thread(house.end_gateway)
+        failures += [f"the gateway ended with {status}"] if status else []
         return [*failures, *self._memory(), *self._users(), *self._log()]
 
     def __str__(self) -> str:
@@ -104,12 +106,12 @@ class Soak:
             ("targets rolled", partial(house.roll, "person_v2_a")),
             ("targets rolled", partial(house.roll, "person_v2_b")),
             *((f"{name} restarted", partial(house.restart, name)) for name in house.backends),
-            *[("reloads", house.toggle)] * 10,
+            *[("reloads", house.toggle)] * 5,
         ]
         while True:
             self.random.shuffle(deeds)
             for what, deed in deeds:
-                await asyncio.sleep(self.random.uniform(0.1, 1.0))
+                await asyncio.sleep(self.random.uniform(0.1, 0.6))
                 if house.load.over:
                     return
                 await deed()
@@ -138,7 +140,7 @@ class Soak:
         """Return who still holds more than before, with the backends gone too."""
         house = self.house
         roles = [(house.supervisor, "supervisor")] + [(each, "worker") for each in house.workers]
-        house.end()
+        house.end_backends()
         ports = house.rules.ports.values()
         failures = []
         for process, role in roles:

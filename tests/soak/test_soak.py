@@ -1,0 +1,137 @@
+"""The soak works: a short run of it; and what it is there to find, it finds."""
+
+import asyncio
+import subprocess
+import sys
+from math import inf, sin
+from pathlib import Path
+from random import Random
+from time import monotonic
+from types import SimpleNamespace
+from typing import cast
+
+import psutil
+import pytest
+
+from tests.gateway.kit import Program
+from tests.gateway.talk import Reader, Writer
+from tests.soak.house import open_house
+from tests.soak.leaks import CENSUS, Memory, held, slope
+from tests.soak.load import Kill, Load, Question
+from tests.soak.questions import is_json
+from tests.soak.soak import Soak
+
+
+async def test_a_short_soak(tmp_path: Path) -> None:
+    said: list[str] = []
+    with open_house(tmp_path, **CENSUS) as house:
+        processes = [house.supervisor, *house.workers]
+        failures = await Soak(house, Random(3), said.append).run(10)
+    assert not failures
+    assert house.load.right > 500
+    assert not any(process.is_running() for process in processes)
+
+
+async def judged(answer: bytes, **load: object) -> Load:
+    """Ask for 1 what answers with these bytes and closes; return the load."""
+
+    async def connected(reader: Reader, writer: Writer) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        request_id = head.split(b"X-Request-Id: ")[1].split(b"\r\n")[0]
+        writer.write(answer.replace(b"ID", request_id))
+        writer.close()
+
+    async with await asyncio.start_server(connected, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        asked = Load(cast(Program, SimpleNamespace(port=port)))
+        for name, value in load.items():
+            setattr(asked, name, value)
+        async with asked.visit("") as visit:
+            await visit.ask(Question("s", "GET /", lambda answer: is_json(answer, 1)))
+    return asked
+
+
+def answer(
+    body: bytes, status: int = 200, request_id: str = "ID", kind: str = "application/json"
+) -> bytes:
+    fields = f"Content-Type: {kind}\r\nX-Request-Id: {request_id}\r\nContent-Length: {len(body)}"
+    return f"HTTP/1.1 {status} X\r\n{fields}\r\n\r\n".encode() + body
+
+
+REFUSED = answer(b'{"code":"upstream_unreachable"}', 502, kind="application/problem+json")
+
+
+async def test_a_right_answer() -> None:
+    load = await judged(answer(b"1"))
+    assert (load.right, load.wrong, load.unexplained) == (1, [], [])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(answer(b"2"), id="another body"),
+        pytest.param(answer(b"1", request_id="other"), id="another's"),
+        pytest.param(answer(b"1", 201), id="another status"),
+        pytest.param(answer(b"1", kind="application/vnd.a-v1+json"), id="another type"),
+        pytest.param(answer(b"{}", 500, kind="application/problem+json"), id="failed"),
+    ],
+)
+async def test_a_wrong_answer(data: bytes) -> None:
+    load = await judged(data)
+    assert (load.right, len(load.wrong), load.unexplained) == (0, 1, [])
+
+
+@pytest.mark.parametrize("data", [REFUSED, answer(b"11")[:-1]], ids=["refused", "broken off"])
+@pytest.mark.parametrize(
+    ("kill", "explained"),
+    [
+        (Kill(frozenset({"s"}), 0.0), True),
+        (Kill(frozenset({"t"}), 0.0), False),
+        (Kill(frozenset({"s"}), 0.0, monotonic() - 1), False),
+        (Kill(frozenset({"s"}), 0.0, inf), True),
+    ],
+    ids=["while it is down", "another's", "long before", "for good"],
+)
+async def test_no_answer(data: bytes, kill: Kill, explained: bool) -> None:
+    load = await judged(data, kills=[kill])
+    assert (load.right, load.wrong) == (0, [])
+    assert (load.explained.total(), len(load.unexplained)) == ((1, 0) if explained else (0, 1))
+
+
+def test_a_slope_that_outliers_do_not_change() -> None:
+    line = [(float(n), 3.0 * n + sin(n)) for n in range(1000)]
+    assert slope(line) == pytest.approx(3, abs=0.01)
+    assert slope([(n, 1e9 if n % 10 == 0 else value) for n, value in line]) == pytest.approx(
+        3, abs=0.5
+    )
+    assert slope([(0.0, 1.0)]) == 0
+
+
+@pytest.mark.parametrize(("rate", "leaks"), [(0, False), (5e3, False), (15e3, True), (-1e5, False)])
+def test_memory_that_grows(rate: float, leaks: bool) -> None:
+    """Over ten minutes, by so many bytes a second; the first minutes grow however they like."""
+    samples = [(float(n), 50e6 + rate * n - 1e5 * max(0, 150 - n)) for n in range(600)]
+    assert Memory(psutil.Process(), samples).leaks == leaks
+
+
+def test_tasks_and_descriptors_are_counted() -> None:
+    script = """
+import asyncio, os, sys
+async def main():
+    tasks = [asyncio.create_task(asyncio.sleep(60)) for _ in range(3)]
+    descriptors = os.pipe()
+    print(flush=True)
+    await asyncio.sleep(60)
+asyncio.run(main())
+"""
+    counts = []
+    for program in (script, script.replace("range(3)", "range(5)").replace("os.pipe()", "1")):
+        with subprocess.Popen(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, env=CENSUS
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            counts.append(held(psutil.Process(process.pid), ()))
+            process.kill()
+    assert [count.tasks for count in counts] == [4, 6]
+    assert counts[0].descriptors == counts[1].descriptors + 2
