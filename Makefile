@@ -12,10 +12,14 @@ LOCK = $(VENV)/uv/bin/uv pip compile --quiet --universal --python-version 3.11 -
 
 # How often the benchmark measures, for how many seconds each time, and how large large bodies are.
 ROUNDS ?= 5
-SECONDS ?= 2
+bench: SECONDS ?= 2
 MEGABYTES ?= 512
 
-.PHONY: help run test lint types core tests test-compose bench lock clean
+# How long the soak runs, and the fuzzer at each target.
+MINUTES ?= 10
+fuzz: SECONDS ?= 60
+
+.PHONY: help run test lint types core tests test-compose soak fuzz bench lock clean
 
 help: ## list what make can do here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -42,6 +46,12 @@ tests: $(VENV)/test.stamp ## run the other tests, many over real sockets
 test-compose: $(VENV)/test.stamp ## prove the Compose stack; needs a Docker engine that runs
 	$(PY) -m pytest tests/compose/prove.py
 
+soak: $(VENV)/test.stamp ## load, kill, restart and reload for MINUTES (10); Ctrl-C ends it early
+	@exec $(PY) -m tests.soak --minutes $(MINUTES)
+
+fuzz: $(VENV)/fuzz.stamp ## fuzz what reads bytes of strangers, SECONDS (60) each
+	@exec $(PY) -m tests.fuzz --seconds $(SECONDS)
+
 bench: $(VENV)/bench.stamp ## measure beside nginx, HAProxy and Envoy, within 6 minutes
 	@exec $(PY) -m benchmarks --rounds $(ROUNDS) --seconds $(SECONDS) --megabytes $(MEGABYTES)
 
@@ -51,9 +61,10 @@ lock: ## pin requirements/*.txt anew from requirements/*.in
 	$(LOCK) requirements/run.in --output-file requirements/run.txt
 	$(LOCK) requirements/test.in --output-file requirements/test.txt
 	$(LOCK) requirements/bench.in --output-file requirements/bench.txt
+	$(LOCK) requirements/fuzz.in --output-file requirements/fuzz.txt
 
 clean: ## remove what make made (never users.db)
-	rm -rf $(VENV) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp is written last, so an environment that was interrupted half-way is made anew.
@@ -71,4 +82,8 @@ $(VENV)/test.stamp: $(VENV)/run.stamp requirements/test.txt
 
 $(VENV)/bench.stamp: $(VENV)/run.stamp requirements/bench.txt
 	@$(INSTALL) --requirement requirements/bench.txt
+	@touch $@
+
+$(VENV)/fuzz.stamp: $(VENV)/test.stamp requirements/fuzz.txt
+	@$(INSTALL) --requirement requirements/fuzz.txt
 	@touch $@

@@ -17,9 +17,8 @@ from tests.gateway.kit import ROOT
 CENSUS = {"PYTHONPATH": f"{Path(__file__).parent / 'census'}:{ROOT}"}
 # The first part of a run fills caches, pools and the allocator's arenas.
 _WARM_UP = 1 / 3
-# What the rest may add, in bytes. Within seconds, only what gallops can be told from noise.
+# Within seconds, only what gallops can be told from noise.
 _LONG = 120.0
-_GROWTH_LONG, _GROWTH_SHORT = 4e6, 32e6
 _MOST_SAMPLES = 200
 
 
@@ -30,20 +29,27 @@ class Held(NamedTuple):
     tasks: int
 
 
+class Counted(NamedTuple):
+    """What the census of a process says: asyncio tasks, and blocks of memory that objects have."""
+
+    tasks: int
+    blocks: int
+
+
 def held(process: psutil.Process, backends: Iterable[int]) -> Held:
     """Return what a process holds; `backends` are the ports that its services listen on."""
     known = set(backends)
     kept = [
         each for each in process.net_connections("tcp") if each.raddr and each.raddr.port in known
     ]
-    return Held(process.num_fds() - len(kept), tasks(process.pid))
+    return Held(process.num_fds() - len(kept), counted(process.pid).tasks)
 
 
-def tasks(pid: int) -> int:
-    """Return how many asyncio tasks a process has that was started with CENSUS."""
+def counted(pid: int) -> Counted:
+    """Return what the census says of a process that was started with CENSUS."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(f"\0gateway-census-{pid}")
-        return int(connection.makefile("rb").read())
+        return Counted(*map(int, connection.makefile("rb").read().split()))
 
 
 def slope(samples: list[tuple[float, float]]) -> float:
@@ -54,15 +60,18 @@ def slope(samples: list[tuple[float, float]]) -> float:
 
 
 @dataclass
-class Memory:
-    """The resident memory of a process over time, in bytes and seconds."""
+class Growth:
+    """A figure over time.
 
-    process: psutil.Process
+    Attributes:
+        long: what a run of minutes may add after its warm-up.
+        short: what a run of seconds may.
+        samples: times in seconds, with what it was then.
+    """
+
+    long: float
+    short: float
     samples: list[tuple[float, float]] = field(default_factory=list)
-
-    def sample(self) -> None:
-        """Look at it now."""
-        self.samples.append((monotonic(), float(self.process.memory_info().rss)))
 
     @property
     def judged(self) -> list[tuple[float, float]]:
@@ -70,21 +79,46 @@ class Memory:
         return self.samples[int(len(self.samples) * _WARM_UP) :]
 
     @property
-    def span(self) -> float:
-        """The time that is judged, in seconds."""
-        return self.judged[-1][0] - self.judged[0][0]
+    def total(self) -> float:
+        """By how much it grew in the time that is judged, by its slope."""
+        return slope(self.judged) * self._span
 
     @property
-    def growth(self) -> float:
-        """By how many bytes it grew in the time that is judged, by its slope."""
-        return slope(self.judged) * self.span
+    def too_much(self) -> bool:
+        """Whether that is a leak."""
+        return self.total > (self.long if self._span >= _LONG else self.short)
+
+    @property
+    def _span(self) -> float:
+        return self.judged[-1][0] - self.judged[0][0]
+
+    def __str__(self) -> str:
+        first, last = self.judged[0][1], self.judged[-1][1]
+        return f"{first:,.0f} to {last:,.0f}, {slope(self.judged) * 60:+,.0f} a minute"
+
+
+class Memory:
+    """The memory of a process over time.
+
+    What objects have is counted by Python exactly, so little growth is a leak. The resident memory
+    holds what extensions allocate as well, but grows with each thread's arena and in their gaps.
+    """
+
+    def __init__(self, process: psutil.Process) -> None:
+        self.process = process
+        self.blocks = Growth(long=10_000, short=200_000)
+        self.bytes = Growth(long=16e6, short=48e6)
+
+    def sample(self) -> None:
+        """Look at it now."""
+        now = monotonic()
+        self.blocks.samples.append((now, counted(self.process.pid).blocks))
+        self.bytes.samples.append((now, self.process.memory_info().rss))
 
     @property
     def leaks(self) -> bool:
-        """Whether that is too much."""
-        return self.growth > (_GROWTH_LONG if self.span >= _LONG else _GROWTH_SHORT)
+        """Whether it grew too much."""
+        return self.blocks.too_much or self.bytes.too_much
 
     def __str__(self) -> str:
-        first, last = self.judged[0][1] / 1e6, self.judged[-1][1] / 1e6
-        rate = slope(self.judged) * 60 / 1e3
-        return f"{first:.1f} MB, {last:.1f} MB at the end, {rate:+.0f} kB a minute"
+        return f"{self.bytes} bytes; {self.blocks} blocks"

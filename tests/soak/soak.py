@@ -76,7 +76,7 @@ class Soak:
     def __str__(self) -> str:
         load = self.house.load
         done = ", ".join(f"{times} {what}" for what, times in sorted(self.done.items()))
-        rss = " ".join(f"{memory.samples[-1][1] / 1e6:.1f}" for memory in self.memories)
+        rss = " ".join(f"{memory.bytes.samples[-1][1] / 1e6:.1f}" for memory in self.memories)
         return (
             f"{load.right} right, {len(load.wrong)} wrong; errors: {load.explained.total()}"
             f" explained, {len(load.unexplained)} not; {done}; RSS {rss} MB"

@@ -1,0 +1,277 @@
+"""What strangers' bytes are read by, and what has to hold whatever they are.
+
+Each target takes any bytes and returns if all is well. Two drivers feed them: hypothesis a little
+in every test run, atheris for as long as one likes (`python -m tests.fuzz`).
+"""
+
+import json
+import zlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from multidict import CIMultiDict
+
+from gateway.config.load import load
+from gateway.config.report import ConfigError
+from gateway.core import accept, headers
+from gateway.core.conversion.document import Unconvertible
+from gateway.core.head import Head
+from gateway.core.headers import Fields
+from gateway.core.plan import Options, Plan, plan
+from gateway.core.snapshot import Leg
+from gateway.wire import codec, coding
+from tests.gateway.kit import ROOT
+
+LIMIT = 100_000
+
+_RULES = b"""
+services: { s: { targets: ["http://h:1"] } }
+apis:
+  a:
+    upstream_path: /up
+    endpoints:
+      - { path: "/v{version}/x", version: { in: path } }
+      - { path: "/v{version}/x/{id}", version: { in: path }, upstream_path: "/in/{id}" }
+      - { path: /query, version: { in: query, name: version }, methods: [GET] }
+      - { path: /header, version: { in: header, name: X-API-VERSION } }
+      - { path: /accept, version: { in: accept, media_type: "application/vnd.t-v{version}+json" } }
+      - path: /all
+        version:
+          - { in: query, name: version }
+          - { in: header, name: X-API-VERSION }
+          - { in: accept, media_type: "application/vnd.t-v{version}+json", default: "2" }
+    versions: { "1": { via: "2" }, "2": { service: s } }
+    conversions:
+      - between: ["1", "2"]
+        changes:
+          - join: { fields: [name.first, name.last], into: name }
+          - split: { field: place, into: ["where.city", "where.zip"], separator: "," }
+          - default: { field: "items[].price", value: 1.0 }
+  b:
+    service: s
+    endpoints: [ { path: "/tail/{rest*}", upstream_path: "/deep/{rest*}" } ]
+"""
+
+
+SNAPSHOT = load(_RULES, "rules", {})
+
+
+def _legs() -> list[Leg]:
+    found = SNAPSHOT.router.find("/query")
+    assert found is not None
+    return [leg for leg in found[0].legs.values() if leg.request is not None]
+
+
+(CONVERTED,) = _legs()
+
+
+def read_accept(data: bytes) -> None:
+    """Members are well-formed, keep their order, and are read alike however they are spread."""
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    ranges = accept.parse(lines)
+    for member in ranges:
+        kind, slash, subtype = member.essence.partition("/")
+        assert kind, member
+        assert slash, member
+        assert subtype, member
+        assert member.essence == member.essence.lower()
+        assert 0 <= member.weight <= 1
+        again = accept.parse([f"{member.essence};q={member.weight:.3f}"])
+        assert again == [member]
+    assert accept.parse([""] * len(lines) + lines) == ranges
+    assert [each for line in lines for each in accept.parse([line])] == ranges
+
+
+def make_plan(data: bytes) -> None:
+    """A plan for a request line and header lines: nothing but what the rules offer."""
+    text = data.decode("utf-8", "surrogateescape")
+    line, *lines = text.split("\n")
+    method, _, target = line.partition(" ")
+    path, mark, query = target.partition("?")
+    fields = [(name, value) for name, _, value in (each.partition(":") for each in lines)]
+    head = Head(method, path, query if mark else None, CIMultiDict(fields))
+    outcome = plan(SNAPSHOT, head)
+    assert outcome == plan(SNAPSHOT, head)
+    if isinstance(outcome, Plan):
+        assert outcome.leg in outcome.endpoint.legs.values()
+        assert outcome.target.startswith(("/up", "/in/", "/deep/"))
+        asked = outcome.target.partition("?")
+        assert (asked[1], asked[2]) == (mark, query)
+        # Nobody walks out of the folder that a path is filled into, however it is spelled.
+        parts = asked[0].lower().replace("%2e", ".").split("/")
+        assert not {".", ".."} & set(parts)
+        assert outcome.leg.service.name == "s"
+    elif isinstance(outcome, Options):
+        assert method == "OPTIONS"
+    else:
+        assert 400 <= outcome.fault.status < 500
+        assert outcome.fault.detail
+
+
+def pass_fields(data: bytes) -> None:
+    """Fields between hops: what is for one hop goes, all else stays as it is and in order."""
+    fields: Fields = []
+    for line in data.split(b"\n"):
+        name, _, value = line.partition(b":")
+        fields.append((name, value.strip(b" \t")))
+    kept = headers.end_to_end(fields, headers.FORWARDING)
+    named = {
+        option.strip(b" \t").lower()
+        for name, value in fields
+        if name.lower() == b"connection"
+        for option in value.split(b",")
+    }
+    gone = headers.HOP_BY_HOP | headers.FORWARDING | named
+    # No field is called so; if one were, it would not matter whether Connection means it.
+    either = {b"", b"close"}
+    assert [line for line in kept if line[0].lower() not in either] == [
+        line for line in fields if line[0].lower() not in gone | either
+    ]
+    assert headers.end_to_end(kept, frozenset()) == kept
+    varied = headers.vary(kept, ("X-API-VERSION", "Accept"))
+    assert varied[: len(kept)] == kept
+    assert headers.vary(varied, ("X-API-VERSION", "Accept")) == varied
+    inherited = tuple(line for line in fields if line[0].lower() in headers.FORWARDING)
+    said = headers.forwarding("::1", "api.test:80", "http", inherited)
+    for name in (b"Forwarded", b"X-Forwarded-For", b"X-Forwarded-Host", b"X-Forwarded-Proto"):
+        (value,) = (value for key, value in said if key.lower() == name.lower())
+        assert value
+    assert dict(said)[b"X-Forwarded-For"].endswith(b"::1")
+    renamed = headers.retyped(kept, b"application/vnd.t-v1+json")
+    assert [line[0] for line in renamed] == [line[0] for line in kept]
+
+
+def load_rules(data: bytes) -> None:
+    """Rules are used as a whole, or every mistake is said in one line with its place."""
+    try:
+        snapshot = load(data, "gateway.yaml", {"SET": "value"})
+    except ConfigError as error:
+        _check_report(error, len(data.decode(errors="replace").splitlines()))
+    else:
+        assert snapshot.summary
+        plan(snapshot, Head("GET", "/", None, CIMultiDict()))
+
+
+def _check_report(error: ConfigError, most: int) -> None:
+    lines = error.report().splitlines()
+    assert 0 < len(lines) == len(error.issues)
+    for line, issue in zip(lines, error.issues, strict=True):
+        assert 1 <= issue.line <= most + 1, line
+        assert issue.column >= 1, line
+        assert line.startswith(f"gateway.yaml:{issue.line}:{issue.column}: "), line
+        assert line.isprintable()
+        assert issue.text
+
+
+def convert_json(data: bytes) -> None:
+    """A converted body is JSON, and comes back as it was where both ways are possible."""
+    for there, back in (
+        (CONVERTED.request, CONVERTED.response),
+        (CONVERTED.response, CONVERTED.request),
+    ):
+        assert there is not None
+        assert back is not None
+        try:
+            converted = codec.convert(data, there)
+        except Unconvertible:
+            continue
+        _parsed(data)
+        _parsed(converted)
+        try:
+            returned = codec.convert(converted, back)
+        except Unconvertible:
+            continue
+        _parsed(returned)
+
+
+def _parsed(body: bytes) -> Any:
+    # A number may have more digits than Python turns into an int; it passes as text all the same.
+    return json.loads(body, parse_constant=_refuse, parse_int=str, parse_float=str)
+
+
+def _refuse(word: str) -> None:
+    raise AssertionError(f"{word} is not JSON")
+
+
+def undo_codings(data: bytes) -> None:
+    """The first line is Content-Encoding; what comes out of the rest stays within the limit."""
+    value, _, body = data.partition(b"\n")
+    applied = coding.codings([value])
+    try:
+        decoded = coding.decode(body, applied, LIMIT)
+    except coding.Undecodable:
+        return
+    assert len(decoded) <= LIMIT or not applied
+
+
+class Target(NamedTuple):
+    """A target, and bytes that reach far into it."""
+
+    run: Callable[[bytes], None]
+    seeds: tuple[bytes, ...]
+
+
+def _gzip(wbits: int) -> bytes:
+    packer = zlib.compressobj(wbits=wbits)
+    return packer.compress(b'{"name": "A B"}' * 9) + packer.flush()
+
+
+def _mistakes() -> tuple[bytes, ...]:
+    text = (ROOT / "tests/gateway/config/mistakes.txt").read_bytes()
+    return tuple(text.split(b"\n\n")[:40])
+
+
+TARGETS = {
+    "accept": Target(
+        read_accept,
+        (
+            b"application/vnd.t-v1+json;q=0.5, */*;q=0",
+            b'text/html;a="b,c\\"";q=1.000,application/json',
+            b'a/b;c="\na/b;q=0.001',
+        ),
+    ),
+    "plan": Target(
+        make_plan,
+        (
+            b"GET /v1/x?a=b",
+            b"GET /v2/x/17\nHost: a",
+            b"GET /query?version=1&version=%31\nAccept: */*",
+            b"OPTIONS /header\nX-API-VERSION: 2",
+            b"GET /accept\nAccept: application/vnd.t-v1+json;q=0.1, application/vnd.t-v2+json",
+            b"POST /all?version=1\nX-API-VERSION: 1\nAccept: application/vnd.t-v2+json;q=0",
+            b"GET /tail/a/b/%2E./c?",
+        ),
+    ),
+    "headers": Target(
+        pass_fields,
+        (
+            b"Connection: close, X-Hop\nX-Hop: 1\nX-Stays: 2\nTE: trailers",
+            b"Forwarded: for=1.2.3.4\nX-Forwarded-For: 1.2.3.4\nVary: *, Accept",
+            b"Content-Type: application/json; charset=utf-8\nvary: accept",
+            b"Connection: close, X-Hop\nClose: no option names this one\nX-Hop: 1",
+        ),
+    ),
+    "config": Target(
+        load_rules,
+        (_RULES, (ROOT / "gateway.yaml").read_bytes(), b"a: &a [*a]\n<<: *a", *_mistakes()),
+    ),
+    "json": Target(
+        convert_json,
+        (
+            b'{"name": "A B", "place": "C,D", "items": [{"price": 1e400}, {}], "x": -0.0}',
+            b'[{"name": {"first": "A", "last": null}, "where": {"city": "C", "zip": "1"}}]',
+            b'{"name": "\\ud83d\\ude00 \\u0000", "name": 1}',
+        ),
+    ),
+    "coding": Target(
+        undo_codings,
+        (
+            b"gzip\n" + _gzip(31),
+            b"deflate\n" + _gzip(15),
+            b"deflate\n" + _gzip(-15),
+            b"br\n\x0b\x02\x80hello\x03",
+            b"zstd\n(\xb5/\xfd\x04\x00A\x00\x00hello\xeaz*\xa1",
+            b"gzip, identity, br\nx",
+        ),
+    ),
+}
