@@ -79,7 +79,7 @@ class Client:
     async def chunk(self) -> bytes:
         """Return the next chunk of a chunked body; empty for the last one."""
         async with asyncio.timeout(DEADLINE):
-            size = int(await self.reader.readline(), 16)
+            size = int(await self.reader.readuntil(b"\n"), 16)
             return (await self.reader.readexactly(size + 2))[:-2]
 
     async def rest(self) -> bytes:

@@ -107,6 +107,8 @@ class Load:
             self.wrong.append(str(wrong))
         except FAILURES as error:
             visit.failed(repr(error))
+        except (AssertionError, LookupError, ValueError) as error:  # it cannot even be read
+            self.wrong.append(f"{visit.service}: {error!r}")
 
     async def steady(self, questions: Callable[[], Question], pause: float = 0.002) -> None:
         """Ask one question after the other on a connection that is kept."""

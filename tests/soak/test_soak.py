@@ -73,6 +73,9 @@ async def test_a_right_answer() -> None:
         pytest.param(answer(b"1", request_id="other"), id="another's"),
         pytest.param(answer(b"1", 201), id="another status"),
         pytest.param(answer(b"1", kind="application/vnd.a-v1+json"), id="another type"),
+        pytest.param(answer(b"1").replace(b"Type", b"Kind"), id="no type"),
+        pytest.param(answer(b"one"), id="not JSON"),
+        pytest.param(answer(b"1").replace(b"200", b"X"), id="not HTTP"),
         pytest.param(answer(b"{}", 500, kind="application/problem+json"), id="failed"),
     ],
 )
