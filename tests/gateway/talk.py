@@ -155,6 +155,8 @@ async def settled(value: Callable[[], T]) -> T:
 
 def reset(writer: Writer) -> None:
     """Close a connection by RST, as a program does that crashes."""
+    if writer.transport.is_closing():
+        return
     linger = struct.pack("ii", 1, 0)
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
     writer.transport.abort()

@@ -19,7 +19,7 @@ from tests.gateway.kit import Program
 from tests.gateway.talk import Answer, Client, ask, connect
 
 # What a client sees of a connection that is cut, or of an answer that does not come.
-FAILURES = (ConnectionError, asyncio.IncompleteReadError, TimeoutError)
+FAILURES = (OSError, asyncio.IncompleteReadError)  # TimeoutError is an OSError
 
 
 class Wrong(Exception):
