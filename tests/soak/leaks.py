@@ -108,7 +108,7 @@ class Memory:
     def __init__(self, process: psutil.Process) -> None:
         self.process = process
         self.blocks = Growth(long=10_000, short=200_000)
-        self.bytes = Growth(long=8e6, short=32e6)
+        self.bytes = Growth(long=16e6, short=48e6)
 
     def sample(self) -> None:
         """Look at it now."""
