@@ -9,6 +9,7 @@ from gateway.config import model
 from gateway.config.choice import Choice
 from gateway.config.lifecycle import Ending, lifecycle_at
 from gateway.config.report import Location, Mistakes, place
+from gateway.core.headers import ENDING
 from gateway.core.lifecycle import Lifecycle
 from gateway.core.readers import AcceptReader, HeaderReader, PathReader, QueryReader, Reader
 from gateway.core.routing import Template, parse_template
@@ -53,7 +54,9 @@ class EndpointBuilder:
                 leg,
                 upstream_path=upstream if upstream is not None else self._own_path(template, leg),
                 content_type=_content_type(readers, version),
-                fields=(*leg.fields, *self.choice.fields(version)),
+                fields=self.choice.fields(version),
+                overrules=frozenset(name.lower() for name, _ in self.choice.fields(version))
+                | (ENDING if version in lifecycles else frozenset()),
                 lifecycle=lifecycles.get(version),
             )
             for version, leg in self.legs.items()

@@ -272,7 +272,7 @@ class LimitsConfig(Model):
     """Bytes of a request body; without it, there is no bound."""
     target: Annotated[int, Field(ge=256, le=64 * 1024), Number] = 8 * 1024
     """Bytes of a request target, which is path and query."""
-    header_bytes: Annotated[int, Field(ge=1024, le=1024 * 1024), Number] = 32 * 1024
+    header_bytes: Annotated[int, Field(ge=1024, le=1024 * 1024), Number] = 64 * 1024
     """Bytes of all header fields of a request."""
     header_fields: Annotated[int, Field(ge=8, le=10_000), Number] = 128
     """How many header fields a request may have."""

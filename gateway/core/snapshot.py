@@ -31,6 +31,7 @@ class Leg:
         response: the way back.
         content_type: what a JSON answer is called here; None keeps the service's word.
         fields: header fields that every answer carries, refusals and faults included.
+        overrules: names of the service's fields, in lower case, that the gateway's stand for.
         lifecycle: of the version, if it has any.
         brownout: of the version, if it has any.
     """
@@ -43,6 +44,7 @@ class Leg:
     response: Conversion | None = None
     content_type: str | None = None
     fields: FieldLines = ()
+    overrules: frozenset[bytes] = frozenset()
     lifecycle: Lifecycle | None = None
     brownout: Brownout | None = None
 
@@ -92,7 +94,7 @@ class Limits:
     convert: int = 16 * 1024 * 1024
     body: int | None = None
     target: int = 8 * 1024
-    header_bytes: int = 32 * 1024
+    header_bytes: int = 64 * 1024
     header_fields: int = 128
     header_seconds: float = 10.0
     # Longer than clients and load balancers usually keep theirs.

@@ -37,8 +37,6 @@ _OURS = frozenset({b"content-length", b"host", b"x-request-id"}) | headers.FORWA
 _OURS_CONVERTED = _OURS | headers.ASKS
 _THEIRS = frozenset({b"x-request-id"})
 _THEIRS_CONVERTED = _THEIRS | headers.ABOUT_BYTES
-_THEIRS_ENDING = _THEIRS | headers.ENDING
-_THEIRS_ENDING_CONVERTED = _THEIRS_CONVERTED | headers.ENDING
 _VIA = b"1.1 " + headers.PSEUDONYM
 _VIA_1_0 = b"1.0 " + headers.PSEUDONYM
 
@@ -248,8 +246,8 @@ class _Walk:
         status, leg = response.status, todo.leg
         conversion = leg.response.for_status(status) if leg.response is not None else None
         drop = _THEIRS if conversion is None else _THEIRS_CONVERTED
-        if leg.lifecycle is not None:
-            drop = _THEIRS_ENDING if conversion is None else _THEIRS_ENDING_CONVERTED
+        if leg.overrules:
+            drop |= leg.overrules
         fields = headers.end_to_end(response.fields, drop)
         if leg.content_type is not None and 200 <= status <= 299:
             fields = headers.retyped(fields, leg.content_type.encode())
