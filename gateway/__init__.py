@@ -13,6 +13,8 @@ Conversion  the reversible change between versions of an API, applied to bodies.
 Leg         how one version is served at one endpoint: service, path, conversions.
 Plan        what will be done with one request.
 Snapshot    everything compiled from one configuration, immutable.
+Shadow      the same request asked of another version's service, to compare the answers.
+Cutover     the share of a version's clients that is served via another version already.
 Fault       what went wrong with one request, and whose fault it was.
 Exchange    the record of one request, written once.
 
