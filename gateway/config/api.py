@@ -12,6 +12,7 @@ from gateway.config.dates import shown
 from gateway.config.declared import build_link
 from gateway.config.lifecycle import Ending, LifecycleBuilder
 from gateway.config.report import Location, Mistakes
+from gateway.config.shift import ShiftBuilder
 from gateway.core.client import Naming
 from gateway.core.conversion.chain import Link, compose
 from gateway.core.service import Service
@@ -130,7 +131,26 @@ class ApiBuilder:
     def _leg(
         self, label: str, versions: Mapping[str, Version], links: Mapping[Version, Link]
     ) -> Leg | None:
-        served = self._served(label)
+        def way(via: str, *location: str) -> Leg | None:
+            return self._way(label, via, versions, links, *location)
+
+        leg = way(label, "via")
+        if leg is None:
+            return None
+        at = (*self.at, "versions", label)
+        return ShiftBuilder(
+            (self.name, label), self._entry(label), self.config.versions or {}, at, self.mistakes
+        ).beside(leg, way)
+
+    def _way(
+        self,
+        label: str,
+        via: str,
+        versions: Mapping[str, Version],
+        links: Mapping[Version, Link],
+        *location: str,
+    ) -> Leg | None:
+        served = self._served(via)
         if served is None or served not in versions:
             return None
         service = self._service(self._entry(served).service or "", "versions", served, "service")
@@ -156,7 +176,7 @@ class ApiBuilder:
                 *self.at,
                 "versions",
                 label,
-                "via",
+                *location,
             )
             return None
 

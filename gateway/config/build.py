@@ -11,6 +11,8 @@ from gateway.config.choice import build_choice
 from gateway.config.endpoint import EndpointBuilder
 from gateway.config.naming import build_naming
 from gateway.config.report import Location, Mistakes, place
+from gateway.core.cutover import Cutover, Sticky
+from gateway.core.orders import Served
 from gateway.core.routing import Router
 from gateway.core.service import Capacity, Ejection, Health, Service, Target, Timeouts
 from gateway.core.snapshot import Endpoint, Limits, Snapshot
@@ -57,7 +59,24 @@ def build(config: model.Config, mistakes: Mistakes, now: float) -> Snapshot:
         config.workers,
         naming,
         config.state,
+        _cutovers(endpoints, naming is not None, mistakes),
     )
+
+
+def _cutovers(
+    endpoints: list[tuple[Location, Endpoint]], named: bool, mistakes: Mistakes
+) -> dict[Served, Cutover]:
+    legs = [leg for _, endpoint in endpoints for leg in endpoint.legs.values()]
+    cutovers = [leg.cutover.rule for leg in legs if leg.cutover is not None]
+    for cutover in cutovers:
+        if cutover.sticky is Sticky.CLIENT and not named:
+            api, label = cutover.served
+            mistakes.add(
+                "moves whole clients, and nothing names them; add clients: { by: [ { address:"
+                " true } ] }, or write sticky_by: request",
+                *("apis", api, "versions", label, "cutover"),
+            )
+    return {cutover.served: cutover for cutover in cutovers}
 
 
 def _router(endpoints: list[tuple[Location, Endpoint]], mistakes: Mistakes) -> Router[Endpoint]:

@@ -49,18 +49,21 @@ class EndpointBuilder:
             version: lifecycle_at(version, self.endings, template, readers)
             for version in self.endings
         }
-        legs = {
-            version: replace(
+
+        def here(leg: Leg) -> Leg:
+            return replace(
                 leg,
                 upstream_path=upstream if upstream is not None else self._own_path(template, leg),
-                content_type=_content_type(readers, version),
-                fields=self.choice.fields(version),
-                overrules=frozenset(name.lower() for name, _ in self.choice.fields(version))
-                | (ENDING if version in lifecycles else frozenset()),
-                lifecycle=lifecycles.get(version),
+                content_type=_content_type(readers, leg.version),
+                fields=self.choice.fields(leg.version),
+                overrules=frozenset(name.lower() for name, _ in self.choice.fields(leg.version))
+                | (ENDING if leg.version in lifecycles else frozenset()),
+                lifecycle=lifecycles.get(leg.version),
+                shadow=leg.shadow and replace(leg.shadow, leg=here(leg.shadow.leg)),
+                cutover=leg.cutover and replace(leg.cutover, leg=here(leg.cutover.leg)),
             )
-            for version, leg in self.legs.items()
-        }
+
+        legs = {version: here(leg) for version, leg in self.legs.items()}
         vary = _vary(readers)
         if not any(isinstance(reader, PathReader) for reader in readers):
             vary = tuple(dict.fromkeys((*vary, *self.choice.vary)))

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, JsonValue, Tag
 
 from gateway.config.clients import ClientName, ClientsConfig
+from gateway.config.moving import CutoverConfig, ShadowConfig
 from gateway.config.retirement import BrownoutConfig, LifecycleConfig
 from gateway.config.shape import (
     HEALTH_PATH,
@@ -177,6 +178,10 @@ class VersionConfig(Model):
     """When it is deprecated and when it ends. Once it has, it needs neither service nor via."""
     brownout: BrownoutConfig | None = None
     """When it is refused for a while before it ends."""
+    shadow: ShadowConfig | None = None
+    """Who else is asked in the background, to compare."""
+    cutover: CutoverConfig | None = None
+    """Who is served via another version already."""
 
 
 class JoinConfig(Model):

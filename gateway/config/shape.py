@@ -11,6 +11,9 @@ FIELD_NAME = r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$"
 HEALTH_PATH = r"^/[!-~]*$"
 HOST = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,252}(:[0-9]{1,5})?$"
 METHOD = r"^[A-Z]+(-[A-Z]+)*$"
+SHARE = r"^[0-9]{1,3}(\.[0-9]{1,6})?%$"
+FACTOR = r"^[0-9]{1,4}(\.[0-9]{1,6})?x$"
+DURATION = r"^[0-9]{1,5}(\.[0-9]{1,3})?[smh]$"
 
 Name = Annotated[str, Field(pattern=NAME)]
 FieldName = Annotated[str, Field(pattern=FIELD_NAME)]
@@ -29,6 +32,7 @@ Number = BeforeValidator(_number)
 Seconds = Annotated[float, Field(gt=0, le=86_400), Number]
 Bytes = Annotated[int, Field(ge=1), Number]
 Count = Annotated[int, Field(ge=1), Number]
+Percent = Annotated[float, Field(ge=0, le=100), Number]
 ErrorStatus = Annotated[int, Field(ge=400, le=599), Number]
 T = TypeVar("T")
 Some = Annotated[tuple[T, ...], Field(min_length=1)]

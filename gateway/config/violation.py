@@ -19,6 +19,9 @@ _PATTERNS = {
     shape.METHOD: "not a method; write it in capitals, as in GET",
     retirement.DATE: "not a date; write 2026-12-31, or a time such as 2026-12-31T18:00:00Z",
     retirement.URL: "not the URL of a page; write one like https://example.com/v1-ends",
+    shape.SHARE: "not a share; write one like 0.1%",
+    shape.FACTOR: "not a factor; write one like 1.5x",
+    shape.DURATION: "not a duration; write one like 30s, 5m or 1h",
 }
 
 
@@ -90,6 +93,10 @@ def _expected(error: ErrorDetails, value: Data) -> str:
         case "string_type" if isinstance(value, dict | list | None):
             return "expected a text"
         case "string_type":
+            patterns = [schema.get("pattern") for schema in _schemas(error["loc"])]
+            for pattern in (shape.SHARE, shape.FACTOR, shape.DURATION):
+                if pattern in patterns:
+                    return _PATTERNS[pattern]
             return "expected a text; write it in quotes"
         case "bool_type":
             return "expected true or false"
@@ -97,7 +104,11 @@ def _expected(error: ErrorDetails, value: Data) -> str:
             return f"expected {error['ctx']['expected'].replace('True', 'true')}"
         case "int_type":
             return "expected a whole number, without a unit"
-        case "float_type" if {"minutes", "percent"} & set(error["loc"]):
+        case "literal_error":
+            return f"expected {error['ctx']['expected']}"
+        case "bool_type":
+            return "expected true or false"
+        case "float_type" if {"minutes", "percent", "steps"} & set(error["loc"]):
             return "expected a number, without a unit"
         case "float_type":
             return "expected a number of seconds, such as 2.5"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gateway.core.asker import ANYONE, Asker
+from gateway.core.cutover import Arm
 from gateway.core.errors import Code, Fault
 from gateway.core.head import Head
 from gateway.core.headers import FieldLines
@@ -26,6 +27,8 @@ class Plan(NamedTuple):
             the API has no versions.
         target: the path and query to ask the service for, raw.
         fields: header fields that every answer carries, whoever gives it.
+        arm: which way of a cutover is taken; None where there is none.
+        shadow: what to do with the request as well, in the background.
     """
 
     endpoint: Endpoint
@@ -33,6 +36,8 @@ class Plan(NamedTuple):
     mechanism: str | None
     target: str
     fields: FieldLines = ()
+    arm: Arm | None = None
+    shadow: "Plan | None" = None
 
     @property
     def version(self) -> Version | None:
@@ -103,7 +108,16 @@ def plan(snapshot: Snapshot, head: Head, asker: Asker = ANYONE) -> Outcome:
         instead = None if lifecycle is None else lifecycle.instead(asker, captures)
         fault = leg.brownout.refusal(closes, asker.now, _offered(endpoint, asker), instead)
         return Refusal(endpoint, fault, version, fields)
-    return Plan(endpoint, leg, mechanism, _target(leg, head, captures), fields)
+    arm = shadow = None
+    if leg.cutover is not None:
+        arm = leg.cutover.rule.arm(asker)
+        if arm is Arm.NEW:
+            leg = leg.cutover.leg
+    if leg.shadow is not None and leg.shadow.rule.falls_on(head.method, asker):
+        other = leg.shadow.leg
+        shadow = Plan(endpoint, other, mechanism, _target(other, head, captures), fields)
+    target = _target(leg, head, captures)
+    return Plan(endpoint, leg, mechanism, target, fields, arm, shadow)
 
 
 def _offered(endpoint: Endpoint, asker: Asker) -> tuple[str, ...]:

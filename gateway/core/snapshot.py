@@ -6,16 +6,22 @@ A reload builds a new one and swaps one reference; a request keeps the one that 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_address
+from typing import Generic, TypeVar
 
 from gateway.core.brownout import Brownout
 from gateway.core.client import Naming
 from gateway.core.conversion.chain import Conversion
+from gateway.core.cutover import Cutover
 from gateway.core.headers import FieldLines
 from gateway.core.lifecycle import Lifecycle
+from gateway.core.orders import Served
 from gateway.core.routing import Router, Template
 from gateway.core.selection import Selector
 from gateway.core.service import Service
+from gateway.core.shadow import Shadow
 from gateway.core.version import Version
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,8 @@ class Leg:
         overrules: names of the service's fields, in lower case, that the gateway's stand for.
         lifecycle: of the version, if it has any.
         brownout: of the version, if it has any.
+        shadow: what is asked as well, in the background.
+        cutover: which way some clients go instead.
     """
 
     version: Version | None
@@ -47,6 +55,16 @@ class Leg:
     overrules: frozenset[bytes] = frozenset()
     lifecycle: Lifecycle | None = None
     brownout: Brownout | None = None
+    shadow: "Beside[Shadow] | None" = None
+    cutover: "Beside[Cutover] | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Beside(Generic[R]):
+    """Another way to serve a version, and the rule that says when it is taken."""
+
+    rule: R
+    leg: Leg
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +132,7 @@ class Snapshot:
     workers: int | None = None
     naming: Naming | None = None
     state: str | None = None
+    cutovers: Mapping[Served, Cutover] = field(default_factory=dict)
 
     def trusts(self, peer: str) -> bool:
         """Whether what a peer says of who asked it is believed.

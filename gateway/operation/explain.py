@@ -8,6 +8,7 @@ from multidict import CIMultiDict
 from gateway.core.asker import Asker
 from gateway.core.client import ANONYMOUS
 from gateway.core.conversion.chain import Conversion, Direction
+from gateway.core.cutover import BUCKETS, Sticky, bucket, in_force
 from gateway.core.head import Head
 from gateway.core.headers import FieldLines
 from gateway.core.plan import Options, Outcome, Plan, Refusal, plan
@@ -72,6 +73,7 @@ def explain(
         case Plan():
             facts += _plan(outcome, head, readings)
             facts += _brownout(outcome.leg, asker)
+            facts += _shift(outcome, snapshot, asker)
     facts += _says(outcome.fields)
     if outcome.endpoint is not None and outcome.endpoint.vary:
         facts.append(("vary", ", ".join(outcome.endpoint.vary)))
@@ -137,6 +139,27 @@ def _brownout(leg: Leg, asker: Asker) -> list[tuple[str, str]]:
     if share:
         return [("brownout", f"refuses {100 * share:.3g} % of the requests now")]
     return [("brownout", "refuses nothing now")]
+
+
+def _shift(chosen: Plan, snapshot: Snapshot, asker: Asker) -> list[tuple[str, str]]:
+    facts = []
+    if chosen.arm is not None:
+        cutover = snapshot.cutovers[chosen.endpoint.api, str(chosen.version)]
+        percent = in_force(cutover, asker.orders)
+        whom = f"{percent:g}% of the clients go via version {cutover.via}"
+        if cutover.sticky is Sticky.REQUEST:
+            whom = f"{percent:g}% of the requests go via version {cutover.via}, by chance"
+        elif asker.client:
+            number = bucket(cutover.served, asker.client)
+            whom += f", buckets below {percent * BUCKETS / 100:g}; '{asker.client}' is in {number}"
+        else:
+            whom += ", and who has no name goes last"
+        facts.append(("cutover", f"the {chosen.arm} way: {whom}"))
+    if chosen.shadow is not None and chosen.leg.shadow is not None:
+        percent, other = chosen.leg.shadow.rule.percent, chosen.shadow
+        asked = f"{other.leg.service.name} for {other.target}"
+        facts.append(("shadow", f"{percent:g}% also ask {asked}, converted, to compare"))
+    return facts
 
 
 def _bodies(leg: Leg) -> list[tuple[str, str]]:
