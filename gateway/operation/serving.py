@@ -16,6 +16,7 @@ from gateway.wire.front import Front
 from gateway.wire.handler import Handler
 from gateway.wire.health import HealthChecks
 from gateway.wire.pool import Pool
+from gateway.wire.shadow import Shadows
 
 # What is left when the grace is over gets this long to be cut off in order.
 _CUT_OFF = 0.5
@@ -36,7 +37,8 @@ class Serving:
         self._pool = Pool()
         self._requests = log.RequestLog(loop)
         self._tally = Tally(loop, deliver)
-        self._handler = Handler(reloader.latest, self._pool, self._record)
+        self._shadows = Shadows(self._pool, self._tally)
+        self._handler = Handler(reloader.latest, self._pool, self._shadows, self._record)
         self._handler.orders = orders
         self._checks = HealthChecks(self._pool, log.health)
         self._checks.follow(self._handler.snapshot.services.values())
@@ -66,6 +68,7 @@ class Serving:
             async with asyncio.timeout(grace):
                 await front.finish()
         await front.cut(_CUT_OFF)
+        self._shadows.close()
         self._pool.close()
         self._requests.flush()
         self._tally.flush()

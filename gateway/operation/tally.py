@@ -83,7 +83,12 @@ class Tally:
         place.seconds += seconds
         if exchange.converted:
             place.converted += 1
-        if exchange.code is not None or down.status >= 500:
+        failed = exchange.code is not None or down.status >= 500
+        broke = down.status >= 500 or (exchange.aborted and exchange.code is not None)
+        if plan is not None and plan.arm is not None:
+            api = plan.endpoint.api
+            self.outcome(api, label(plan.version), plan.arm, seconds, failed=broke)
+        if failed:
             self._note(exchange, place)
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:

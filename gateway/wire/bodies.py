@@ -49,7 +49,13 @@ async def convert_response(response: Response, conversion: Conversion, limit: in
     """
     if response.status == 206:
         raise _failed(response, "a part of a representation cannot be converted")
-    body = await _whole(response, limit)
+    return await convert_whole(response, await _whole(response, limit), conversion, limit)
+
+
+async def convert_whole(
+    response: Response, body: bytes, conversion: Conversion, limit: int
+) -> bytes:
+    """Return the whole body of a response as the client's version has it; raises Failed."""
     if not body and not _values(response.fields, b"content-type"):
         return body  # nothing is the same in every version
     if not is_json(response.fields):

@@ -11,10 +11,12 @@ import msgspec
 
 from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.document import Document, Unconvertible
+from gateway.core.differences import number
 
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _array = msgspec.json.Decoder(list[msgspec.Raw])
 _scalar = msgspec.json.Decoder()
+_compared = msgspec.json.Decoder(float_hook=number)
 _encoder = msgspec.json.Encoder()
 # What a value begins with, behind the white space of RFC 8259, section 2.
 _BRACKET = re.compile(rb"[ \t\n\r]*([{\[]?)")
@@ -35,6 +37,14 @@ def convert(body: bytes, conversion: Conversion) -> bytes:
         raise Unconvertible(f"not JSON: {error}") from None
     except RecursionError:
         raise Unconvertible("nested too deep") from None
+
+
+def parse(body: bytes) -> Document:
+    """Return a JSON body as it is compared, or the body itself where it is no JSON."""
+    try:
+        return _compared.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return body
 
 
 def _open(value: Document) -> Document:

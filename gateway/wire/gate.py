@@ -23,6 +23,11 @@ class Gate:
         self._inside = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
+    @property
+    def half_full(self) -> bool:
+        """Whether what nobody waits for should stay away."""
+        return self._inside * 2 >= self._limit
+
     def entered(self) -> bool:
         """Go inside if there is room; return whether there was."""
         if self._inside >= self._limit:

@@ -28,6 +28,7 @@ from gateway.wire import bodies
 from gateway.wire.downstream import Downstream
 from gateway.wire.exchange import Exchange
 from gateway.wire.inbound import Inbound
+from gateway.wire.shadow import Shadows
 from gateway.wire.upstream import Request, Response, Upstream
 
 _log = logging.getLogger(__name__)
@@ -50,11 +51,16 @@ class Handler:
     """
 
     def __init__(
-        self, snapshot: Snapshot, upstream: Upstream, record: Callable[[Exchange, Downstream], None]
+        self,
+        snapshot: Snapshot,
+        upstream: Upstream,
+        shadows: Shadows,
+        record: Callable[[Exchange, Downstream], None],
     ) -> None:
         self.snapshot = snapshot
         self.orders = NO_ORDERS
         self._upstream = upstream
+        self._shadows = shadows
         self._record = record
 
     @property
@@ -64,7 +70,7 @@ class Handler:
 
     async def answer(self, inbound: Inbound, down: Downstream) -> None:
         """Answer one request, whatever happens, and record it once."""
-        walk = _Walk(self.snapshot, self._upstream, inbound, down)
+        walk = _Walk(self.snapshot, self._upstream, self._shadows, inbound, down)
         try:
             todo = walk.plan(self.orders)
             if todo is not None:
@@ -85,7 +91,7 @@ class Handler:
 
     def refuse(self, inbound: Inbound, down: Downstream, fault: Fault) -> None:
         """Answer with a fault what could not be read as a request."""
-        walk = _Walk(self.snapshot, self._upstream, inbound, down)
+        walk = _Walk(self.snapshot, self._upstream, self._shadows, inbound, down)
         walk.refuse(Failed(fault))
         self._record(walk.exchange, down)
 
@@ -100,16 +106,23 @@ class _Walk:
         "inbound",
         "message",
         "said",
+        "shadows",
         "snapshot",
         "trailers",
         "upstream",
     )
 
     def __init__(
-        self, snapshot: Snapshot, upstream: Upstream, inbound: Inbound, down: Downstream
+        self,
+        snapshot: Snapshot,
+        upstream: Upstream,
+        shadows: Shadows,
+        inbound: Inbound,
+        down: Downstream,
     ) -> None:
         self.snapshot = snapshot
         self.upstream = upstream
+        self.shadows = shadows
         self.inbound = inbound
         self.message = inbound.message
         self.down = down
@@ -145,7 +158,10 @@ class _Walk:
         if todo.leg.request is not None and self.inbound.has_body:
             asked = await self._converted(asked, todo.leg.request)
         self.exchange.asked = time.perf_counter()
-        response = await self.upstream.send(todo.leg.service, asked)
+        if todo.shadow is None:
+            response = await self.upstream.send(todo.leg.service, asked)
+        else:
+            response = await self.shadows.send(todo, asked)
         self.exchange.answered = time.perf_counter()
         self.exchange.target = response.target
         try:

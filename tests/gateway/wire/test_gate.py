@@ -62,3 +62,14 @@ async def test_who_gives_up_leaves_no_place_taken(let_in: bool) -> None:
     await asyncio.wait_for(gate.enter(), 1)
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(gate.enter(), 0.01)
+
+
+def test_half_full() -> None:
+    gate = Gate(3, 0, 5)
+    seen = []
+    for _ in range(3):
+        seen.append(gate.half_full)
+        assert gate.entered()
+    gate.leave()
+    gate.leave()
+    assert [*seen, gate.half_full] == [False, False, True, False]
