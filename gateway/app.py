@@ -22,6 +22,7 @@ from gateway.operation.desk import Desk
 from gateway.operation.keeper import Keeper
 from gateway.operation.reload import Reloader
 from gateway.operation.serving import Serving
+from gateway.operation.shift import Shift
 from gateway.operation.workers import Worker, Workers, listening_sockets
 from gateway.settings import Settings
 
@@ -48,7 +49,8 @@ async def serve(settings: Settings) -> None:
             serving.obey(orders)
 
         control.follow(obey)
-        desk = Desk(keeper, control, reloader, lambda: 1, lambda: _stopping(stop))
+        shift = Shift(keeper, control, lambda: reloader.latest)
+        desk = Desk(keeper, control, shift, reloader, lambda: 1, lambda: _stopping(stop))
         async with _admin(settings, desk) as admin:
             (listener,) = _listen(settings.host, settings.port, 1)
             url = _url(listener)
@@ -87,7 +89,8 @@ async def supervise(settings: Settings, count: int) -> None:
 
     async with _keeping(reloader.latest.state) as keeper:
         control = Control(keeper)
-        desk = Desk(keeper, control, reloader, lambda: workers.ready, unready)
+        shift = Shift(keeper, control, lambda: reloader.latest)
+        desk = Desk(keeper, control, shift, reloader, lambda: workers.ready, unready)
         async with _admin(settings, desk) as admin:
             listeners = _listen(settings.host, settings.port, count)
             workers = Workers(listeners, os.environ, keeper.ledger.absorb, control.orders)
@@ -148,9 +151,11 @@ async def _admin(settings: Settings, desk: Desk) -> AsyncIterator[str]:
     await runner.setup()
     (listener,) = _listen(settings.admin_host, settings.admin_port, 1)
     await web.SockSite(runner, listener).start()
+    moving = asyncio.create_task(desk.shift.run())
     try:
         yield _url(listener)
     finally:
+        moving.cancel()
         await runner.cleanup()
 
 

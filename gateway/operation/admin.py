@@ -16,6 +16,7 @@ from gateway.core.orders import Served
 from gateway.operation import control
 from gateway.operation.desk import Desk, check_known, versions_of
 from gateway.operation.retire import DAYS, verdict
+from gateway.operation.shadow import shadow
 from gateway.operation.usage import usage
 
 Handle = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -109,40 +110,36 @@ class _Admin:
         return _json({"api": api, "version": version, "paused": paused})
 
     async def cutover(self, request: web.Request) -> web.Response:
-        return self._cutover(self._served(request))
+        return await self._cutover(self._moved(request))
 
     async def set_cutover(self, request: web.Request) -> web.Response:
-        served = self._served(request)
+        served = self._moved(request)
         try:
             wanted = msgspec.json.decode(await request.read(), type=_Percent, strict=True)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             _refuse(400, "bad_request", f"{error}; send {{'percent': 25}}, from 0 to 100")
         if not 0 <= wanted.percent <= 100:
             _refuse(400, "bad_request", "'percent' goes from 0 to 100")
-        await self._desk.control.shift(served, wanted.percent, "told by an operator")
-        return self._cutover(served)
+        await self._desk.shift.set(served, wanted.percent)
+        return await self._cutover(served)
 
     async def clear_cutover(self, request: web.Request) -> web.Response:
-        served = self._served(request)
-        await self._desk.control.shift(served, None, "told by an operator")
-        return self._cutover(served)
+        served = self._moved(request)
+        await self._desk.shift.clear(served)
+        return await self._cutover(served)
 
-    def _cutover(self, served: Served) -> web.Response:
-        api, version = served
-        percent = self._desk.control.orders.percents.get(served)
-        return _json({"api": api, "version": version, "percent": percent})
+    async def _cutover(self, served: Served) -> web.Response:
+        return _json(await self._desk.shift.describe(served))
 
     async def shadow(self, request: web.Request) -> web.Response:
-        api, version = served = self._served(request)
-        ledger = self._desk.ledger
-        differences = {
-            labels[-1]: {"count": times.count, "first": times.first, "last": times.last}
-            for labels, times in ledger.counted("differences", *served)
-        }
-        compared = sum(times.count for _, times in ledger.counted("compared", *served))
-        samples = list(ledger.samples.get(("differences", *served), ()))
-        answer = {"api": api, "version": version, "compared": compared}
-        return _json({**answer, "differences": differences, "samples": samples})
+        return _json(shadow(self._desk.ledger, self._served(request)))
+
+    def _moved(self, request: web.Request) -> Served:
+        served = self._served(request)
+        if served not in self._desk.rules.cutovers:
+            api, version = served
+            _refuse(404, "not_found", f"version {version} of {api} has no cutover in the rules")
+        return served
 
     def _served(self, request: web.Request) -> Served:
         served = request.match_info["api"], request.match_info["version"]

@@ -18,6 +18,8 @@ from gateway.operation.ledger import Ledger
 from gateway.operation.records import Records
 from gateway.operation.remote import Remote
 from gateway.operation.retire import DAYS, Verdict, sentence, verdict
+from gateway.operation.shadow import Shadow
+from gateway.operation.shadow import table as shadow_table
 from gateway.operation.usage import Usage, table, usage
 from gateway.settings import from_environment
 
@@ -59,7 +61,7 @@ def add_commands(commands: Any) -> None:
 
     parser = commands.add_parser("shadow", help="say how answers of a version differ")
     _name_version(parser)
-    parser.set_defaults(run=_asking("GET", "shadows"))
+    parser.set_defaults(run=_shadow)
 
 
 def _group(commands: Any, name: str, about: str) -> Any:
@@ -87,6 +89,12 @@ def _asking(method: str, what: str) -> Callable[[Namespace], Said]:
         return _lines(msgspec.json.decode(answer)), 0
 
     return ask
+
+
+def _shadow(arguments: Namespace) -> Said:
+    remote = Remote(from_environment(os.environ))
+    answer = remote.ask("GET", "shadows", arguments.api, arguments.version)
+    return shadow_table(msgspec.json.decode(answer, type=Shadow)), 0
 
 
 def _lines(document: dict[str, object]) -> str:

@@ -11,6 +11,7 @@ from gateway.operation.control import Control
 from gateway.operation.keeper import Keeper
 from gateway.operation.ledger import Ledger
 from gateway.operation.reload import Reloader
+from gateway.operation.shift import Shift
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class Desk:
     Attributes:
         keeper: of what was counted and ordered.
         control: changes the orders.
+        shift: moves cutovers.
         reloader: has the rules in force.
         workers: returns how many processes serve.
         unready: says why the gateway cannot serve, or returns None if it can.
@@ -27,6 +29,7 @@ class Desk:
 
     keeper: Keeper
     control: Control
+    shift: Shift
     reloader: Reloader
     workers: Callable[[], int]
     unready: Callable[[], str | None]
