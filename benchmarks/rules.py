@@ -40,6 +40,12 @@ def converted() -> str:
     return shipped().replace('"1": { service: person_v1 }', '"1": { via: "2" }')
 
 
+def shadowed() -> str:
+    """Return gateway.yaml with every answer of version 1 compared with version 2's."""
+    beside = '"1": { service: person_v1, shadow: { via: "2" } }'
+    return shipped().replace('"1": { service: person_v1 }', beside)
+
+
 def house(apis: int, resources: int, versions: int) -> str:
     """Return rules of `apis` APIs with `versions` versions and `4 × resources` routes each."""
     text = [SERVICES, "apis:\n"]

@@ -110,6 +110,20 @@ def converted(lab: Lab, effort: Effort) -> Comparison:
     return Comparison(runs, [rate(of, to, at_least(0.85)), cpu(of, to)])
 
 
+def shadowed(lab: Lab, effort: Effort) -> Comparison:
+    """Serve version 1 at full load with a shadow of everything, which gives way, and without."""
+    backend = lab.beside(systems.backend(lab.port())).port
+    with_one = lab.measured(systems.gateway(lab.port(), backend, rules.shadowed()))
+    without = lab.measured(systems.gateway(lab.port(), backend, rules.shipped()))
+    asked = Request("/v1/person")
+    runs = {
+        "shadowed": _closed(lab, with_one, asked, BOB_2, effort),
+        "not shadowed": _closed(lab, without, asked, BOB_2, effort),
+    }
+    of, to = runs
+    return Comparison(runs, [rate(of, to, at_least(0.95)), p99(of, to, at_most(1.1))])
+
+
 def house(lab: Lab, effort: Effort) -> Comparison:
     """Route in a large house and in a small one."""
     backend = lab.beside(systems.backend(lab.port())).port
@@ -238,6 +252,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "Routed requests, against Envoy": routed,
     "Latency at equal load, against Envoy": latency,
     "Converted small bodies, against the same unconverted": converted,
+    "A shadow of everything at full load, against none": shadowed,
     "A large house, against a small one": house,
     "Idle connections, against none": idle,
     "A chain of five conversions, against one": chain,
