@@ -110,21 +110,21 @@ class _Admin:
         return _json({"api": api, "version": version, "paused": paused})
 
     async def cutover(self, request: web.Request) -> web.Response:
-        return await self._cutover(self._moved(request))
+        return await self._cutover(self._moved(self._served(request)))
 
     async def set_cutover(self, request: web.Request) -> web.Response:
-        served = self._moved(request)
+        served = self._served(request)
         try:
             wanted = msgspec.json.decode(await request.read(), type=_Percent, strict=True)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             _refuse(400, "bad_request", f"{error}; send {{'percent': 25}}, from 0 to 100")
         if not 0 <= wanted.percent <= 100:
             _refuse(400, "bad_request", "'percent' goes from 0 to 100")
-        await self._desk.shift.set(served, wanted.percent)
+        await self._desk.shift.set(self._moved(served), wanted.percent)
         return await self._cutover(served)
 
     async def clear_cutover(self, request: web.Request) -> web.Response:
-        served = self._moved(request)
+        served = self._moved(self._served(request))
         await self._desk.shift.clear(served)
         return await self._cutover(served)
 
@@ -134,8 +134,7 @@ class _Admin:
     async def shadow(self, request: web.Request) -> web.Response:
         return _json(shadow(self._desk.ledger, self._served(request)))
 
-    def _moved(self, request: web.Request) -> Served:
-        served = self._served(request)
+    def _moved(self, served: Served) -> Served:
         if served not in self._desk.rules.cutovers:
             api, version = served
             _refuse(404, "not_found", f"version {version} of {api} has no cutover in the rules")

@@ -13,6 +13,7 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
+from gateway.core.cutover import in_force
 from gateway.operation.desk import Desk
 from gateway.operation.ledger import Ledger, Sum
 from gateway.operation.report import BOUNDS, CLASSES, KINDS
@@ -54,7 +55,12 @@ class _Desk(Collector):
             "brownout_paused", "1 where an operator paused it.", ((key, 1) for key in orders.paused)
         )
         yield _gauge(
-            "cutover_percent", "Where it is other than the rules say.", orders.percents.items()
+            "cutover_percent",
+            "Clients that are served via another version.",
+            (
+                (served, in_force(cutover, orders))
+                for served, cutover in desk.rules.cutovers.items()
+            ),
         )
         yield GaugeMetricFamily("gateway_workers", "Processes that serve.", desk.workers())
         reloads = CounterMetricFamily(

@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from gateway.core.cutover import in_force
 from gateway.core.orders import Orders, Served
 from gateway.core.snapshot import Snapshot
 from gateway.operation.book import Book
@@ -64,7 +65,7 @@ def verdict(
         *_callers(served, ledger, now, days),
         *_dates(served, rules, now),
         *_served(served, rules),
-        *_cutover(served, orders),
+        *_cutover(served, rules, orders),
         *_found(served, ledger, now - days * _DAY, "differences", "compared", "shadow"),
         *_found(served, ledger, now - days * _DAY, "violations", "checked", "schema"),
     ]
@@ -145,12 +146,11 @@ def _served(served: Served, rules: Snapshot) -> Iterator[Reason]:
         yield Reason("note", f"it is served from version {via.served}, and has no service to stop")
 
 
-def _cutover(served: Served, orders: Orders) -> Iterator[Reason]:
-    percent = orders.percents.get(served)
-    if percent is not None and percent < 100:
-        yield Reason(
-            "no", f"its cutover stands at {percent:g} %", "shift it to 100 %, or clear the order"
-        )
+def _cutover(served: Served, rules: Snapshot, orders: Orders) -> Iterator[Reason]:
+    cutover = rules.cutovers.get(served)
+    percent = 100 if cutover is None else in_force(cutover, orders)
+    if percent < 100:
+        yield Reason("no", f"its cutover stands at {percent:g} %", "raise it to 100 %")
 
 
 def _found(

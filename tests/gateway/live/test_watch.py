@@ -155,15 +155,17 @@ async def test_orders_are_obeyed_when_the_command_returns_and_after_a_restart(
 ) -> None:
     text = KEPT + rules((await upstream(OK)).port)
     text = text.replace('"1": { service: s }', '"1": { service: s, brownout: { percent: 100 } }')
+    cutover = '"2": { service: s, cutover: { via: "1", percent: 5, sticky_by: request } }'
+    text = text.replace('"2": { service: s }', cutover)
     first = gateway(text, GATEWAY_WORKERS="2")
     assert await statuses(first) == {503}
     told, status = command(first, "brownout", "pause", "person", "1")
     assert (told.split(), status) == (["api", "person", "version", "1", "paused", "true"], 0)
     assert await statuses(first) == {200}
-    assert admin(first, "/cutovers/person/1", "PUT", '{"percent": 30}')[1]["percent"] == 30
+    assert admin(first, "/cutovers/person/2", "PUT", '{"percent": 30}')[1]["percent"] == 30
     orders = {
         "paused": [["person", "1"]],
-        "percents": [{"api": "person", "version": "1", "percent": 30.0}],
+        "percents": [{"api": "person", "version": "2", "percent": 30.0}],
     }
     assert admin(first, "/orders") == (200, orders)
     await gone(first, signal.SIGKILL)
@@ -172,7 +174,7 @@ async def test_orders_are_obeyed_when_the_command_returns_and_after_a_restart(
     assert await statuses(second) == {200}
     assert command(second, "brownout", "resume", "person", "1")[1] == 0
     assert await statuses(second) == {503}
-    assert command(second, "cutover", "clear", "person", "1")[1] == 0
+    assert command(second, "cutover", "clear", "person", "2")[1] == 0
     assert admin(second, "/orders") == (200, {"paused": [], "percents": []})
 
 

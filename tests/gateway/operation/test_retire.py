@@ -123,10 +123,10 @@ def test_a_version_that_nobody_serves() -> None:
 
 
 def test_a_cutover_half_way() -> None:
-    assert said(judged(ledger(), orders=Orders(percents={SERVED: 25.0})), "no") == [
-        "its cutover stands at 25 %"
-    ]
-    assert judged(ledger(), orders=Orders(percents={SERVED: 100.0})).answer == "yes"
+    cutover = '{ service: old, cutover: { via: "2", percent: 25, sticky_by: request } }'
+    rules = edited("{ service: old }", cutover, RULES.replace("service: old\n", "service: new\n"))
+    assert said(judged(ledger(), rules), "no") == ["its cutover stands at 25 %"]
+    assert judged(ledger(), rules, Orders(percents={SERVED: 100.0})).answer == "yes"
 
 
 def test_as_a_text() -> None:
