@@ -93,27 +93,25 @@ def _expected(error: ErrorDetails, value: Data) -> str:
         case "string_type" if isinstance(value, dict | list | None):
             return "expected a text"
         case "string_type":
-            patterns = [schema.get("pattern") for schema in _schemas(error["loc"])]
-            for pattern in (shape.SHARE, shape.FACTOR, shape.DURATION):
-                if pattern in patterns:
-                    return _PATTERNS[pattern]
-            return "expected a text; write it in quotes"
+            return _unit(error["loc"]) or "expected a text; write it in quotes"
         case "bool_type":
             return "expected true or false"
         case "literal_error":
             return f"expected {error['ctx']['expected'].replace('True', 'true')}"
         case "int_type":
             return "expected a whole number, without a unit"
-        case "literal_error":
-            return f"expected {error['ctx']['expected']}"
-        case "bool_type":
-            return "expected true or false"
         case "float_type" if {"minutes", "percent", "steps"} & set(error["loc"]):
             return "expected a number, without a unit"
         case "float_type":
             return "expected a number of seconds, such as 2.5"
         case _:
             return error["msg"].replace("Input should be", "expected a number")
+
+
+def _unit(location: Location) -> str | None:
+    patterns = [schema.get("pattern") for schema in _schemas(location)]
+    units = (shape.SHARE, shape.FACTOR, shape.DURATION)
+    return next((_PATTERNS[unit] for unit in units if unit in patterns), None)
 
 
 def _mechanisms(location: Location) -> str:

@@ -7,6 +7,7 @@ from gateway.core.differences import Answer
 from gateway.core.errors import Failed
 from gateway.core.headers import Fields
 from gateway.core.plan import Plan
+from gateway.core.service import CLIENT_HOST, TARGET_HOST
 from gateway.core.shadow import Shadow
 from gateway.core.snapshot import Leg
 from gateway.wire import background, bodies, codec, coding
@@ -32,7 +33,8 @@ async def ask_again(pool: Pool, todo: Plan, request: Request, rule: Shadow) -> "
     """
     leg, limit = todo.leg, rule.body * _GROWTH
     try:
-        request = msgspec.structs.replace(request, target=todo.target)
+        host = _host(leg.service.host, request)
+        request = msgspec.structs.replace(request, target=todo.target, host=host)
         if leg.request is not None:
             request = await _converted(request, leg, limit)
         response = await background.ask(pool, leg.service, request)
@@ -42,6 +44,15 @@ async def ask_again(pool: Pool, todo: Plan, request: Request, rule: Shadow) -> "
             response.abandon()
     except Failed as error:
         return Got(error.fault.status, [], b"")
+
+
+def _host(policy: str, request: Request) -> bytes | None:
+    if policy == TARGET_HOST:
+        return None
+    if policy != CLIENT_HOST:
+        return policy.encode()
+    said = (value for name, value in request.fields if name.lower() == b"x-forwarded-host")
+    return next(said, request.host)
 
 
 class Got(msgspec.Struct):

@@ -230,6 +230,7 @@ class _Case:
             fields=[*fields, _MARK],
             body=self._body.whole() if self.passing is not self._asked else self._asked.body,
             length=None,
+            expects=False,
             informational=None,
         )
 

@@ -108,6 +108,11 @@ class Teed:
         """Whether all of the body has arrived."""
         return self._response.complete
 
+    @property
+    def trailers(self) -> Fields:
+        """Return the fields behind the body."""
+        return self._response.trailers
+
     async def read(self) -> bytes:
         """Return the next bytes of the body."""
         piece = await self._response.read()

@@ -46,6 +46,7 @@ async def test_answers_that_agree(lane: Lane, upstream: StartUpstream) -> None:
     (asked,) = new.requests
     assert asked.startswith(b"GET /person?q=1 HTTP/1.1\r\n")
     assert b"X-Shadow: 1\r\n" in asked
+    assert b"Host: api.test\r\n" in asked
     assert b"Accept-Encoding: identity\r\n" in asked
     assert b"If-None-Match" not in asked
 

@@ -14,7 +14,7 @@ from gateway.wire.upstream import Request
 from tests.gateway.kit import StartUpstream
 from tests.gateway.talk import OK
 
-GET = Request("GET", "/", [(b"Host", b"a")])
+GET = Request("GET", "/", [])
 
 
 def service(port: int, in_flight: int = 4) -> Service:

@@ -22,6 +22,7 @@ class Arriving:
         self.pieces = list(pieces)
         self.abandoned = False
         self.written = b""
+        self.trailers: Fields = [(b"T", b"u")]
 
     @property
     def complete(self) -> bool:
@@ -104,6 +105,7 @@ async def test_a_response_passes(budget: Budget) -> None:
     assert (teed.sized, teed.switched, teed.target, teed.complete) == (True, False, "here", False)
     assert [await teed.read(), await teed.read(), await teed.read()] == [b"abc", b"def", b""]
     await teed.write(b"x")
+    assert teed.trailers == [(b"T", b"u")]
     teed.abandon()
     assert (response.abandoned, response.written) == (True, b"x")
     assert (copy.whole(), ends) == (b"abcdef", [True])
