@@ -419,3 +419,7 @@ def test_any_text_is_a_template_or_refused(text: str) -> None:
     stars = {part.capture: "*" * part.tail for part in template.segments}
     captures = {name: f"{{{name}{stars[name]}}}" for name in template.captures}
     assert template.fill(captures) == template.text == text
+
+
+def test_a_router_tells_what_it_leads_to() -> None:
+    assert list(router("/b", "/a/{c}", "/a")) == ["/b", "/a/{c}", "/a"]
