@@ -143,6 +143,11 @@ def rate(of: str, to: str, goal: Goal | None = None) -> Claim:
     return Claim(of, lambda samples: samples[of].rate / samples[to].rate, RATE, goal)
 
 
+def rate_alone(of: str, goal: Goal) -> Claim:
+    """Claim the rate of a run whose unit is a megabyte."""
+    return Claim(f"{of}: rate", lambda samples: samples[of].rate, "MB/s", goal)
+
+
 def cpu(of: str, to: str, goal: Goal | None = None) -> Claim:
     """Claim the CPU time a unit of one run as a multiple of another's."""
     return Claim(of, lambda samples: samples[of].cpu / samples[to].cpu, CPU, goal)

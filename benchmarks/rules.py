@@ -30,6 +30,23 @@ apis:
 """Version 1 of a large array is converted from version 2; /small passes beside it."""
 
 
+LENS = f"""{SERVICES.replace("${BACKEND}", "127.0.0.1:1")}
+apis:
+  orders:
+    endpoints: [ {{ path: "/v{{version}}/orders", version: {{ in: path }} }} ]
+    versions: {{ "1": {{ via: "2" }}, "2": {{ service: backend }} }}
+    conversions:
+      - between: ["1", "2"]
+        changes:
+          - rename: {{ field: createdAt, to: created }}
+          - map: {{ field: state, values: {{ OPEN: open, PAID: paid, SENT: sent }} }}
+          - type: {{ field: total, newer: integer, older: text, scale: 2 }}
+          - join: {{ fields: [customer.first, customer.last], into: customer }}
+          - default: {{ field: channel, value: web }}
+"""
+"""Five changes between two versions of an order."""
+
+
 def shipped() -> str:
     """Return gateway.yaml as it is shipped."""
     return (ROOT / "gateway.yaml").read_text()

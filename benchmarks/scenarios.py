@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks import bulk, openloop, rules, systems, wrk
+from benchmarks import bulk, conversion, openloop, rules, systems, wrk
 from benchmarks.comparison import Comparison
 from benchmarks.lab import Lab, Running, ask
 from benchmarks.measure import (
@@ -23,8 +23,10 @@ from benchmarks.measure import (
     p99,
     p99_alone,
     rate,
+    rate_alone,
 )
 from benchmarks.request import Request
+from gateway.wire import codec
 
 BOB_1, BOB_2 = '"Bob Charlie"', '"firstName":"Bob"'
 BY_PATH = Request("/v2/person")
@@ -230,6 +232,24 @@ def array(lab: Lab, effort: Effort) -> Comparison:
     return Comparison(runs, [p99_alone("beside 10 MB arrays", at_most(50))])
 
 
+def lens(lab: Lab, effort: Effort) -> Comparison:
+    """Convert arrays by five changes, beside parsing and writing the same bytes without any."""
+    newer = conversion.orders(1)
+    older = conversion.check(newer)
+    down, up = conversion.ways()
+    one = partial(conversion.passes, seconds=effort.seconds)
+    runs = {
+        "five changes, to the older": partial(one, lambda body: codec.convert(body, down), newer),
+        "five changes, to the newer": partial(one, lambda body: codec.convert(body, up), older),
+        "json.loads, json.dumps": partial(one, conversion.by_json, newer),
+        "msgspec decode, encode": partial(one, conversion.by_msgspec, newer),
+    }
+    to_older, to_newer, *others = runs
+    claims = [rate_alone(name, at_least(60)) for name in (to_older, to_newer)]
+    claims += [rate(name, other) for name in (to_older, to_newer) for other in others]
+    return Comparison(runs, claims, unit="MB")
+
+
 def workers(lab: Lab, effort: Effort) -> Comparison:
     """Share the work between two workers on a core each."""
     if len(lab.cores) < 3:
@@ -258,6 +278,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "A chain of five conversions, against one": chain,
     "Large bodies streamed, against nginx": large,
     "Small requests beside large conversions": array,
+    "Conversion by itself, against parsing": lens,
     "Two workers, against one": workers,
 }
 """Every comparison, by its title."""

@@ -13,9 +13,9 @@ import uvloop
 
 from gateway.app import CannotListen, serve, supervise, work
 from gateway.config.dates import moment
-from gateway.config.load import load_file
+from gateway.config.load import check_file, load_file
 from gateway.config.model import json_schema
-from gateway.config.report import ConfigError
+from gateway.config.report import ConfigError, report
 from gateway.operation import log
 from gateway.operation.commands import add_commands
 from gateway.operation.explain import explain, parse_request
@@ -31,7 +31,11 @@ def main() -> int:
     try:
         match arguments.command:
             case "check":
-                snapshot = load_file(arguments.file, os.environ)
+                snapshot, warnings = check_file(arguments.file, os.environ)
+                if arguments.strict and warnings:
+                    raise ConfigError(str(arguments.file), warnings)
+                for line in report(str(arguments.file), warnings):
+                    print(line)
                 print(f"{arguments.file}: {snapshot.summary}")
             case "explain":
                 head = parse_request(arguments.request, arguments.header)
@@ -80,6 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("serve", help="answer requests; this is what no command does too")
     check = commands.add_parser("check", help="say what is wrong with a file of rules")
+    check.add_argument("--strict", action="store_true", help="refuse what is warned of")
     check.add_argument("file", type=Path, metavar="FILE")
     why = commands.add_parser("explain", help="say what would happen to a request, and why")
     why.add_argument("file", type=Path, metavar="FILE")

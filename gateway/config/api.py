@@ -1,6 +1,6 @@
 """One API: its versions, and who serves each of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
@@ -8,6 +8,7 @@ from math import inf
 from gateway.config import model
 from gateway.config.brownout import BrownoutBuilder
 from gateway.config.choice import read_version
+from gateway.config.conversion import ConversionConfig
 from gateway.config.dates import shown
 from gateway.config.declared import build_link
 from gateway.config.lifecycle import Ending, LifecycleBuilder
@@ -129,7 +130,7 @@ class ApiBuilder:
         return replace(leg, brownout=builder.build())
 
     def _leg(
-        self, label: str, versions: Mapping[str, Version], links: Mapping[Version, Link]
+        self, label: str, versions: Mapping[str, Version], links: Mapping[Version, Sequence[Link]]
     ) -> Leg | None:
         def way(via: str, *location: str) -> Leg | None:
             return self._way(label, via, versions, links, *location)
@@ -147,7 +148,7 @@ class ApiBuilder:
         label: str,
         via: str,
         versions: Mapping[str, Version],
-        links: Mapping[Version, Link],
+        links: Mapping[Version, Sequence[Link]],
         *location: str,
     ) -> Leg | None:
         served = self._served(via)
@@ -221,9 +222,9 @@ class ApiBuilder:
     def _service(self, name: str, *location: str) -> Service | None:
         return self.mistakes.look_up(name, self.services, "service", *self.at, *location)
 
-    def _links(self, versions: Mapping[str, Version]) -> dict[Version, Link]:
+    def _links(self, versions: Mapping[str, Version]) -> dict[Version, list[Link]]:
         ladder = list(versions.values())
-        links: dict[Version, Link] = {}
+        links: dict[Version, list[Link]] = {}
         for index, conversion in enumerate(self.config.conversions):
             at = (*self.at, "conversions", index)
             older, newer = (
@@ -239,12 +240,13 @@ class ApiBuilder:
                     *at,
                     "between",
                 )
-            elif older in links:
-                self.mistakes.add(
-                    f"{older} and {newer} have a conversion already; put the changes together",
-                    *at,
-                    "between",
-                )
             else:
-                links[older] = build_link(conversion, older, newer, at, self.mistakes)
+                self._check_paths(conversion, at)
+                link = build_link(conversion, older, newer, at, self.mistakes)
+                links.setdefault(older, []).append(link)
         return links
+
+    def _check_paths(self, conversion: ConversionConfig, at: Location) -> None:
+        known = {endpoint.path: endpoint for endpoint in self.config.endpoints}
+        for index, path in enumerate(conversion.paths or ()):
+            self.mistakes.look_up(path, known, "endpoint", *at, "paths", index)

@@ -1,83 +1,102 @@
-"""Declared conversions: from the changes in gateway.yaml to those of the core."""
+"""Declared conversions: from a part of `conversions:` in gateway.yaml to a link of the core."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeVar
 
-from gateway.config import model
+from gateway.config import conversion as model
+from gateway.config.changes import ChangeBuilder
+from gateway.config.parameters import ParameterBuilder
 from gateway.config.report import Location, Mistakes
-from gateway.core.conversion.chain import Link
-from gateway.core.conversion.changes import Change, Default, Inverse, Join
-from gateway.core.conversion.path import FieldPath, parse_path
+from gateway.config.shape import Model
+from gateway.config.uses import find_clashes, losses
+from gateway.core.conversion.chain import BOTH, Link, Message
+from gateway.core.conversion.changes import Change
+from gateway.core.conversion.parameters import Parameter, Reversed
 from gateway.core.version import Version
+
+T = TypeVar("T")
+
+_ON = {
+    "both": BOTH,
+    "requests": frozenset({Message.REQUEST}),
+    "responses": frozenset({Message.RESPONSE}),
+    "errors": frozenset({Message.ERROR}),
+}
 
 
 def build_link(
     config: model.ConversionConfig, older: Version, newer: Version, at: Location, mistakes: Mistakes
 ) -> Link:
     """Return the link between two adjacent versions; what is wrong with it goes to `mistakes`."""
-    changes = (
-        _change(change, (*at, "changes", index), mistakes)
-        for index, change in enumerate(config.changes)
-    )
+    _check(config, at, mistakes)
+    find_clashes(config, at, mistakes)
+    _warn(config, at, mistakes)
     return Link(
         older,
         newer,
-        tuple(change for change in changes if change is not None),
-        frozenset(config.statuses),
+        tuple(_each(config.changes, (*at, "changes"), mistakes, _change)),
+        frozenset(status for text in config.statuses for status in _statuses(text)),
+        _ON[config.on],
+        None if config.methods is None else frozenset(config.methods),
+        None if config.paths is None else frozenset(config.paths),
+        tuple(_each(config.query, (*at, "query"), mistakes, partial(_parameter, header=False))),
+        tuple(_each(config.headers, (*at, "headers"), mistakes, partial(_parameter, header=True))),
     )
 
 
-def _change(config: model.ChangeConfig, at: Location, mistakes: Mistakes) -> Change | None:
-    match config:
-        case model.ChangeConfig(join=model.JoinConfig() as join, split=None, default=None):
-            at = (*at, "join")
-            parts = _paths(join.fields, (*at, "fields"), mistakes)
-            return _join(join, parts, _path(join.into, (*at, "into"), mistakes), at, mistakes)
-        case model.ChangeConfig(join=None, split=model.SplitConfig() as split, default=None):
-            at = (*at, "split")
-            parts = _paths(split.into, (*at, "into"), mistakes)
-            change = _join(split, parts, _path(split.field, (*at, "field"), mistakes), at, mistakes)
-            return None if change is None else Inverse(change)
-        case model.ChangeConfig(join=None, split=None, default=model.DefaultConfig() as default):
-            field = _path(default.field, (*at, "default", "field"), mistakes)
-            return None if field is None else Default(field.scopes, field.keys, default.value)
-        case _:
-            mistakes.add(
-                f"a change is exactly one of {', '.join(model.ChangeConfig.model_fields)}", *at
-            )
-            return None
+def _check(config: model.ConversionConfig, at: Location, mistakes: Mistakes) -> None:
+    if not config.model_fields_set & {"changes", "query", "headers"}:
+        mistakes.add("'changes' is missing here; add it, empty where the bodies are the same", *at)
+    if config.on == "errors" and not config.statuses:
+        mistakes.add("says not which errors; add statuses, such as [4xx]", *at, "on")
+    if config.on == "requests" and config.statuses:
+        mistakes.add("requests have no status; remove it, or on: requests", *at, "statuses")
+    if config.query and config.on in ("responses", "errors"):
+        mistakes.add(f"{config.on} have no query; remove it, or on: {config.on}", *at, "query")
 
 
-def _join(
-    config: model.JoinConfig | model.SplitConfig,
-    parts: list[FieldPath],
-    whole: FieldPath | None,
+def _warn(config: model.ConversionConfig, at: Location, mistakes: Mistakes) -> None:
+    for key in ("changes", "query", "headers"):
+        for index, entry in enumerate(getattr(config, key)):
+            for name, change in entry:
+                for newer, text in losses(name, change):
+                    lossy = f"warning: lossy towards version {config.between[newer]}: {text}"
+                    mistakes.warn(lossy, *at, key, index, name)
+
+
+def _statuses(text: str) -> range:
+    first = int(text.replace("x", "0"))
+    return range(first, first + 100 if "x" in text else first + 1)
+
+
+def _each(
+    entries: Sequence[Model],
     at: Location,
     mistakes: Mistakes,
-) -> Change | None:
-    if whole is None or not parts:
-        return None
-    if any(part.scopes != whole.scopes for part in parts):
-        mistakes.add(
-            "the fields lie in the elements of different arrays; begin all with the same 'key[]'",
-            *at,
-        )
-        return None
-    keys = tuple(part.keys for part in parts)
-    for index, one in enumerate(keys):
-        for other in keys[index + 1 :]:
-            if one[: len(other)] == other[: len(one)]:
-                mistakes.add(
-                    "two parts are the same, or one lies inside the other; name each field once",
-                    *at,
-                )
-                return None
-    return Join(whole.scopes, keys, whole.keys, config.separator, config.default)
+    build: Callable[[str, Model, Location, Mistakes], T | None],
+) -> list[T]:
+    """Return the changes that can be made; each entry is to be exactly one."""
+    made = []
+    for index, entry in enumerate(entries):
+        kinds = {name: value for name, value in entry if value is not None}
+        if len(kinds) != 1:
+            known = ", ".join(type(entry).model_fields)
+            mistakes.add(f"a change is exactly one of {known}", *at, index)
+            continue
+        ((name, config),) = kinds.items()
+        change = build(name, config, (*at, index, name), mistakes)
+        if change is not None:
+            made.append(change)
+    return made
 
 
-def _paths(texts: tuple[str, ...], at: Location, mistakes: Mistakes) -> list[FieldPath]:
-    paths = [_path(text, (*at, index), mistakes) for index, text in enumerate(texts)]
-    return [path for path in paths if path is not None] if None not in paths else []
+def _change(name: str, config: Model, at: Location, mistakes: Mistakes) -> Change | None:
+    return ChangeBuilder(at, mistakes).build(config)
 
 
-def _path(text: str, at: Location, mistakes: Mistakes) -> FieldPath | None:
-    return mistakes.attempt(partial(parse_path, text), *at)
+def _parameter(
+    name: str, config: Model, at: Location, mistakes: Mistakes, *, header: bool
+) -> Parameter | None:
+    change = ParameterBuilder(at, mistakes, header=header).build(config)
+    return Reversed(change) if change is not None and name == "remove" else change

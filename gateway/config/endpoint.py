@@ -61,6 +61,8 @@ class EndpointBuilder:
                 lifecycle=lifecycles.get(leg.version),
                 shadow=leg.shadow and replace(leg.shadow, leg=here(leg.shadow.leg)),
                 cutover=leg.cutover and replace(leg.cutover, leg=here(leg.cutover.leg)),
+                request=leg.request and leg.request.at(self.config.path),
+                response=leg.response and leg.response.at(self.config.path),
             )
 
         legs = {version: here(leg) for version, leg in self.legs.items()}

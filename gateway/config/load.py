@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from gateway.config.build import build
 from gateway.config.model import Config
+from gateway.config.python import look_in
 from gateway.config.report import ConfigError, Issue, Mistakes
 from gateway.config.source import read
 from gateway.config.violation import explain
@@ -21,12 +22,22 @@ def load_file(path: Path, environment: Mapping[str, str]) -> Snapshot:
     Raises:
         ConfigError: it cannot be read or used; says every mistake with its line.
     """
+    return check_file(path, environment)[0]
+
+
+def check_file(path: Path, environment: Mapping[str, str]) -> tuple[Snapshot, list[Issue]]:
+    """Return the Snapshot that a file describes, and what should be known of it.
+
+    Raises:
+        ConfigError: it cannot be read or used; says every mistake with its line.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
         issue = Issue(0, 0, "", f"cannot be read: {error.strerror}; is the path right?")
         raise ConfigError(str(path), [issue]) from None
-    return load(content, str(path), environment)
+    look_in(path.absolute().parent)
+    return check(content, str(path), environment)
 
 
 def load(content: bytes, source: str, environment: Mapping[str, str]) -> Snapshot:
@@ -35,6 +46,13 @@ def load(content: bytes, source: str, environment: Mapping[str, str]) -> Snapsho
     Raises:
         ConfigError: it cannot be used; says every mistake with its line.
     """
+    return check(content, source, environment)[0]
+
+
+def check(
+    content: bytes, source: str, environment: Mapping[str, str]
+) -> tuple[Snapshot, list[Issue]]:
+    """Return what `load` returns, and the warnings, such as what a conversion loses."""
     document = read(content, source, environment)
     try:
         # By way of JSON, so that strict models take a list for a tuple, as the schema says.
@@ -46,4 +64,6 @@ def load(content: bytes, source: str, environment: Mapping[str, str]) -> Snapsho
     if mistakes.found:
         issues = [document.issue(mistake.location, mistake.text) for mistake in mistakes.found]
         raise ConfigError(source, issues)
-    return snapshot
+    return snapshot, [
+        document.issue(warning.location, warning.text) for warning in mistakes.warnings
+    ]

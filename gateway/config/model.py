@@ -6,9 +6,10 @@ What these models accept is what the JSON Schema for editors says. What only the
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, JsonValue, Tag
+from pydantic import Discriminator, Field, Tag
 
 from gateway.config.clients import ClientName, ClientsConfig
+from gateway.config.conversion import ConversionConfig
 from gateway.config.moving import CutoverConfig, ShadowConfig
 from gateway.config.retirement import BrownoutConfig, LifecycleConfig
 from gateway.config.shape import (
@@ -16,7 +17,6 @@ from gateway.config.shape import (
     HOST,
     Bytes,
     Count,
-    ErrorStatus,
     FieldName,
     Method,
     Model,
@@ -182,63 +182,6 @@ class VersionConfig(Model):
     """Who else is asked in the background, to compare."""
     cutover: CutoverConfig | None = None
     """Who is served via another version already."""
-
-
-class JoinConfig(Model):
-    """The older version joins in one text what the newer one holds in parts."""
-
-    fields: Annotated[tuple[str, ...], Field(min_length=2)]
-    """The parts, as fields of the newer version, in the order of the text."""
-    into: str
-    """The text, as a field of the older version."""
-    separator: Annotated[str, Field(min_length=1)] = " "
-    """What stands between two parts."""
-    default: str = ""
-    """What a part becomes that the text does not reach."""
-
-
-class SplitConfig(Model):
-    """The older version holds in parts what the newer one holds as one text."""
-
-    field: str
-    """The text, as a field of the newer version."""
-    into: Annotated[tuple[str, ...], Field(min_length=2)]
-    """The parts, as fields of the older version, in the order of the text."""
-    separator: Annotated[str, Field(min_length=1)] = " "
-    """What stands between two parts."""
-    default: str = ""
-    """What a part becomes that the text does not reach."""
-
-
-class DefaultConfig(Model):
-    """Only the newer version has the field."""
-
-    field: str
-    """The field of the newer version."""
-    value: JsonValue
-    """What the field is where the document comes from the older version."""
-
-
-class ChangeConfig(Model):
-    """One change between two versions, read from the newer to the older; it runs both ways."""
-
-    join: JoinConfig | None = None
-    """Join parts into a text."""
-    split: SplitConfig | None = None
-    """Split a text into parts."""
-    default: DefaultConfig | None = None
-    """Leave out a field that only the newer version has."""
-
-
-class ConversionConfig(Model):
-    """The reversible change between two adjacent versions."""
-
-    between: tuple[str, str]
-    """The two versions, the older one first."""
-    changes: tuple[ChangeConfig, ...]
-    """The changes; none says that the two versions have the same bodies."""
-    statuses: tuple[ErrorStatus, ...] = ()
-    """The error statuses whose bodies the changes apply to as well."""
 
 
 class ApiConfig(Model):

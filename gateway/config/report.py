@@ -1,6 +1,6 @@
 """What is wrong with a configuration, said so that it can be put right."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TypeVar
@@ -36,14 +36,16 @@ class ConfigError(Exception):
         super().__init__(self.report())
 
     def report(self) -> str:
-        """Return one line for each mistake, in the form that editors and compilers share."""
-        return "\n".join(
-            self.source
-            + (f":{issue.line}:{issue.column}: " if issue.line else ": ")
-            + _printable(f"{issue.place}: " if issue.place else "")
-            + _printable(issue.text)
-            for issue in self.issues
-        )
+        """Return one line for each mistake."""
+        return "\n".join(report(self.source, self.issues))
+
+
+def report(source: str, issues: Iterable[Issue]) -> Iterator[str]:
+    """Yield one line for each issue, in the form that editors and compilers share."""
+    for issue in issues:
+        line = f":{issue.line}:{issue.column}: " if issue.line else ": "
+        text = f"{issue.place}: {issue.text}" if issue.place else issue.text
+        yield f"{source}{line}{_printable(text)}"
 
 
 def _printable(text: str) -> str:
@@ -64,10 +66,15 @@ class Mistakes:
     """Collects what is wrong, so that one run reports all of it."""
 
     found: list[Mistake] = field(default_factory=list)
+    warnings: list[Mistake] = field(default_factory=list)
 
     def add(self, text: str, *location: str | int) -> None:
         """Record a mistake."""
         self.found.append(Mistake(location, text))
+
+    def warn(self, text: str, *location: str | int) -> None:
+        """Record what can be used, but should be known."""
+        self.warnings.append(Mistake(location, text))
 
     def attempt(self, make: Callable[[], T], *location: str | int) -> T | None:
         """Return what `make` returns, or None after recording the ValueError that it raises."""

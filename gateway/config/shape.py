@@ -33,7 +33,6 @@ Seconds = Annotated[float, Field(gt=0, le=86_400), Number]
 Bytes = Annotated[int, Field(ge=1), Number]
 Count = Annotated[int, Field(ge=1), Number]
 Percent = Annotated[float, Field(ge=0, le=100), Number]
-ErrorStatus = Annotated[int, Field(ge=400, le=599), Number]
 T = TypeVar("T")
 Some = Annotated[tuple[T, ...], Field(min_length=1)]
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gateway.config import model, retirement, shape
+from gateway.config import conversion, model, retirement, shape
 from gateway.config.report import Issue, Location, suggest
 from gateway.config.source import Data, Document
 
@@ -22,6 +22,8 @@ _PATTERNS = {
     shape.SHARE: "not a share; write one like 0.1%",
     shape.FACTOR: "not a factor; write one like 1.5x",
     shape.DURATION: "not a duration; write one like 30s, 5m or 1h",
+    conversion.STATUSES: "not an error status; write one such as 404, or 4xx for all of them",
+    conversion.PYTHON: "not a Python function; write module:function",
 }
 
 
@@ -102,6 +104,8 @@ def _expected(error: ErrorDetails, value: Data) -> str:
             return "expected a whole number, without a unit"
         case "float_type" if {"minutes", "percent", "steps"} & set(error["loc"]):
             return "expected a number, without a unit"
+        case "value_error":
+            return str(error["ctx"]["error"])
         case "float_type":
             return "expected a number of seconds, such as 2.5"
         case _:

@@ -69,7 +69,7 @@ KINDS: Mapping[Code, Kind] = MappingProxyType(
         Code.HEADERS_TOO_LARGE: Kind(Blame.CLIENT, 431, "Header fields too large"),
         Code.EXPECTATION_FAILED: Kind(Blame.CLIENT, 417, "Expectation failed"),
         Code.UNSUPPORTED_MEDIA_TYPE: Kind(Blame.CLIENT, 415, "Unsupported media type"),
-        Code.UNCONVERTIBLE_REQUEST: Kind(Blame.CLIENT, 400, "Request body cannot be converted"),
+        Code.UNCONVERTIBLE_REQUEST: Kind(Blame.CLIENT, 400, "Request cannot be converted"),
         Code.VERSION_MISSING: Kind(Blame.CLIENT, 400, "Version missing"),
         Code.VERSION_MALFORMED: Kind(Blame.CLIENT, 400, "Version malformed"),
         Code.VERSION_UNKNOWN: Kind(Blame.CLIENT, 400, "Version not supported"),
@@ -82,7 +82,7 @@ KINDS: Mapping[Code, Kind] = MappingProxyType(
         Code.UPSTREAM_UNREACHABLE: Kind(Blame.UPSTREAM, 502, "Backend unreachable"),
         Code.UPSTREAM_PROTOCOL: Kind(Blame.UPSTREAM, 502, "Backend broke HTTP"),
         Code.UPSTREAM_TIMEOUT: Kind(Blame.UPSTREAM, 504, "Backend too slow"),
-        Code.CONVERSION_FAILED: Kind(Blame.UPSTREAM, 502, "Body cannot be converted"),
+        Code.CONVERSION_FAILED: Kind(Blame.UPSTREAM, 502, "Response cannot be converted"),
     }
 )
 

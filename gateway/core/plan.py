@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gateway.core.asker import ANYONE, Asker
+from gateway.core.conversion.document import Unconvertible
 from gateway.core.cutover import Arm
 from gateway.core.errors import Code, Fault
 from gateway.core.head import Head
@@ -108,6 +109,12 @@ def plan(snapshot: Snapshot, head: Head, asker: Asker = ANYONE) -> Outcome:
         instead = None if lifecycle is None else lifecycle.instead(asker, captures)
         fault = leg.brownout.refusal(closes, asker.now, _offered(endpoint, asker), instead)
         return Refusal(endpoint, fault, version, fields)
+    return _way(Plan(endpoint, leg, mechanism, "", fields), head, captures, asker)
+
+
+def _way(todo: Plan, head: Head, captures: Mapping[str, str], asker: Asker) -> Plan | Refusal:
+    """Return the plan with the leg that this request takes, its target, and its shadow."""
+    endpoint, leg, version = todo.endpoint, todo.leg, todo.version
     arm = shadow = None
     if leg.cutover is not None:
         arm = leg.cutover.rule.arm(asker)
@@ -115,9 +122,13 @@ def plan(snapshot: Snapshot, head: Head, asker: Asker = ANYONE) -> Outcome:
             leg = leg.cutover.leg
     if leg.shadow is not None and leg.shadow.rule.falls_on(head.method, asker):
         other = leg.shadow.leg
-        shadow = Plan(endpoint, other, mechanism, _target(other, head, captures), fields)
+        aside = _target(other, head, captures)
+        if isinstance(aside, str):
+            shadow = todo._replace(leg=other, target=aside)
     target = _target(leg, head, captures)
-    return Plan(endpoint, leg, mechanism, target, fields, arm, shadow)
+    if isinstance(target, Fault):
+        return Refusal(endpoint, target, version, todo.fields)
+    return todo._replace(leg=leg, target=target, arm=arm, shadow=shadow)
 
 
 def _offered(endpoint: Endpoint, asker: Asker) -> tuple[str, ...]:
@@ -125,7 +136,7 @@ def _offered(endpoint: Endpoint, asker: Asker) -> tuple[str, ...]:
     return endpoint.selector.offered(asker)
 
 
-def _target(leg: Leg, head: Head, captures: Mapping[str, str]) -> str:
+def _target(leg: Leg, head: Head, captures: Mapping[str, str]) -> str | Fault:
     template = leg.upstream_path
     if template is None:
         path = head.path
@@ -133,7 +144,14 @@ def _target(leg: Leg, head: Head, captures: Mapping[str, str]) -> str:
         path = template.fill({**captures, "version": str(leg.served)})
     else:
         path = template.text
-    return path if head.query is None else f"{path}?{head.query}"
+    query = head.query
+    if leg.request is not None:
+        try:
+            query = leg.request.query(head.method, query)
+        except Unconvertible as error:
+            detail = f"The request does not fit this version: {error.reason}."
+            return Fault(Code.UNCONVERTIBLE_REQUEST, detail)
+    return path if query is None else f"{path}?{query}"
 
 
 def _other_method(

@@ -109,7 +109,7 @@ def _plan(chosen: Plan, head: Head, readings: Readings) -> list[tuple[str, str]]
     facts = [
         ("service", f"{leg.service.name} at {addresses}{speaks}"),
         ("asks", f"{head.method} {chosen.target}"),
-        *_bodies(leg),
+        *_bodies(leg, head.method),
     ]
     if leg.version is not None:
         facts.insert(0, ("version", f"{leg.version}, {_why(chosen, readings)}"))
@@ -162,19 +162,31 @@ def _shift(chosen: Plan, snapshot: Snapshot, asker: Asker) -> list[tuple[str, st
     return facts
 
 
-def _bodies(leg: Leg) -> list[tuple[str, str]]:
-    if leg.request is None or leg.response is None:
-        return [("bodies", "pass as they are")]
-    named = sorted({status for link in leg.response.links for status in link.statuses})
-    statuses = ", ".join(("2xx", *map(str, named)))
-    return [
-        ("request", f"a body is converted {_way(leg.request)}"),
-        ("response", f"a body of status {statuses} is converted {_way(leg.response)}"),
-    ]
+def _bodies(leg: Leg, method: str) -> list[tuple[str, str]]:
+    request = leg.request and leg.request.for_request(method)
+    facts = [] if request is None else [("request", f"a body is converted {_way(request)}")]
+    if leg.response is not None:
+        for way, statuses in _statuses(leg.response, method).items():
+            facts.append(("response", f"a body of status {', '.join(statuses)} is converted {way}"))
+    return facts or [("bodies", "pass as they are")]
+
+
+def _statuses(conversion: Conversion, method: str) -> dict[str, list[str]]:
+    """Return the statuses by what is done to their bodies: classes, and what differs in them."""
+    ways: dict[str, list[str]] = {}
+    for first in (200, 400, 500):
+        found = {
+            status: conversion.for_response(method, status) for status in range(first, first + 100)
+        }
+        usual = found[first + 99]
+        for status, one in ((f"{first // 100}xx", usual), *found.items()):
+            if one is not None and (one != usual or isinstance(status, str)):
+                ways.setdefault(_way(one), []).append(str(status))
+    return ways
 
 
 def _way(conversion: Conversion) -> str:
     versions = [conversion.links[0].older, *(link.newer for link in conversion.links)]
     if conversion.direction is Direction.DOWN:
         versions = [conversion.links[0].newer, *(link.older for link in conversion.links)]
-    return f"from version {' to '.join(map(str, versions))}"
+    return f"from version {' to '.join(dict.fromkeys(map(str, versions)))}"

@@ -85,11 +85,11 @@ class Got(msgspec.Struct):
 
 
 async def _converted(request: Request, leg: Leg, limit: int) -> Request:
-    conversion = leg.request
-    assert conversion is not None
+    assert leg.request is not None
     fields = [line for line in request.fields if line[0].lower() not in headers.ASKS]
-    body = request.body
-    if isinstance(body, bytes) and body:
+    fields = bodies.convert_request_fields(fields, leg.request, request.method)
+    conversion, body = leg.request.for_request(request.method), request.body
+    if conversion is not None and isinstance(body, bytes) and body:
         body = await bodies.convert_request(body, fields, conversion, limit)
         fields = headers.end_to_end(fields, headers.ABOUT_BYTES)
     fields.append((b"Accept-Encoding", b"identity"))
@@ -106,7 +106,9 @@ async def _read(response: Response, method: str, leg: Leg, limit: int) -> Got:
             raise Shed("large")
         pieces.append(piece)
     body, fields = b"".join(pieces), response.fields
-    conversion = leg.response.for_status(status) if leg.response is not None else None
+    conversion = leg.response.for_response(method, status) if leg.response is not None else None
+    if leg.response is not None:
+        fields = bodies.convert_response_fields(fields, leg.response, method, response)
     if conversion is not None and not bodiless(method, status):
         body = await bodies.convert_whole(response, body, conversion, limit)
         fields = headers.end_to_end(fields, headers.ABOUT_BYTES)

@@ -37,7 +37,8 @@ async def convert_request(body: bytes, fields: Fields, conversion: Conversion, l
         raise Failed(Fault(Code.UNSUPPORTED_MEDIA_TYPE, f"Content-Encoding: {error}.")) from None
     except Unconvertible as error:
         raise Failed(
-            Fault(Code.UNCONVERTIBLE_REQUEST, f"The body does not fit this version: {error}.")
+            Fault(Code.UNCONVERTIBLE_REQUEST, f"The body does not fit this version: {error}."),
+            error.cause,
         ) from None
 
 
@@ -62,8 +63,29 @@ async def convert_whole(
         raise _failed(response, "it is not JSON")
     try:
         return await _convert(body, response.fields, conversion, limit)
-    except (coding.Undecodable, Unconvertible) as error:
+    except coding.Undecodable as error:
         raise _failed(response, str(error)) from None
+    except Unconvertible as error:
+        raise _failed(response, str(error), error.cause) from None
+
+
+def convert_request_fields(fields: Fields, conversion: Conversion, method: str) -> Fields:
+    """Return the header fields of a request as the service's version has them; raises Failed."""
+    try:
+        return conversion.fields(method, None, fields)
+    except Unconvertible as error:
+        detail = f"The request does not fit this version: {error.reason}."
+        raise Failed(Fault(Code.UNCONVERTIBLE_REQUEST, detail)) from None
+
+
+def convert_response_fields(
+    fields: Fields, conversion: Conversion, method: str, response: Response
+) -> Fields:
+    """Return the header fields of a response as the client's version has them; raises Failed."""
+    try:
+        return conversion.fields(method, response.status, fields)
+    except Unconvertible as error:
+        raise _failed(response, error.reason) from None
 
 
 def is_json(fields: Fields) -> bool:
@@ -104,6 +126,6 @@ def _values(fields: Fields, name: bytes) -> Sequence[bytes]:
     return [value for key, value in fields if key.lower() == name]
 
 
-def _failed(response: Response, what: str) -> Failed:
+def _failed(response: Response, what: str, cause: str = "") -> Failed:
     detail = f"The backend's response cannot be converted to this version: {what}."
-    return Failed(Fault(Code.CONVERSION_FAILED, detail), f"{response.target}: {what}")
+    return Failed(Fault(Code.CONVERSION_FAILED, detail), f"{response.target}: {cause or what}")

@@ -4,22 +4,23 @@ What no change touches stays a slice of the original bytes: every digit of a num
 keys and unknown fields pass as they came, and converting is fast.
 """
 
-import re
+from decimal import Decimal
+from math import isfinite
 
 # msgspec: the JSON library that can leave values unparsed (`Raw`), and the fastest that does.
 import msgspec
+from msgspec import Raw
 
 from gateway.core.conversion.chain import Conversion
-from gateway.core.conversion.document import Document, Unconvertible
+from gateway.core.conversion.document import Document, Form, Number, Unconvertible
 from gateway.core.differences import number
 
-_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_array = msgspec.json.Decoder(list[msgspec.Raw])
-_scalar = msgspec.json.Decoder()
+_decoder = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
+_to_the_leaves = msgspec.json.Decoder(float_hook=Decimal)
 _compared = msgspec.json.Decoder(float_hook=number)
-_encoder = msgspec.json.Encoder()
-# What a value begins with, behind the white space of RFC 8259, section 2.
-_BRACKET = re.compile(rb"[ \t\n\r]*([{\[]?)")
+_encoder = msgspec.json.Encoder(decimal_format="number")
+_opened = _decoder.decode
+_encoded = _encoder.encode
 
 
 def convert(body: bytes, conversion: Conversion) -> bytes:
@@ -29,8 +30,9 @@ def convert(body: bytes, conversion: Conversion) -> bytes:
         Unconvertible: not JSON (RFC 8259), nested too deep, or not what the declarations say.
     """
     try:
-        body.decode()  # a sealed value is not looked into, so its text is checked here
-        return _encoder.encode(conversion.convert(msgspec.Raw(body), _open))
+        if not body.isascii():
+            body.decode()  # a sealed value is not looked into, so its text is checked here
+        return _encoded(conversion.convert(Raw(body), _FORM))
     except UnicodeDecodeError:
         raise Unconvertible("not UTF-8, which JSON is (RFC 8259, section 8.1)") from None
     except msgspec.MsgspecError as error:
@@ -48,13 +50,68 @@ def parse(body: bytes) -> Document:
 
 
 def _open(value: Document) -> Document:
-    if not isinstance(value, msgspec.Raw):
+    if type(value) is not Raw:
         return value
-    begin = _BRACKET.match(memoryview(value))
-    assert begin is not None  # it matches anything
-    bracket = begin[1]
-    if bracket == b"{":
-        return _object.decode(value)
-    if bracket == b"[":
-        return _array.decode(value)
-    return _scalar.decode(value)
+    try:
+        opened = _opened(value)
+    except msgspec.ValidationError:  # a number that is out of the range of Python's
+        return Number(str(value, "ascii"))
+    kind = type(opened)
+    if kind is str or kind is dict:
+        return opened
+    if kind is int or kind is float:
+        return Number(str(value, "ascii"))
+    return opened
+
+
+def _digits(value: Document) -> str | None:
+    if type(value) is not Raw:
+        return str(value) if type(value) is int else None
+    try:
+        opened = _opened(value)
+    except msgspec.ValidationError:
+        return str(value, "ascii")
+    kind = type(opened)
+    if kind is int and opened:  # 0 may be -0, and a float may have been rounded
+        return str(opened)
+    return str(value, "ascii") if kind is int or kind is float else None
+
+
+def _close(value: Document) -> Document:
+    return Raw(_encoded(value))
+
+
+def _number(digits: str) -> Document:
+    # An int of 64 bits is written as it is read.
+    return int(digits) if len(digits) < 19 and digits.isdecimal() else Raw(digits.encode())
+
+
+def _parse(value: Document) -> Document:
+    try:
+        return _to_the_leaves.decode(_encoded(value))
+    except (msgspec.MsgspecError, ArithmeticError):
+        raise Unconvertible("a number too large for Python") from None
+
+
+def _take(value: Document) -> Document:
+    _check(value)
+    try:
+        text = _encoded(value)
+        _to_the_leaves.decode(text)
+    except (msgspec.MsgspecError, ArithmeticError) as error:
+        raise ValueError(str(error)) from None
+    return Raw(text)
+
+
+def _check(value: object) -> None:
+    # msgspec would write null for these.
+    if isinstance(value, float) and not isfinite(value):
+        raise ValueError(f"{value} is no JSON number")
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, list | tuple):
+        for inner in value:
+            _check(inner)
+
+
+_FORM = Form(_open, _close, _digits, _number, _parse, _take)

@@ -155,8 +155,9 @@ class _Walk:
     async def forward(self, todo: Plan) -> None:
         """Ask the service, and give the client what it answers; raises Failed."""
         asked = self._outgoing(todo)
-        if todo.leg.request is not None and self.inbound.has_body:
-            asked = await self._converted(asked, todo.leg.request)
+        conversion = todo.leg.request and todo.leg.request.for_request(self.message.method)
+        if conversion is not None and self.inbound.has_body:
+            asked = await self._converted(asked, conversion)
         self.exchange.asked = time.perf_counter()
         if todo.shadow is None:
             response = await self.upstream.send(todo.leg.service, asked)
@@ -190,11 +191,15 @@ class _Walk:
             self._send(fault.status, b"", self._dressed(fields), body)
 
     def _outgoing(self, todo: Plan) -> Request:
-        message, inbound, conversion = self.message, self.inbound, todo.leg.request
+        message, inbound, leg = self.message, self.inbound, todo.leg
+        answer = leg.response and leg.response.for_response(message.method, 200)
+        given = headers.end_to_end(
+            message.raw_headers, _OURS if answer is None else _OURS_CONVERTED
+        )
+        if leg.request is not None:
+            given = bodies.convert_request_fields(given, leg.request, message.method)
         fields: Fields = [
-            *headers.end_to_end(
-                message.raw_headers, _OURS if conversion is None else _OURS_CONVERTED
-            ),
+            *given,
             *self._forwarding(),
             (b"Via", _VIA if message.version == HttpVersion11 else _VIA_1_0),
             (b"X-Request-Id", self.exchange.request_id.encode()),
@@ -202,7 +207,7 @@ class _Walk:
         if "TE" in message.headers and headers.takes_trailers(message.headers.getall("TE")):
             self.trailers = True  # TE itself ends here; what a service sends unasked passes on
         upgrade: bytes | None = None
-        if conversion is not None:
+        if answer is not None:
             # Nothing would be gained by a coding that has to be undone here.
             fields.append((b"Accept-Encoding", b"identity"))
         elif (upgrade := inbound.upgrade) is not None:
@@ -227,7 +232,7 @@ class _Walk:
         limits, most = self.snapshot.limits, todo.endpoint.max_body
         if most is None:
             most = limits.body
-        if todo.leg.request is None:
+        if todo.leg.request is None or todo.leg.request.for_request(self.message.method) is None:
             return most
         return limits.convert if most is None else min(most, limits.convert)
 
@@ -260,11 +265,14 @@ class _Walk:
 
     async def _respond(self, todo: Plan, response: Response) -> None:
         status, leg = response.status, todo.leg
-        conversion = leg.response.for_status(status) if leg.response is not None else None
+        method = self.message.method
+        conversion = leg.response.for_response(method, status) if leg.response else None
         drop = _THEIRS if conversion is None else _THEIRS_CONVERTED
         if leg.overrules:
             drop |= leg.overrules
         fields = headers.end_to_end(response.fields, drop)
+        if leg.response is not None:
+            fields = bodies.convert_response_fields(fields, leg.response, method, response)
         if leg.content_type is not None and 200 <= status <= 299:
             fields = headers.retyped(fields, leg.content_type.encode())
         fields.append((b"Via", _VIA))

@@ -1,11 +1,19 @@
 """Chains: the links between adjacent versions, composed for one pair of versions."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 from gateway.core.conversion.changes import Change
-from gateway.core.conversion.document import Document, Opener, Unconvertible, as_is
+from gateway.core.conversion.document import PLAIN, Document, Form, Unconvertible, refuse
+from gateway.core.conversion.parameters import (
+    Parameter,
+    Rewrite,
+    rewrite_fields,
+    rewrite_query,
+)
+from gateway.core.conversion.steps import Step, Task, change, fuse
 from gateway.core.version import Version
 
 
@@ -16,31 +24,69 @@ class Direction(Enum):
     DOWN = "down"
 
 
+class Message(Enum):
+    """What changes apply to."""
+
+    REQUEST = "requests"
+    RESPONSE = "responses"
+    ERROR = "errors"
+
+
+BOTH = frozenset({Message.REQUEST, Message.RESPONSE})
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The declared changes between two adjacent versions of an API.
+    """Declared changes between two adjacent versions of an API.
 
     Attributes:
         older: the older version.
         newer: the version next to it.
         changes: in the order that upgrades a document; a downgrade walks them backwards.
         statuses: the error statuses whose bodies the changes apply to as well.
+        on: the messages they apply to: requests, responses of success, or errors.
+        methods: of the requests; None is all.
+        paths: of the endpoints; None is all.
+        query: the changes of query parameters.
+        headers: the changes of header fields.
     """
 
     older: Version
     newer: Version
     changes: tuple[Change, ...]
     statuses: frozenset[int] = frozenset()
+    on: frozenset[Message] = BOTH
+    methods: frozenset[str] | None = None
+    paths: frozenset[str] | None = None
+    query: tuple[Parameter, ...] = ()
+    headers: tuple[Parameter, ...] = ()
 
-    def walk(self, document: Document, direction: Direction, opener: Opener) -> Document:
-        """Return the document on the other side of the link; raises Unconvertible."""
+    def applies(self, method: str, status: int | None) -> bool:
+        """Whether it speaks of requests of a method, or of the responses of a status to them."""
+        if self.methods is not None and method not in self.methods:
+            return False
+        if status is None:
+            return Message.REQUEST in self.on
+        if 200 <= status <= 299:
+            return Message.RESPONSE in self.on
+        return status in self.statuses
+
+    def tasks(self, direction: Direction) -> Iterator[Task]:
+        """Yield the changes in the order of a direction."""
         if direction is Direction.UP:
-            for change in self.changes:
-                document = change.up(document, opener)
+            for one in self.changes:
+                yield Task(one.scopes, one.touches, one.up)
         else:
-            for change in reversed(self.changes):
-                document = change.down(document, opener)
-        return document
+            for one in reversed(self.changes):
+                yield Task(one.scopes, one.touches, one.down)
+
+
+class _Applied(NamedTuple):
+    """What applies to one kind of message."""
+
+    body: "Conversion | None"
+    query: tuple[Rewrite, ...]
+    headers: tuple[Rewrite, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,50 +95,118 @@ class Conversion:
 
     links: tuple[Link, ...]
     direction: Direction
+    _steps: tuple[Step, ...] = field(init=False, repr=False, compare=False)
+    _methods: frozenset[str] = field(init=False, repr=False, compare=False)
+    _known: dict[tuple[str, int | None], _Applied] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
-    def convert(self, document: Document, opener: Opener = as_is) -> Document:
+    def __post_init__(self) -> None:
+        tasks = [task for link in self.links for task in link.tasks(self.direction)]
+        methods = (link.methods for link in self.links if link.methods is not None)
+        object.__setattr__(self, "_steps", fuse(tasks))
+        object.__setattr__(self, "_methods", frozenset().union(*methods))
+
+    def convert(self, document: Document, form: Form = PLAIN) -> Document:
         """Return the document as the other version has it; an array is converted element-wise.
 
         Args:
             document: an object, or an array of what can be converted.
-            opener: opens the sealed values of a document that is not parsed to the leaves.
+            form: how its values are held.
 
         Raises:
             Unconvertible: the document is not what the declarations say.
         """
-        document = opener(document)
-        if isinstance(document, list):
-            return [self._element(index, item, opener) for index, item in enumerate(document)]
-        for link in self.links:
-            document = link.walk(document, self.direction, opener)
-        return document
+        if not self._steps:
+            return document
+        value = form.open(document)
+        if isinstance(value, list):
+            index, steps = 0, self._steps
+            try:
+                for index, element in enumerate(value):
+                    fields = form.open(element)
+                    if isinstance(fields, dict):
+                        for step in steps:
+                            step(fields, form)
+                        value[index] = form.close(fields)
+                    else:
+                        value[index] = self.convert(element, form)
+            except Unconvertible as error:
+                raise error.under(index) from None
+            return value
+        if not isinstance(value, dict):
+            refuse("an object", value)
+        return change(value, self._steps, form)
 
-    def _element(self, index: int, item: Document, opener: Opener) -> Document:
-        try:
-            return self.convert(item, opener)
-        except Unconvertible as error:
-            raise error.under(index) from None
+    def at(self, path: str) -> "Conversion":
+        """Return what applies at the endpoint of that path."""
+        links = (link for link in self.links if link.paths is None or path in link.paths)
+        return Conversion(tuple(links), self.direction)
 
-    def for_status(self, status: int) -> "Conversion | None":
-        """Return what applies to a response body of that status, or None if nothing does.
+    def for_request(self, method: str) -> "Conversion | None":
+        """Return what applies to the body of a request, or None if nothing does."""
+        return self._applied(method, None).body
+
+    def for_response(self, method: str, status: int) -> "Conversion | None":
+        """Return what applies to the body of that response to a request, or None if nothing does.
 
         Success (2xx) is what the declarations describe. Redirects say nothing of the resource, and
         error bodies have a shape of their own: they pass, unless a declaration names the status.
         """
-        if 200 <= status <= 299:
-            return self
-        links = tuple(link for link in self.links if status in link.statuses)
-        return Conversion(links, self.direction) if links else None
+        return self._applied(method, status).body
+
+    def query(self, method: str, query: str | None) -> str | None:
+        """Return the raw query of a request, converted; raises Unconvertible."""
+        rewrites = self._applied(method, None).query
+        return rewrite_query(query, rewrites) if rewrites else query
+
+    def fields(
+        self, method: str, status: int | None, fields: list[tuple[bytes, bytes]]
+    ) -> list[tuple[bytes, bytes]]:
+        """Return the header fields of a message, converted; raises Unconvertible.
+
+        Args:
+            method: of the request.
+            status: of the response; None where the fields are those of the request.
+            fields: the field lines.
+        """
+        rewrites = self._applied(method, status).headers
+        return rewrite_fields(fields, rewrites) if rewrites else fields
+
+    def _applied(self, method: str, status: int | None) -> _Applied:
+        if method not in self._methods:
+            method = "GET" if method == "HEAD" else ""  # others are all the same
+        try:
+            return self._known[method, status]
+        except KeyError:
+            links = [link for link in self.links if link.applies(method, status)]
+            with_bodies = tuple(link for link in links if link.changes)
+            whole = self if with_bodies == self.links else Conversion(with_bodies, self.direction)
+            applied = _Applied(
+                whole if with_bodies else None,
+                self._rewrites(link.query for link in links),
+                self._rewrites(link.headers for link in links),
+            )
+            self._known[method, status] = applied
+            return applied
+
+    def _rewrites(self, changes: Iterable[Sequence[Parameter]]) -> tuple[Rewrite, ...]:
+        if self.direction is Direction.UP:
+            return tuple(change.up for some in changes for change in some)
+        return tuple(change.down for some in changes for change in reversed(some))
 
 
 def compose(
-    ladder: Sequence[Version], links: Mapping[Version, Link], source: Version, target: Version
+    ladder: Sequence[Version],
+    links: Mapping[Version, Sequence[Link]],
+    source: Version,
+    target: Version,
 ) -> Conversion:
     """Return the conversion from `source` to `target`, two different rungs of the ladder.
 
     Args:
         ladder: every version of the API, the oldest first.
-        links: the declared links by their older version.
+        links: the declared links by their older version, in the order that upgrades.
         source: the version of the documents that will come.
         target: the version they will be converted to.
 
@@ -103,7 +217,7 @@ def compose(
     for older, newer in zip(ladder[low:high], ladder[low + 1 : high + 1], strict=True):
         if older not in links:
             raise LookupError(older, newer)
-    chain = tuple(links[older] for older in ladder[low:high])
+    chain = tuple(link for older in ladder[low:high] for link in links[older])
     if source < target:
         return Conversion(chain, Direction.UP)
     return Conversion(chain[::-1], Direction.DOWN)

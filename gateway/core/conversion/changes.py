@@ -1,23 +1,25 @@
-"""The changes that can be declared. Each knows both directions.
+"""Changes that join, add and take away fields; what all changes have in common.
 
 A declaration reads from the newer version to the older one: `join` says that the older version
 joins what the newer one holds in parts, `split` that it holds in parts what the newer one joins,
-`default` that only the newer one has the field.
+`default` that only the newer one has the field, `remove` that only the older one has.
 """
 
-from dataclasses import dataclass
-from functools import partial
+from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from gateway.core.conversion.document import (
     MISSING,
     Document,
-    Opener,
-    each,
+    Fields,
+    Form,
+    Unconvertible,
     get,
     put,
+    reach,
     refuse,
-    remove,
+    take,
 )
 from gateway.core.conversion.path import Keys
 
@@ -25,12 +27,22 @@ from gateway.core.conversion.path import Keys
 class Change(Protocol):
     """One declared change between two adjacent versions."""
 
-    def up(self, document: Document, opener: Opener) -> Document:
-        """Return the document as the newer version has it; raises Unconvertible."""
+    @property
+    def scopes(self) -> tuple[Keys, ...]:
+        """The arrays whose elements it changes, each from the one before."""
         ...
 
-    def down(self, document: Document, opener: Opener) -> Document:
-        """Return the document as the older version has it; raises Unconvertible."""
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The fields that it reads or writes, with all that is in them."""
+        ...
+
+    def up(self, fields: Fields, form: Form) -> None:
+        """Make an object what the newer version has; raises Unconvertible."""
+        ...
+
+    def down(self, fields: Fields, form: Form) -> None:
+        """Make an object what the older version has; raises Unconvertible."""
         ...
 
 
@@ -40,13 +52,23 @@ class Inverse:
 
     change: Change
 
-    def up(self, document: Document, opener: Opener) -> Document:
-        """Do what the change does downwards."""
-        return self.change.down(document, opener)
+    @property
+    def scopes(self) -> tuple[Keys, ...]:
+        """The arrays of the change."""
+        return self.change.scopes
 
-    def down(self, document: Document, opener: Opener) -> Document:
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The fields of the change."""
+        return self.change.touches
+
+    def up(self, fields: Fields, form: Form) -> None:
+        """Do what the change does downwards."""
+        self.change.down(fields, form)
+
+    def down(self, fields: Fields, form: Form) -> None:
         """Do what the change does upwards."""
-        return self.change.up(document, opener)
+        self.change.up(fields, form)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,61 +89,92 @@ class Join:
     separator: str
     missing: str = ""
 
-    def up(self, document: Document, opener: Opener) -> Document:
-        """Split."""
-        return each(document, self.scopes, partial(self._split, opener), opener)
+    # The parts may live in an object that the text takes the place of: `name.firstName` in `name`.
+    # Then they are looked for there, by the keys that are left.
+    _inside: bool = field(init=False, repr=False, compare=False)
+    _keys: tuple[Keys, ...] = field(init=False, repr=False, compare=False)
 
-    def down(self, document: Document, opener: Opener) -> Document:
-        """Join."""
-        return each(document, self.scopes, partial(self._join, opener), opener)
+    def __post_init__(self) -> None:
+        depth = len(self.whole)
+        inside = all(len(part) > depth and part[:depth] == self.whole for part in self.parts)
+        keys = tuple(part[depth:] for part in self.parts) if inside else self.parts
+        object.__setattr__(self, "_inside", inside)
+        object.__setattr__(self, "_keys", keys)
 
     @property
-    def _inside(self) -> bool:
-        # The parts live in an object that the text takes the place of: `name.firstName` in `name`.
-        depth = len(self.whole)
-        return all(len(part) > depth and part[:depth] == self.whole for part in self.parts)
+    def touches(self) -> tuple[Keys, ...]:
+        """The parts and the text, and the outermost containers, which may come and go with them."""
+        return tuple(keys[:1] for keys in (*self.parts, self.whole))
 
-    def _split(self, opener: Opener, document: Document) -> Document:
-        text = get(document, self.whole, opener)
+    def up(self, fields: Fields, form: Form) -> None:
+        """Split."""
+        holder = fields if len(self.whole) == 1 else reach(fields, self.whole, form)
+        key = self.whole[-1]
+        if holder is None or key not in holder:
+            return
+        text = form.open(holder[key])
         pieces: list[str | None]
-        if text is MISSING or (text is None and self._inside):
-            return document
-        if text is None:
-            pieces = [None] * len(self.parts)
-        elif isinstance(text, str):
+        if isinstance(text, str):
             pieces = [*text.split(self.separator, len(self.parts) - 1)]
             pieces += [self.missing] * (len(self.parts) - len(pieces))
-        else:
+        elif text is not None:
             refuse("a string", text, *self.whole)
-        if self._inside:
-            document = put(document, self.whole, {}, opener)
+        elif self._inside:
+            return
         else:
-            document = remove(document, self.whole, opener)
-        for part, piece in zip(self.parts, pieces, strict=True):
-            document = put(document, part, piece, opener)
-        return document
-
-    def _join(self, opener: Opener, document: Document) -> Document:
-        pieces: list[str] = []
-        values = [get(document, part, opener) for part in self.parts]
-        for part, value in zip(self.parts, values, strict=True):
-            if isinstance(value, str):
-                pieces.append(value)
-            elif value is not None and value is not MISSING:
-                refuse("a string", value, *part)
-        text: str | None = self.separator.join(piece for piece in pieces if piece)
+            pieces = [None] * len(self.parts)
         if self._inside:
-            container = get(document, self.whole, opener)
-            if container is MISSING or container is None:
-                return document
-            return put(document, self.whole, text, opener)
-        if not pieces:
-            if None not in values:
-                return document
-            text = None
-        for part in self.parts:
-            document = remove(document, part, opener)
-        return put(document, self.whole, text, opener)
+            fields = {}
+            holder[key] = fields
+        else:
+            take(fields, self.whole, form)
+        for keys, piece in zip(self._keys, pieces, strict=True):
+            if len(keys) == 1:
+                fields[keys[0]] = piece
+            else:
+                put(fields, keys, piece, form)
+
+    def down(self, fields: Fields, form: Form) -> None:
+        """Join."""
+        if not self._inside:
+            found = self._found(fields, form)
+            if found:
+                for part in self.parts:
+                    take(fields, part, form)
+                nothing = found.count(None) == len(found)
+                put(fields, self.whole, None if nothing else self._joined(found), form)
+            return
+        holder = fields if len(self.whole) == 1 else reach(fields, self.whole, form)
+        key = self.whole[-1]
+        if holder is None or key not in holder:
+            return
+        container = form.open(holder[key])
+        if container is None:
+            return
+        if not isinstance(container, dict):
+            refuse("an object", container, *self.whole)
+        try:
+            holder[key] = self._joined(self._found(container, form))
+        except Unconvertible as error:
+            raise error.under(*self.whole) from None
+
+    def _found(self, fields: Fields, form: Form) -> list[str | None]:
+        """Return the parts that are there."""
+        found: list[str | None] = []
+        opened = form.open
+        for keys in self._keys:
+            key = keys[0]
+            if key not in fields:
+                continue
+            value = opened(fields[key]) if len(keys) == 1 else get(fields, keys, form)
+            if isinstance(value, str) or value is None:
+                found.append(value)
+            elif value is not MISSING:
+                refuse("a string", value, *keys)
+        return found
+
+    def _joined(self, parts: list[str | None]) -> str:
+        return self.separator.join([part for part in parts if part])
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,29 +183,32 @@ class Default:
 
     Upwards, it is added with `value` where it is absent, in containers that are made if need be;
     where a container is null, it stays so. Downwards, the field is removed, and with it a
-    container that this empties.
+    container that this empties. Without a value (MISSING), nothing is added.
     """
 
     scopes: tuple[Keys, ...]
     field: Keys
     value: Document
 
-    def up(self, document: Document, opener: Opener) -> Document:
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The field, and the outermost container, which may come and go with it."""
+        return (self.field[:1],)
+
+    def up(self, fields: Fields, form: Form) -> None:
         """Add the field where it is absent."""
-        return each(document, self.scopes, partial(self._add, opener), opener)
+        if self.value is MISSING:
+            return
+        if self.field[0] in fields:
+            if get(fields, self.field, form) is not MISSING:
+                return
+            for depth in range(1, len(self.field)):
+                if get(fields, self.field[:depth], form) is None:
+                    return
+        # Each gets its own, since a later change may look into it and alter it.
+        own = deepcopy(self.value) if isinstance(self.value, dict | list) else self.value
+        put(fields, self.field, own, form)
 
-    def down(self, document: Document, opener: Opener) -> Document:
+    def down(self, fields: Fields, form: Form) -> None:
         """Remove the field."""
-        return each(document, self.scopes, partial(self._drop, opener), opener)
-
-    def _add(self, opener: Opener, document: Document) -> Document:
-        if get(document, self.field, opener) is not MISSING:
-            return document
-        for depth in range(1, len(self.field)):
-            if get(document, self.field[:depth], opener) is None:
-                return document
-        return put(document, self.field, self.value, opener)
-
-    def _drop(self, opener: Opener, document: Document) -> Document:
-        get(document, self.field, opener)  # refuses a container that is not an object
-        return remove(document, self.field, opener)
+        take(fields, self.field, form)

@@ -1,13 +1,46 @@
-"""Looking into documents and making changed ones."""
+"""Documents: JSON values, held in one form or another, and how changes get about in them."""
 
 from collections.abc import Callable
-from typing import Final, NoReturn
+from copy import deepcopy
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final, NamedTuple, NoReturn
 
 from gateway.core.conversion.path import Keys, pointer
 
 Document = object
-Opener = Callable[[Document], Document]
-"""Returns a value that can be looked into; a sealed one is parsed one level deep."""
+Fields = dict[str, Document]
+"""An object that is open: it may be changed in place."""
+
+
+class Number(NamedTuple):
+    """A JSON number that is looked at: its digits as they are written (RFC 8259, section 6)."""
+
+    digits: str
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How the values of a document are held, whether parsed to the leaves or *sealed*.
+
+    Attributes:
+        open: returns a value to look into: an object or array is the caller's to change in place
+            and its values may be sealed still; a number is a Number.
+        close: returns what an open object or array becomes when nobody will look into it again.
+        digits: returns the digits of a value that is a number, else None.
+        number: returns the number of exactly these digits.
+        parse: returns a value parsed to the leaves, fractions as Decimal, that the caller owns;
+            raises Unconvertible where Python cannot hold a number.
+        take: returns what is made of Python values as a value of this form; raises ValueError,
+            TypeError or RecursionError for what is no JSON value.
+    """
+
+    open: Callable[[Document], Document]
+    close: Callable[[Document], Document]
+    digits: Callable[[Document], str | None]
+    number: Callable[[str], Document]
+    parse: Callable[[Document], Document]
+    take: Callable[[Document], Document]
 
 
 class Missing:
@@ -23,111 +56,121 @@ class Unconvertible(Exception):
     Attributes:
         pointer: the place in the document, as a JSON Pointer.
         reason: what is wrong there; it quotes no value, since bodies may hold secrets.
+        cause: what the log is told beyond that; empty where there is nothing to add.
     """
 
-    def __init__(self, reason: str, pointer: str = "") -> None:
+    def __init__(self, reason: str, pointer: str = "", cause: str = "") -> None:
         super().__init__(f"{pointer or 'the body'}: {reason}")
         self.reason = reason
         self.pointer = pointer
+        self.cause = cause
 
     def under(self, *keys: str | int) -> "Unconvertible":
         """Return the same error as seen from a container further out."""
-        return Unconvertible(self.reason, pointer(*keys) + self.pointer)
+        return Unconvertible(self.reason, pointer(*keys) + self.pointer, self.cause)
 
 
-def as_is(value: Document) -> Document:
-    """Open nothing: the opener for documents that are parsed to the leaves."""
-    return value
+def _open(value: Document) -> Document:
+    match value:
+        case dict():
+            return dict(value)
+        case list():
+            return list(value)
+        case bool():
+            return value
+        case int() | Decimal():
+            return Number(str(value))
+        case float():
+            return Number(repr(value))
+        case _:
+            return value
 
 
-def each(
-    document: Document,
-    scopes: tuple[Keys, ...],
-    change: Callable[[Document], Document],
-    opener: Opener,
-) -> Document:
-    """Return the document with `change` applied to every object that `scopes` leads to.
-
-    An array that is absent or null holds nothing to change.
-
-    Raises:
-        Unconvertible: an array or element on the way, or an object at the end, is none.
-    """
-    value = opener(document)
-    if not scopes:
-        if not isinstance(value, dict):
-            refuse("an object", value)
-        return change(value)
-    keys, inner = scopes[0], scopes[1:]
-    if keys and not isinstance(value, dict):
-        refuse("an object", value)
-    array = get(value, keys, opener)
-    if array is MISSING or array is None:
-        return value
-    if not isinstance(array, list):
-        refuse("an array", array, *keys)
-    elements: list[Document] = []
-    for index, element in enumerate(array):
-        try:
-            elements.append(each(element, inner, change, opener))
-        except Unconvertible as error:
-            raise error.under(*keys, index) from None
-    return put(value, keys, elements, opener)
+def _number(digits: str) -> Document:
+    return int(digits) if digits.lstrip("-").isdigit() and digits != "-0" else Decimal(digits)
 
 
-def get(document: Document, keys: Keys, opener: Opener) -> Document:
-    """Return the opened value at `keys`; MISSING if it, or a container on the way, is not there.
+def _digits(value: Document) -> str | None:
+    opened = _open(value)
+    return opened.digits if isinstance(opened, Number) else None
 
-    A container that is null holds nothing.
+
+PLAIN: Final = Form(_open, lambda value: value, _digits, _number, deepcopy, lambda value: value)
+"""Python values, parsed to the leaves; what is given is never changed."""
+
+
+def reach(fields: Fields, keys: Keys, form: Form) -> Fields | None:
+    """Return the object that holds the last of `keys`, opened in its place.
+
+    None if it, or a container on the way, is not there or is null, which holds nothing.
 
     Raises:
         Unconvertible: a container on the way is not an object.
     """
-    value = opener(document)
-    for index, key in enumerate(keys):
-        if value is None:
-            return MISSING
-        if not isinstance(value, dict):
-            refuse("an object", value, *keys[:index])
-        if key not in value:
-            return MISSING
-        value = opener(value[key])
-    return value
+    if len(keys) == 1:
+        return fields
+    for depth in range(len(keys) - 1):
+        key = keys[depth]
+        if key not in fields:
+            return None
+        inner = form.open(fields[key])
+        if inner is None:
+            return None
+        if not isinstance(inner, dict):
+            refuse("an object", inner, *keys[: depth + 1])
+        fields[key] = inner
+        fields = inner
+    return fields
 
 
-def put(document: Document, keys: Keys, value: Document, opener: Opener) -> Document:
-    """Return the document with `value` at `keys`; a container that is not there is made.
+def get(fields: Fields, keys: Keys, form: Form) -> Document:
+    """Return the opened value at `keys`; MISSING if it, or a container on the way, is not there.
+
+    Raises:
+        Unconvertible: a container on the way is not an object.
+    """
+    holder = reach(fields, keys, form)
+    if holder is None or keys[-1] not in holder:
+        return MISSING
+    return form.open(holder[keys[-1]])
+
+
+def put(fields: Fields, keys: Keys, value: Document, form: Form) -> None:
+    """Set `value` at `keys`; a container that is not there is made.
 
     A key that stands already keeps its place among the others; a new one goes last.
 
     Raises:
         Unconvertible: a container on the way is not an object.
     """
-    if not keys:
-        return value
-    container = {} if document is MISSING else opener(document)
-    if not isinstance(container, dict):
-        refuse("an object", container)
-    key, rest = keys[0], keys[1:]
+    for depth in range(len(keys) - 1):
+        key = keys[depth]
+        inner = form.open(fields[key]) if key in fields else {}
+        if not isinstance(inner, dict):
+            refuse("an object", inner, *keys[: depth + 1])
+        fields[key] = inner
+        fields = inner
+    fields[keys[-1]] = value
+
+
+def take(fields: Fields, keys: Keys, form: Form) -> Document:
+    """Remove and return the value at `keys`, with the containers that this empties, or MISSING.
+
+    Raises:
+        Unconvertible: a container on the way is not an object.
+    """
+    if len(keys) == 1:
+        return fields.pop(keys[0], MISSING)
+    inner = reach(fields, keys[:2], form)
+    if inner is None:
+        return MISSING
     try:
-        return {**container, key: put(container.get(key, MISSING), rest, value, opener)}
+        value = take(inner, keys[1:], form)
     except Unconvertible as error:
-        raise error.under(key) from None
-
-
-def remove(document: Document, keys: Keys, opener: Opener) -> Document:
-    """Return the document without the field at `keys`, nor the containers that this empties."""
-    container = opener(document)
-    key, rest = keys[0], keys[1:]
-    if not isinstance(container, dict) or key not in container:
-        return document
-    if rest:
-        left = remove(container[key], rest, opener)
-        if left is container[key]:
-            return document
-        if left:
-            return {**container, key: left}
-    return {other: value for other, value in container.items() if other != key}
+        raise error.under(keys[0]) from None
+    if value is not MISSING and not inner:
+        del fields[keys[0]]
+    return value
 
 
 def refuse(expected: str, found: Document, *keys: str | int) -> NoReturn:

@@ -10,6 +10,7 @@ from gateway.core import headers
 from gateway.core.asker import Asker
 from gateway.core.brownout import Brownout, Window
 from gateway.core.conversion.chain import Conversion, Direction, Link
+from gateway.core.conversion.parameters import Added, Renamed
 from gateway.core.errors import Code
 from gateway.core.head import Head
 from gateway.core.lifecycle import Lifecycle, Successor, Terms, lifecycle
@@ -703,3 +704,37 @@ class TestMatched:
         wants = f"{VENDOR.format(9)}, {VENDOR.format(2)};q=0"
         outcome = plan(self.nearest(BY_ACCEPT), head("/person/accept", ("Accept", wants)))
         assert refused(outcome) == (406, Code.VERSION_MISSING)
+
+
+class TestConverted:
+    """The query that the service is asked with is that of its version."""
+
+    LINK = Link(V1, V2, (), query=(Renamed("page", "p"), Added("size", "20")))
+
+    def rules(self) -> Snapshot:
+        leg = replace(BY_PATH.legs[V1], request=Conversion((self.LINK,), Direction.UP))
+        return snapshot([replace(BY_PATH, legs={**BY_PATH.legs, V1: leg})])
+
+    @pytest.mark.parametrize(
+        ("asked", "target"),
+        [
+            ("/v1/person", "/person?size=20"),
+            ("/v1/person?p=1&x=%41", "/person?page=1&x=%41&size=20"),
+            ("/v1/person?p&size=", "/person?page&size="),
+            ("/v2/person?p=1", "/person?p=1"),
+        ],
+    )
+    def test_target(self, asked: str, target: str) -> None:
+        chosen = plan(self.rules(), head(asked))
+        assert isinstance(chosen, Plan)
+        assert chosen.target == target
+
+    def test_refused(self) -> None:
+        outcome = plan(self.rules(), head("/v1/person?p=1&page=secret"))
+        assert isinstance(outcome, Refusal)
+        assert (outcome.fault.status, outcome.fault.code) == (400, Code.UNCONVERTIBLE_REQUEST)
+        assert outcome.version == V1
+        assert outcome.fault.detail == (
+            "The request does not fit this version: the query parameter 'page' is there already,"
+            " and 'p' is to become it."
+        )

@@ -7,10 +7,14 @@ from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import strategies as st
 
-from gateway.core.conversion.document import Document
+from gateway.core.conversion.chain import Conversion, Direction, Link
+from gateway.core.conversion.changes import Change
+from gateway.core.conversion.document import PLAIN, Document, Form, Number, Unconvertible
 from gateway.core.conversion.path import Keys
+from gateway.core.version import Version
 
 Json = Any
 
@@ -101,14 +105,15 @@ def seal(value: Json) -> Sealed:
 
 
 def opened(value: Document) -> Document:
-    """Parse a sealed value one level deep: the opener of these tests."""
+    """Parse a sealed value one level deep."""
     if not isinstance(value, Sealed):
         return value
-    parsed = json.loads(value.text)
+    parsed = json.loads(value.text, parse_int=Number, parse_float=Number)
     if isinstance(parsed, dict):
-        return {key: seal(inner) for key, inner in parsed.items()}
+        fields = json.loads(value.text)
+        return {key: seal(inner) for key, inner in fields.items()}
     if isinstance(parsed, list):
-        return [seal(inner) for inner in parsed]
+        return [seal(inner) for inner in json.loads(value.text)]
     return parsed
 
 
@@ -123,6 +128,31 @@ def unsealed(value: Document) -> Json:
     return value
 
 
+SEALED = Form(
+    open=opened,
+    close=lambda value: seal(unsealed(value)),
+    digits=lambda value: found.digits if isinstance(found := opened(value), Number) else None,
+    number=Sealed,
+    parse=lambda value: unsealed(value),
+    take=seal,
+)
+"""Documents of which only that is parsed which a change looks at."""
+
+
+def up(change: Change, document: Document, form: Form = PLAIN) -> Document:
+    """Return a document as the newer version has it, after one change."""
+    return _conversion(change, Direction.UP).convert(document, form)
+
+
+def down(change: Change, document: Document, form: Form = PLAIN) -> Document:
+    """Return a document as the older version has it, after one change."""
+    return _conversion(change, Direction.DOWN).convert(document, form)
+
+
+def _conversion(change: Change, direction: Direction) -> Conversion:
+    return Conversion((Link(Version(1), Version(2), (change,)),), direction)
+
+
 @contextmanager
 def untouched(*documents: Json) -> Iterator[None]:
     """Check that what is done within changes none of these documents, not even their order."""
@@ -131,3 +161,10 @@ def untouched(*documents: Json) -> Iterator[None]:
     yield
     assert documents == copies
     assert json.dumps(documents) == before
+
+
+def fails(at: str, reason: str) -> "pytest.RaisesExc[Unconvertible]":
+    """Expect Unconvertible at a JSON Pointer, for a reason."""
+    return pytest.RaisesExc(
+        Unconvertible, check=lambda error: (error.pointer, error.reason) == (at, reason)
+    )

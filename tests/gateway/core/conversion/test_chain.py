@@ -7,11 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.conversion.chain import Conversion, Direction, Link, compose
+from gateway.core.conversion.chain import Conversion, Direction, Link, Message, compose
 from gateway.core.conversion.changes import Change, Default, Inverse, Join
-from gateway.core.conversion.document import Unconvertible, as_is
+from gateway.core.conversion.document import PLAIN, Unconvertible
+from gateway.core.conversion.function import Function
+from gateway.core.conversion.parameters import Added, Renamed
+from gateway.core.conversion.rename import Rename
+from gateway.core.conversion.types import Retype, Type
+from gateway.core.conversion.values import Map, Unknown, Wrap
 from gateway.core.version import Version
-from tests.gateway.core.conversion.documents import Json, jsons, opened, seal, unsealed, untouched
+from tests.gateway.core.conversion.documents import SEALED, Json, jsons, seal, unsealed, untouched
 from tests.gateway.core.world import LAW
 
 V1, V2, V3, V9 = LADDER = tuple(map(Version, (1, 2, 3, 9)))
@@ -26,6 +31,7 @@ LINKS = {
     V2: Link(V2, V3, (TITLE, FLAG), frozenset({404, 422})),
     V3: Link(V3, V9, (FULL,), frozenset({422})),
 }
+DECLARED = {older: [link] for older, link in LINKS.items()}
 DOCUMENTS = {
     V1: {"name": "Bob Charlie", "given": "B", "family": "C"},
     V2: {"name": {"first": "Bob", "last": "Charlie"}, "given": "B", "family": "C"},
@@ -50,7 +56,7 @@ class TestCompose:
     def test_a_document_goes_all_the_way(self, source: Version, target: Version) -> None:
         document = DOCUMENTS[source]
         with untouched(document):
-            assert compose(LADDER, LINKS, source, target).convert(document) == DOCUMENTS[target]
+            assert compose(LADDER, DECLARED, source, target).convert(document) == DOCUMENTS[target]
 
     @pytest.mark.parametrize(
         ("source", "target", "direction", "links"),
@@ -67,7 +73,7 @@ class TestCompose:
         self, source: Version, target: Version, direction: Direction, links: list[Version]
     ) -> None:
         expected = Conversion(tuple(LINKS[older] for older in links), direction)
-        assert compose(LADDER, LINKS, source, target) == expected
+        assert compose(LADDER, DECLARED, source, target) == expected
 
     @pytest.mark.parametrize(
         ("declared", "source", "target", "missing"),
@@ -86,18 +92,18 @@ class TestCompose:
         target: Version,
         missing: tuple[Version, Version],
     ) -> None:
-        links = {older: LINKS[older] for older in declared}
+        links = {older: DECLARED[older] for older in declared}
         with pytest.raises(LookupError) as error:
             compose(LADDER, links, source, target)
         assert error.value.args == missing
 
     def test_only_the_links_on_the_way_are_needed(self) -> None:
-        assert compose(LADDER, {V2: LINKS[V2]}, V2, V3).links == (LINKS[V2],)
+        assert compose(LADDER, {V2: DECLARED[V2]}, V2, V3).links == (LINKS[V2],)
 
     @EVERY_WAY
     def test_the_way_and_back(self, source: Version, target: Version) -> None:
-        there = compose(LADDER, LINKS, source, target)
-        back = compose(LADDER, LINKS, target, source)
+        there = compose(LADDER, DECLARED, source, target)
+        back = compose(LADDER, DECLARED, target, source)
         assert back.convert(there.convert(DOCUMENTS[source])) == DOCUMENTS[source]
 
 
@@ -114,28 +120,27 @@ class TestLink:
     )
 
     def test_upwards(self) -> None:
-        assert self.LINK.walk({"ab": "1-2+3"}, Direction.UP, as_is) == {
+        assert Conversion((self.LINK,), Direction.UP).convert({"ab": "1-2+3"}) == {
             "a": "1",
             "b": {"x": "2", "y": "3"},
         }
 
     def test_downwards(self) -> None:
         newer = {"a": "1", "b": {"x": "2", "y": "3"}}
-        assert self.LINK.walk(newer, Direction.DOWN, as_is) == {"ab": "1-2+3"}
+        assert Conversion((self.LINK,), Direction.DOWN).convert(newer) == {"ab": "1-2+3"}
 
     @pytest.mark.parametrize("document", [{"name": 1}, [], "x", None, 7])
     @pytest.mark.parametrize("direction", Direction)
     def test_without_changes_two_versions_are_the_same(
         self, document: Json, direction: Direction
     ) -> None:
-        assert Link(V1, V2, ()).walk(document, direction, as_is) is document
         assert Conversion((Link(V1, V2, ()),), direction).convert(document) == document
 
 
 class TestArrays:
     """An array at the root is the array of its converted elements."""
 
-    UP = compose(LADDER, LINKS, V1, V9)
+    UP = compose(LADDER, DECLARED, V1, V9)
 
     @pytest.mark.parametrize(
         ("document", "expected"),
@@ -148,7 +153,7 @@ class TestArrays:
     def test_converted(self, document: Json, expected: Json) -> None:
         with untouched(document):
             assert self.UP.convert(document) == expected
-            assert unsealed(self.UP.convert(seal(document), opened)) == expected
+            assert unsealed(self.UP.convert(seal(document), SEALED)) == expected
 
     @pytest.mark.parametrize(
         ("document", "pointer", "reason"),
@@ -163,33 +168,93 @@ class TestArrays:
         ],
     )
     def test_refused_as_a_whole(self, document: Json, pointer: str, reason: str) -> None:
-        for value, opener in ((document, as_is), (seal(document), opened)):
+        for value, form in ((document, PLAIN), (seal(document), SEALED)):
             with untouched(document), pytest.raises(Unconvertible) as error:
-                self.UP.convert(value, opener)
+                self.UP.convert(value, form)
             assert (error.value.pointer, error.value.reason) == (pointer, reason)
 
 
 class TestStatuses:
     """Success is what the declarations describe; errors only where a declaration names them."""
 
-    DOWN = compose(LADDER, LINKS, V9, V1)
+    DOWN = compose(LADDER, DECLARED, V9, V1)
 
     @pytest.mark.parametrize("status", [200, 201, 202, 204, 206, 226, 299])
     def test_success_is_converted(self, status: int) -> None:
-        assert self.DOWN.for_status(status) is self.DOWN
+        assert self.DOWN.for_response("GET", status) is self.DOWN
 
     @pytest.mark.parametrize("status", [100, 101, 199, 300, 301, 304, 399, 400, 405, 500, 502, 599])
     def test_all_else_passes(self, status: int) -> None:
-        assert self.DOWN.for_status(status) is None
+        assert self.DOWN.for_response("GET", status) is None
 
     @pytest.mark.parametrize(("status", "links"), [(422, [V3, V2]), (404, [V2])])
     def test_but_what_a_declaration_names(self, status: int, links: list[Version]) -> None:
         expected = Conversion(tuple(LINKS[older] for older in links), Direction.DOWN)
-        assert self.DOWN.for_status(status) == expected
+        assert self.DOWN.for_response("GET", status) == expected
 
     def test_that_holds_upwards_too(self) -> None:
         expected = Conversion((LINKS[V2], LINKS[V3]), Direction.UP)
-        assert compose(LADDER, LINKS, V1, V9).for_status(422) == expected
+        assert compose(LADDER, DECLARED, V1, V9).for_response("GET", 422) == expected
+
+
+class TestScope:
+    """A link applies to the messages that it names, and to no others."""
+
+    C1, C2 = Default((), ("c1",), 1), Default((), ("c2",), 2)
+
+    def test_requests_and_responses(self) -> None:
+        requests = Link(V1, V2, (self.C1,), on=frozenset({Message.REQUEST}))
+        responses = Link(V1, V2, (self.C2,), on=frozenset({Message.RESPONSE}))
+        both = Conversion((requests, responses), Direction.UP)
+        assert both.for_request("POST") == Conversion((requests,), Direction.UP)
+        assert both.for_response("POST", 200) == Conversion((responses,), Direction.UP)
+        assert both.for_response("POST", 404) is None
+
+    def test_errors_alone(self) -> None:
+        errors = Link(V1, V2, (self.C1,), frozenset({404}), on=frozenset({Message.ERROR}))
+        conversion = Conversion((errors,), Direction.DOWN)
+        assert conversion.for_response("GET", 404) is conversion
+        assert conversion.for_response("GET", 200) is None
+        assert conversion.for_request("GET") is None
+
+    def test_methods(self) -> None:
+        posts = Link(V1, V2, (self.C1,), methods=frozenset({"POST"}))
+        reads = Link(V1, V2, (self.C2,), methods=frozenset({"GET"}))
+        conversion = Conversion((posts, reads), Direction.UP)
+        assert conversion.for_request("POST") == Conversion((posts,), Direction.UP)
+        assert conversion.for_response("GET", 200) == Conversion((reads,), Direction.UP)
+        assert conversion.for_response("HEAD", 200) == Conversion((reads,), Direction.UP)
+        assert conversion.for_request("PUT") is None
+        assert conversion.for_request("POST") is conversion.for_request("POST")
+
+    def test_paths(self) -> None:
+        here = Link(V1, V2, (self.C1,), paths=frozenset({"/a"}))
+        everywhere = Link(V1, V2, (self.C2,))
+        conversion = Conversion((here, everywhere), Direction.UP)
+        assert conversion.at("/a") == conversion
+        assert conversion.at("/b") == Conversion((everywhere,), Direction.UP)
+
+    def test_what_changes_no_body_lets_it_pass(self) -> None:
+        link = Link(V1, V2, (), query=(Renamed("page", "p"),), headers=(Added("N", "1"),))
+        up, down = (Conversion((link,), direction) for direction in Direction)
+        assert up.for_request("GET") is up.for_response("GET", 200) is None
+        assert up.query("GET", "p=1&x") == "page=1&x"
+        assert down.query("GET", "page=1&x") == "p=1&x"
+        assert up.fields("GET", None, [(b"A", b"b")]) == [(b"A", b"b"), (b"N", b"1")]
+        assert down.fields("GET", 200, [(b"A", b"b"), (b"n", b"2")]) == [(b"A", b"b")]
+        fields = [(b"n", b"2")]
+        assert down.fields("GET", 404, fields) is fields
+        assert Conversion((Link(V1, V2, ()),), Direction.UP).query("GET", "p") == "p"
+
+    def test_links_that_upgrade_in_order(self) -> None:
+        links = {
+            V1: [
+                Link(V1, V2, (Rename((), ("b",), ("a",)),)),
+                Link(V1, V2, (Rename((), ("c",), ("b",)),)),
+            ]
+        }
+        assert compose(LADDER, links, V1, V2).convert({"a": 1}) == {"c": 1}
+        assert compose(LADDER, links, V2, V1).convert({"c": 1}) == {"a": 1}
 
 
 # Laws -----------------------------------------------------------------------------------------
@@ -202,15 +267,25 @@ CHANGES: list[Change] = [
     Default((), ("z",), [1]),
     Default((), ("a", "z"), None),
     Default((("i",),), ("z",), {"a": 1}),
+    Rename((), ("r",), ("a",)),
+    Rename((), ("a", "y"), ("c",)),
+    Rename((("i",),), ("r",), ("b",)),
+    Map((), ("b",), {"a": "b"}, {"b": "a"}, Unknown.KEEP, Unknown.KEEP),
+    Map((("i",),), ("b",), {"a": "b"}, {"b": "a"}, "-", "-"),
+    Retype((("i",),), ("y",), Type.NUMBER, Type.TEXT),
+    Wrap((), ("i",)),
+    Inverse(Wrap((("i",),), ("x",))),
+    Function((), ("c",), json.dumps, json.dumps),
+    Function((), None, lambda document: {"f": document}, lambda document: document),
 ]
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> tuple[list[Version], dict[Version, Link]]:
+def worlds(draw: st.DrawFn) -> tuple[list[Version], dict[Version, list[Link]]]:
     """A ladder of two to five versions, with random links between them."""
     ladder = sorted(map(Version, draw(st.sets(st.integers(0, 20), min_size=2, max_size=5))))
-    changes = st.lists(st.sampled_from(CHANGES), max_size=2).map(tuple)
-    return ladder, {older: Link(older, newer, draw(changes)) for older, newer in pairwise(ladder)}
+    changes = st.lists(st.sampled_from(CHANGES), max_size=4).map(tuple)
+    return ladder, {older: [Link(older, newer, draw(changes))] for older, newer in pairwise(ladder)}
 
 
 strings = st.text(st.sampled_from("ab -"), max_size=4)
@@ -241,8 +316,8 @@ def outcome(conversion: Conversion, document: Json) -> Json:
 
 @LAW
 @given(worlds(), persons, st.data())
-def test_a_chain_is_its_links_one_by_one(
-    world: tuple[list[Version], dict[Version, Link]], document: Json, data: st.DataObject
+def test_a_chain_is_its_changes_one_by_one(
+    world: tuple[list[Version], dict[Version, list[Link]]], document: Json, data: st.DataObject
 ) -> None:
     ladder, links = world
     source, target = data.draw(st.permutations(ladder))[:2]
@@ -251,18 +326,25 @@ def test_a_chain_is_its_links_one_by_one(
     stops = stops[: stops.index(target) + 1]
     expected = document
     for here, there in pairwise(stops):
-        expected = outcome(compose(ladder, links, here, there), expected)
-        if isinstance(expected, tuple):
-            break
-    assert json.dumps(outcome(compose(ladder, links, source, target), document)) == json.dumps(
-        expected
-    )
+        for link in compose(ladder, links, here, there).links:
+            for change in link.changes if step > 0 else reversed(link.changes):
+                if not isinstance(expected, tuple):
+                    expected = outcome(_alone(change, step > 0), expected)
+    found = outcome(compose(ladder, links, source, target), document)
+    if isinstance(expected, tuple):
+        assert isinstance(found, tuple)  # of several faults, whichever is met first
+    else:
+        assert json.dumps(found) == json.dumps(expected)
+
+
+def _alone(change: Change, upwards: bool) -> Conversion:
+    return Conversion((Link(V1, V2, (change,)),), Direction.UP if upwards else Direction.DOWN)
 
 
 @LAW
 @given(worlds(), st.lists(persons, max_size=3), st.booleans())
 def test_an_array_is_converted_as_the_array_of_its_converted_elements(
-    world: tuple[list[Version], dict[Version, Link]], document: list[Json], upwards: bool
+    world: tuple[list[Version], dict[Version, list[Link]]], document: list[Json], upwards: bool
 ) -> None:
     ladder, links = world
     ends = (ladder[0], ladder[-1]) if upwards else (ladder[-1], ladder[0])
@@ -280,13 +362,13 @@ def test_an_array_is_converted_as_the_array_of_its_converted_elements(
 @LAW
 @given(worlds(), persons | st.lists(persons, max_size=2) | jsons, st.booleans())
 def test_a_sealed_document_is_converted_to_the_same(
-    world: tuple[list[Version], dict[Version, Link]], document: Json, upwards: bool
+    world: tuple[list[Version], dict[Version, list[Link]]], document: Json, upwards: bool
 ) -> None:
     ladder, links = world
     ends = (ladder[0], ladder[-1]) if upwards else (ladder[-1], ladder[0])
     conversion = compose(ladder, links, *ends)
     try:
-        found = unsealed(conversion.convert(seal(document), opened))
+        found = unsealed(conversion.convert(seal(document), SEALED))
     except Unconvertible as error:
         found = error.pointer, error.reason
     assert json.dumps(found) == json.dumps(outcome(conversion, document))

@@ -9,20 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversion.changes import Change, Default, Inverse, Join
-from gateway.core.conversion.document import Document, Unconvertible, as_is
+from gateway.core.conversion.document import MISSING, PLAIN, Document, Unconvertible
 from gateway.core.conversion.path import Keys, parse_path
 from tests.gateway.core.conversion.documents import (
     SCOPES,
+    SEALED,
     Json,
     Sealed,
     documents,
+    down,
     jsons,
     mixed,
     objects,
-    opened,
     seal,
     unsealed,
     untouched,
+    up,
 )
 from tests.gateway.core.world import LAW
 
@@ -85,7 +87,7 @@ class TestJoin:
     )
     def test_down_joins_and_leaves_no_stray_separator(self, newer: Json, older: Json) -> None:
         with untouched(newer):
-            assert text(NAME.down(newer, as_is)) == text(older)
+            assert text(down(NAME, newer)) == text(older)
 
     @pytest.mark.parametrize(
         ("older", "newer"),
@@ -110,7 +112,7 @@ class TestJoin:
     )
     def test_up_splits_at_the_first_separator(self, older: Json, newer: Json) -> None:
         with untouched(older):
-            assert text(NAME.up(older, as_is)) == text(newer)
+            assert text(up(NAME, older)) == text(newer)
 
     @pytest.mark.parametrize(
         ("newer", "older"),
@@ -129,7 +131,7 @@ class TestJoin:
     )
     def test_down_takes_away_the_parts_that_lie_beside(self, newer: Json, older: Json) -> None:
         with untouched(newer):
-            assert text(FLAT.down(newer, as_is)) == text(older)
+            assert text(down(FLAT, newer)) == text(older)
 
     @pytest.mark.parametrize(
         ("older", "newer"),
@@ -144,7 +146,7 @@ class TestJoin:
     )
     def test_up_takes_away_the_text_that_lies_beside(self, older: Json, newer: Json) -> None:
         with untouched(older):
-            assert text(FLAT.up(older, as_is)) == text(newer)
+            assert text(up(FLAT, older)) == text(newer)
 
     @pytest.mark.parametrize(
         ("change", "newer", "older"),
@@ -204,10 +206,10 @@ class TestJoin:
     )
     def test_anywhere_and_back(self, change: Join, newer: Json, older: Json) -> None:
         with untouched(newer, older):
-            assert change.down(newer, as_is) == older
-            assert change.up(older, as_is) == newer
-            assert Inverse(change).up(newer, as_is) == older
-            assert Inverse(change).down(older, as_is) == newer
+            assert down(change, newer) == older
+            assert up(change, older) == newer
+            assert up(Inverse(change), newer) == older
+            assert down(Inverse(change), older) == newer
 
     @pytest.mark.parametrize(
         ("older", "newer"),
@@ -221,13 +223,13 @@ class TestJoin:
     def test_a_part_that_the_text_does_not_reach_takes_the_default(
         self, older: Json, newer: Json
     ) -> None:
-        assert join("a b c", "abc", "-", missing="?").up(older, as_is) == newer
+        assert up(join("a b c", "abc", "-", missing="?"), older) == newer
 
     @pytest.mark.parametrize("value", [7, 1.5, True, False, [], ["Bob"], {}, {"firstName": "Bob"}])
     @pytest.mark.parametrize("change", [NAME, FLAT], ids=["inside", "beside"])
     def test_a_text_that_is_none_is_refused(self, change: Join, value: Json) -> None:
         with pytest.raises(Unconvertible, match=r"^/name: expected a string, found ") as error:
-            change.up({"name": value}, as_is)
+            up(change, {"name": value})
         assert error.value.pointer == "/name"
 
     @pytest.mark.parametrize("value", [7, True, [], {}])
@@ -235,29 +237,29 @@ class TestJoin:
     def test_a_part_that_is_no_text_is_refused(self, part: str, value: Json) -> None:
         other = {"firstName": "B", "lastName": "C"}
         with pytest.raises(Unconvertible, match=f"^/name/{part}: expected a string, found "):
-            NAME.down({"name": {**other, part: value}}, as_is)
+            down(NAME, {"name": {**other, part: value}})
         with pytest.raises(Unconvertible, match=f"^/{part}: expected a string, found "):
-            FLAT.down({**other, part: value}, as_is)
+            down(FLAT, {**other, part: value})
 
     @pytest.mark.parametrize("value", ["Bob Charlie", 7, True, []])
     def test_a_container_that_is_none_is_refused(self, value: Json) -> None:
         with pytest.raises(Unconvertible, match=r"^/name: expected an object, found "):
-            NAME.down({"name": value}, as_is)
+            down(NAME, {"name": value})
 
     def test_a_part_whose_container_is_null_is_absent(self) -> None:
         change = join("a.first b.last", "name")
-        assert change.down({"a": None, "b": {"last": "C"}}, as_is) == {"a": None, "name": "C"}
-        assert change.down({"a": None, "b": None}, as_is) == {"a": None, "b": None}
+        assert down(change, {"a": None, "b": {"last": "C"}}) == {"a": None, "name": "C"}
+        assert down(change, {"a": None, "b": None}) == {"a": None, "b": None}
 
     def test_a_part_cannot_go_into_null(self) -> None:
         with pytest.raises(Unconvertible, match=r"^/a: expected an object, found null$"):
-            join("a.first b.last", "name").up({"a": None, "name": "B C"}, as_is)
+            up(join("a.first b.last", "name"), {"a": None, "name": "B C"})
 
     def test_the_error_leads_to_the_place_from_the_root(self) -> None:
         change = join("a[].b[].c.x a[].b[].c.y", "a[].b[].c")
         where = r"^/a/1/b/0/c/y: expected a string, found a number$"
         with pytest.raises(Unconvertible, match=where):
-            change.down({"a": [{}, {"b": [{"c": {"x": "1", "y": 2}}]}]}, as_is)
+            down(change, {"a": [{}, {"b": [{"c": {"x": "1", "y": 2}}]}]})
 
 
 class TestDefault:
@@ -289,13 +291,13 @@ class TestDefault:
     )
     def test_up_adds_and_down_takes_away(self, change: Default, older: Json, newer: Json) -> None:
         with untouched(older, newer, change.value):
-            assert text(change.up(older, as_is)) == text(newer)
-            assert text(change.down(newer, as_is)) == text(older)
+            assert text(up(change, older)) == text(newer)
+            assert text(down(change, newer)) == text(older)
 
     @pytest.mark.parametrize("value", [0, None, "", False, [], {}])
     def test_what_is_there_stays(self, value: Json) -> None:
-        assert default("x", 1).up({"x": value, "y": 2}, as_is) == {"x": value, "y": 2}
-        assert default("m.x", 1).up({"m": {"x": value}}, as_is) == {"m": {"x": value}}
+        assert up(default("x", 1), {"x": value, "y": 2}) == {"x": value, "y": 2}
+        assert up(default("m.x", 1), {"m": {"x": value}}) == {"m": {"x": value}}
 
     @pytest.mark.parametrize(
         ("newer", "older"),
@@ -309,19 +311,23 @@ class TestDefault:
         ],
     )
     def test_down_leaves_no_empty_container_of_its_own(self, newer: Json, older: Json) -> None:
-        assert default("m.x", 1).down(newer, as_is) == older
+        assert down(default("m.x", 1), newer) == older
 
     @pytest.mark.parametrize("value", ["text", 7, True, []])
     def test_a_container_that_is_none_is_refused_both_ways(self, value: Json) -> None:
-        for way in (default("m.x", 1).up, default("m.x", 1).down):
+        for way in (up, down):
             with pytest.raises(Unconvertible, match=r"^/m: expected an object, found "):
-                way({"m": value}, as_is)
+                way(default("m.x", 1), {"m": value})
+
+    def test_without_a_value_nothing_is_added(self) -> None:
+        assert up(default("x", MISSING), {"y": 1}) == {"y": 1}
+        assert down(default("x", MISSING), {"x": 1, "y": 1}) == {"y": 1}
 
     def test_all_elements_take_the_same_value_and_none_can_spoil_it(self) -> None:
         change = default("i[].x", {"y": 1})
-        newer = change.up({"i": [{}, {}]}, as_is)
+        newer = up(change, {"i": [{}, {}]})
         assert newer == {"i": [{"x": {"y": 1}}, {"x": {"y": 1}}]}
-        assert default("i[].x.z", 2).up(newer, as_is) == {
+        assert up(default("i[].x.z", 2), newer) == {
             "i": [{"x": {"y": 1, "z": 2}}, {"x": {"y": 1, "z": 2}}]
         }
         assert change.value == {"y": 1}
@@ -417,30 +423,30 @@ def cases(draw: st.DrawFn) -> Case:
 @LAW
 @given(cases())
 def test_what_a_split_made_a_join_restores(case: Case) -> None:
-    assert case.change.down(case.change.up(case.older, as_is), as_is) == case.older
+    assert down(case.change, up(case.change, case.older)) == case.older
 
 
 @LAW
 @given(cases())
 def test_what_a_join_made_a_split_restores_whenever_the_parts_allow_it(case: Case) -> None:
-    assert case.change.up(case.change.down(case.newer, as_is), as_is) == case.newer
+    assert up(case.change, down(case.change, case.newer)) == case.newer
 
 
 @LAW
 @given(cases())
 def test_an_inverse_of_an_inverse_is_the_change(case: Case) -> None:
     twice = Inverse(Inverse(case.change))
-    assert twice.up(case.older, as_is) == case.change.up(case.older, as_is)
-    assert twice.down(case.newer, as_is) == case.change.down(case.newer, as_is)
-    assert Inverse(case.change).down(case.older, as_is) == case.change.up(case.older, as_is)
+    assert up(twice, case.older) == up(case.change, case.older)
+    assert down(twice, case.newer) == down(case.change, case.newer)
+    assert down(Inverse(case.change), case.older) == up(case.change, case.older)
 
 
 @LAW
 @given(cases())
 def test_the_argument_is_never_changed(case: Case) -> None:
     with untouched(case.older, case.newer):
-        case.change.up(case.older, as_is)
-        case.change.down(case.newer, as_is)
+        up(case.change, case.older)
+        down(case.change, case.newer)
 
 
 @LAW
@@ -450,8 +456,8 @@ def test_unknown_fields_and_their_order_are_kept(case: Case) -> None:
     change = case.change
     touched = {change.whole[0], *(part[0] for part in change.parts)}
     for before, after in (
-        (case.older, change.up(case.older, as_is)),
-        (case.newer, change.down(case.newer, as_is)),
+        (case.older, up(change, case.older)),
+        (case.newer, down(change, case.newer)),
     ):
         pairs = zip(objects(before, change.scopes), objects(after, change.scopes), strict=True)
         for old, new in pairs:
@@ -465,8 +471,8 @@ def test_a_key_that_stays_keeps_its_place(case: Case) -> None:
     """Where the parts live inside the text's place, and above the arrays everywhere."""
     change = case.change
     for before, after in (
-        (case.older, change.up(case.older, as_is)),
-        (case.newer, change.down(case.newer, as_is)),
+        (case.older, up(change, case.older)),
+        (case.newer, down(change, case.newer)),
     ):
         if change.scopes:
             assert isinstance(after, dict)
@@ -480,17 +486,17 @@ def test_a_key_that_stays_keeps_its_place(case: Case) -> None:
 @given(cases())
 def test_a_sealed_document_is_converted_to_the_same(case: Case) -> None:
     change = case.change
-    up, down = change.up(seal(case.older), opened), change.down(seal(case.newer), opened)
-    assert text(unsealed(up)) == text(change.up(case.older, as_is))
-    assert text(unsealed(down)) == text(change.down(case.newer, as_is))
+    newer, older = up(change, seal(case.older), SEALED), down(change, seal(case.newer), SEALED)
+    assert text(unsealed(newer)) == text(up(change, case.older))
+    assert text(unsealed(older)) == text(down(change, case.newer))
 
 
 @LAW
 @given(cases())
 def test_what_is_unknown_stays_sealed(case: Case) -> None:
     for after in (
-        case.change.up(seal(case.older), opened),
-        case.change.down(seal(case.newer), opened),
+        up(case.change, seal(case.older), SEALED),
+        down(case.change, seal(case.newer), SEALED),
     ):
         if isinstance(after, dict):
             unknown = [value for key, value in after.items() if key in "xyz"]
@@ -527,9 +533,9 @@ def defaults(draw: st.DrawFn) -> tuple[Default, Json, Json]:
 def test_a_default_that_was_added_is_taken_away(given: tuple[Default, Json, Json]) -> None:
     change, older, _ = given
     with untouched(older, change.value):
-        newer = change.up(older, as_is)
-        assert change.down(newer, as_is) == older
-        assert change.up(newer, as_is) == newer
+        newer = up(change, older)
+        assert down(change, newer) == older
+        assert up(change, newer) == newer
 
 
 @LAW
@@ -537,10 +543,10 @@ def test_a_default_that_was_added_is_taken_away(given: tuple[Default, Json, Json
 def test_a_default_changes_nothing_that_is_there(given: tuple[Default, Json, Json]) -> None:
     change, _, newer = given
     with untouched(newer, change.value):
-        assert change.up(newer, as_is) == newer
-        older = change.down(newer, as_is)
-        assert change.down(older, as_is) == older
-        again = change.up(older, as_is)
+        assert up(change, newer) == newer
+        older = down(change, newer)
+        assert down(change, older) == older
+        again = up(change, older)
         for old, new in zip(
             objects(newer, change.scopes), objects(again, change.scopes), strict=True
         ):
@@ -551,9 +557,9 @@ def test_a_default_changes_nothing_that_is_there(given: tuple[Default, Json, Jso
 @given(defaults())
 def test_a_sealed_document_takes_the_same_default(given: tuple[Default, Json, Json]) -> None:
     change, older, newer = given
-    up, down = change.up(seal(older), opened), change.down(seal(newer), opened)
-    assert text(unsealed(up)) == text(change.up(older, as_is))
-    assert text(unsealed(down)) == text(change.down(newer, as_is))
+    after = up(change, seal(older), SEALED), down(change, seal(newer), SEALED)
+    assert text(unsealed(after[0])) == text(up(change, older))
+    assert text(unsealed(after[1])) == text(down(change, newer))
 
 
 # Any JSON at all, with the keys that changes look for at the wrong places as well.
@@ -583,12 +589,12 @@ CHANGES: list[Change] = [
 def test_any_document_is_converted_or_refused_and_never_half(
     document: Json, change: Change, upwards: bool
 ) -> None:
-    way = change.up if upwards else change.down
+    way = up if upwards else down
     outcomes: list[Json] = []
-    for value, opener in ((document, as_is), (seal(document), opened)):
+    for value, form in ((document, PLAIN), (seal(document), SEALED)):
         with untouched(document):
             try:
-                outcomes.append(text(unsealed(way(value, opener))))
+                outcomes.append(text(unsealed(way(change, value, form))))
             except Unconvertible as error:
                 outcomes.append((error.pointer, error.reason))
     assert outcomes[0] == outcomes[1]
@@ -600,7 +606,7 @@ def test_an_error_says_what_it_found_at_its_place(
     document: Json, change: Change, upwards: bool
 ) -> None:
     try:
-        (change.up if upwards else change.down)(document, as_is)
+        (up if upwards else down)(change, document)
     except Unconvertible as error:
         place = document
         for key in error.pointer.split("/")[1:]:

@@ -1,0 +1,77 @@
+"""Function: a change that Python code makes, where data cannot say it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gateway.core.conversion.document import Document, Fields, Form, Unconvertible, reach, refuse
+from gateway.core.conversion.path import Keys, pointer
+
+Code = Callable[[Document], Document]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A pair of functions of a value, parsed to the leaves: of a field, or of the whole object.
+
+    They are given a value of their own, null too, with fractions as Decimal; where the field is
+    absent, they are not called. What they raise says that the document cannot be converted.
+
+    Attributes:
+        field: where the value is; None for the object itself.
+        upwards: returns the newer version's value for the older one's.
+        downwards: the way back.
+    """
+
+    scopes: tuple[Keys, ...]
+    field: Keys | None
+    upwards: Code
+    downwards: Code
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The field, or everything."""
+        return ((),) if self.field is None else (self.field,)
+
+    def up(self, fields: Fields, form: Form) -> None:
+        """Call the function that upgrades."""
+        self._call(self.upwards, fields, form)
+
+    def down(self, fields: Fields, form: Form) -> None:
+        """Call the function that downgrades."""
+        self._call(self.downwards, fields, form)
+
+    def _call(self, code: Code, fields: Fields, form: Form) -> None:
+        if self.field is None:
+            made = form.open(_made(code, fields, (), form))
+            if not isinstance(made, dict):
+                refuse("an object from the Python function", made)
+            fields.clear()
+            fields.update(made)
+            return
+        holder = fields if len(self.field) == 1 else reach(fields, self.field, form)
+        key = self.field[-1]
+        if holder is not None and key in holder:
+            holder[key] = _made(code, holder[key], self.field, form)
+
+
+def _made(code: Code, value: Document, keys: Keys, form: Form) -> Document:
+    try:
+        given = form.parse(value)
+    except Unconvertible as error:
+        raise error.under(*keys) from None
+    try:
+        made = code(given)
+    except Exception as error:  # whatever code of others raises
+        cause = f"{_name(code)} raised {type(error).__name__}: {error}"
+        raise Unconvertible("the Python function refuses it", pointer(*keys), cause) from error
+    try:
+        return form.take(made)
+    except (ValueError, TypeError, RecursionError) as error:
+        cause = f"{_name(code)} returned what JSON cannot hold: {error}"
+        raise Unconvertible(
+            "the Python function returns no JSON value", pointer(*keys), cause
+        ) from error
+
+
+def _name(code: Code) -> str:
+    return f"{code.__module__}:{getattr(code, '__qualname__', type(code).__name__)}"
