@@ -14,7 +14,8 @@ from gateway.core.head import Head
 from gateway.core.headers import FieldLines
 from gateway.core.readers import AcceptReader
 from gateway.core.selection import Rule, Selected
-from gateway.core.snapshot import Endpoint, Leg, Snapshot
+from gateway.core.shadow import Shadow
+from gateway.core.snapshot import Beside, Endpoint, Leg, Snapshot
 from gateway.core.version import Version
 
 
@@ -109,26 +110,28 @@ def plan(snapshot: Snapshot, head: Head, asker: Asker = ANYONE) -> Outcome:
         instead = None if lifecycle is None else lifecycle.instead(asker, captures)
         fault = leg.brownout.refusal(closes, asker.now, _offered(endpoint, asker), instead)
         return Refusal(endpoint, fault, version, fields)
-    return _way(Plan(endpoint, leg, mechanism, "", fields), head, captures, asker)
-
-
-def _way(todo: Plan, head: Head, captures: Mapping[str, str], asker: Asker) -> Plan | Refusal:
-    """Return the plan with the leg that this request takes, its target, and its shadow."""
-    endpoint, leg, version = todo.endpoint, todo.leg, todo.version
-    arm = shadow = None
+    arm = None
     if leg.cutover is not None:
         arm = leg.cutover.rule.arm(asker)
         if arm is Arm.NEW:
             leg = leg.cutover.leg
-    if leg.shadow is not None and leg.shadow.rule.falls_on(head.method, asker):
-        other = leg.shadow.leg
-        aside = _target(other, head, captures)
-        if isinstance(aside, str):
-            shadow = todo._replace(leg=other, target=aside)
     target = _target(leg, head, captures)
     if isinstance(target, Fault):
-        return Refusal(endpoint, target, version, todo.fields)
-    return todo._replace(leg=leg, target=target, arm=arm, shadow=shadow)
+        return Refusal(endpoint, target, version, fields)
+    todo = Plan(endpoint, leg, mechanism, target, fields, arm)
+    return todo if leg.shadow is None else _shadowed(todo, leg.shadow, head, captures, asker)
+
+
+def _shadowed(
+    todo: Plan, beside: Beside[Shadow], head: Head, captures: Mapping[str, str], asker: Asker
+) -> Plan:
+    if not beside.rule.falls_on(head.method, asker):
+        return todo
+    target = _target(beside.leg, head, captures)
+    if isinstance(target, Fault):  # what is asked has no counterpart there
+        return todo
+    shadow = Plan(todo.endpoint, beside.leg, todo.mechanism, target, todo.fields)
+    return todo._replace(shadow=shadow)
 
 
 def _offered(endpoint: Endpoint, asker: Asker) -> tuple[str, ...]:

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gateway.core.asker import Asker
-from gateway.core.conversion.chain import Conversion, Direction
+from gateway.core.conversion.chain import Conversion, Direction, Link
+from gateway.core.conversion.parameters import Renamed
 from gateway.core.cutover import BUCKETS, Arm, Cutover, Sticky
 from gateway.core.orders import Orders
 from gateway.core.plan import Plan, plan
@@ -58,6 +59,17 @@ def test_a_shadow_is_a_plan_beside_the_plan() -> None:
     assert (chosen.leg.service, chosen.target, chosen.arm) == (PERSON_V1, "/old?q=1", None)
     assert chosen.shadow is not None
     assert (chosen.shadow.leg, chosen.shadow.target) == (NEW, "/v2/person?q=1")
+
+
+def test_what_cannot_be_asked_elsewhere_is_not() -> None:
+    """The client's own answer does not depend on it."""
+    link = Link(V1, V2, (), query=(Renamed("page", "q"),))
+    strict = replace(NEW, request=Conversion((link,), Direction.UP))
+    leg = replace(OLD, shadow=Beside(Shadow(SERVED), strict))
+    endpoint = replace(person("/v{version}/person", PATH, methods=None), legs={V1: leg})
+    outcome = plan(snapshot([endpoint]), head("/v1/person?q=1&page=2"), Asker())
+    assert isinstance(outcome, Plan)
+    assert (outcome.target, outcome.shadow) == ("/old?q=1&page=2", None)
 
 
 @pytest.mark.parametrize(("method", "asked"), [("GET", True), ("HEAD", True), ("POST", False)])
