@@ -19,13 +19,16 @@ MEGABYTES ?= 512
 MINUTES ?= 10
 fuzz: SECONDS ?= 60
 
-.PHONY: help run test lint types core tests test-compose soak fuzz bench lock clean
+.PHONY: help run verify test lint types core tests test-compose soak fuzz bench lock clean
 
 help: ## list what make can do here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 run: $(VENV)/run.stamp ## start the four programs; Ctrl-C ends them
 	@exec $(PY) stack/run.py
+
+verify: $(VENV)/verify.stamp ## prove the conversions of gateway.yaml, with the backends up
+	@exec $(PY) -m gateway verify
 
 test: lint types core tests ## check everything: lint, types, coverage of the core, tests
 	@echo "make test: lint, types, coverage of gateway/core and all tests are good."
@@ -60,6 +63,7 @@ lock: ## pin requirements/*.txt anew from requirements/*.in
 	@$(VENV)/uv/bin/python -m pip install --quiet --disable-pip-version-check $(UV)
 	$(LOCK) requirements/run.in --output-file requirements/run.txt
 	$(LOCK) requirements/test.in --output-file requirements/test.txt
+	$(LOCK) requirements/verify.in --output-file requirements/verify.txt
 	$(LOCK) requirements/bench.in --output-file requirements/bench.txt
 	$(LOCK) requirements/fuzz.in --output-file requirements/fuzz.txt
 
@@ -76,7 +80,11 @@ $(VENV)/run.stamp: requirements/run.txt
 	@$(INSTALL) --requirement requirements/run.txt
 	@touch $@
 
-$(VENV)/test.stamp: $(VENV)/run.stamp requirements/test.txt
+$(VENV)/verify.stamp: $(VENV)/run.stamp requirements/verify.txt
+	@$(INSTALL) --requirement requirements/verify.txt
+	@touch $@
+
+$(VENV)/test.stamp: $(VENV)/verify.stamp requirements/test.txt
 	@$(INSTALL) --requirement requirements/test.txt
 	@touch $@
 

@@ -1,4 +1,4 @@
-"""The command line: serve, check, explain, schema, and what operators ask of a gateway."""
+"""The command line: serve, check, explain, verify, schema, and what operators ask of a gateway."""
 
 import argparse
 import json
@@ -44,6 +44,8 @@ def main() -> int:
                 print(explain(rules, head, now, arguments.peer, arguments.client))
             case "schema":
                 print(json.dumps(json_schema(), indent=2))
+            case "verify":
+                return _verify(arguments)
             case "usage" | "brownout" | "cutover" | "shadow":
                 text, status = arguments.run(arguments)
                 print(text)
@@ -63,6 +65,20 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     return 0
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    # What generates and validates costs memory and time that a gateway that serves need not pay.
+    try:
+        from gateway.verification import command
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"verify needs {error.name}, which is not installed; install what"
+            " requirements/verify.txt lists, as `make verify` does"
+        ) from None
+
+    path = arguments.file or from_environment(os.environ).config
+    return command.run(load_file(path, os.environ), path, arguments)
 
 
 def _serve(settings: Settings) -> Coroutine[None, None, None]:
@@ -100,6 +116,21 @@ def _parser() -> argparse.ArgumentParser:
         "--client", metavar="NAME", help="who asks; without it, whom the request names"
     )
     commands.add_parser("schema", help="print the JSON Schema of the rules, for editors")
+    proof = commands.add_parser(
+        "verify", help="prove the conversions by the OpenAPI documents of the versions"
+    )
+    proof.add_argument("file", type=Path, nargs="?", metavar="FILE")
+    proof.add_argument("--api", metavar="NAME", help="only this API")
+    proof.add_argument(
+        "--between", nargs=2, metavar="VERSION", help="only from the one version to the other"
+    )
+    proof.add_argument(
+        "--examples", type=int, default=100, metavar="N", help="for each claim; without it, 100"
+    )
+    proof.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="another one gives other examples"
+    )
+    proof.add_argument("--json", action="store_true", help="print one JSON document")
     add_commands(commands)
     return parser
 

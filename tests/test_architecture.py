@@ -24,7 +24,7 @@ FLOORS = (
     ("core",),
     ("config",),
     ("wire",),
-    ("operation", "settings"),
+    ("operation", "settings", "verification"),
     ("app",),
     ("__main__",),
 )

@@ -61,7 +61,7 @@ def test_commands(clone: tuple[Program, dict[str, str]]) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=20,
+            timeout=60,
         )
         printed = done.stdout + done.stderr
         for actual, address in shown_as.items():

@@ -17,8 +17,10 @@ from gateway.config.shift import ShiftBuilder
 from gateway.core.client import Naming
 from gateway.core.conversion.chain import Link, compose
 from gateway.core.service import Service
-from gateway.core.snapshot import Leg
+from gateway.core.snapshot import Check, Leg
 from gateway.core.version import Version
+
+_LIVE = "live"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +60,17 @@ class ApiBuilder:
         return LifecycleBuilder(versions, configs, self.naming, at, self.mistakes).endings()
 
     def legs(
-        self, versions: Mapping[str, Version], endings: Mapping[Version, Ending], now: float
+        self,
+        versions: Mapping[str, Version],
+        links: Mapping[Version, Sequence[Link]],
+        endings: Mapping[Version, Ending],
+        now: float,
     ) -> dict[Version | None, Leg]:
         """Return how each version is served, but for those that have ended and nobody serves.
 
         Args:
             versions: by label.
+            links: the changes between them, by the older one.
             endings: how they end.
             now: in seconds since 1970.
         """
@@ -86,7 +93,6 @@ class ApiBuilder:
                 )
             service = self._service(self.config.service, "service")
             return {} if service is None else {None: Leg(None, None, service)}
-        links = self._links(versions)
         legs: dict[Version | None, Leg] = {}
         for label, version in versions.items():
             ending = endings.get(version)
@@ -128,6 +134,64 @@ class ApiBuilder:
             (self.name, label), config, sunset, self.naming, at, self.mistakes
         )
         return replace(leg, brownout=builder.build())
+
+    def schemas(
+        self, versions: Mapping[str, Version], legs: Mapping[Version | None, Leg]
+    ) -> dict[Version, str]:
+        """Return where the OpenAPI document of each version is, for those that have one."""
+        schemas = {}
+        for label, entry in (self.config.versions or {}).items():
+            version = versions.get(label)
+            leg = legs.get(version)
+            if leg is None or version is None or not leg.service.targets:
+                continue  # which is said elsewhere
+            location = entry.schema_
+            if location is None and entry.via is None:
+                location = _LIVE
+            if location == _LIVE:
+                if entry.via is not None:
+                    self.mistakes.add(
+                        "served via another version, it has no service that could publish it;"
+                        " name a file or a URL",
+                        *self.at,
+                        "versions",
+                        label,
+                        "schema",
+                    )
+                    continue
+                location = f"http://{leg.service.targets[0].authority}/openapi.json"
+            if location is not None:
+                schemas[version] = location
+        return schemas
+
+    def checked(
+        self,
+        versions: Mapping[str, Version],
+        legs: Mapping[Version | None, Leg],
+        schemas: Mapping[Version, str],
+    ) -> dict[Version | None, Leg]:
+        """Return how each version is served, and whether its converted answers are validated."""
+        checked = dict(legs)
+        for label, entry in (self.config.versions or {}).items():
+            version = versions.get(label)
+            if entry.check is None or version is None or version not in checked:
+                continue
+            if version in schemas:
+                check = Check(entry.check.percent, schemas[version])
+                leg = checked[version]
+                moved = leg.cutover and replace(
+                    leg.cutover, leg=replace(leg.cutover.leg, check=check)
+                )
+                checked[version] = replace(leg, check=check, cutover=moved)
+            elif entry.schema_ is None:
+                self.mistakes.add(
+                    "there is no document to check by; add schema: FILE or URL",
+                    *self.at,
+                    "versions",
+                    label,
+                    "check",
+                )
+        return checked
 
     def _leg(
         self, label: str, versions: Mapping[str, Version], links: Mapping[Version, Sequence[Link]]
@@ -222,7 +286,8 @@ class ApiBuilder:
     def _service(self, name: str, *location: str) -> Service | None:
         return self.mistakes.look_up(name, self.services, "service", *self.at, *location)
 
-    def _links(self, versions: Mapping[str, Version]) -> dict[Version, list[Link]]:
+    def links(self, versions: Mapping[str, Version]) -> dict[Version, list[Link]]:
+        """Return the declared changes between neighbours, by the older version."""
         ladder = list(versions.values())
         links: dict[Version, list[Link]] = {}
         for index, conversion in enumerate(self.config.conversions):

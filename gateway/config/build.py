@@ -15,7 +15,7 @@ from gateway.core.cutover import Cutover, Sticky
 from gateway.core.orders import Served
 from gateway.core.routing import Router
 from gateway.core.service import Capacity, Ejection, Health, Service, Target, Timeouts
-from gateway.core.snapshot import Endpoint, Limits, Snapshot
+from gateway.core.snapshot import Api, Endpoint, Limits, Snapshot
 
 # An http URL (RFC 9110, section 4.2.1) of a host that can be connected to, and of nothing more.
 _TARGET = re.compile(
@@ -36,14 +36,19 @@ def build(config: model.Config, mistakes: Mistakes, now: float) -> Snapshot:
     trusted = _networks(config.trusted_proxies, mistakes)
     naming = build_naming(config.clients, trusted, mistakes)
     endpoints: list[tuple[Location, Endpoint]] = []
+    apis = []
     for name, api in config.apis.items():
         builder = ApiBuilder(name, api, services, naming, mistakes)
         versions = builder.versions()
         if api.versions and not versions:
             continue  # what is wrong with them says all there is to say
         endings = builder.endings(versions)
-        legs = builder.legs(versions, endings, now)
+        links = builder.links(versions) if versions else {}
+        legs = builder.legs(versions, links, endings, now)
+        schemas = builder.schemas(versions, legs)
+        legs = builder.checked(versions, legs, schemas)
         choice = build_choice(name, config, versions, naming, mistakes)
+        own = []
         for index, endpoint in enumerate(api.endpoints):
             at = (*builder.at, "endpoints", index)
             built = EndpointBuilder(
@@ -51,6 +56,13 @@ def build(config: model.Config, mistakes: Mistakes, now: float) -> Snapshot:
             ).build()
             if built is not None:
                 endpoints.append((at, built))
+                own.append(built)
+        served = {
+            leg.version: leg.served
+            for leg in legs.values()
+            if leg.version is not None and leg.served is not None
+        }
+        apis.append(Api(name, versions, served, links, schemas, tuple(own)))
     return Snapshot(
         _router(endpoints, mistakes),
         services,
@@ -60,6 +72,7 @@ def build(config: model.Config, mistakes: Mistakes, now: float) -> Snapshot:
         naming,
         config.state,
         _cutovers(endpoints, naming is not None, mistakes),
+        tuple(apis),
     )
 
 

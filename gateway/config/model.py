@@ -167,6 +167,13 @@ class EndpointConfig(Model):
         return self.version if isinstance(self.version, tuple) else (self.version,)
 
 
+class CheckConfig(Model):
+    """How many of the converted answers are validated; what is wrong is counted and logged."""
+
+    percent: Annotated[float, Field(gt=0, le=100), Number]
+    """Of them."""
+
+
 class VersionConfig(Model):
     """Where a version is served."""
 
@@ -182,6 +189,11 @@ class VersionConfig(Model):
     """Who else is asked in the background, to compare."""
     cutover: CutoverConfig | None = None
     """Who is served via another version already."""
+    schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
+    """The OpenAPI document: a URL, a file beside this one, or `live`, which is /openapi.json of the
+    service, and what a version with a service has if nothing is said."""
+    check: CheckConfig | None = None
+    """Validate some of the converted answers by that document, in the background."""
 
 
 class ApiConfig(Model):

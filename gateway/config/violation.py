@@ -106,6 +106,8 @@ def _expected(error: ErrorDetails, value: Data) -> str:
             return "expected a number, without a unit"
         case "value_error":
             return str(error["ctx"]["error"])
+        case "float_type" if error["loc"][-1] == "percent":
+            return "expected a number such as 2.5, without a sign"
         case "float_type":
             return "expected a number of seconds, such as 2.5"
         case _:

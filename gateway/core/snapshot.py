@@ -3,14 +3,14 @@
 A reload builds a new one and swaps one reference; a request keeps the one that it began with.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Generic, TypeVar
 
 from gateway.core.brownout import Brownout
 from gateway.core.client import Naming
-from gateway.core.conversion.chain import Conversion
+from gateway.core.conversion.chain import Conversion, Link
 from gateway.core.cutover import Cutover
 from gateway.core.headers import FieldLines
 from gateway.core.lifecycle import Lifecycle
@@ -22,6 +22,19 @@ from gateway.core.shadow import Shadow
 from gateway.core.version import Version
 
 R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """How many of the converted answers are validated, and by what.
+
+    Attributes:
+        percent: of them, above 0 and up to 100.
+        schema: where the OpenAPI document is: a URL, or the path of a file.
+    """
+
+    percent: float
+    schema: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +55,7 @@ class Leg:
         brownout: of the version, if it has any.
         shadow: what is asked as well, in the background.
         cutover: which way some clients go instead.
+        check: whether converted answers are validated; None validates none.
     """
 
     version: Version | None
@@ -57,6 +71,7 @@ class Leg:
     brownout: Brownout | None = None
     shadow: "Beside[Shadow] | None" = None
     cutover: "Beside[Cutover] | None" = None
+    check: Check | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +106,28 @@ class Endpoint:
     vary: tuple[str, ...]
     max_body: int | None = None
     retired: Mapping[Version | None, Lifecycle] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """A family of endpoints and what its versions promise.
+
+    Attributes:
+        name: of the API.
+        versions: by label, the oldest first; empty where the API has none.
+        served: for each version, the version whose service answers.
+        links: the declared changes, by the older of the two versions.
+        schemas: where the OpenAPI document of a version is: a URL, or the path of a file; a
+            version that is served via another one may have none.
+        endpoints: its public paths.
+    """
+
+    name: str
+    versions: Mapping[str, Version]
+    served: Mapping[Version, Version]
+    links: Mapping[Version, Sequence[Link]]
+    schemas: Mapping[Version, str]
+    endpoints: tuple[Endpoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +170,7 @@ class Snapshot:
     naming: Naming | None = None
     state: str | None = None
     cutovers: Mapping[Served, Cutover] = field(default_factory=dict)
+    apis: tuple[Api, ...] = ()
 
     def trusts(self, peer: str) -> bool:
         """Whether what a peer says of who asked it is believed.

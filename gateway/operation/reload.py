@@ -24,6 +24,7 @@ class Reloader:
         interval: between two looks, in seconds; None looks only when told to.
 
     Attributes:
+        folder: where the file is, and what it names by a relative path.
         latest: the rules as they were last when they could be used.
         taken: how often other rules were.
         rejected: how often they could not be used.
@@ -36,6 +37,7 @@ class Reloader:
         self, path: Path, environment: Mapping[str, str], interval: float | None = 0.5
     ) -> None:
         self._path = path
+        self.folder = path.parent
         self._environment = environment
         self._interval = interval
         self._told = asyncio.Event()

@@ -10,6 +10,7 @@ from gateway.operation import log
 from gateway.operation.reload import Reloader
 from gateway.operation.report import Deliver
 from gateway.operation.tally import Tally
+from gateway.verification.sampling import Sampling
 from gateway.wire.downstream import Downstream
 from gateway.wire.exchange import Exchange
 from gateway.wire.front import Front
@@ -37,6 +38,7 @@ class Serving:
         self._pool = Pool()
         self._requests = log.RequestLog(loop)
         self._tally = Tally(loop, deliver)
+        self._sampling = Sampling(reloader.folder, self._tally)
         self._shadows = Shadows(self._pool, self._tally)
         self._handler = Handler(reloader.latest, self._pool, self._shadows, self._record)
         self._handler.orders = orders
@@ -58,10 +60,12 @@ class Serving:
         front = Front(self._handler)
         server = await asyncio.get_running_loop().create_server(front, sock=listener)
         following = asyncio.create_task(self._follow())
+        sampling = asyncio.create_task(self._sampling.run())
         announce()
         await stop.wait()
 
         following.cancel()
+        sampling.cancel()
         self._checks.stop()
         server.close()
         with suppress(TimeoutError):
@@ -77,8 +81,11 @@ class Serving:
         async for snapshot in self._reloader.changes():
             self._handler.snapshot = snapshot
             self._checks.follow(snapshot.services.values())
+            self._sampling.forget()
             log.event("config_loaded")
 
     def _record(self, exchange: Exchange, down: Downstream) -> None:
         self._requests.record(exchange, down)
         self._tally.record(exchange, down)
+        if exchange.body is not None:
+            self._sampling.record(exchange, down)

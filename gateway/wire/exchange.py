@@ -25,6 +25,7 @@ class Exchange(Struct):
         plan: what was planned; None if it was refused.
         target: the address of the service that answered.
         converted: whether a body was converted.
+        body: of the converted answer, where its version is checked; None where it is not.
         code: the code of the fault, if there was one.
         cause: what went wrong, for the log alone.
         aborted: whether the response ended before it was whole.
@@ -43,6 +44,7 @@ class Exchange(Struct):
     plan: Plan | None = None
     target: str | None = None
     converted: bool = False
+    body: bytes | None = None
     code: str | None = None
     cause: str | None = None
     aborted: bool = False

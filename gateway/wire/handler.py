@@ -284,6 +284,8 @@ class _Walk:
         elif conversion is not None:
             body = await bodies.convert_response(response, conversion, self.snapshot.limits.convert)
             self.exchange.converted = True
+            if leg.check is not None:
+                self.exchange.body = body
             fields.append((b"Content-Length", b"%d" % len(body)))
             self.down.send(status, response.reason, fields, body)
         elif response.complete:

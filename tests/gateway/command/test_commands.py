@@ -84,7 +84,8 @@ def test_asked_wrongly(arguments: str) -> None:
 def test_help_names_every_command_and_variable() -> None:
     done = typed("python -m gateway --help", ROOT)
     assert (done.returncode, done.stderr) == (0, "")
-    commands = ["serve", "check", "explain", "schema", "usage", "brownout", "cutover", "shadow"]
+    commands = ["serve", "check", "explain", "verify", "schema"]
+    commands += ["usage", "brownout", "cutover", "shadow"]
     names = ["HOST", "PORT", "ADMIN_HOST", "ADMIN_PORT", "CONFIG", "GRACE"]
     for word in [*commands, *(f"GATEWAY_{name}" for name in names)]:
         assert word in done.stdout

@@ -1,0 +1,44 @@
+"""The command `verify`: prints what is found; its exit status tells CI."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from gateway.core.snapshot import Snapshot
+from gateway.verification import report
+from gateway.verification.claim import Gap
+from gateway.verification.openapi import BadDocument
+from gateway.verification.proof import Proof
+from gateway.verification.verify import Question, Unanswerable, verify
+
+
+def run(snapshot: Snapshot, path: Path, arguments: argparse.Namespace) -> int:
+    """Verify, print, and return 0 if all is proven, 1 if something fails, 2 if it cannot be said.
+
+    Args:
+        snapshot: the rules.
+        path: where they are from, next to which documents are.
+        arguments: of the command line: api, between, examples, seed, json.
+    """
+    question = Question(
+        arguments.api,
+        tuple(arguments.between) if arguments.between else None,
+        arguments.examples,
+        arguments.seed,
+    )
+    outcomes: list[Proof | Gap] = []
+
+    def found() -> Iterator[Proof | Gap]:
+        for outcome in verify(snapshot, path.parent, question):
+            outcomes.append(outcome)
+            yield outcome
+
+    try:
+        for line in report.json(found()) if arguments.json else report.text(found()):
+            sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
+    except (BadDocument, Unanswerable) as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0 if all(outcome.holds for outcome in outcomes) else 1

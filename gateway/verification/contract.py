@@ -1,0 +1,58 @@
+"""A contract: a version's document, held against its live answers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from gateway.verification.claim import matching
+from gateway.verification.documents import fetch
+from gateway.verification.openapi import Description, Operation
+from gateway.verification.sample import Sample
+from gateway.verification.validation import Validator
+
+
+async def load(location: str, folder: Path) -> "Contract":
+    """Return the contract that the document at a location is; raises BadDocument."""
+    return Contract((await fetch([location], folder))[location])
+
+
+class Contract:
+    """One document, its schemas compiled as they are needed."""
+
+    def __init__(self, description: Description) -> None:
+        self._description = description
+        self._validators: dict[tuple[str, str, str | None], Validator | None] = {}
+
+    def violations(self, sample: Sample) -> list[tuple[str, str]]:
+        """Return the fields, and the keywords of JSON Schema that they violate.
+
+        An answer that the document does not speak of violates nothing.
+        """
+        validator = self._validator(sample)
+        if validator is None:
+            return []
+        found = validator.violations(msgspec.json.decode(sample.body))
+        return [(violation.field, violation.keyword) for violation in found]
+
+    def _validator(self, sample: Sample) -> Validator | None:
+        operation = next(self._operations(sample), None)
+        if operation is None:
+            return None
+        key = (operation.method, operation.path, operation.key(sample.status))
+        if key not in self._validators:
+            schema = operation.response(sample.status)
+            self._validators[key] = None if schema is None else Validator(schema)
+        return self._validators[key]
+
+    def _operations(self, sample: Sample) -> Iterator[Operation]:
+        operations = [
+            operation
+            for operation in matching(sample.endpoint, sample.leg.version, self._description)
+            if operation.method == sample.method
+        ]
+        # Where an endpoint leads to several, the path that was asked for tells, the literal first.
+        if len(operations) > 1:
+            path = sample.target.partition("?")[0]
+            operations = [operation for operation in operations if operation.takes(path)]
+        yield from sorted(operations, key=lambda operation: operation.path.count("{"))

@@ -1,0 +1,75 @@
+"""The smallest document of which something is still true."""
+
+from collections.abc import Callable, Iterator
+
+_TRIES = 5_000
+# The plainest letter comes first; one that is not among them is less plain than all.
+_PLAIN = "aA0"
+
+
+def smallest(document: object, still: Callable[[object], bool]) -> object:
+    """Return a document that is made of the given one by leaving out and making smaller.
+
+    Args:
+        document: of which `still` is true.
+        still: is asked of every smaller one, some thousands of times at most.
+    """
+    tries = 0
+    found = True
+    while found:
+        found = False
+        for simpler in _simpler(document):
+            tries += 1
+            if tries > _TRIES:
+                return document
+            if still(simpler):
+                document, found = simpler, True
+                break
+    return document
+
+
+def _simpler(value: object) -> Iterator[object]:
+    """Yield documents that are one step simpler, the boldest steps first."""
+    match value:
+        case dict():
+            for key in value:
+                yield {other: inner for other, inner in value.items() if other != key}
+            for key, inner in value.items():
+                yield from ({**value, key: simpler} for simpler in _simpler(inner))
+        case list():
+            yield from _shorter(value)
+            for index, inner in enumerate(value):
+                before, after = value[:index], value[index + 1 :]
+                yield from ([*before, simpler, *after] for simpler in _simpler(inner))
+        case str():
+            yield from _plainer(value)
+        case bool() if value:
+            yield False
+        case int() | float():
+            yield from _nearer_to_zero(value)
+
+
+def _shorter(value: list[object]) -> Iterator[object]:
+    half = len(value) // 2
+    if half:
+        yield value[:half]
+        yield value[half:]
+    yield from (value[:index] + value[index + 1 :] for index in range(len(value)))
+
+
+def _plainer(value: str) -> Iterator[str]:
+    if value:
+        yield from dict.fromkeys((value[: len(value) // 2], value[1:], value[:-1]))
+    for index, letter in enumerate(value):
+        for plain in _PLAIN.partition(letter)[0]:
+            yield value[:index] + plain + value[index + 1 :]
+
+
+def _nearer_to_zero(value: float) -> Iterator[float]:
+    whole = int(value)
+    sign = 1 if value > 0 else -1
+    for step in dict.fromkeys((0, sign, whole // 10, whole // 2, whole - sign, whole)):
+        if (abs(step), step < 0) < (abs(value), value < 0):
+            yield step
+    if isinstance(value, float) and whole == value:
+        yield whole

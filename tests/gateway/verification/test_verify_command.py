@@ -1,0 +1,199 @@
+"""The command `verify`: what it prints, where, and the exit status that CI goes by."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.__main__ import main
+from tests.gateway.kit import DEADLINE, ROOT, Stack
+
+PAIR = """\
+services: { s: { targets: ["http://127.0.0.1:1"] } }
+apis:
+  things:
+    endpoints: [ { path: /thing, version: { in: query, name: v } } ]
+    versions:
+      "1": { via: "2", schema: v1.yaml }
+      "2": { service: s, schema: v2.yaml }
+    conversions: [ { between: ["1", "2"], changes: [] } ]
+"""
+DOCUMENT = """\
+openapi: 3.1.0
+paths:
+  /thing:
+    get: { responses: { 200: { content: { application/json: { schema: SCHEMA } } } } }
+"""
+NAMED = '"1": { ..., schema: FILE or URL }'
+OBJECT = "{ type: object, required: [size], properties: { size: { type: TYPE } } }"
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Path:
+    """Write rules of two versions that differ in one type."""
+    (tmp_path / "gateway.yaml").write_text(PAIR)
+    for name, kind in (("v1.yaml", "string"), ("v2.yaml", "integer")):
+        schema = OBJECT.replace("TYPE", kind)
+        (tmp_path / name).write_text(DOCUMENT.replace("SCHEMA", schema))
+    return tmp_path
+
+
+def verify(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
+    """Run the command in this process; return its exit status."""
+    monkeypatch.setattr(sys, "argv", ["gateway", "verify", *map(str, arguments)])
+    return main()
+
+
+def test_the_shipped_rules_hold(stack: Stack) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "gateway", "verify", "--examples", "10"],
+        cwd=ROOT,
+        env={**os.environ, **stack.variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "person: version 1, served by version 2\n"
+        "  ok     GET /person                  response 200     10 examples\n"
+        "  ok     GET /person                  response default 10 examples\n"
+        "2 of 2 claims hold, by 20 examples\n"
+    )
+
+
+def test_what_fails(
+    pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verify(monkeypatch, pair / "gateway.yaml", "--examples", "5") == 1
+    assert capsys.readouterr().out == (
+        "things: version 1, served by version 2\n"
+        "  FAILS  GET /thing                   response 200     5 of 5 examples\n"
+        "           /size: expected a string, found a number\n"
+        "             missing   type: { field: size, newer: integer, older: text }\n"
+        '             smallest  {"size":0}\n'
+        "0 of 1 claims hold, by 5 examples\n"
+    )
+
+
+def test_json(
+    pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("--json", "--examples", "5", "--seed", "7", "--api", "things")
+    assert verify(monkeypatch, pair / "gateway.yaml", *arguments, "--between", "2", "1") == 1
+    assert json.loads(capsys.readouterr().out) == {
+        "holds": False,
+        "claims": [
+            {
+                "api": "things",
+                "client": "1",
+                "service": "2",
+                "operation": "GET /thing",
+                "body": "response",
+                "status": "200",
+                "holds": False,
+                "examples": 5,
+                "failed": 5,
+                "findings": [
+                    {
+                        "field": "/size",
+                        "keyword": "type",
+                        "reason": "expected a string, found a number",
+                        "missing": "type: { field: size, newer: integer, older: text }",
+                        "example": {"size": 0},
+                        "converted": {"size": 0},
+                    }
+                ],
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--api", "thing"], "no API is called 'thing'; did you mean 'things'?"),
+        (["--between", "1", "3"], "things: no version is called '3'; known: 1, 2"),
+        (["--between", "8", "9"], "no API has versions 8 and 9; name two of one"),
+        (["--between", "1", "1"], "things: 1 and 1 are one version; name two"),
+        (["--examples", "0"], "0 examples prove nothing; ask for 1 or more"),
+    ],
+)
+def test_asked_for_what_is_not_there(
+    arguments: list[str],
+    said: str,
+    pair: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert verify(monkeypatch, pair / "gateway.yaml", *arguments) == 2
+    assert capsys.readouterr().err == f"{said}\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "schema: v1.yaml",
+            "schema: v3.yaml",
+            "v3.yaml: cannot be read: No such file or directory; is the path right?",
+        ),
+        (
+            "schema: v1.yaml",
+            'schema: "http://127.0.0.1:1/v1"',
+            "http://127.0.0.1:1/v1: cannot be had (connection refused); is it up?",
+        ),
+        (
+            ", schema: v2.yaml",
+            "",
+            "http://127.0.0.1:1/openapi.json: cannot be had (connection refused); is it up?",
+        ),
+        (
+            ", schema: v1.yaml",
+            "",
+            f"things: version 1 has no OpenAPI document; name one: {NAMED}",
+        ),
+        (
+            "schema: v1.yaml",
+            "schema: gateway.yaml",
+            "gateway.yaml: not an OpenAPI 3 document (no 'openapi'); publish one, 3.0 or 3.1",
+        ),
+        (
+            '{ between: ["1", "2"], changes: [] }',
+            "",
+            "no API here has conversions; there is nothing to verify",
+        ),
+    ],
+)
+def test_what_cannot_be_verified(
+    old: str,
+    new: str,
+    said: str,
+    pair: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert PAIR.count(old) == 1
+    rules = PAIR.replace(old, new)
+    if "between" in old:
+        rules = rules.replace('{ via: "2", ', "{ service: s, ")
+    (pair / "gateway.yaml").write_text(rules)
+    assert verify(monkeypatch, pair / "gateway.yaml") == 2
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", f"{said}\n")
+
+
+def test_a_url_that_answers_otherwise(
+    stack: Stack, pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"http://127.0.0.1:{stack.backend_v1.port}/nothing"
+    (pair / "gateway.yaml").write_text(PAIR.replace("schema: v1.yaml", f'schema: "{url}"'))
+    assert verify(monkeypatch, pair / "gateway.yaml") == 2
+    assert capsys.readouterr().err == (
+        f"{url}: answers 404; publish the document there, or name another place:"
+        " schema: FILE or URL\n"
+    )

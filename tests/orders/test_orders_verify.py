@@ -1,0 +1,67 @@
+"""All generated documents survive; without any one of the changes, verify names what breaks."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from gateway.config.load import load
+from gateway.config.source import read
+from gateway.verification.claim import Gap
+from gateway.verification.proof import Proof
+from gateway.verification.verify import Question, verify
+from tests.orders.backend import HERE
+
+RULES = (HERE / "gateway.yaml").read_bytes()
+ORDERS = {"ORDERS": "127.0.0.1:1"}
+
+
+def outcomes(text: str, between: tuple[str, str] | None = None) -> list[Proof | Gap]:
+    """Return what is found of the claims that the rules make; few examples find what is missing."""
+    snapshot = load(text.encode(), "gateway.yaml", ORDERS)
+    return list(verify(snapshot, HERE, Question(between=between, examples=8)))
+
+
+def conversions() -> tuple[Any, Any]:
+    """Return the rules as data, and the conversions in them."""
+    data: Any = read(RULES, "gateway.yaml", ORDERS).data
+    return data, data["apis"]["orders"]["conversions"]
+
+
+def changes() -> Iterator[ParameterSet]:
+    """Yield a case for every change: where it stands."""
+    for index, conversion in enumerate(conversions()[1]):
+        link = "-".join(conversion["between"])
+        for kind in ("changes", "query"):
+            for place, change in enumerate(conversion.get(kind, ())):
+                ((name, said),) = change.items()
+                title = f"{link} {name} {said.get('field', said.get('into'))}"
+                yield pytest.param(index, kind, place, id=title)
+
+
+def test_all_survive() -> None:
+    found = outcomes(RULES.decode())
+    assert len(found) == 33
+    assert [outcome for outcome in found if not outcome.holds] == []
+
+
+@pytest.mark.parametrize(("index", "kind", "place"), list(changes()))
+def test_no_change_can_be_missing(index: int, kind: str, place: int) -> None:
+    broken, links = conversions()
+    ((_, said),) = links[index][kind].pop(place).items()
+    found = outcomes(json.dumps(broken), tuple(links[index]["between"]))
+    fields = {
+        finding.field
+        for outcome in found
+        if isinstance(outcome, Proof)
+        for finding in outcome.findings
+    }
+    names = [said[key] for key in ("field", "to", "into") if key in said] + said.get("fields", [])
+    pointers = [f"/{name.replace('[]', '.*').replace('.', '/')}" for name in names]
+    assert any(
+        field.endswith(pointer) or pointer.startswith(f"{field}/")  # or what holds it
+        for field in fields
+        for pointer in pointers
+    ), fields
