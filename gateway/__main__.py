@@ -1,84 +1,40 @@
-"""The command line: serve, check, explain, verify, schema, and what operators ask of a gateway."""
+"""The command line. Serving takes no more into memory than it needs, so it comes first."""
 
-import argparse
-import json
 import os
 import sys
-import time
 from collections.abc import Coroutine
-from pathlib import Path
 
 # uvloop: libuv's event loop, on which moving bytes costs least.
 import uvloop
 
 from gateway.app import CannotListen, serve, supervise, work
-from gateway.config.dates import moment
-from gateway.config.load import check_file, load_file
-from gateway.config.model import json_schema
-from gateway.config.report import ConfigError, report
+from gateway.config.load import load_file
+from gateway.config.report import ConfigError
 from gateway.operation import log
-from gateway.operation.commands import add_commands
-from gateway.operation.explain import explain, parse_request
 from gateway.operation.records import StateError
-from gateway.operation.remote import Refused, Unreachable
 from gateway.operation.workers import is_worker
 from gateway.settings import SettingError, Settings, from_environment
 
 
 def main() -> int:
     """Run a command and return its exit status: 0 done, 1 refused, 2 wrongly asked."""
-    arguments = _parser().parse_args()
+    words = sys.argv[1:]
+    if words:
+        from gateway import command
+
+        status = command.run(words)
+        if status is not None:
+            return status
     try:
-        match arguments.command:
-            case "check":
-                snapshot, warnings = check_file(arguments.file, os.environ)
-                if arguments.strict and warnings:
-                    raise ConfigError(str(arguments.file), warnings)
-                for line in report(str(arguments.file), warnings):
-                    print(line)
-                print(f"{arguments.file}: {snapshot.summary}")
-            case "explain":
-                head = parse_request(arguments.request, arguments.header)
-                now = time.time() if arguments.at is None else moment(arguments.at)
-                rules = load_file(arguments.file, os.environ)
-                print(explain(rules, head, now, arguments.peer, arguments.client))
-            case "schema":
-                print(json.dumps(json_schema(), indent=2))
-            case "verify":
-                return _verify(arguments)
-            case "usage" | "brownout" | "cutover" | "shadow":
-                text, status = arguments.run(arguments)
-                print(text)
-                sys.stdout.flush()
-                return int(status)
-            case _:
-                log.configure()
-                uvloop.run(_serve(from_environment(os.environ)))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Who reads us has seen enough. What is left goes nowhere, so that leaving cannot fail.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        log.configure()
+        uvloop.run(_serve(from_environment(os.environ)))
     except (ConfigError, StateError, CannotListen) as error:
         print(error, file=sys.stderr)
         return 1
-    except (SettingError, Unreachable, Refused, ValueError) as error:
+    except SettingError as error:
         print(error, file=sys.stderr)
         return 2
     return 0
-
-
-def _verify(arguments: argparse.Namespace) -> int:
-    # What generates and validates costs memory and time that a gateway that serves need not pay.
-    try:
-        from gateway.verification import command
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"verify needs {error.name}, which is not installed; install what"
-            " requirements/verify.txt lists, as `make verify` does"
-        ) from None
-
-    path = arguments.file or from_environment(os.environ).config
-    return command.run(load_file(path, os.environ), path, arguments)
 
 
 def _serve(settings: Settings) -> Coroutine[None, None, None]:
@@ -87,52 +43,6 @@ def _serve(settings: Settings) -> Coroutine[None, None, None]:
     rules = load_file(settings.config, os.environ)
     count = settings.workers or rules.workers or len(os.sched_getaffinity(0))
     return serve(settings) if count == 1 else supervise(settings, count)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m gateway",
-        description="The version gateway.",
-        epilog="The environment says where to listen and which rules to load: GATEWAY_HOST,"
-        " GATEWAY_PORT, GATEWAY_ADMIN_HOST, GATEWAY_ADMIN_PORT, GATEWAY_CONFIG,"
-        " GATEWAY_WORKERS, GATEWAY_GRACE.",
-    )
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    commands.add_parser("serve", help="answer requests; this is what no command does too")
-    check = commands.add_parser("check", help="say what is wrong with a file of rules")
-    check.add_argument("--strict", action="store_true", help="refuse what is warned of")
-    check.add_argument("file", type=Path, metavar="FILE")
-    why = commands.add_parser("explain", help="say what would happen to a request, and why")
-    why.add_argument("file", type=Path, metavar="FILE")
-    why.add_argument("request", metavar="REQUEST", help="such as 'GET /person/param?version=1'")
-    why.add_argument(
-        "-H", "--header", action="append", default=[], metavar="LINE", help="such as 'Accept: */*'"
-    )
-    why.add_argument(
-        "--from", dest="peer", default="", metavar="ADDRESS", help="the address that asks"
-    )
-    why.add_argument("--at", metavar="TIME", help="such as 2026-12-31; now, unless it is said")
-    why.add_argument(
-        "--client", metavar="NAME", help="who asks; without it, whom the request names"
-    )
-    commands.add_parser("schema", help="print the JSON Schema of the rules, for editors")
-    proof = commands.add_parser(
-        "verify", help="prove the conversions by the OpenAPI documents of the versions"
-    )
-    proof.add_argument("file", type=Path, nargs="?", metavar="FILE")
-    proof.add_argument("--api", metavar="NAME", help="only this API")
-    proof.add_argument(
-        "--between", nargs=2, metavar="VERSION", help="only from the one version to the other"
-    )
-    proof.add_argument(
-        "--examples", type=int, default=100, metavar="N", help="for each claim; without it, 100"
-    )
-    proof.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="another one gives other examples"
-    )
-    proof.add_argument("--json", action="store_true", help="print one JSON document")
-    add_commands(commands)
-    return parser
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ FLOORS = (
     ("config",),
     ("wire",),
     ("operation", "settings", "verification"),
-    ("app",),
+    ("app", "command"),
     ("__main__",),
 )
 # The gateway's own docstring is the glossary, and imports nothing.

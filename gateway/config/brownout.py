@@ -9,7 +9,6 @@ from gateway.config.dates import moment, shown
 from gateway.config.exempt import exemptions
 from gateway.config.report import Location, Mistakes
 from gateway.config.retirement import BrownoutConfig, WindowConfig
-from gateway.config.schedule import CronSchedule, zone
 from gateway.core.brownout import Brownout, Growth, Window
 from gateway.core.client import Naming
 from gateway.core.orders import Served
@@ -39,6 +38,9 @@ class BrownoutBuilder:
         """Return the brownouts."""
         if not self.config.windows and not self.config.percent:
             self.mistakes.add("refuses nothing; add windows or percent", *self.at)
+        # Not before a rule asks for it: time zones and cron take memory that most can save.
+        from gateway.config.schedule import zone
+
         there = self.mistakes.attempt(partial(zone, self.config.zone), *self.at, "zone") or UTC
         windows = [
             self._window(window, there, (*self.at, "windows", index))
@@ -61,6 +63,8 @@ class BrownoutBuilder:
             )
         schedule = None
         if config.at is not None:
+            from gateway.config.schedule import CronSchedule
+
             schedule = self.mistakes.attempt(partial(CronSchedule, config.at, there), *at, "at")
         if (config.at is None) != (config.minutes is None):
             self.mistakes.add(

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -96,6 +95,8 @@ class Mistakes:
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """Say which of the known names was probably meant, or if none is near, which there are."""
+    from difflib import get_close_matches  # not before there is a mistake: it is large
+
     names = sorted(known)
     close = get_close_matches(name, names, n=1)
     if close:

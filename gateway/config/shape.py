@@ -46,4 +46,6 @@ class Model(BaseModel):
         extra="forbid",
         hide_input_in_errors=True,
         use_attribute_docstrings=True,
+        # The outermost model validates; validators of the others would only take memory.
+        defer_build=True,
     )
