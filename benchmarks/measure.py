@@ -153,6 +153,12 @@ def cpu(of: str, to: str, goal: Goal | None = None) -> Claim:
     return Claim(of, lambda samples: samples[of].cpu / samples[to].cpu, CPU, goal)
 
 
+def added(of: str, to: str, goal: Goal) -> Claim:
+    """Claim the CPU time that a unit of one run takes beyond another's."""
+    text = f"{of}: more CPU time"
+    return Claim(text, lambda samples: samples[of].cpu - samples[to].cpu, "µs", goal)
+
+
 def p99(of: str, to: str, goal: Goal | None = None) -> Claim:
     """Claim the p99 of one run as a multiple of another's."""
     return Claim(of, lambda samples: _p99(samples[of]) / _p99(samples[to]), P99, goal)

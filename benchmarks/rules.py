@@ -63,6 +63,17 @@ def shadowed() -> str:
     return shipped().replace('"1": { service: person_v1 }', beside)
 
 
+def ending() -> str:
+    """Return gateway.yaml with clients named, and version 2 deprecated, with brownouts to come."""
+    ends = """"2":
+        service: person_v2
+        lifecycle: { deprecated: 2026-01-01, sunset: 2098-12-31, link: "https://example.com/ends" }
+        brownout: { windows: [{ at: "0 9 * * 1", minutes: 10, from: 2098-01-01 }] }
+"""
+    named = "version_header: X-Version\nclients: { by: [{ header: X-Client }] }\n"
+    return named + shipped().replace('"2": { service: person_v2 }', ends)
+
+
 def house(apis: int, resources: int, versions: int) -> str:
     """Return rules of `apis` APIs with `versions` versions and `4 × resources` routes each."""
     text = [SERVICES, "apis:\n"]

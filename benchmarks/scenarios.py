@@ -16,6 +16,7 @@ from benchmarks.measure import (
     Claim,
     NoResultError,
     Sample,
+    added,
     at_least,
     at_most,
     cpu,
@@ -124,6 +125,20 @@ def shadowed(lab: Lab, effort: Effort) -> Comparison:
     }
     of, to = runs
     return Comparison(runs, [rate(of, to, at_least(0.95)), p99(of, to, at_most(1.1))])
+
+
+def ending(lab: Lab, effort: Effort) -> Comparison:
+    """Name and count who asks for a version, and say when it ends, beside a version that stays."""
+    backend = lab.beside(systems.backend(lab.port())).port
+    ends = lab.measured(systems.gateway(lab.port(), backend, rules.ending()))
+    stays = lab.measured(systems.gateway(lab.port(), backend, rules.shipped()))
+    asked = Request("/v2/person", (("X-Client", "acme"),))
+    runs = {
+        "a version that ends": _closed(lab, ends, asked, BOB_2, effort),
+        "one that stays": _closed(lab, stays, asked, BOB_2, effort),
+    }
+    of, to = runs
+    return Comparison(runs, [added(of, to, at_most(3)), rate(of, to)])
 
 
 def house(lab: Lab, effort: Effort) -> Comparison:
@@ -273,6 +288,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "Latency at equal load, against Envoy": latency,
     "Converted small bodies, against the same unconverted": converted,
     "A shadow of everything at full load, against none": shadowed,
+    "A version that ends, against one that stays": ending,
     "A large house, against a small one": house,
     "Idle connections, against none": idle,
     "A chain of five conversions, against one": chain,
