@@ -159,7 +159,12 @@ def _now() -> str:
 @lru_cache(maxsize=2)
 def _text(milliseconds: int) -> str:
     second, rest = divmod(milliseconds, 1000)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(second))}.{rest:03d}Z"
+    return f"{_second(second)}.{rest:03d}Z"
+
+
+@lru_cache(maxsize=2)
+def _second(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 
 def _milliseconds(seconds: float) -> float:

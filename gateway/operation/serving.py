@@ -80,6 +80,7 @@ class Serving:
     async def _follow(self) -> None:
         async for snapshot in self._reloader.changes():
             self._handler.snapshot = snapshot
+            self._pool.follow(snapshot.services.values())
             self._checks.follow(snapshot.services.values())
             self._sampling.forget()
             log.event("config_loaded")

@@ -70,6 +70,14 @@ class Balancer:
             standing = self.standings[target] = Standing()
         return standing
 
+    def forget(self, targets: Collection[Target]) -> None:
+        """Forget how all other targets stand, but for those that are still asked something."""
+        self.standings = {
+            target: standing
+            for target, standing in self.standings.items()
+            if target in targets or standing.in_flight
+        }
+
     def began(self, target: Target) -> None:
         """Note that a request was handed to a target."""
         standing = self.standing(target)

@@ -1,6 +1,7 @@
 """All services: their kept connections, and which target is asked over which of them."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -100,6 +101,13 @@ class Pool:
         gate = Gate(capacity.in_flight, capacity.queue, capacity.patience)
         self._members[service.name] = Members(service, Balancer(service, standings), gate)
         return self._members[service.name]
+
+    def follow(self, services: Iterable[Service]) -> None:
+        """Forget what is known of targets that these services have no more."""
+        for service in services:
+            known = self._members.get(service.name)
+            if known is not None:
+                known.balancer.forget(service.targets)
 
     def close(self) -> None:
         """Close every connection."""

@@ -94,3 +94,16 @@ def test_what_health_checks_find_down_is_not_asked() -> None:
     assert {two.choose(0), two.choose(0)} == {B}
     two.standing(B).down = True
     assert two.choose(0) is None
+
+
+def test_what_is_no_target_any_more_is_forgotten_once_it_is_idle() -> None:
+    """Else rules that change for long enough would fill the memory."""
+    three = balancer(A, B, C)
+    for target in (A, B, C):
+        three.began(target)
+    three.ended(B, 0, failed=False)
+    three.forget((A,))
+    assert set(three.standings) == {A, C}
+    three.ended(C, 0, failed=False)
+    three.forget((A,))
+    assert set(three.standings) == {A}
