@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import PurePath
+from traceback import walk_tb
 
 from gateway.core.conversion.document import Document, Fields, Form, Unconvertible, reach, refuse
 from gateway.core.conversion.path import Keys, pointer
@@ -14,7 +16,8 @@ class Function:
     """A pair of functions of a value, parsed to the leaves: of a field, or of the whole object.
 
     They are given a value of their own, null too, with fractions as Decimal; where the field is
-    absent, they are not called. What they raise says that the document cannot be converted.
+    absent, they are not called. What they raise says that the document cannot be converted; the
+    log is told its type and where it was raised, and not its text, which may quote the document.
 
     Attributes:
         field: where the value is; None for the object itself.
@@ -61,8 +64,8 @@ def _made(code: Code, value: Document, keys: Keys, form: Form) -> Document:
         raise error.under(*keys) from None
     try:
         made = code(given)
-    except Exception as error:  # whatever code of others raises
-        cause = f"{_name(code)} raised {type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:  # whatever code of others raises
+        cause = f"{_name(code)} raised {type(error).__name__} at {_where(error)}"
         raise Unconvertible("the Python function refuses it", pointer(*keys), cause) from error
     try:
         return form.take(made)
@@ -71,6 +74,11 @@ def _made(code: Code, value: Document, keys: Keys, form: Form) -> Document:
         raise Unconvertible(
             "the Python function returns no JSON value", pointer(*keys), cause
         ) from error
+
+
+def _where(error: BaseException) -> str:
+    *_, (frame, line) = walk_tb(error.__traceback__)
+    return f"{PurePath(frame.f_code.co_filename).name}:{line}"
 
 
 def _name(code: Code) -> str:

@@ -10,4 +10,6 @@ def whisper(text: str) -> object:
     """Say it softly; some texts cannot be."""
     if text == "TOO MUCH":
         raise ValueError("SECRET")
+    if text == "EXIT":
+        raise SystemExit("SECRET")
     return {"ODD": [float("nan")], "ODDER": object()}.get(text, text.lower())

@@ -84,9 +84,9 @@ def test_what_is_no_object_cannot_be_the_document() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError("secret"), ZeroDivisionError("secret"), KeyError("x")]
+    "error", [ValueError("secret"), ZeroDivisionError("secret"), KeyError("x"), SystemExit("secret")]
 )
-def test_what_it_raises_is_for_the_log_alone(error: Exception) -> None:
+def test_what_it_raises_is_for_the_log_alone(error: BaseException) -> None:
     def broken(value: Document) -> Document:
         raise error
 
@@ -95,7 +95,9 @@ def test_what_it_raises_is_for_the_log_alone(error: Exception) -> None:
     assert caught.value.pointer == "/i/0/f"
     assert caught.value.reason == "the Python function refuses it"
     assert caught.value.cause.startswith(f"{__name__}:test_what_it_raises_is_for_the_log_alone")
-    assert caught.value.cause.endswith(f"broken raised {type(error).__name__}: {error}")
+    raised = f"broken raised {type(error).__name__} at test_function.py:"
+    assert raised in caught.value.cause
+    assert "secret" not in caught.value.cause  # it may quote the body
 
 
 def test_what_python_cannot_hold_is_refused() -> None:
