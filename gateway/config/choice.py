@@ -7,7 +7,7 @@ from gateway.config import model
 from gateway.config.clients import ClientsConfig
 from gateway.config.report import Location, Mistakes, suggest
 from gateway.core.client import Naming
-from gateway.core.headers import FieldLines
+from gateway.core.headers import SPOKEN_FOR, FieldLines
 from gateway.core.matching import EXACT, Matching
 from gateway.core.version import Format, Version, parse
 
@@ -95,7 +95,7 @@ def build_choice(
             ranges=api.ranges,
         ),
         _pins(api, versions, naming, at, mistakes),
-        api.version_header or config.version_header,
+        _header(api, config, at, mistakes),
         _named_by(config.clients) if api.pins and config.clients else (),
     )
 
@@ -115,6 +115,20 @@ def _default(
             "default_version",
         )
     return versions.get(config.default_version)
+
+
+def _header(
+    api: model.ApiConfig, config: model.Config, at: Location, mistakes: Mistakes
+) -> str | None:
+    name = config.version_header
+    place: Location = ("version_header",)
+    if api.version_header is not None:
+        name, place = api.version_header, (*at, "version_header")
+    if name is not None and name.lower().encode() in SPOKEN_FOR:
+        mistakes.add(
+            "says something else already; name one of your own, like X-API-Version", *place
+        )
+    return name
 
 
 def _pins(

@@ -81,6 +81,26 @@ _NEVER_BEHIND = (
 # Where the gateway says when a version ends, it alone does; links are a list, to which it adds.
 ENDING = frozenset({b"deprecation", b"sunset"})
 
+# What no version may be told in: HTTP, or the gateway, means something else by them.
+SPOKEN_FOR = (
+    _NEVER_BEHIND
+    | ABOUT_BYTES
+    | ENDING
+    | frozenset(
+        {
+            b"age",
+            b"allow",
+            b"date",
+            b"expires",
+            b"link",
+            b"location",
+            b"retry-after",
+            b"via",
+            b"x-request-id",
+        }
+    )
+)
+
 # What the gateway says of who asked it for what.
 _SAID = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto"})
 

@@ -84,7 +84,8 @@ def test_what_is_no_object_cannot_be_the_document() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError("secret"), ZeroDivisionError("secret"), KeyError("x"), SystemExit("secret")]
+    "error",
+    [ValueError("secret"), ZeroDivisionError("secret"), KeyError("x"), SystemExit("secret")],
 )
 def test_what_it_raises_is_for_the_log_alone(error: BaseException) -> None:
     def broken(value: Document) -> Document:
