@@ -1,11 +1,11 @@
 """Chains: the links between adjacent versions, composed for one pair of versions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
-from gateway.core.conversion.changes import Change
+from gateway.core.conversion.changes import Change, of_a_part
 from gateway.core.conversion.document import PLAIN, Document, Form, Unconvertible, refuse
 from gateway.core.conversion.parameters import (
     Parameter,
@@ -32,6 +32,8 @@ class Message(Enum):
     ERROR = "errors"
 
 
+# What such a request does not name, it leaves as it is (RFC 5789, RFC 7396).
+_PATCH = "PATCH"
 BOTH = frozenset({Message.REQUEST, Message.RESPONSE})
 
 
@@ -70,6 +72,10 @@ class Link:
         if 200 <= status <= 299:
             return Message.RESPONSE in self.on
         return status in self.statuses
+
+    def of_a_part(self) -> "Link":
+        """Return the link as it applies to documents that say a part."""
+        return replace(self, changes=tuple(map(of_a_part, self.changes)))
 
     def tasks(self, direction: Direction) -> Iterator[Task]:
         """Yield the changes in the order of a direction."""
@@ -174,13 +180,15 @@ class Conversion:
         return rewrite_fields(fields, rewrites) if rewrites else fields
 
     def _applied(self, method: str, status: int | None) -> _Applied:
-        if method not in self._methods:
+        if method not in self._methods and method != _PATCH:
             method = "GET" if method == "HEAD" else ""  # others are all the same
         try:
             return self._known[method, status]
         except KeyError:
             links = [link for link in self.links if link.applies(method, status)]
             with_bodies = tuple(link for link in links if link.changes)
+            if method == _PATCH and status is None:
+                with_bodies = tuple(link.of_a_part() for link in with_bodies)
             whole = self if with_bodies == self.links else Conversion(with_bodies, self.direction)
             applied = _Applied(
                 whole if with_bodies else None,

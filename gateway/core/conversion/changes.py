@@ -6,7 +6,7 @@ joins what the newer one holds in parts, `split` that it holds in parts what the
 """
 
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from gateway.core.conversion.document import (
@@ -212,3 +212,17 @@ class Default:
     def down(self, fields: Fields, form: Form) -> None:
         """Remove the field."""
         take(fields, self.field, form)
+
+
+def of_a_part(change: Change) -> Change:
+    """Return the change as it applies to a document that says a part: nothing is filled in.
+
+    Only arrays are said as a whole (RFC 7396), so what their elements lack is lacking.
+    """
+    match change:
+        case Default(scopes=()):
+            return replace(change, value=MISSING)
+        case Inverse(change=Default(scopes=()) as default):
+            return Inverse(replace(default, value=MISSING))
+        case _:
+            return change

@@ -227,6 +227,27 @@ class TestScope:
         assert conversion.for_request("PUT") is None
         assert conversion.for_request("POST") is conversion.for_request("POST")
 
+    def test_a_patch_is_not_filled_in(self) -> None:
+        """What it does not name stays as it is; the elements of an array it says as a whole."""
+        line = Default(((("lines",),)), ("tax",), 0)
+        gone = Inverse(Default((), ("old",), 1))
+        links = {V1: [Link(V1, V2, (FLAG, line, gone, Rename((), ("total",), ("sum",))))]}
+        for source, target, sent, arrives in (
+            (V1, V2, {"sum": 1, "old": 2}, {"total": 1}),
+            (V1, V2, {"lines": [{}]}, {"lines": [{"tax": 0}]}),
+            (V2, V1, {"total": 1, "flag": 2}, {"sum": 1}),
+        ):
+            part = compose(LADDER, links, source, target).for_request("PATCH")
+            assert part is not None
+            assert part.convert(sent) == arrives
+        up = compose(LADDER, links, V1, V2)
+        whole = up.for_request("PUT")
+        assert whole is not None
+        assert whole.convert({}) == {"flag": True}
+        answer = up.for_response("PATCH", 200)
+        assert answer is not None
+        assert answer.convert({}) == {"flag": True}
+
     def test_paths(self) -> None:
         here = Link(V1, V2, (self.C1,), paths=frozenset({"/a"}))
         everywhere = Link(V1, V2, (self.C2,))
