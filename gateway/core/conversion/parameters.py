@@ -136,13 +136,15 @@ class Rewritten:
 
     def _rewrite(self, lines: Lines, spelling: Spelling, convert: Callable[[str], str]) -> Lines:
         key = spelling.key(self.name)
+
+        def changed(line: Line) -> Line:
+            said = spelling.read(line.value or "")
+            made = convert(said)
+            # What says the same keeps every byte, which reading it may not have.
+            return line if made == said else line._replace(value=spelling.write(made))
+
         try:
-            return [
-                line._replace(value=spelling.write(convert(spelling.read(line.value or ""))))
-                if line.key == key
-                else line
-                for line in lines
-            ]
+            return [changed(line) if line.key == key else line for line in lines]
         except ValueError as error:
             raise Unconvertible(f"the {spelling.what} '{self.name}': {error}") from None
 

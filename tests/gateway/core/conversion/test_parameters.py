@@ -43,6 +43,7 @@ class TestQuery:
             (SORT, "sort=asc&x=asc", "sort=ASCENDING&x=asc"),
             (SORT, "sort=a%20b&sort=a+b", "sort=%C3%A4%26%3D&sort=%C3%A4%26%3D"),
             (KEPT, "sort=a&sort=c", "sort=b&sort=c"),
+            (KEPT, "sort=%ff&sort=%zz+", "sort=%ff&sort=%zz+"),
             (SIZE, None, "page%20size=2%200"),
             (SIZE, "x", "x&page%20size=2%200"),
             (SIZE, "page+size=7", "page+size=7"),
