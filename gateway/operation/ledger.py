@@ -67,7 +67,7 @@ class Ledger:
         counts: by kind and labels; see `report.KINDS`.
         traffic: by API, version and endpoint, since this process started.
         outcomes: by API, version and arm of a cutover, since this process started.
-        samples: the latest of each kind, API and version.
+        samples: the latest that differ of each kind, API and version.
     """
 
     def __init__(self, records: Records) -> None:
@@ -104,7 +104,9 @@ class Ledger:
             self.outcomes.setdefault(place, Sum()).add(outcome)
         for sample in report.samples:
             place = sample.kind, sample.api, sample.version
-            self.samples.setdefault(place, deque(maxlen=_SAMPLES)).append(sample.document)
+            kept = self.samples.setdefault(place, deque(maxlen=_SAMPLES))
+            if sample.document not in kept:  # the same ones would crowd the others out
+                kept.append(sample.document)
 
     def counted(self, kind: str, *labels: str) -> Iterator[tuple[tuple[str, ...], Times]]:
         """Yield what was counted of a kind, where the first labels are these."""

@@ -118,7 +118,7 @@ class Shadows:
     def show(self, rule: Shadow, difference: Difference) -> dict[str, str]:
         """Return what an operator may see of a difference."""
         old, new = difference.old, difference.new
-        if rule.plain:
+        if rule.plain or difference.field == "status":  # which is no secret
             return {"field": difference.field, "old": plain(old), "new": plain(new)}
         shown = (redacted(value, self._key) for value in (old, new))
         return dict(zip(("field", "old", "new"), (difference.field, *shown), strict=True))

@@ -128,6 +128,9 @@ async def test_a_broken_service(lane: Lane, upstream: StartUpstream, does: bytes
         now = await lane.found(lambda now: now["compared"] >= number)  # noqa: B023
         found = [(each["field"], each["differences"]) for each in now["fields"]]
         assert found == [("status", number)]
+    (sample,) = now["samples"]
+    assert (sample["field"], sample["old"]) == ("status", "200")
+    assert sample["new"] in ("500", "502")
 
 
 async def test_a_service_that_never_answers(lane: Lane, upstream: StartUpstream) -> None:
