@@ -46,7 +46,11 @@ class Validator:
     """
 
     def __init__(self, schema: Schema) -> None:
-        self._compiled = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
+        try:
+            self._compiled = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
+        except jsonschema_rs.ValidationError as error:  # of the schema, by that of schemas
+            place = pointer(*error.instance_path)
+            raise ValueError(f"no valid schema: {place}: {error.message}") from None
 
     def allows(self, document: object) -> bool:
         """Whether the document is one of the schema's."""

@@ -76,3 +76,10 @@ def test_fields_of_a_schema() -> None:
     assert {"", "/next"} <= found.objects
     assert "/map" not in found.objects
     assert found.types["/a"] == {"string"}
+
+
+def test_a_schema_that_is_none() -> None:
+    """One line says where, whatever the library has to say."""
+    with pytest.raises(ValueError, match="^no valid schema: /properties/a/pattern: .*$") as caught:
+        Validator({"properties": {"a": {"pattern": "(["}}})
+    assert "\n" not in str(caught.value)
