@@ -266,7 +266,7 @@ class ClientConnection(RequestHandler):
                 self._answers.refuse(inbound, down, bounds.fault(error, self._limits))
             if self.writing_paused:  # a client that asks ahead and does not read waits here
                 await self.drain()
-            keep = down.keep_alive and (content.is_eof() or await self._read_rest(content))
+            keep = down.keep_alive and (content.at_eof() or await self._read_rest(content))
         finally:
             self._content = EMPTY_PAYLOAD
             self._down = None
