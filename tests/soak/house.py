@@ -2,11 +2,13 @@
 
 import asyncio
 import signal
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import randint
 from time import monotonic
 from typing import Any
 
@@ -218,9 +220,19 @@ PROGRAMS = {
 
 
 def start_backend(stack: ExitStack, folder: Path, name: str, port: int = 0) -> Program:
-    """Start one of the backends, on a port."""
+    """Start one of the backends, on a port, or on one that it can have again later."""
     program, variable = PROGRAMS[name]
-    return start_program(stack, folder / name, program, **{variable: str(port)})
+    return start_program(stack, folder / name, program, **{variable: str(port or _port())})
+
+
+def _port() -> int:
+    # Below those that Linux gives to outgoing connections (net.ipv4.ip_local_port_range): one of
+    # these could hold the port while a backend is restarted.
+    while True:
+        port = randint(16_384, 32_767)
+        with suppress(OSError), socket.socket() as taken:
+            taken.bind(("127.0.0.1", port))
+            return port
 
 
 @contextmanager
