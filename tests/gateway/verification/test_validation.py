@@ -80,6 +80,6 @@ def test_fields_of_a_schema() -> None:
 
 def test_a_schema_that_is_none() -> None:
     """One line says where, whatever the library has to say."""
-    with pytest.raises(ValueError, match="^no valid schema: /properties/a/pattern: .*$") as caught:
+    with pytest.raises(ValueError, match=r"^no valid schema: /properties/a/pattern: .*$") as caught:
         Validator({"properties": {"a": {"pattern": "(["}}})
     assert "\n" not in str(caught.value)
