@@ -8,6 +8,7 @@ from math import inf
 from gateway.config import model
 from gateway.config.brownout import BrownoutBuilder
 from gateway.config.choice import read_version
+from gateway.config.clashes import Part, find_clashes
 from gateway.config.conversion import ConversionConfig
 from gateway.config.dates import shown
 from gateway.config.declared import build_link
@@ -289,7 +290,7 @@ class ApiBuilder:
     def links(self, versions: Mapping[str, Version]) -> dict[Version, list[Link]]:
         """Return the declared changes between neighbours, by the older version."""
         ladder = list(versions.values())
-        links: dict[Version, list[Link]] = {}
+        parts: dict[Version, list[Part]] = {}
         for index, conversion in enumerate(self.config.conversions):
             at = (*self.at, "conversions", index)
             older, newer = (
@@ -308,8 +309,10 @@ class ApiBuilder:
             else:
                 self._check_paths(conversion, at)
                 link = build_link(conversion, older, newer, at, self.mistakes)
-                links.setdefault(older, []).append(link)
-        return links
+                part = Part(conversion, at, link)
+                find_clashes(part, parts.setdefault(older, []), self.mistakes)
+                parts[older].append(part)
+        return {older: [part.link for part in some] for older, some in parts.items()}
 
     def _check_paths(self, conversion: ConversionConfig, at: Location) -> None:
         known = {endpoint.path: endpoint for endpoint in self.config.endpoints}

@@ -9,7 +9,7 @@ from gateway.config.changes import ChangeBuilder
 from gateway.config.parameters import ParameterBuilder
 from gateway.config.report import Location, Mistakes
 from gateway.config.shape import Model
-from gateway.config.uses import find_clashes, losses
+from gateway.config.uses import losses
 from gateway.core.conversion.chain import BOTH, Link, Message
 from gateway.core.conversion.changes import Change
 from gateway.core.conversion.parameters import Parameter, Reversed
@@ -30,7 +30,6 @@ def build_link(
 ) -> Link:
     """Return the link between two adjacent versions; what is wrong with it goes to `mistakes`."""
     _check(config, at, mistakes)
-    find_clashes(config, at, mistakes)
     _warn(config, at, mistakes)
     return Link(
         older,

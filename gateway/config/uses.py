@@ -1,10 +1,9 @@
-"""What the declared changes take and make, and what they lose: to warn, and to find clashes."""
+"""What the declared changes lose: to warn."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from gateway.config import conversion as model
-from gateway.config.report import Location, Mistakes, place
 from gateway.config.shape import Model
 from gateway.config.words import scalar, spelt
 
@@ -55,68 +54,3 @@ def _folds(config: model.MapConfig) -> Iterator[Loss]:
             if other is not None:
                 known = spelt(scalar(other))
                 yield Loss(is_newer, f"'{config.field}' is {known} for every other value")
-
-
-def find_clashes(config: model.ConversionConfig, at: Location, mistakes: Mistakes) -> None:
-    """Report changes that look for a field which another has taken, or make what another made."""
-    gone: dict[str, Location] = {}
-    made: dict[str, Location] = {}
-    used: dict[str, Location] = {}
-    for index, entry in enumerate(config.changes):
-        for name, change in entry:
-            if change is None:
-                continue
-            here = (*at, "changes", index)
-            taken, makes = _uses(change)
-            for field in taken:
-                for known, other in gone.items():
-                    if _within(field, known):
-                        mistakes.add(
-                            f"'{field}' is taken by {place(other)}, which comes before; changes are"
-                            " listed in the order that upgrades a document",
-                            *here,
-                            name,
-                        )
-            for field in makes:
-                if field in used and field not in taken:
-                    mistakes.add(
-                        f"'{field}' is made here, and {place(used[field])}, which comes before,"
-                        " looks for it; changes are listed in the order that upgrades a document",
-                        *here,
-                        name,
-                    )
-                if field in made and field not in taken:
-                    mistakes.add(
-                        f"'{field}' is made by {place(made[field])} already; keep one of the two",
-                        *here,
-                        name,
-                    )
-            kept = set(makes)
-            gone |= {field: here for field in taken if field not in kept}
-            gone = {f: other for f, other in gone.items() if not any(_within(m, f) for m in makes)}
-            used = {f: other for f, other in used.items() if f not in gone}
-            used |= {field: here for field in taken if field in kept}
-            made = {f: other for f, other in made.items() if f not in taken or f in kept}
-            made |= {field: here for field in makes if field not in taken}
-
-
-def _uses(config: Model) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the fields that an upgrade takes, and those that it makes."""
-    match config:
-        case model.RenameConfig(field=field, to=to):
-            return (to,), (field,)
-        case model.JoinConfig(fields=fields, into=into):
-            return (into,), fields
-        case model.SplitConfig(field=field, into=parts):
-            return parts, (field,)
-        case model.DefaultConfig(field=field):
-            return (), (field,)
-        case model.RemoveConfig(field=field):
-            return (field,), ()
-        case _:
-            one = getattr(config, "field", None)
-            return ((one,), (one,)) if one else ((), ())
-
-
-def _within(field: str, container: str) -> bool:
-    return field == container or field.startswith((f"{container}.", f"{container}["))

@@ -223,3 +223,20 @@ def test_statuses() -> None:
     classes = link("changes:", 'on: errors\n        statuses: [4xx, "503"]\n        changes:')
     assert classes.statuses == {*range(400, 500), 503}
     assert classes.on == {Message.ERROR}
+
+
+@pytest.mark.parametrize(
+    "apart",
+    [
+        'methods: [GET], changes: [ *renamed ] }\n      - { between: ["1", "2"], methods: [POST]',
+        'on: requests, changes: [ *renamed ] }\n      - { between: ["1", "2"], on: responses',
+        'paths: [/param], changes: [ *renamed ] }\n      - { between: ["1", "2"], paths: [/header]',
+    ],
+)
+def test_parts_that_never_meet_do_not_clash(apart: str) -> None:
+    twice = apart.replace("*renamed", "rename: { field: a, to: b }")
+    text = edited("        changes:\n          - " + JOIN, "").replace(
+        '- between: ["1", "2"]',
+        f'- {{ between: ["1", "2"], {twice}, changes: [ rename: {{ field: a, to: b }} ] }}',
+    )
+    loaded(text)
