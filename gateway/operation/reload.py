@@ -42,7 +42,7 @@ class Reloader:
         self._interval = interval
         self._told = asyncio.Event()
         self._seen = self._stamp()
-        self.latest = self._load()
+        self._first = self.latest = self._load()
         self.taken = self.rejected = 0
 
     def _load(self) -> Snapshot:
@@ -65,6 +65,8 @@ class Reloader:
                     log.event("config_rejected", "error", issue=issue)
             else:
                 self.taken += 1
+                if self._interval is not None:  # workers are told; who tells them warns
+                    _warn(self._first, self.latest)
                 yield self.latest
 
     async def _wait(self) -> None:
@@ -85,3 +87,10 @@ class Reloader:
         except OSError:
             return None  # between the two halves of a rename, or gone: the old rules stay
         return status.st_mtime_ns, status.st_ino, status.st_size
+
+
+def _warn(first: Snapshot, latest: Snapshot) -> None:
+    for key in ("state", "workers"):
+        if getattr(first, key) != getattr(latest, key):
+            reason = f"'{key}' changed, which is taken up at a restart; all else is in force"
+            log.event("restart_needed", "warning", reason=reason)

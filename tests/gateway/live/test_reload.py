@@ -230,3 +230,13 @@ async def test_fifty_switches_under_load_leave_every_answer_right(
     assert min(counts.values()) > 50
     refused = [line for line in standing.log("request") if line["status"] != 200]
     assert not [line for line in refused if line["path"].endswith("/person")]
+
+
+def test_what_takes_a_restart(gateway: StartGateway) -> None:
+    """It is said each time, until there is nothing left to say."""
+    program = gateway(rules(1))
+    for top, said in (("state: other.db", 1), ("workers: 3\nstate: other.db", 3), ("", 3)):
+        program.rewrite(f"{top}\n{rules(1)}")
+        wait_for(lambda: len(program.log("restart_needed")) >= said)  # noqa: B023
+        assert len(program.log("restart_needed")) == said
+    assert "'state'" in program.log("restart_needed")[0]["reason"]
