@@ -12,6 +12,7 @@ from typing import NoReturn
 import msgspec
 from aiohttp import web
 
+from gateway.config.report import suggest
 from gateway.core.orders import Served
 from gateway.operation import control
 from gateway.operation.desk import Desk, check_known, versions_of
@@ -68,7 +69,10 @@ class _Admin:
 
     async def usage(self, request: web.Request) -> web.Response:
         api, version = request.query.get("api"), request.query.get("version")
-        return _json(usage(self._desk.ledger, api, version))
+        found = usage(self._desk.ledger, api, version)
+        if not found.usage:  # a slip of the pen must not read as if nobody called
+            self._check_named(api, version)
+        return _json(found)
 
     async def versions(self, _: web.Request) -> web.Response:
         return _json(versions_of(self._desk.rules))
@@ -133,6 +137,14 @@ class _Admin:
 
     async def shadow(self, request: web.Request) -> web.Response:
         return _json(shadow(self._desk.ledger, self._served(request)))
+
+    def _check_named(self, api: str | None, version: str | None) -> None:
+        known = versions_of(self._desk.rules)
+        if api is not None and api not in known:
+            _refuse(404, "not_found", f"no API is called '{api}'; {suggest(api, known)}")
+        labels = [label for name, some in known.items() if api in (None, name) for label in some]
+        if version is not None and version not in labels:
+            _refuse(404, "not_found", f"no version '{version}'; {suggest(version, labels)}")
 
     def _moved(self, served: Served) -> Served:
         if served not in self._desk.rules.cutovers:
