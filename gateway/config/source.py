@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from math import isfinite
 from typing import NoReturn
 
@@ -24,6 +25,10 @@ def _float(text: str) -> Data:
     number = float(text)
     if not isfinite(number):
         raise ValueError("too large a number; write it in quotes if it is a text")
+    if Decimal(text) != Decimal(repr(number)):  # bodies would be given another one
+        raise ValueError(
+            "a number of more digits than are kept; write it in quotes if it is a text"
+        )
     return number
 
 
