@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import PurePath
 from traceback import walk_tb
 
 from gateway.core.conversion.document import Document, Fields, Form, Unconvertible, reach, refuse
@@ -78,7 +77,7 @@ def _made(code: Code, value: Document, keys: Keys, form: Form) -> Document:
 
 def _where(error: BaseException) -> str:
     *_, (frame, line) = walk_tb(error.__traceback__)
-    return f"{PurePath(frame.f_code.co_filename).name}:{line}"
+    return f"{frame.f_code.co_filename.rpartition('/')[2]}:{line}"
 
 
 def _name(code: Code) -> str:
