@@ -15,7 +15,7 @@ from aiohttp import web
 from gateway.config.report import suggest
 from gateway.core.orders import Served
 from gateway.operation import control
-from gateway.operation.desk import Desk, check_known, versions_of
+from gateway.operation.desk import Desk, check_known, legs_of, versions_of
 from gateway.operation.retire import DAYS, verdict
 from gateway.operation.shadow import shadow
 from gateway.operation.usage import usage
@@ -136,7 +136,15 @@ class _Admin:
         return _json(await self._desk.shift.describe(served))
 
     async def shadow(self, request: web.Request) -> web.Response:
-        return _json(shadow(self._desk.ledger, self._served(request)))
+        served = self._served(request)
+        found = shadow(self._desk.ledger, served)
+        if not (found.compared or found.shed) and not self._is_shadowed(served):
+            api, version = served
+            _refuse(404, "not_found", f"version {version} of {api} has no shadow in the rules")
+        return _json(found)
+
+    def _is_shadowed(self, served: Served) -> bool:
+        return any(leg.shadow is not None for leg in legs_of(self._desk.rules, served))
 
     def _check_named(self, api: str | None, version: str | None) -> None:
         known = versions_of(self._desk.rules)

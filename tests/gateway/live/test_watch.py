@@ -211,6 +211,7 @@ async def test_what_operators_are_told(
         ("brownout pause persn 1", "no API is called 'persn'; did you mean 'person'?\n", 2),
         ("cutover show person 3", "person has no version '3'; known: 1, 2\n", 2),
         ("cutover set person 1 130", "'percent' goes from 0 to 100\n", 2),
+        ("shadow person 1", "version 1 of person has no shadow in the rules\n", 2),
         ("usage --api persn", "no API is called 'persn'; did you mean 'person'?\n", 2),
         ("usage --api person --version 3", "no version '3'; known: 1, 2\n", 2),
         ("usage --retire 7", "no API has a version '7'\n", 2),
