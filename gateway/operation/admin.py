@@ -6,7 +6,6 @@ Every refusal is a problem detail (RFC 9457), as on the other port.
 import time
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from math import inf
 from typing import NoReturn
 
 import msgspec
@@ -16,7 +15,7 @@ from gateway.config.report import suggest
 from gateway.core.orders import Served
 from gateway.operation import control
 from gateway.operation.desk import Desk, check_known, legs_of, versions_of
-from gateway.operation.retire import DAYS, verdict
+from gateway.operation.retire import WITHIN, verdict
 from gateway.operation.shadow import shadow
 from gateway.operation.usage import usage
 
@@ -79,18 +78,14 @@ class _Admin:
 
     async def retire(self, request: web.Request) -> web.Response:
         served = self._served(request)
+        desk, within = self._desk, request.query.get("within", WITHIN)
         try:
-            days = float(request.query.get("days", DAYS))
-        except ValueError:
-            days = 0
-        if not 0 < days < inf:
-            _refuse(400, "bad_request", "'days' is a number of days, such as 30")
-        desk = self._desk
-        return _json(
-            verdict(
-                served, desk.ledger, desk.rules, desk.control.orders, now=time.time(), days=days
+            found = verdict(
+                served, desk.ledger, desk.rules, desk.control.orders, now=time.time(), within=within
             )
-        )
+        except ValueError as error:
+            _refuse(400, "bad_request", str(error))
+        return _json(found)
 
     async def orders(self, _: web.Request) -> web.Response:
         return _json(control.as_json(self._desk.control.orders))

@@ -13,11 +13,13 @@ import msgspec
 from gateway.config.load import load_file
 from gateway.core.orders import Served
 from gateway.operation.control import orders_of
+from gateway.operation.cutover import Cutover
+from gateway.operation.cutover import table as cutover_table
 from gateway.operation.desk import check_known, versions_of
 from gateway.operation.ledger import Ledger
 from gateway.operation.records import Records
 from gateway.operation.remote import Remote
-from gateway.operation.retire import DAYS, Verdict, sentence, verdict
+from gateway.operation.retire import WITHIN, Verdict, sentence, verdict
 from gateway.operation.shadow import Shadow
 from gateway.operation.shadow import table as shadow_table
 from gateway.operation.usage import Usage, table, usage
@@ -35,7 +37,10 @@ def add_commands(commands: Any) -> None:
     parser.add_argument("--version", help="of this version only")
     parser.add_argument("--retire", metavar="VERSION", help="say whether a version can be retired")
     parser.add_argument(
-        "--days", type=float, default=DAYS, help="how far back that looks (default: %(default)g)"
+        "--within",
+        metavar="TIME",
+        default=WITHIN,
+        help="how far back that looks: 30d, 12h, 5m, 30s (default: %(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.add_argument(
@@ -49,19 +54,21 @@ def add_commands(commands: Any) -> None:
         ("resume", "DELETE", "go by the rules again"),
         ("show", "GET", "say whether they are paused"),
     ):
-        _served(brownout, name, about).set_defaults(run=_asking(method, "brownouts"))
+        _served(brownout, name, about).set_defaults(run=_asking(method, "brownouts", _brownout))
 
     cutover = _group(commands, "cutover", "see and set how much of a version is cut over")
-    _served(cutover, "show", "say how much is").set_defaults(run=_asking("GET", "cutovers"))
+    _served(cutover, "show", "say how much is").set_defaults(
+        run=_asking("GET", "cutovers", _cutover)
+    )
     parser = _served(cutover, "set", "set how much is, at once")
     parser.add_argument("percent", metavar="PERCENT", type=float, help="from 0 to 100")
-    parser.set_defaults(run=_asking("PUT", "cutovers"))
+    parser.set_defaults(run=_asking("PUT", "cutovers", _cutover))
     parser = _served(cutover, "clear", "go by the rules again")
-    parser.set_defaults(run=_asking("DELETE", "cutovers"))
+    parser.set_defaults(run=_asking("DELETE", "cutovers", _cutover))
 
     parser = commands.add_parser("shadow", help="say how answers of a version differ")
     _name_version(parser)
-    parser.set_defaults(run=_shadow)
+    parser.set_defaults(run=_asking("GET", "shadows", _shadow))
 
 
 def _group(commands: Any, name: str, about: str) -> Any:
@@ -80,33 +87,38 @@ def _name_version(parser: ArgumentParser) -> None:
     parser.add_argument("version", metavar="VERSION")
 
 
-def _asking(method: str, what: str) -> Callable[[Namespace], Said]:
+def _asking(method: str, what: str, table: Callable[[bytes], str]) -> Callable[[Namespace], Said]:
     def ask(arguments: Namespace) -> Said:
         percent = getattr(arguments, "percent", None)
         content = None if percent is None else {"percent": percent}
         remote = Remote(from_environment(os.environ))
         answer = remote.ask(method, what, arguments.api, arguments.version, content=content)
-        return _lines(msgspec.json.decode(answer)), 0
+        return table(answer), 0
 
     return ask
 
 
-def _shadow(arguments: Namespace) -> Said:
-    remote = Remote(from_environment(os.environ))
-    answer = remote.ask("GET", "shadows", arguments.api, arguments.version)
-    return shadow_table(msgspec.json.decode(answer, type=Shadow)), 0
+def _brownout(answer: bytes) -> str:
+    found = msgspec.json.decode(answer, type=_Brownout)
+    how = "are paused" if found.paused else "go by the rules"
+    return f"Brownouts of version {found.version} of {found.api} {how}."
 
 
-def _lines(document: dict[str, object]) -> str:
-    return "\n".join(
-        f"{name:<12} {value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
-        for name, value in document.items()
-    )
+def _cutover(answer: bytes) -> str:
+    return cutover_table(msgspec.json.decode(answer, type=Cutover))
+
+
+def _shadow(answer: bytes) -> str:
+    return shadow_table(msgspec.json.decode(answer, type=Shadow))
+
+
+class _Brownout(msgspec.Struct):
+    api: str
+    version: str
+    paused: bool
 
 
 def _usage(arguments: Namespace) -> Said:
-    if not 0 < arguments.days < 36_500:
-        raise ValueError(f"--days is {arguments.days:g}; it must be a number of days, such as 30")
     if arguments.retire is not None:
         found = (_retire_online if arguments.state is None else _retire_offline)(arguments)
         return _json(found) if arguments.json else sentence(found), _STATUS[found.answer]
@@ -124,7 +136,9 @@ def _retire_online(arguments: Namespace) -> Verdict:
     remote = Remote(from_environment(os.environ))
     known = msgspec.json.decode(remote.ask("GET", "versions"), type=dict[str, list[str]])
     api, version = _meant(arguments, known)
-    answer = remote.ask("GET", "retire", api, version, query=f"days={arguments.days:g}")
+    answer = remote.ask(
+        "GET", "retire", api, version, query=urlencode({"within": arguments.within})
+    )
     return msgspec.json.decode(answer, type=Verdict)
 
 
@@ -134,7 +148,7 @@ def _retire_offline(arguments: Namespace) -> Verdict:
     check_known(served, rules)
     records = _read(arguments.state)
     orders = orders_of(records.documents)
-    return verdict(served, Ledger(records), rules, orders, now=time.time(), days=arguments.days)
+    return verdict(served, Ledger(records), rules, orders, now=time.time(), within=arguments.within)
 
 
 def _meant(arguments: Namespace, known: Mapping[str, Sequence[str]]) -> Served:

@@ -1,5 +1,6 @@
 """Retire: whether a version can be taken away, and each reason with what would change it."""
 
+import re
 from collections.abc import Iterator
 from math import inf
 from typing import Literal
@@ -14,9 +15,10 @@ from gateway.operation.desk import legs_of, terms_of
 from gateway.operation.ledger import Ledger
 from gateway.operation.usage import moment, named
 
-DAYS = 30.0
-"""How far back evidence counts, unless another number of days is asked for."""
-_DAY = 86_400
+WITHIN = "30d"
+"""How far back evidence counts, unless it is said."""
+_PERIOD = re.compile(r"([0-9]{1,5})([smhd])", re.ASCII)
+_UNITS = {"s": (1, "second"), "m": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
 # The last moment that has a date to write.
 _FOREVER = 253_402_300_799.0
 # So many callers and fields are named in a line; how many more there are is said.
@@ -49,7 +51,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def verdict(
-    served: Served, ledger: Ledger, rules: Snapshot, orders: Orders, *, now: float, days: float
+    served: Served, ledger: Ledger, rules: Snapshot, orders: Orders, *, now: float, within: str
 ) -> Verdict:
     """Return whether a version can be taken away.
 
@@ -59,28 +61,34 @@ def verdict(
         rules: in force.
         orders: in force.
         now: in seconds since 1970.
-        days: how far back evidence counts.
+        within: how far back evidence counts, as 30d, 12h, 5m or 30s.
+
+    Raises:
+        ValueError: `within` is none of these.
     """
+    period, spelled = _period(within)
+    begin = now - period
     reasons = [
-        *_callers(served, ledger, now, days),
+        *_callers(served, ledger, begin, period, spelled),
         *_dates(served, rules, now),
         *_served(served, rules),
         *_cutover(served, rules, orders),
-        *_found(served, ledger, now - days * _DAY, "differences", "compared", "shadow"),
-        *_found(served, ledger, now - days * _DAY, "violations", "checked", "schema"),
+        *_found(served, ledger, begin, "differences", "compared", "shadow"),
+        *_found(served, ledger, begin, "violations", "checked", "schema"),
     ]
     said = {reason.answer for reason in reasons}
     answer: Answer = "no" if "no" in said else "unknown" if "unknown" in said else "yes"
     return Verdict(*served, answer, reasons)
 
 
-def _callers(served: Served, ledger: Ledger, now: float, days: float) -> Iterator[Reason]:
-    begin = now - days * _DAY
+def _callers(
+    served: Served, ledger: Ledger, begin: float, period: float, spelled: str
+) -> Iterator[Reason]:
     lasts: dict[str | None, float] = {}
     for (_, client), row in ledger.books.get(served, Book()).rows.items():
         if row.last >= begin:
             lasts[client] = max(row.last, lasts.get(client, 0))
-    window = f"in the last {_days(days)}"
+    window = f"in the last {spelled.removeprefix('1 ')}"
     if lasts:
         latest = sorted(lasts.items(), key=lambda each: -each[1])
         told = [f"{named(client)} at {moment(last)}" for client, last in latest[:_NAMED]]
@@ -98,8 +106,8 @@ def _callers(served: Served, ledger: Ledger, now: float, days: float) -> Iterato
         yield Reason(
             "unknown",
             f"nobody has called it since counting began at {moment(ledger.since)}, which is less"
-            f" than {_days(days)} ago",
-            f"ask again after {moment(ledger.since + days * _DAY)}, or for fewer --days",
+            f" than {spelled} ago",
+            f"ask again after {moment(ledger.since + period)}, or look less far back: --within",
         )
     else:
         yield Reason("yes", f"nobody has called it {window}")
@@ -176,11 +184,17 @@ def _found(
     elif cases:
         yield Reason("yes", f"no {by} {kind} in {cases} answers")
     else:
-        yield Reason("note", f"no {by} {kind} were looked for")
+        yield Reason("note", f"{by} {kind} were not looked for")
 
 
-def _days(days: float) -> str:
-    return "day" if days == 1 else f"{days:g} days"
+def _period(text: str) -> tuple[float, str]:
+    """Return how many seconds that is, and how to say it."""
+    found = _PERIOD.fullmatch(text)
+    if found is None or not int(found[1]):
+        raise ValueError(f"'{text}' is no time to look back; write it like 30d, 12h, 5m or 30s")
+    seconds, unit = _UNITS[found[2]]
+    count = int(found[1])
+    return count * seconds, f"{count} {unit}{'s' if count > 1 else ''}"
 
 
 def _times(count: int) -> str:
@@ -188,11 +202,11 @@ def _times(count: int) -> str:
 
 
 def sentence(found: Verdict) -> str:
-    """Return a verdict for people, a reason a line."""
+    """Return a verdict for people: the reasons, each with what would change it."""
     head = {"yes": "can be retired", "no": "cannot be retired yet", "unknown": "cannot be judged"}
     lines = [f"Version {found.version} of {found.api} {head[found.answer]}:"]
-    lines += (
-        f"  {reason.answer:<7}  {'; '.join(filter(None, (reason.text, reason.remedy)))}"
-        for reason in found.reasons
-    )
+    for reason in found.reasons:
+        lines.append(f"  {reason.answer:<7}  {reason.text}")
+        if reason.remedy:
+            lines.append(f"           -> {reason.remedy}")
     return "\n".join(lines)

@@ -4,7 +4,7 @@ import msgspec
 
 from gateway.core.orders import Served
 from gateway.operation.ledger import Ledger
-from gateway.operation.usage import moment
+from gateway.operation.usage import columns, moment
 
 
 class Field(msgspec.Struct):
@@ -14,6 +14,15 @@ class Field(msgspec.Struct):
     differences: int
     noise: int
     last: str
+
+
+class Sample(msgspec.Struct):
+    """What a client got in a field, and what it would get."""
+
+    endpoint: str
+    field: str
+    old: str
+    new: str
 
 
 class Shadow(msgspec.Struct):
@@ -26,7 +35,7 @@ class Shadow(msgspec.Struct):
         differing: how many of them differed.
         shed: how many were not compared, by reason.
         fields: what differed, the most frequent first.
-        samples: the latest differences.
+        samples: the latest differences, the latest last.
     """
 
     api: str
@@ -35,7 +44,7 @@ class Shadow(msgspec.Struct):
     differing: int
     shed: dict[str, int]
     fields: list[Field]
-    samples: list[object]
+    samples: list[Sample]
 
 
 def shadow(ledger: Ledger, served: Served) -> Shadow:
@@ -56,23 +65,25 @@ def shadow(ledger: Ledger, served: Served) -> Shadow:
         total("differing"),
         {labels[-1]: times.count for labels, times in ledger.counted("shed", *served)},
         sorted(fields.values(), key=lambda each: (-each.differences, -each.noise, each.field)),
-        list(ledger.samples.get(("differences", *served), ())),
+        msgspec.convert(list(ledger.samples.get(("differences", *served), ())), list[Sample]),
     )
 
 
 def table(found: Shadow) -> str:
-    """Return it for people."""
+    """Return it for people; of samples that are alike, one."""
     shed = ", ".join(f"{count} {reason}" for reason, count in sorted(found.shed.items()))
     lines = [
         f"{found.api} {found.version}: {found.compared} answers compared, {found.differing} differ"
         + (f"; not compared: {shed}" if shed else "")
     ]
     if found.fields:
-        width = max(len("FIELD"), *(len(each.field) for each in found.fields))
-        lines.append(f"{'FIELD':<{width}}  DIFFERENCES  NOISE  LAST")
-        lines += [
-            f"{each.field:<{width}}  {each.differences:>11}  {each.noise:>5}  {each.last}"
-            for each in found.fields
+        fields = [
+            (each.field, str(each.differences), str(each.noise), each.last) for each in found.fields
         ]
-    lines += [msgspec.json.encode(sample).decode() for sample in found.samples]
+        lines += columns([("FIELD", "DIFFERENCES", "NOISE", "LAST"), *fields], right=range(1, 3))
+    if found.samples:
+        samples = dict.fromkeys(
+            (each.field, each.endpoint, each.old, each.new) for each in reversed(found.samples)
+        )
+        lines += columns([("SAMPLE", "ENDPOINT", "CLIENT GOT", "WOULD GET"), *samples])
     return "\n".join(lines)

@@ -19,6 +19,8 @@ from gateway.core.snapshot import Snapshot
 from gateway.core.standing import Standing, Word, advance, ordered, outlook
 from gateway.operation import log
 from gateway.operation.control import Control
+from gateway.operation.cutover import Cutover as Stands
+from gateway.operation.cutover import Way
 from gateway.operation.keeper import Keeper
 from gateway.operation.ledger import Ledger
 from gateway.operation.usage import moment
@@ -107,31 +109,29 @@ class Shift:
             await self._stand(cutover, standing)
             await self._order(cutover, standing)
 
-    async def describe(self, served: Served) -> dict[str, object]:
+    async def describe(self, served: Served) -> Stands:
         """Return how a cutover stands, what was seen since, and what comes next."""
         async with self._turn:  # what is decided is in force then
             return self._describe(served)
 
-    def _describe(self, served: Served) -> dict[str, object]:
+    def _describe(self, served: Served) -> Stands:
         now = time.time()
         cutover = self._rules().cutovers[served]
         standing = self._standings.get(served) or advance(cutover, None, Evidence(), now)
         seen = self._evidence(cutover, now)
-        api, version = served
-        return {
-            "api": api,
-            "version": version,
-            "via": cutover.via,
-            "percent": standing.percent,
-            "state": standing.word,
-            "why": standing.why,
-            "since": moment(standing.since),
-            "next": outlook(cutover, standing, seen, now),
-            "old": _said(seen.old),
-            "new": _said(seen.new),
-            "compared": seen.compared,
-            "differing": seen.differing,
-        }
+        return Stands(
+            *served,
+            cutover.via,
+            standing.percent,
+            standing.word,
+            standing.why,
+            moment(standing.since),
+            outlook(cutover, standing, seen, now),
+            _way(seen.old),
+            _way(seen.new),
+            seen.compared,
+            seen.differing,
+        )
 
     def _evidence(self, cutover: Cutover, now: float) -> Evidence:
         standing = self._standings.get(cutover.served)
@@ -192,10 +192,9 @@ def _less(total: Evidence, before: Evidence) -> Evidence:
     )
 
 
-def _said(outcomes: Outcomes) -> dict[str, object]:
+def _way(outcomes: Outcomes) -> Way:
     requests, failures, seconds = outcomes
-    mean = round(seconds / requests * 1000, 3) if requests else None
-    return {"requests": requests, "failures": failures, "mean_ms": mean}
+    return Way(requests, failures, round(seconds / requests * 1000, 3) if requests else None)
 
 
 class _Kept(msgspec.Struct):

@@ -1,6 +1,7 @@
 """Usage: who calls what, as rows that JSON can say and as a table for people."""
 
 import time
+from collections.abc import Container, Iterator, Sequence
 
 import msgspec
 
@@ -85,13 +86,18 @@ def table(found: Usage) -> str:
             for line in found.usage
         ),
     ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    rows = ("  ".join(map(_aligned, row, widths, range(len(row)))).rstrip() for row in cells)
-    return "\n".join((*rows, f"Counted since {found.since}."))
+    return "\n".join((*columns(cells, right=range(4, 7)), f"Counted since {found.since}."))
 
 
-def _aligned(text: str, width: int, column: int) -> str:
-    return text.rjust(width) if 4 <= column <= 6 else text.ljust(width)
+def columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterator[str]:
+    """Yield rows with their columns under each other; those in `right` end where all end."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (
+            text.rjust(width) if place in right else text.ljust(width)
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(cells).rstrip()
 
 
 def named(client: str | None) -> str:

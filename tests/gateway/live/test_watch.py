@@ -160,7 +160,7 @@ async def test_orders_are_obeyed_when_the_command_returns_and_after_a_restart(
     first = gateway(text, GATEWAY_WORKERS="2")
     assert await statuses(first) == {503}
     told, status = command(first, "brownout", "pause", "person", "1")
-    assert (told.split(), status) == (["api", "person", "version", "1", "paused", "true"], 0)
+    assert (told, status) == ("Brownouts of version 1 of person are paused.\n", 0)
     assert await statuses(first) == {200}
     assert admin(first, "/cutovers/person/2", "PUT", '{"percent": 30}')[1]["percent"] == 30
     orders = {
@@ -215,7 +215,11 @@ async def test_what_operators_are_told(
         ("usage --api persn", "no API is called 'persn'; did you mean 'person'?\n", 2),
         ("usage --api person --version 3", "no version '3'; known: 1, 2\n", 2),
         ("usage --retire 7", "no API has a version '7'\n", 2),
-        ("usage --days 0", "--days is 0; it must be a number of days, such as 30\n", 2),
+        (
+            "usage --retire 1 --within 0d",
+            "'0d' is no time to look back; write it like 30d, 12h, 5m or 30s\n",
+            2,
+        ),
     ],
 )
 def test_asked_wrongly(
@@ -231,7 +235,7 @@ def test_asked_wrongly(
         ("GET", "/brownouts/person/9", 404, "not_found"),
         ("POST", "/usage", 405, "method_not_allowed"),
         ("PUT", "/cutovers/person/1", 400, "bad_request"),
-        ("GET", "/retire/person/1?days=none", 400, "bad_request"),
+        ("GET", "/retire/person/1?within=long", 400, "bad_request"),
     ],
 )
 def test_refusals_are_problem_details(

@@ -25,9 +25,9 @@ def ledger(*calls: tuple[str, float], counts: tuple[Count, ...] = (), since: flo
 
 
 def judged(
-    counted: Ledger, rules: str = RULES, orders: Orders = NO_ORDERS, days: float = 30
+    counted: Ledger, rules: str = RULES, orders: Orders = NO_ORDERS, within: str = "30d"
 ) -> Verdict:
-    return verdict(SERVED, counted, loaded(rules), orders, now=NOW, days=days)
+    return verdict(SERVED, counted, loaded(rules), orders, now=NOW, within=within)
 
 
 def said(found: Verdict, answer: str) -> list[str]:
@@ -49,7 +49,7 @@ def test_somebody_does() -> None:
             " acme at 1972-09-07T00:00:00Z"
         )
     ]
-    assert judged(ledger(("acme", 980)), days=10).answer == "yes"
+    assert judged(ledger(("acme", 980)), within="10d").answer == "yes"
 
 
 def test_many_do() -> None:
@@ -67,7 +67,7 @@ def test_nobody_has_looked_for_long() -> None:
             " 30 days ago"
         )
     ]
-    assert judged(ledger(since=995), days=1).answer == "yes"
+    assert judged(ledger(since=995), within="1d").answer == "yes"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_nobody_has_looked_for_long() -> None:
 )
 def test_what_was_found(kind: str, looked: str, by: str) -> None:
     cases, field = Count(looked, SERVED, 40), Count(kind, (*SERVED, "name"), 2)
-    assert f"no {by} {kind} were looked for" in said(judged(ledger()), "note")
+    assert f"{by} {kind} were not looked for" in said(judged(ledger()), "note")
     assert f"no {by} {kind} in 40 answers" in said(judged(ledger(counts=(cases,))), "yes")
     found = judged(ledger(counts=(cases, field)))
     assert found.answer == "no"
@@ -130,7 +130,32 @@ def test_a_cutover_half_way() -> None:
 
 
 def test_as_a_text() -> None:
-    head, first, *_ = sentence(judged(ledger(("acme", 990)))).splitlines()
+    head, first, remedy, *_ = sentence(judged(ledger(("acme", 990)))).splitlines()
     assert head == "Version 1 of person cannot be retired yet:"
     assert first.startswith("  no       1 client called it in the last 30 days: acme at 1972-09-17")
-    assert first.endswith("; have them ask for another version")
+    assert remedy == "           -> have them ask for another version"
+
+
+@pytest.mark.parametrize(
+    ("within", "answer", "spelled"),
+    [
+        ("172800s", None, ""),
+        ("90s", "yes", "90 seconds"),
+        ("1m", "yes", "minute"),
+        ("11h", "yes", "11 hours"),
+        ("13h", "no", "13 hours"),
+        ("1d", "no", "day"),
+        ("0d", None, ""),
+        ("1w", None, ""),
+        ("-1d", None, ""),
+        ("", None, ""),
+    ],
+)
+def test_how_far_back(within: str, answer: str | None, spelled: str) -> None:
+    counted = ledger(("acme", 999.5))
+    if answer is None:
+        with pytest.raises(ValueError, match="write it like 30d, 12h, 5m or 30s"):
+            judged(counted, within=within)
+    else:
+        (text,) = said(judged(counted, within=within), answer)
+        assert f"in the last {spelled}" in text
