@@ -45,9 +45,10 @@ class Cutover(msgspec.Struct):
 
 def table(found: Cutover) -> str:
     """Return it for people."""
-    state = found.state.replace("_", " ")
+    done = found.state.replace("_", " ")
     facts = {
-        "since": f"{found.since}: {found.why}" + ("" if state == "rules" else f" ({state})"),
+        "since": f"{found.since}: {found.why}"
+        + (f" ({done})" if found.state in ("held", "rolled_back") else ""),
         "next": found.next,
         "old way": _fared(found.old),
         "new way": _fared(found.new),

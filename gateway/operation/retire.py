@@ -151,7 +151,10 @@ def _served(served: Served, rules: Snapshot) -> Iterator[Reason]:
         yield Reason("note", "nobody serves it any more", "take it out of the rules")
     via = next((leg for leg in legs_of(rules, served) if leg.version != leg.served), None)
     if via is not None:
-        yield Reason("note", f"it is served from version {via.served}, and has no service to stop")
+        yield Reason(
+            "note",
+            f"it is served from version {via.served}, and the rules name no other service for it",
+        )
 
 
 def _cutover(served: Served, rules: Snapshot, orders: Orders) -> Iterator[Reason]:
@@ -179,7 +182,7 @@ def _found(
         yield Reason(
             "no",
             f"{by} {kind}: {'; '.join(fields[:_NAMED])}{more}",
-            "mend the conversion, or ignore what is known",
+            "mend the conversion, or ignore what is known; only what --within spans counts",
         )
     elif cases:
         yield Reason("yes", f"no {by} {kind} in {cases} answers")

@@ -91,7 +91,9 @@ def test_a_version_that_others_are_served_from() -> None:
 def test_a_version_that_is_served_from_another() -> None:
     found = judged(ledger(), edited("{ service: old }", '{ via: "2" }'))
     assert found.answer == "yes"
-    assert "it is served from version 2, and has no service to stop" in said(found, "note")
+    assert "it is served from version 2, and the rules name no other service for it" in said(
+        found, "note"
+    )
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_a_cutover() -> None:
         "  new way  60 requests, 1 failed, 1.119 ms on average",
         "  shadow   7 answers compared, 1 differ",
     ]
-    found.state, found.percent = Word.RULES, 12.5
+    found.state, found.percent = Word.OPERATOR, 12.5
     head, since, *_ = cutover_table(found).splitlines()
     assert head == "Version 1 of person: 12.5% goes via 2"
     assert since == "  since    2026-11-21T15:13:33Z: errors"

@@ -1,0 +1,149 @@
+"""Documents that are run: what they say to type is typed, what they show has to come.
+
+In a block marked `console`, a line `$ command` is typed in bash; what stands under it is printed,
+on both outputs. A block marked `diff` is an edit of gateway.yaml: its lines with a space or a minus
+sign before them stand there, once, and those with a space or a plus sign take their place.
+
+Word for word, except for what no two runs have in common:
+
+- 127.0.0.1 with a port: programs listen on free ports here.
+- Times as 2026-11-21T15:13:33Z, and numbers of answers, requests and the like: see `_VARYING`.
+- What a row of a table counts, if a time ends the row: its width counts, its digits do not.
+- What a busy machine did not find the time to compare.
+
+What is counted, and what moves by itself, is asked for again until it is as shown: see `_AGAIN`.
+After an edit, the next command waits until the gateway has taken it.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.gateway.kit import DEADLINE, ROOT, wait_for
+
+_BLOCK = re.compile(r"^```(console|diff)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+_COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+_COUNTED = re.compile(rf"(?<=  ) *\d+(?=  .*{_TIME}$)", re.MULTILINE)
+_VARYING = (
+    (re.compile(r"\r|; not compared: .*"), ""),
+    (re.compile(r"\b[\d.]+(?= (answers|differ|requests|more|failed|times|ms|s)\b)"), "N"),
+    (re.compile(r", N ms on average"), ""),
+    (re.compile(_TIME), "0000-00-00T00:00:00Z"),
+)
+_AGAIN = re.compile(r"-m gateway (usage|shadow|cutover show)\b")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command, and what is shown under it."""
+
+    typed: str
+    shown: str
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Lines of gateway.yaml, and those that take their place."""
+
+    before: str
+    after: str
+
+
+def steps(text: str) -> Iterator[Command | Edit]:
+    """Yield what a document has its reader do."""
+    for kind, block in _BLOCK.findall(text):
+        if kind == "console":
+            yield from (Command(*found) for found in _COMMAND.findall(block))
+        else:
+            lines = block.splitlines(keepends=True)
+            yield Edit(*("".join(line[1:] for line in lines if line[0] in f" {s}") for s in "-+"))
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Somebody who does what a document says, in a folder like a clone's.
+
+    Args:
+        folder: has gateway.yaml; the gateway logs to gateway.log there.
+        variables: of the environment.
+        addresses: by the address that documents name, the one that stands for it here.
+    """
+
+    folder: Path
+    variables: Mapping[str, str]
+    addresses: Mapping[str, str]
+
+    def follow(self, text: str) -> None:
+        """Do all that a document says; fail where something else happens than it shows."""
+        for step in steps(text):
+            before, known = self._rules.read_text(), len(self._verdicts())
+            match step:
+                case Command():
+                    self._type(step)
+                case Edit():
+                    self._edit(step)
+            if self._rules.read_text() != before and self._log.exists():
+                wait_for(lambda: len(self._verdicts()) > known)  # noqa: B023  # it is called at once
+                assert self._verdicts()[-1]["event"] == "config_loaded", self._verdicts()[-1]
+
+    @property
+    def _rules(self) -> Path:
+        return self.folder / "gateway.yaml"
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / "gateway.log"
+
+    def _verdicts(self) -> list[dict[str, Any]]:
+        """Return what the gateway has said of rules so far; what it does not end is half a line."""
+        lines = self._log.read_bytes().splitlines(keepends=True) if self._log.exists() else []
+        entries = [json.loads(line) for line in lines if line.endswith(b"\n")]
+        return [entry for entry in entries if entry["event"].startswith("config_")]
+
+    def _edit(self, step: Edit) -> None:
+        text = f"\n{self._rules.read_text()}"
+        assert text.count(f"\n{step.before}") == 1, step.before
+        fresh = self.folder / "gateway.yaml.new"
+        fresh.write_text(text.replace(f"\n{step.before}", f"\n{step.after}")[1:])
+        fresh.rename(self._rules)
+
+    def _type(self, step: Command) -> None:
+        shown, deadline = _same(step.shown), time.monotonic() + DEADLINE
+        printed = _same(self._run(step.typed))
+        while printed != shown and _AGAIN.search(step.typed) and time.monotonic() < deadline:
+            printed = _same(self._run(step.typed))
+        assert printed == shown, step.typed
+
+    def _run(self, command: str) -> str:
+        for address, actual in self.addresses.items():
+            command = command.replace(address, actual)
+        done = subprocess.run(
+            ["bash", "-c", command.replace(".venv/bin/python", sys.executable)],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **self.variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        printed = done.stdout
+        for address, actual in self.addresses.items():
+            printed = printed.replace(actual, address)
+        return printed
+
+
+def _same(text: str) -> str:
+    """Return a text without what varies from run to run."""
+    text = _COUNTED.sub(lambda found: "N".rjust(len(found[0])), text)
+    for pattern, instead in _VARYING:
+        text = pattern.sub(instead, text)
+    return text.strip()
