@@ -1,5 +1,6 @@
-"""Every command in the README and in the reference answers what they show."""
+"""The README and the reference: commands answer what is shown, links lead somewhere."""
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +11,8 @@ from tests.gateway.kit import ROOT, start_program
 from tests.transcript import Reader, steps
 
 README = (ROOT / "README.md").read_text()
+REFERENCE = (ROOT / "docs" / "reference.md").read_text()
+PAGES = ["README.md", "docs/reference.md", "docs/retire-v1.md"]
 
 
 @pytest.fixture
@@ -37,3 +40,16 @@ def test_there_are_commands() -> None:
 def test_commands(reader: Reader) -> None:
     """The commands are one story, so they are run in their order."""
     reader.follow(README)
+    reader.follow(REFERENCE)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links(page: str) -> None:
+    """A link within the repository names a file that is there, and a heading of it."""
+    here = ROOT / page
+    for path, heading in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", here.read_text()):
+        there = here.parent / path if path else here
+        assert there.exists(), path
+        titles = re.findall(r"^#+ (.*)$", there.read_text(), re.MULTILINE) if heading else []
+        anchors = [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
+        assert not heading or heading in anchors, heading

@@ -70,7 +70,7 @@ def shadow(ledger: Ledger, served: Served) -> Shadow:
 
 
 def table(found: Shadow) -> str:
-    """Return it for people; of samples that are alike, one."""
+    """Return it for people."""
     shed = ", ".join(f"{count} {reason}" for reason, count in sorted(found.shed.items()))
     lines = [
         f"{found.api} {found.version}: {found.compared} answers compared, {found.differing} differ"
@@ -82,8 +82,8 @@ def table(found: Shadow) -> str:
         ]
         lines += columns([("FIELD", "DIFFERENCES", "NOISE", "LAST"), *fields], right=range(1, 3))
     if found.samples:
-        samples = dict.fromkeys(
+        samples = [
             (each.field, each.endpoint, each.old, each.new) for each in reversed(found.samples)
-        )
+        ]
         lines += columns([("SAMPLE", "ENDPOINT", "CLIENT GOT", "WOULD GET"), *samples])
     return "\n".join(lines)
