@@ -1,12 +1,11 @@
 """docs/retire-v1.md, done as it stands: version 1 of the person is retired, by real processes."""
 
-import os
-import signal
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.gateway.kit import ROOT, wait_for
@@ -45,8 +44,10 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
             yield Reader(tmp_path, {**ports, **targets}, addresses)
         finally:
             for started in tmp_path.glob("*.pid"):
-                with suppress(ProcessLookupError):
-                    os.kill(int(started.read_text()), signal.SIGKILL)
+                with suppress(psutil.NoSuchProcess):
+                    process = psutil.Process(int(started.read_text()))
+                    if process.cwd() == str(tmp_path):  # it is still the one that wrote the file
+                        process.kill()
 
 
 def test_the_walk(reader: Reader) -> None:
