@@ -9,6 +9,9 @@ from gateway.core.asker import Asker
 from gateway.core.errors import Code, Fault
 from gateway.core.orders import Served
 
+# When to come back to what is refused without an end, in seconds: operators change their minds.
+_LATER = 3600
+
 
 class Schedule(Protocol):
     """When something recurs. Pure: what it returns depends on its argument alone."""
@@ -137,12 +140,12 @@ class Brownout:
         _, label = self.served
         instead = "a later version" if successor is None else f"version {successor['version']}"
         # Rounded up, so that who comes back by the second does not come too early.
-        seconds = ceil(closes - now) if self.status == 503 and closes < inf else 0
+        seconds = ceil(closes - now) if closes < inf else _LATER
         return Fault(
             Code.VERSION_BROWNOUT,
             f"Version {label} is being withdrawn and refused for a while; use {instead}.",
             supported=offered,
-            fields=((b"Retry-After", b"%d" % seconds),) if seconds else (),
+            fields=((b"Retry-After", b"%d" % seconds),) if self.status == 503 else (),
             status_override=self.status,
             successor=successor,
         )

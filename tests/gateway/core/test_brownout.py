@@ -131,8 +131,9 @@ class TestRefusal:
         assert (fault.status, fault.fields, fault.successor) == (410, (), None)
         assert fault.detail.endswith("use a later version.")
 
-    def test_without_an_end_there_is_no_time_to_come_back(self) -> None:
-        assert brownout(ALWAYS).refusal(inf, 50, ("1",), None).fields == ()
+    def test_without_an_end_it_is_worth_another_try_later(self) -> None:
+        fields = brownout(ALWAYS).refusal(inf, 50, ("1",), None).fields
+        assert fields == ((b"Retry-After", b"3600"),)
 
 
 @LAW
