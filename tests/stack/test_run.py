@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,8 +68,13 @@ class Stack:
 
     def programs(self) -> dict[str, psutil.Process]:
         """Return the programs that run, by name."""
-        children = psutil.Process(self.runner.pid).children()
-        return {child.cmdline()[-1]: child for child in children}
+        found = {}
+        for child in psutil.Process(self.runner.pid).children():
+            with suppress(psutil.NoSuchProcess):
+                words = child.cmdline()
+                if words:  # one that is just beginning, or has just ended, has none
+                    found[words[-1]] = child
+        return found
 
     def status(self) -> int:
         """Wait for the end; return the exit status."""
