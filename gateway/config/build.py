@@ -70,7 +70,7 @@ def build(config: model.Config, mistakes: Mistakes, now: float) -> Snapshot:
         trusted,
         config.workers,
         naming,
-        config.state,
+        config.state or None,
         _cutovers(endpoints, naming is not None, mistakes),
         tuple(apis),
     )

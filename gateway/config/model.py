@@ -257,8 +257,9 @@ class Config(Model):
     """How many processes serve; without it, one a core. Taken up at start."""
     limits: LimitsConfig = LimitsConfig()
     """Bounds on what clients may cost."""
-    state: Annotated[str, Field(min_length=1)] | None = None
-    """The file in which usage and orders are kept across restarts. Taken up at start."""
+    state: str | None = None
+    """The file in which usage and orders are kept across restarts; without it, or if it is empty,
+    in memory alone. Taken up at start."""
     clients: ClientsConfig | None = None
     """Who asks; without it, nobody is told apart."""
     default_version: str | None = None
