@@ -82,11 +82,15 @@ def read_procfile(text: str) -> dict[str, list[str]]:
     return {name: shlex.split(command) for name, command in lines}
 
 
-def settle(environment: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def settle(
+    environment: Mapping[str, str], kept: contextlib.ExitStack
+) -> tuple[dict[str, str], dict[str, str]]:
     """Choose every port before anything starts.
 
     Returns the programs' environment and the address (`host:port`, as a client on this machine
-    writes it) of each listener by its prefix. A port 0 becomes a free one.
+    writes it) of each listener by its prefix. A port 0 becomes a free one, which stays bound until
+    `kept` is closed: our programs can listen on it all the same, but no connection that goes out
+    gets it before they do, not even one of ours to that very port.
 
     Raises:
         RefusedError: a port is no port number, or cannot be listened on.
@@ -104,20 +108,17 @@ def settle(environment: Mapping[str, str]) -> tuple[dict[str, str], dict[str, st
                 right = "a whole number from 0 (any free port) to 65535"
                 wrong.append(f"{variable}={port!r}: must be {right}")
                 continue
-            server = held.enter_context(
-                socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
-            )
-            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the programs do
             try:
-                server.bind((host, int(port)))
-                server.listen()
+                if not int(port):
+                    port = kept.enter_context(_bound(host, 0)).getsockname()[1]
+                held.enter_context(_bound(host, int(port))).listen()
             except OSError as error:
                 wrong.append(
                     f"{listener.program} cannot listen on {host}:{port} ({error.strerror});"
                     f" free it, or choose another port with {variable}"
                 )
                 continue
-            settled[variable] = str(server.getsockname()[1])
+            settled[variable] = str(int(port))
             addresses[listener.prefix] = _address(host, settled[variable])
             if listener.target:
                 settled.setdefault(listener.target, addresses[listener.prefix])
@@ -128,6 +129,16 @@ def settle(environment: Mapping[str, str]) -> tuple[dict[str, str], dict[str, st
     return settled, addresses
 
 
+def _bound(host: str, port: int) -> socket.socket:
+    with contextlib.ExitStack() as failed:
+        bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        failed.callback(bound.close)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the programs do
+        bound.bind((host, port))
+        failed.pop_all()
+    return bound
+
+
 def _address(host: str, port: str) -> str:
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -135,21 +146,22 @@ def _address(host: str, port: str) -> str:
 
 async def run(environment: Mapping[str, str]) -> int:
     """Start all programs, serve until one ends or a stop is asked for, end all; the exit status."""
-    settled, addresses = settle(environment)
     stop, hurry = asyncio.Event(), asyncio.Event()
-    for number in STOP_SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(
-            number, lambda: (hurry if stop.is_set() else stop).set()
-        )
     processes: dict[str, Process] = {}
-    try:
-        for name, command in read_procfile((ROOT / "Procfile").read_text()).items():
-            processes[name] = await _start(command, settled)
-        fault = await _serve(processes, addresses, stop)
-        if fault:
-            _complain(f"{fault}; ending the others")
-    finally:
-        killed = await _end(processes, hurry)
+    with contextlib.ExitStack() as kept:
+        settled, addresses = settle(environment, kept)
+        for number in STOP_SIGNALS:
+            asyncio.get_running_loop().add_signal_handler(
+                number, lambda: (hurry if stop.is_set() else stop).set()
+            )
+        try:
+            for name, command in read_procfile((ROOT / "Procfile").read_text()).items():
+                processes[name] = await _start(command, settled)
+            fault = await _serve(processes, addresses, stop)
+            if fault:
+                _complain(f"{fault}; ending the others")
+        finally:
+            killed = await _end(processes, hurry)
     return 1 if fault or killed else 0
 
 
