@@ -8,27 +8,55 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+# uvloop: libuv's event loop, on which moving bytes costs least.
+import uvloop
 from aiohttp import web
 
+from gateway.config.load import load_file
+from gateway.config.report import ConfigError
 from gateway.core.orders import Orders
 from gateway.operation import log
 from gateway.operation.admin import admin_app
 from gateway.operation.control import Control
 from gateway.operation.desk import Desk
 from gateway.operation.keeper import Keeper
+from gateway.operation.records import StateError
 from gateway.operation.reload import Reloader
 from gateway.operation.serving import Serving
 from gateway.operation.shift import Shift
-from gateway.operation.workers import Worker, Workers, listening_sockets
-from gateway.settings import Settings
+from gateway.operation.workers import Worker, Workers, is_worker, listening_sockets
+from gateway.settings import SettingError, Settings, from_environment
 
 
 class CannotListen(Exception):
     """An address that cannot be listened on; the text says which and why."""
+
+
+def run() -> int:
+    """Serve until told to stop; return the exit status: 0 done, 1 refused, 2 wrongly set."""
+    try:
+        log.configure()
+        uvloop.run(_role(from_environment(os.environ)))
+    except (ConfigError, StateError, CannotListen) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    except SettingError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    return 0
+
+
+def _role(settings: Settings) -> Coroutine[None, None, None]:
+    if is_worker(os.environ):
+        return work(settings)
+    rules = load_file(settings.config, os.environ)
+    count = settings.workers or rules.workers or len(os.sched_getaffinity(0))
+    return serve(settings) if count == 1 else supervise(settings, count)
 
 
 async def serve(settings: Settings) -> None:

@@ -198,7 +198,7 @@ async def test_health_is_on_the_admin_port_and_nowhere_else(
 
 
 async def test_an_idle_gateway_is_small(gateway: StartGateway, upstream: StartUpstream) -> None:
-    """Less than 64 MB, before its first request and after a few thousand."""
+    """Less than 60 MB, before its first request and after a few thousand."""
     scripted = await upstream(OK)
     program = gateway(rules(scripted.port))
     process = psutil.Process(program.process.pid)
@@ -210,4 +210,4 @@ async def test_an_idle_gateway_is_small(gateway: StartGateway, upstream: StartUp
                 assert (await client.answer()).status == 200
     sizes.append(process.memory_info().rss)
     print(f"resident: {[round(size / 1e6, 1) for size in sizes]} MB")  # noqa: T201
-    assert max(sizes) < 64e6
+    assert max(sizes) < 60e6

@@ -13,7 +13,7 @@ from tests.gateway.talk import OK, Reader, Writer, ask, connect, settled, soon
 
 TOTAL = 200_000_000
 PIECE = bytes(1_000_000)
-IDLE, RISE = 64e6, 20e6
+IDLE, RISE = 60e6, 20e6
 
 
 class Peak:
