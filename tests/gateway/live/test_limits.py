@@ -20,7 +20,6 @@ limits:
   header_seconds: 0.3
   idle_seconds: 1.5
   stall_seconds: 0.5
-  connections: 4
 """
 
 
@@ -40,13 +39,14 @@ async def drained(scripted: Scripted, reader: Reader, writer: Writer) -> None:
 
 
 @pytest.fixture
-async def small(gateway: StartGateway, upstream: StartUpstream) -> Program:
+async def small(standing: Program, upstream: StartUpstream) -> Program:
     scripted = await upstream(drained)
     large = "{ path: /large, max_body: 20 }"
     text = rules(scripted.port, via=True).replace(
         "{ path: /plain }", f"{{ path: /plain }}, {large}"
     )
-    return gateway(SMALL + text)
+    standing.reload(SMALL + text)
+    return standing
 
 
 def length(size: int) -> tuple[str, bytes]:
@@ -122,18 +122,20 @@ async def test_the_next_head_is_counted_anew(small: Program) -> None:
 
 
 async def test_a_head_that_never_ends(small: Program) -> None:
-    began = time.monotonic()
     async with connect(small) as client:
-        client.send(b"GET /plain HTTP/1.1\r\nHost: a\r\nX-Request-Id: slow\r\n")
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await client.reader.read(1)
-        client.send(b"X-More: a\r\n")  # what trickles in buys no time
+
+        async def trickle() -> None:
+            client.send(b"GET /plain HTTP/1.1\r\nHost: a\r\nX-More:")
+            while True:
+                client.send(b" a")
+                await asyncio.sleep(0.05)
+
+        trickling = asyncio.create_task(trickle())  # which buys no time
         answer = await client.answer()
+        trickling.cancel()
         assert code(answer) == (408, "request_timeout")
         assert answer["connection"] == "close"
         assert await client.rest() == b""
-    assert 0.25 < time.monotonic() - began < 1.4
 
 
 async def test_a_connection_without_a_request_is_closed_without_a_word(small: Program) -> None:
@@ -175,7 +177,9 @@ async def test_a_client_that_takes_nothing(gateway: StartGateway, upstream: Star
     assert line["cause"] == "the client took none of the response"
 
 
-async def test_connections(small: Program) -> None:
+async def test_connections(gateway: StartGateway, upstream: StartUpstream) -> None:
+    scripted = await upstream(OK)
+    small = gateway("limits: { connections: 4 }\n" + rules(scripted.port))
     with ExitStack() as stack:
         held = [
             stack.enter_context(socket.create_connection(("127.0.0.1", small.port)))
