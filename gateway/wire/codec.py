@@ -4,6 +4,7 @@ What no change touches stays a slice of the original bytes: every digit of a num
 keys and unknown fields pass as they came, and converting is fast.
 """
 
+from dataclasses import replace
 from decimal import Decimal
 from math import isfinite
 
@@ -14,6 +15,7 @@ from msgspec import Raw
 from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.document import Document, Form, Number, Unconvertible
 from gateway.core.differences import number
+from gateway.wire import surrogates
 
 _decoder = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
 _to_the_leaves = msgspec.json.Decoder(float_hook=Decimal)
@@ -32,7 +34,13 @@ def convert(body: bytes, conversion: Conversion) -> bytes:
     try:
         if not body.isascii():
             body.decode()  # a sealed value is not looked into, so its text is checked here
-        return _encoded(conversion.convert(Raw(body), _FORM))
+        try:
+            return _encoded(conversion.convert(Raw(body), _FORM))
+        except msgspec.MsgspecError:
+            replaced = surrogates.replace(body)
+            if replaced is None:
+                raise
+            return surrogates.restore(_encoded(conversion.convert(Raw(replaced), _REPLACED)))
     except UnicodeDecodeError:
         raise Unconvertible("not UTF-8, which JSON is (RFC 8259, section 8.1)") from None
     except msgspec.MsgspecError as error:
@@ -93,6 +101,12 @@ def _parse(value: Document) -> Document:
         raise Unconvertible("a number too large for Python") from None
 
 
+def _parse_characters(value: Document) -> Document:
+    if surrogates.is_replaced(_encoded(value)):
+        raise Unconvertible("half of a surrogate pair, which no Python function is given")
+    return _parse(value)
+
+
 def _take(value: Document) -> Document:
     _check(value)
     try:
@@ -115,3 +129,4 @@ def _check(value: object) -> None:
 
 
 _FORM = Form(_open, _close, _digits, _number, _parse, _take)
+_REPLACED = replace(_FORM, parse=_parse_characters)
