@@ -117,7 +117,7 @@ class Conversion:
         """Return the document as the other version has it; an array is converted element-wise.
 
         Args:
-            document: an object, or an array of what can be converted.
+            document: an object, or an array of what can be converted and of null, which stays.
             form: how its values are held.
 
         Raises:
@@ -135,7 +135,7 @@ class Conversion:
                         for step in steps:
                             step(fields, form)
                         value[index] = form.close(fields)
-                    else:
+                    elif fields is not None:  # null holds no field, and stays
                         value[index] = self.convert(element, form)
             except Unconvertible as error:
                 raise error.under(index) from None

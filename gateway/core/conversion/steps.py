@@ -40,6 +40,8 @@ class Task:
 class Elements:
     """Changes every element of an array; one that is absent or null has none.
 
+    An element that is null holds no field to change, and stays null.
+
     Attributes:
         keys: what leads to the array.
         depth: how many more arrays lie in one another before the objects come.
@@ -80,8 +82,10 @@ class Elements:
 
 
 def change(value: Document, steps: tuple[Step, ...], form: Form) -> Document:
-    """Return an object after these steps, closed."""
+    """Return an object after these steps, closed; null, which holds no field, stays null."""
     fields = form.open(value)
+    if fields is None:
+        return None
     if not isinstance(fields, dict):
         refuse("an object", fields)
     for step in steps:

@@ -133,10 +133,13 @@ def test_odd_bytes(house: House, data: bytes) -> None:
 
 
 def joined(document: Any) -> Any:
-    """Return version 1 of a document, or None if it has none."""
+    """Return version 1 of a document, or None if it has none; elements that are null stay."""
     if isinstance(document, list):
-        elements = [joined(element) for element in document]
-        return None if None in elements else elements
+        elements = [None if element is None else joined(element) for element in document]
+        refused = any(
+            new is None and old is not None for old, new in zip(document, elements, strict=True)
+        )
+        return None if refused else elements
     if not isinstance(document, dict):
         return None
     name = document.get("name")

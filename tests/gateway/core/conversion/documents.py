@@ -62,13 +62,16 @@ def mixed(draw: st.DrawFn, *fields: tuple[str, Json]) -> dict[str, Json]:
 
 @st.composite
 def documents(draw: st.DrawFn, scopes: tuple[Keys, ...], leaves: st.SearchStrategy[Json]) -> Json:
-    """A document with such leaves at the end of the scopes, or with arrays absent or null."""
+    """A document with such leaves at the end of the scopes, or with arrays absent or null.
+
+    Elements may be null as well.
+    """
     if not scopes:
         return draw(leaves)
     keys, inner = scopes[0], scopes[1:]
     array = draw(
         st.lists(documents(inner, leaves), max_size=2)
-        | st.lists(documents(inner, leaves), min_size=1, max_size=2)
+        | st.lists(documents(inner, leaves) | st.none(), min_size=1, max_size=2)
         | st.none()
     )
     if not keys:
@@ -83,8 +86,8 @@ def documents(draw: st.DrawFn, scopes: tuple[Keys, ...], leaves: st.SearchStrate
 
 def objects(document: Json, scopes: tuple[Keys, ...]) -> Iterator[dict[str, Json]]:
     """Yield the objects at the end of the scopes."""
-    if not scopes:
-        yield document
+    if not scopes or document is None:
+        yield from () if document is None else (document,)
         return
     for key in scopes[0]:
         document = document.get(key, {})

@@ -148,6 +148,7 @@ class TestArrays:
             ([], []),
             ([DOCUMENTS[V1]], [DOCUMENTS[V9]]),
             ([[DOCUMENTS[V1]], [], DOCUMENTS[V1]], [[DOCUMENTS[V9]], [], DOCUMENTS[V9]]),
+            ([None, DOCUMENTS[V1], [None]], [None, DOCUMENTS[V9], [None]]),
         ],
     )
     def test_converted(self, document: Json, expected: Json) -> None:
@@ -161,7 +162,7 @@ class TestArrays:
             (None, "", "expected an object, found null"),
             ("x", "", "expected an object, found a string"),
             (0, "", "expected an object, found a number"),
-            ([None], "/0", "expected an object, found null"),
+            ([None, "x"], "/1", "expected an object, found a string"),
             ([{}, 7], "/1", "expected an object, found a number"),
             ([{}, [{}, True]], "/1/1", "expected an object, found a boolean"),
             ([[{"name": 7}]], "/0/0/name", "expected a string, found a number"),
