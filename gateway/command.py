@@ -85,7 +85,11 @@ def _verify(arguments: argparse.Namespace) -> int:
         ) from None
 
     path = arguments.file or from_environment(os.environ).config
-    return command.run(load_file(path, os.environ), path, arguments)
+    try:
+        rules = load_file(path, os.environ)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None  # nothing failed, for nothing could be tried
+    return command.run(rules, path, arguments)
 
 
 def _parser() -> argparse.ArgumentParser:

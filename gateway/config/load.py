@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from gateway.config.build import build
+from gateway.config.documents import check_documents
 from gateway.config.model import Config
 from gateway.config.python import look_in
 from gateway.config.report import ConfigError, Issue, Mistakes
@@ -36,21 +37,30 @@ def check_file(path: Path, environment: Mapping[str, str]) -> tuple[Snapshot, li
     except OSError as error:
         issue = Issue(0, 0, "", f"cannot be read: {error.strerror}; is the path right?")
         raise ConfigError(str(path), [issue]) from None
-    look_in(path.absolute().parent)
-    return check(content, str(path), environment)
+    folder = path.absolute().parent
+    look_in(folder)
+    return check(content, str(path), environment, folder)
 
 
-def load(content: bytes, source: str, environment: Mapping[str, str]) -> Snapshot:
-    """Return the Snapshot that the content of a file describes; `source` is its name in reports.
+def load(
+    content: bytes, source: str, environment: Mapping[str, str], folder: Path | None = None
+) -> Snapshot:
+    """Return the Snapshot that the content of a file describes.
+
+    Args:
+        content: of the file.
+        source: its name in reports.
+        environment: what its variables stand for.
+        folder: where the files are that it names; without it, they are not looked at.
 
     Raises:
         ConfigError: it cannot be used; says every mistake with its line.
     """
-    return check(content, source, environment)[0]
+    return check(content, source, environment, folder)[0]
 
 
 def check(
-    content: bytes, source: str, environment: Mapping[str, str]
+    content: bytes, source: str, environment: Mapping[str, str], folder: Path | None = None
 ) -> tuple[Snapshot, list[Issue]]:
     """Return what `load` returns, and the warnings, such as what a conversion loses."""
     document = read(content, source, environment)
@@ -61,6 +71,8 @@ def check(
         raise ConfigError(source, explain(document, error)) from None
     mistakes = Mistakes()
     snapshot = build(config, mistakes, time.time())
+    if folder is not None:
+        check_documents(snapshot.apis, folder, mistakes)
     if mistakes.found:
         issues = [document.issue(mistake.location, mistake.text) for mistake in mistakes.found]
         raise ConfigError(source, issues)

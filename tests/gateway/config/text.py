@@ -1,5 +1,7 @@
 """A gateway.yaml to make mistakes in, and what is reported of them."""
 
+from pathlib import Path
+
 import pytest
 
 from gateway.config.load import load
@@ -47,7 +49,7 @@ def report(text: str | bytes, **environment: str) -> list[str]:
     """Return what is reported of a text, without the name of the file."""
     content = text.encode() if isinstance(text, str) else text
     with pytest.raises(ConfigError) as caught:
-        load(content, "gateway.yaml", environment)
+        load(content, "gateway.yaml", environment, Path(__file__).parent)
     lines = str(caught.value).splitlines()
     assert all(line.startswith("gateway.yaml:") for line in lines)
     return [line.removeprefix("gateway.yaml:") for line in lines]

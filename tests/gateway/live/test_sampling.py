@@ -76,13 +76,11 @@ async def test_a_document_that_cannot_be_had_is_said_once(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     service = await upstream(answer({"a": "x"}))
-    program = gateway(RULES.format(port=service.port, schema="none.json"))
+    program = gateway(RULES.format(port=service.port, schema='"http://127.0.0.1:1/v1"'))
     for _ in range(3):
         assert (await get(program, PERSON)).body == b'{"name":"x"}'
     await soon(lambda: program.log("check_failed"))
     assert (await get(program, PERSON)).body == b'{"name":"x"}'
     await soon(lambda: len(program.log("request")) == 4)
     (said,) = program.log("check_failed")
-    assert (
-        said["reason"] == "none.json: cannot be read: No such file or directory; is the path right?"
-    )
+    assert said["reason"] == "http://127.0.0.1:1/v1: cannot be had (connection refused); is it up?"
