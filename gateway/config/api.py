@@ -177,9 +177,18 @@ class ApiBuilder:
             version = versions.get(label)
             if entry.check is None or version is None or version not in checked:
                 continue
-            if version in schemas:
+            leg = checked[version]
+            if leg.response is None and entry.cutover is None:
+                self.mistakes.add(
+                    "of converted answers, and this version's are its service's own; remove it,"
+                    ' or write via: "VERSION" or a cutover',
+                    *self.at,
+                    "versions",
+                    label,
+                    "check",
+                )
+            elif version in schemas:
                 check = Check(entry.check.percent, schemas[version])
-                leg = checked[version]
                 moved = leg.cutover and replace(
                     leg.cutover, leg=replace(leg.cutover.leg, check=check)
                 )

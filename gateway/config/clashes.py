@@ -1,9 +1,10 @@
-"""Clashes: changes that undo each other, in one part of a conversion or in two that meet."""
+"""Clashes: changes that do not go together, in one part of a conversion or in two that meet."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from gateway.config import conversion as model
+from gateway.config.kinds import Held, leaves, reads
 from gateway.config.report import Location, Mistakes, place
 from gateway.config.shape import Model
 from gateway.core.conversion.chain import Link
@@ -31,6 +32,8 @@ class _Use(NamedTuple):
 def find_clashes(part: Part, before: Sequence[Part], mistakes: Mistakes) -> None:
     """Report changes that look for a field which another has taken, or make what another made.
 
+    And changes of bodies that cannot read what another leaves in a field.
+
     Args:
         part: of a conversion.
         before: the parts of the same one that come before it.
@@ -38,6 +41,7 @@ def find_clashes(part: Part, before: Sequence[Part], mistakes: Mistakes) -> None
     """
     for parts in ([part], *([other, part] for other in before if _meet(other.link, part.link))):
         _find(_uses_of(parts, "changes"), _within, mistakes)
+        _find_unreadable(parts, mistakes)
         _find(_uses_of(parts, "query"), str.__eq__, mistakes)
         _find(_uses_of(parts, "headers", str.lower), str.__eq__, mistakes)
 
@@ -101,6 +105,45 @@ def _find(uses: Iterator[_Use], within: Callable[[str, str], bool], mistakes: Mi
         used |= {field: here for field in taken if field in kept}
         made = {f: other for f, other in made.items() if f not in taken or f in kept}
         made |= {field: here for field in makes if field not in taken}
+
+
+_Known = dict[str, tuple[Held, Location]]
+
+
+def _find_unreadable(parts: Sequence[Part], mistakes: Mistakes) -> None:
+    held: _Known = {}
+    for config, at, _ in parts:
+        for index, entry in enumerate(config.changes):
+            here = (*at, "changes", index)
+            for name, change in entry:
+                if change is None:
+                    continue
+                for field, read in reads(change).items():
+                    found, other = held.get(field, (read, here))
+                    if not found.meets(read):
+                        mistakes.add(
+                            f"'{field}' is {found} after {place(other)}, which comes before, and"
+                            f" this takes {read}; {_ORDER}",
+                            *here,
+                            name,
+                        )
+                held = _still_known(held, name, change)
+                held |= {field: (left, here) for field, left in leaves(change).items()}
+
+
+def _still_known(held: _Known, name: str, change: Model) -> _Known:
+    """Return what is known of fields that an upgrade by this change only moves, or lets alone."""
+    if isinstance(change, model.PythonConfig) and change.field is None:
+        return {}
+    touched = [field for fields in _uses(name, change) for field in fields]
+    known = {
+        field: known
+        for field, known in held.items()
+        if not any(_within(field, each) for each in touched)
+    }
+    if isinstance(change, model.RenameConfig) and change.to in held:
+        known[change.field] = held[change.to]
+    return known
 
 
 def _uses(name: str, config: Model) -> tuple[tuple[str, ...], tuple[str, ...]]:

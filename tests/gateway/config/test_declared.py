@@ -240,3 +240,48 @@ def test_parts_that_never_meet_do_not_clash(apart: str) -> None:
         f'- {{ between: ["1", "2"], {twice}, changes: [ rename: {{ field: a, to: b }} ] }}',
     )
     loaded(text)
+
+
+@pytest.mark.parametrize(
+    "fitting",
+    [
+        ["type: { field: a, newer: number, older: text }", "map: { field: a, values: { x: 1 } }"],
+        [
+            "map: { field: a, values: { A: x }, unknown: keep }",
+            "map: { field: a, values: { B: y } }",
+        ],
+        [
+            "map: { field: a, values: { A: x, C: z } }",
+            "map: { field: a, values: { B: A, D: A }, back: { A: B } }",
+        ],
+        [
+            "map: { field: a, values: { A: x } }",
+            "map: { field: a, values: { B: y }, default: { newer: C } }",
+        ],
+        [
+            "map: { field: a, values: { A: x }, back: { y: 1 } }",
+            "type: { field: a, newer: boolean, older: number }",
+        ],
+        ["wrap: { field: a }", "type: { field: a, newer: number, older: text }"],
+        ["unwrap: { field: a, many: refuse }", "wrap: { field: a, many: refuse }"],
+        [
+            "type: { field: a, newer: number, older: text }",
+            "python: { field: a, up: 'json:loads', down: 'json:dumps' }",
+            "type: { field: a, newer: number, older: text }",
+        ],
+        [
+            "type: { field: a, newer: number, older: text }",
+            "python: { up: 'json:loads', down: 'json:dumps' }",
+            "type: { field: a, newer: number, older: text }",
+        ],
+        [
+            "type: { field: a.b, newer: number, older: text }",
+            "wrap: { field: a }",
+            "type: { field: a.b, newer: number, older: text }",
+        ],
+        ["default: { field: a, value: null }", "type: { field: a, newer: number, older: text }"],
+        ["join: { fields: [b, c], into: a }", "split: { field: d, into: [b, c] }"],
+    ],
+)
+def test_changes_that_fit_do_not_clash(fitting: list[str]) -> None:
+    loaded(edited(JOIN, "\n          - ".join(fitting)))
