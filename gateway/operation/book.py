@@ -25,7 +25,10 @@ KEPT = 2048
 
 @dataclass(slots=True)
 class Row:
-    """What one client, or all others, asked at one endpoint; times in seconds since 1970."""
+    """What one client, or all others, asked at one endpoint; times in seconds since 1970.
+
+    `served` is when a request was let through last; 0 where none was.
+    """
 
     count: int = 0
     refused: int = 0
@@ -33,14 +36,16 @@ class Row:
     slack: int = 0
     first: float = 0.0
     last: float = 0.0
+    served: float = 0.0
 
-    def add(self, count: int, refused: int, failed: int, first: float, last: float) -> None:
+    def add(self, more: "Row") -> None:
         """Count more."""
-        self.first = min(self.first or first, first)
-        self.last = max(self.last, last)
-        self.count += count
-        self.refused += refused
-        self.failed += failed
+        self.first = min(self.first or more.first, more.first)
+        self.last = max(self.last, more.last)
+        self.served = max(self.served, more.served)
+        self.count += more.count
+        self.refused += more.refused
+        self.failed += more.failed
 
 
 # An endpoint's template, and a client's name or None for all others.
@@ -68,7 +73,8 @@ class Book:
         row = self.rows.get(key)
         if row is None:
             row = self.rows[key] = Row(slack=self.floor)
-        row.add(usage.count, usage.refused, usage.failed, at, at)
+        served = at if usage.served else 0.0
+        row.add(Row(usage.count, usage.refused, usage.failed, 0, at, at, served))
         self.changed.add(key)
         if len(self.rows) > self._limit:
             self._cut()
@@ -81,9 +87,7 @@ class Book:
                 continue
             self.floor = max(self.floor, self._estimate(key))
             row, others = self.rows.pop(key), (key[0], None)
-            self.rows.setdefault(others, Row()).add(
-                row.count, row.refused, row.failed, row.first, row.last
-            )
+            self.rows.setdefault(others, Row()).add(row)
             self.changed |= {key, others}
         # One row an endpoint is for the others, and their number is the configuration's.
         self._limit = len(self.rows) + KEPT

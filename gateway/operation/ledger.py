@@ -156,7 +156,7 @@ class Ledger:
 def _usage_row(api: str, version: str, key: Key, row: Row) -> UsageRow:
     return (
         *(api, version, *key),
-        *(row.count, row.refused, row.failed, row.slack, row.first, row.last),
+        *(row.count, row.refused, row.failed, row.slack, row.first, row.last, row.served),
     )
 
 

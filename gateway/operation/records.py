@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 UsageKey = tuple[str, str, str, str | None]
-UsageRow = tuple[str, str, str, str | None, int, int, int, int, float, float]
+UsageRow = tuple[str, str, str, str | None, int, int, int, int, float, float, float]
 CountRow = tuple[str, tuple[str, ...], int, float, float]
 
 

@@ -39,6 +39,7 @@ class Usage(msgspec.Struct, array_like=True, frozen=True):
         count: the requests, those below included.
         refused: the answers of the gateway itself that blame the client or the calendar.
         failed: the answers of status 5xx, and those that broke off.
+        served: the requests that were let through, to whatever end.
     """
 
     api: str
@@ -48,6 +49,7 @@ class Usage(msgspec.Struct, array_like=True, frozen=True):
     count: int
     refused: int
     failed: int
+    served: int
 
 
 class Traffic(msgspec.Struct, array_like=True, frozen=True):

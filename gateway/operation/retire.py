@@ -1,7 +1,7 @@
 """Retire: whether a version can be taken away, and each reason with what would change it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import inf
 from typing import Literal
 
@@ -69,7 +69,7 @@ def verdict(
     period, spelled = _period(within)
     begin = now - period
     reasons = [
-        *_callers(served, ledger, begin, period, spelled),
+        *_callers(served, ledger, begin, period, spelled, over=_is_over(served, rules, now)),
         *_dates(served, rules, now),
         *_served(served, rules),
         *_cutover(served, rules, orders),
@@ -82,35 +82,57 @@ def verdict(
 
 
 def _callers(
-    served: Served, ledger: Ledger, begin: float, period: float, spelled: str
+    served: Served, ledger: Ledger, begin: float, period: float, spelled: str, *, over: bool
 ) -> Iterator[Reason]:
-    lasts: dict[str | None, float] = {}
+    got: dict[str | None, float] = {}
+    refused: dict[str | None, float] = {}
     for (_, client), row in ledger.books.get(served, Book()).rows.items():
-        if row.last >= begin:
-            lasts[client] = max(row.last, lasts.get(client, 0))
+        for lasts, last in ((got, row.served), (refused, row.last)):
+            if last >= begin:
+                lasts[client] = max(last, lasts.get(client, 0))
+    refused = {client: last for client, last in refused.items() if client not in got}
     window = f"in the last {spelled.removeprefix('1 ')}"
-    if lasts:
-        latest = sorted(lasts.items(), key=lambda each: -each[1])
-        told = [f"{named(client)} at {moment(last)}" for client, last in latest[:_NAMED]]
-        more = f", and {len(latest) - _NAMED} more" if len(latest) > _NAMED else ""
-        count = len(lasts)
-        who = f"{'at least ' if None in lasts else ''}{count} client{'s' if count > 1 else ''}"
-        yield Reason(
-            "no",
-            f"{who} called it {window}: {', '.join(told)}{more}",
-            "name them with 'clients' in the rules to see who they are"
-            if lasts.keys() == {""}
-            else "have them ask for another version",
-        )
+    nobody = "nobody was let through to it" if refused else "nobody has called it"
+    if got:
+        yield Reason("no", f"{_who(got)} called it {window}: {_when(got)}", _asking(got))
     elif ledger.since > begin:
         yield Reason(
             "unknown",
-            f"nobody has called it since counting began at {moment(ledger.since)}, which is less"
-            f" than {spelled} ago",
+            f"{nobody} since counting began at {moment(ledger.since)}, which is less than"
+            f" {spelled} ago",
             f"ask again after {moment(ledger.since + period)}, or look less far back: --within",
         )
-    else:
-        yield Reason("yes", f"nobody has called it {window}")
+    elif over or not refused:
+        yield Reason("yes", f"{nobody} {window}")
+    if refused:
+        # Who is refused for a while will come back; who is refused for good gets no less later.
+        yield Reason(
+            "note" if over else "no",
+            f"{_who(refused)} called it {window} and got only refusals: {_when(refused)}",
+            _asking(refused),
+        )
+
+
+def _is_over(served: Served, rules: Snapshot, now: float) -> bool:
+    terms = terms_of(rules, served)
+    return terms is not None and terms.sunset <= now
+
+
+def _who(lasts: Mapping[str | None, float]) -> str:
+    count = len(lasts)
+    return f"{'at least ' if None in lasts else ''}{count} client{'s' if count > 1 else ''}"
+
+
+def _when(lasts: Mapping[str | None, float]) -> str:
+    latest = sorted(lasts.items(), key=lambda each: -each[1])
+    told = [f"{named(client)} at {moment(last)}" for client, last in latest[:_NAMED]]
+    return ", ".join(told) + (f", and {len(latest) - _NAMED} more" if len(latest) > _NAMED else "")
+
+
+def _asking(lasts: Mapping[str | None, float]) -> str:
+    if lasts.keys() == {""}:
+        return "name them with 'clients' in the rules to see who they are"
+    return "have them ask for another version"
 
 
 def _dates(served: Served, rules: Snapshot, now: float) -> Iterator[Reason]:

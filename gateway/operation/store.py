@@ -13,7 +13,7 @@ from gateway.operation.records import Records, StateError
 
 # What stands in the head of the file (PRAGMA application_id): "vgws", version gateway's state.
 _APPLICATION = 0x76677773
-_SCHEMA = 1
+_SCHEMA = 2
 _TABLES = """
 CREATE TABLE usage (
     api TEXT NOT NULL,
@@ -25,7 +25,8 @@ CREATE TABLE usage (
     failed INTEGER NOT NULL,
     slack INTEGER NOT NULL, -- it may be this much more than the count
     first REAL NOT NULL, -- seconds since 1970
-    last REAL NOT NULL
+    last REAL NOT NULL,
+    served REAL NOT NULL -- when one was let through last, or 0
 );
 CREATE UNIQUE INDEX usage_key ON usage (api, version, endpoint, ifnull(client, 0));
 CREATE TABLE floors (
@@ -46,6 +47,13 @@ CREATE TABLE documents (
     name TEXT PRIMARY KEY,
     document TEXT NOT NULL -- JSON
 ) WITHOUT ROWID;
+"""
+
+
+# From the first schema, which did not tell when a client was served last.
+_UPGRADE = """
+ALTER TABLE usage ADD COLUMN served REAL NOT NULL DEFAULT 0;
+UPDATE usage SET served = last WHERE count > refused;
 """
 
 
@@ -116,7 +124,8 @@ class Store:
                 records.gone,
             )
             transaction.executemany(
-                "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", records.usage
+                "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                records.usage,
             )
             transaction.executemany(
                 "INSERT OR REPLACE INTO floors VALUES (?, ?, ?)",
@@ -182,13 +191,15 @@ def _check(database: sqlite3.Connection, path: Path, *, watching: bool) -> None:
             " run that one, or name another file in 'state'"
         )
     if watching:
+        if schema < _SCHEMA:
+            raise StateError(f"{path}: written by an older gateway; start this one with it first")
         return
     # A transaction is on disk when the next checkpoint is, and whole after any crash.
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = NORMAL")
-    if not schema:
+    if schema < _SCHEMA:
         database.executescript(
-            f"BEGIN; {_TABLES} PRAGMA application_id = {_APPLICATION};"
+            f"BEGIN; {_UPGRADE if schema else _TABLES} PRAGMA application_id = {_APPLICATION};"
             f" PRAGMA user_version = {_SCHEMA}; COMMIT;"
         )
     # What can be read only is found out now, not at the first write.

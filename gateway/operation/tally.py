@@ -24,12 +24,22 @@ _MOST_SAMPLES = 16
 class _Place:
     """What is counted of one version at one endpoint."""
 
-    __slots__ = ("buckets", "clients", "converted", "failed", "refused", "seconds", "statuses")
+    __slots__ = (
+        "buckets",
+        "clients",
+        "converted",
+        "failed",
+        "refused",
+        "seconds",
+        "statuses",
+        "stopped",
+    )
 
     def __init__(self) -> None:
         self.clients: dict[str, int] = {}
         self.refused: dict[str, int] = {}
         self.failed: dict[str, int] = {}
+        self.stopped: dict[str, int] = {}
         self.statuses = [0] * len(CLASSES)
         self.buckets = [0] * (len(BOUNDS) + 1)
         self.seconds = 0.0
@@ -149,6 +159,8 @@ class Tally:
         if client in place.clients:
             ends = place.refused if refused else place.failed
             ends[client] = ends.get(client, 0) + 1
+            if plan is None:
+                place.stopped[client] = place.stopped.get(client, 0) + 1
         if code is None:
             return
         if plan is not None and blame is Blame.UPSTREAM:
@@ -162,7 +174,12 @@ class Tally:
             time.time(),
             [
                 report.Usage(
-                    *key, client, count, place.refused.get(client, 0), place.failed.get(client, 0)
+                    *key,
+                    client,
+                    count,
+                    place.refused.get(client, 0),
+                    place.failed.get(client, 0),
+                    count - place.stopped.get(client, 0),
                 )
                 for key, place in self._places.items()
                 for client, count in place.clients.items()

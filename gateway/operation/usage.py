@@ -11,7 +11,10 @@ ANONYMOUS = "(anonymous)"
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A row of usage; see `book.Row`. `client` is None for all that were not told apart."""
+    """A row of usage; see `book.Row`. `client` is None for all that were not told apart.
+
+    `served` is when a request was let through last; None where all were refused.
+    """
 
     client: str | None
     api: str
@@ -23,6 +26,7 @@ class Line(msgspec.Struct, frozen=True):
     slack: int
     first: str
     last: str
+    served: str | None
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -59,6 +63,7 @@ def usage(ledger: Ledger, api: str | None = None, version: str | None = None) ->
             row.slack,
             moment(row.first),
             moment(row.last),
+            moment(row.served) if row.served else None,
         )
         for row, book_api, book_version, endpoint, client in found
     ]
@@ -70,7 +75,18 @@ def table(found: Usage) -> str:
     if not found.usage:
         return f"Nobody has called since {found.since}."
     cells = [
-        ("CLIENT", "API", "VERSION", "ENDPOINT", "COUNT", "REFUSED", "FAILED", "FIRST", "LAST"),
+        (
+            "CLIENT",
+            "API",
+            "VERSION",
+            "ENDPOINT",
+            "COUNT",
+            "REFUSED",
+            "FAILED",
+            "FIRST",
+            "LAST",
+            "SERVED",
+        ),
         *(
             (
                 named(line.client),
@@ -82,6 +98,7 @@ def table(found: Usage) -> str:
                 str(line.failed),
                 line.first,
                 line.last,
+                line.served or "never",
             )
             for line in found.usage
         ),

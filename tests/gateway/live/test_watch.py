@@ -205,6 +205,29 @@ async def test_what_operators_are_told(
     assert json.loads(command(program, "usage", "--retire", "1", "--json")[0])["answer"] == "no"
 
 
+async def test_who_is_refused_is_told_from_who_is_served(
+    gateway: StartGateway, upstream: StartUpstream, command: Command
+) -> None:
+    text = rules((await upstream(OK)).port)
+    version = '"1": { service: s'
+    assert text.count(version) == 1
+    program = gateway(NAMED + text.replace(version, f"{version}, brownout: {{ percent: 100 }}"))
+    async with connect(program) as caller:
+        for _ in range(2):
+            caller.send(ask("GET /v1/person", "X-Client: acme"))
+            assert (await caller.answer()).status == 503
+    await until(program, {("acme", "1"): 2})
+    assert command(program, "usage")[0].splitlines()[1].split()[4:6] == ["2", "2"]
+    assert command(program, "usage")[0].splitlines()[1].endswith("never")
+    refused = "1 client called it in the last 30 days and got only refusals: acme at 20"
+    assert refused in command(program, "usage", "--retire", "1")[0]
+    assert command(program, "brownout", "pause", "person", "1")[1] == 0
+    await call(program, "acme")
+    await until(program, {("acme", "1"): 3})
+    assert command(program, "usage")[0].splitlines()[1].endswith("Z")
+    assert "refusals" not in command(program, "usage", "--retire", "1")[0]
+
+
 @pytest.mark.parametrize(
     ("words", "said", "status"),
     [

@@ -14,15 +14,15 @@ FEW = 4
 
 
 def add(to: Book, client: str, count: int = 1, at: float = 1.0, endpoint: str = "/p") -> None:
-    to.add(Usage("a", "1", endpoint, client, count, 0, 0), at)
+    to.add(Usage("a", "1", endpoint, client, count, 0, 0, count), at)
 
 
 def test_a_row_says_how_often_and_when() -> None:
     rows = Book()
-    rows.add(Usage("a", "1", "/p", "acme", 3, 1, 0), 10.0)
-    rows.add(Usage("a", "1", "/p", "acme", 2, 0, 1), 20.0)
-    rows.add(Usage("a", "1", "/p", "acme", 1, 0, 0), 15.0)  # reports may overtake each other
-    assert rows.rows == {("/p", "acme"): Row(6, 1, 1, 0, 10.0, 20.0)}
+    rows.add(Usage("a", "1", "/p", "acme", 3, 1, 0, 2), 10.0)
+    rows.add(Usage("a", "1", "/p", "acme", 2, 2, 0, 0), 20.0)
+    rows.add(Usage("a", "1", "/p", "acme", 1, 0, 1, 1), 15.0)  # reports may overtake each other
+    assert rows.rows == {("/p", "acme"): Row(6, 3, 1, 0, 10.0, 20.0, 15.0)}
     assert rows.changed == {("/p", "acme")}
 
 

@@ -15,10 +15,11 @@ SERVED = ("person", "1")
 
 
 def ledger(*calls: tuple[str, float], counts: tuple[Count, ...] = (), since: float = 1) -> Ledger:
-    """Return what was counted since a day, of clients that called on some days."""
+    """Return what was counted since a day, of clients that called on some days; x! was refused."""
     made = Ledger(Records(documents={"since": since * DAY}))
     for client, day in calls:
-        usage = Usage(*SERVED, "/p", client, 1, 0, 0)
+        name, refused = client.removesuffix("!"), client.endswith("!")
+        usage = Usage(*SERVED, "/p", name, 1, refused, 0, not refused)
         made.absorb(Report(day * DAY, [usage], [], [], [], []))
     made.absorb(Report(NOW - DAY, [], [], list(counts), [], []))
     return made
@@ -56,6 +57,43 @@ def test_many_do() -> None:
     (text,) = said(judged(ledger(*((f"c{day}", day) for day in range(980, 990)))), "no")
     assert text.startswith("10 clients called it")
     assert text.endswith("and 5 more")
+
+
+OVER = edited(
+    "{ service: old }",
+    "{ service: old, lifecycle: { sunset: 1972-09-01, deprecated: 1972-01-01 } }",
+)
+
+
+def test_who_got_only_refusals_will_come_back() -> None:
+    found = judged(ledger(("acme!", 980), ("acme!", 990)))
+    assert found.answer == "no"
+    assert said(found, "no") == [
+        (
+            "1 client called it in the last 30 days and got only refusals:"
+            " acme at 1972-09-17T00:00:00Z"
+        )
+    ]
+    assert said(found, "yes") == []
+
+
+def test_but_not_after_the_sunset() -> None:
+    found = judged(ledger(("acme!", 980), ("", 800)), OVER)
+    assert found.answer == "yes"
+    assert said(found, "yes")[0] == "nobody was let through to it in the last 30 days"
+    assert "1 client called it in the last 30 days and got only refusals" in said(found, "note")[0]
+
+
+def test_who_was_served_and_then_refused_counts_as_served() -> None:
+    found = judged(ledger(("acme", 980), ("acme!", 990), ("x!", 991)), OVER)
+    assert found.answer == "no"
+    assert said(found, "no") == [
+        "1 client called it in the last 30 days: acme at 1972-09-07T00:00:00Z"
+    ]
+    assert "x at" in said(found, "note")[0]
+    early = judged(ledger(("x!", 996), since=995), OVER)
+    assert early.answer == "unknown"
+    assert said(early, "unknown")[0].startswith("nobody was let through to it since counting began")
 
 
 def test_nobody_has_looked_for_long() -> None:

@@ -11,7 +11,7 @@ from gateway.operation.records import Records, StateError
 from gateway.operation.report import Count, Report, Usage
 from gateway.operation.store import Store
 
-USAGES = [Usage("a", "1", "/p", client, 2, 1, 0) for client in ("", "acme", "0")]
+USAGES = [Usage("a", "1", "/p", client, 2, 1, 0, 1) for client in ("", "acme", "0")]
 REPORT = Report(5.0, USAGES, [], [Count("differences", ("a", "1", "name"), 3)], [], [])
 
 
@@ -59,9 +59,9 @@ def test_what_was_not_written_is_returned_again() -> None:
 
 def test_rows_go(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
-    row = ("a", "1", "/p", None, 1, 0, 0, 0, 1.0, 1.0)
-    put(path, Records(usage=[row, ("a", "1", "/p", "x", 1, 0, 0, 0, 1.0, 1.0)]))
-    put(path, Records(usage=[(*row[:4], 2, 0, 0, 0, 1.0, 1.0)], gone=[("a", "1", "/p", "x")]))
+    row = ("a", "1", "/p", None, 1, 0, 0, 0, 1.0, 1.0, 1.0)
+    put(path, Records(usage=[row, ("a", "1", "/p", "x", 1, 0, 0, 0, 1.0, 1.0, 1.0)]))
+    put(path, Records(usage=[(*row[:4], 2, 0, 0, 0, 1.0, 1.0, 1.0)], gone=[("a", "1", "/p", "x")]))
     assert [line[3:5] for line in kept(path).usage] == [(None, 2)]
 
 
@@ -99,9 +99,27 @@ def test_of_the_future(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA user_version = 7")
     assert refused(path) == (
-        "written by a newer gateway (schema 7; this one knows 1); run that one, or name another"
+        "written by a newer gateway (schema 7; this one knows 2); run that one, or name another"
         " file in 'state'"
     )
+
+
+def test_of_the_past(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    row = ("a", "1", "/p")
+    put(
+        path,
+        Records(
+            usage=[(*row, "x", 2, 1, 0, 0, 1.0, 5.0, 0.0), (*row, "y", 2, 2, 0, 0, 1.0, 5.0, 0.0)]
+        ),
+    )
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript("ALTER TABLE usage DROP COLUMN served; PRAGMA user_version = 1;")
+    assert refused(path, watching=True) == (
+        "written by an older gateway; start this one with it first"
+    )
+    assert [(line[3], line[-1]) for line in kept(path).usage] == [("x", 5.0), ("y", 0.0)]
+    assert len(kept(path, watching=True).usage) == 2
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
