@@ -42,6 +42,7 @@ def admin_app(desk: Desk) -> web.Application:
             web.put("/cutovers/{api}/{version}", admin.set_cutover),
             web.delete("/cutovers/{api}/{version}", admin.clear_cutover),
             web.get("/shadows/{api}/{version}", admin.shadow),
+            web.delete("/shadows/{api}/{version}", admin.reset_shadow),
         ]
     )
     return app
@@ -91,17 +92,24 @@ class _Admin:
         return _json(control.as_json(self._desk.control.orders))
 
     async def brownout(self, request: web.Request) -> web.Response:
-        return self._brownout(self._served(request))
+        return self._brownout(self._browned_out(request))
 
     async def pause_brownout(self, request: web.Request) -> web.Response:
-        served = self._served(request)
+        served = self._browned_out(request)
         await self._desk.control.pause(served)
         return self._brownout(served)
 
     async def resume_brownout(self, request: web.Request) -> web.Response:
-        served = self._served(request)
+        served = self._browned_out(request)
         await self._desk.control.resume(served)
         return self._brownout(served)
+
+    def _browned_out(self, request: web.Request) -> Served:
+        served = self._served(request)
+        there = any(leg.brownout is not None for leg in legs_of(self._desk.rules, served))
+        if not there and served not in self._desk.control.orders.paused:
+            _refuse_missing(served, "brownout")
+        return served
 
     def _brownout(self, served: Served) -> web.Response:
         api, version = served
@@ -131,15 +139,20 @@ class _Admin:
         return _json(await self._desk.shift.describe(served))
 
     async def shadow(self, request: web.Request) -> web.Response:
+        return _json(shadow(self._desk.ledger, self._shadowed(request)))
+
+    async def reset_shadow(self, request: web.Request) -> web.Response:
+        served = self._shadowed(request)
+        await self._desk.reset_shadow(served)
+        return _json(shadow(self._desk.ledger, served))
+
+    def _shadowed(self, request: web.Request) -> Served:
         served = self._served(request)
         found = shadow(self._desk.ledger, served)
-        if not (found.compared or found.shed) and not self._is_shadowed(served):
-            api, version = served
-            _refuse(404, "not_found", f"version {version} of {api} has no shadow in the rules")
-        return _json(found)
-
-    def _is_shadowed(self, served: Served) -> bool:
-        return any(leg.shadow is not None for leg in legs_of(self._desk.rules, served))
+        there = any(leg.shadow is not None for leg in legs_of(self._desk.rules, served))
+        if not (found.compared or found.shed or there):
+            _refuse_missing(served, "shadow")
+        return served
 
     def _check_named(self, api: str | None, version: str | None) -> None:
         known = versions_of(self._desk.rules)
@@ -151,8 +164,7 @@ class _Admin:
 
     def _moved(self, served: Served) -> Served:
         if served not in self._desk.rules.cutovers:
-            api, version = served
-            _refuse(404, "not_found", f"version {version} of {api} has no cutover in the rules")
+            _refuse_missing(served, "cutover")
         return served
 
     def _served(self, request: web.Request) -> Served:
@@ -177,6 +189,11 @@ class _Refused(Exception):
 
 def _refuse(status: int, code: str, detail: str) -> NoReturn:
     raise _Refused(status, code, detail)
+
+
+def _refuse_missing(served: Served, what: str) -> NoReturn:
+    api, version = served
+    _refuse(404, "not_found", f"version {version} of {api} has no {what} in the rules")
 
 
 @web.middleware

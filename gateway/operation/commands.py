@@ -1,6 +1,7 @@
 """Commands of operators that ask a gateway that runs, or the state that one has left."""
 
 import os
+import re
 import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +27,7 @@ from gateway.operation.usage import Usage, table, usage
 from gateway.settings import from_environment
 
 _STATUS = {"yes": 0, "no": 1, "unknown": 2}
+_PERCENT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) ?%?", re.ASCII)
 # What a command says, and its exit status.
 Said = tuple[str, int]
 
@@ -61,14 +63,16 @@ def add_commands(commands: Any) -> None:
         run=_asking("GET", "cutovers", _cutover)
     )
     parser = _served(cutover, "set", "set how much is, at once")
-    parser.add_argument("percent", metavar="PERCENT", type=float, help="from 0 to 100")
+    parser.add_argument("percent", metavar="PERCENT", help="from 0 to 100, such as 5 or 5%%")
     parser.set_defaults(run=_asking("PUT", "cutovers", _cutover))
     parser = _served(cutover, "clear", "go by the rules again")
     parser.set_defaults(run=_asking("DELETE", "cutovers", _cutover))
 
-    parser = commands.add_parser("shadow", help="say how answers of a version differ")
-    _name_version(parser)
-    parser.set_defaults(run=_asking("GET", "shadows", _shadow))
+    shadow = _group(commands, "shadow", "say how answers of a version differ")
+    _served(shadow, "show", "say how they do").set_defaults(run=_asking("GET", "shadows", _shadow))
+    _served(shadow, "reset", "forget what was found, and begin anew").set_defaults(
+        run=_asking("DELETE", "shadows", _shadow)
+    )
 
 
 def _group(commands: Any, name: str, about: str) -> Any:
@@ -78,24 +82,27 @@ def _group(commands: Any, name: str, about: str) -> Any:
 
 def _served(actions: Any, name: str, about: str) -> ArgumentParser:
     parser: ArgumentParser = actions.add_parser(name, help=about)
-    _name_version(parser)
-    return parser
-
-
-def _name_version(parser: ArgumentParser) -> None:
     parser.add_argument("api", metavar="API")
     parser.add_argument("version", metavar="VERSION")
+    return parser
 
 
 def _asking(method: str, what: str, table: Callable[[bytes], str]) -> Callable[[Namespace], Said]:
     def ask(arguments: Namespace) -> Said:
         percent = getattr(arguments, "percent", None)
-        content = None if percent is None else {"percent": percent}
+        content = None if percent is None else {"percent": _percentage(percent)}
         remote = Remote(from_environment(os.environ))
         answer = remote.ask(method, what, arguments.api, arguments.version, content=content)
         return table(answer), 0
 
     return ask
+
+
+def _percentage(text: str) -> float:
+    found = _PERCENT.fullmatch(text)
+    if found is None:
+        raise ValueError(f"'{text}' is no percentage; write it like 5 or 5%, from 0 to 100")
+    return float(found[1])
 
 
 def _brownout(answer: bytes) -> str:

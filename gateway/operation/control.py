@@ -62,6 +62,15 @@ class Control:
         await self._change(shifted)
         log.event("cutover_set", api=served[0], version=served[1], percent=percent, reason=why)
 
+    async def settle(self) -> None:
+        """Return when all that was counted until now has been handed on; may raise likewise.
+
+        Whoever obeys hands it on before saying so, and the same orders can be obeyed again.
+        """
+        async with self._turn:
+            if self._obey is not None:
+                await self._obey(self.orders)
+
     async def _change(self, change: Callable[[Orders], Orders]) -> None:
         async with self._turn:
             self.orders = change(self.orders)

@@ -7,6 +7,7 @@ from gateway.config.report import suggest
 from gateway.core.lifecycle import Terms
 from gateway.core.orders import Served
 from gateway.core.snapshot import Leg, Snapshot
+from gateway.operation import log
 from gateway.operation.control import Control
 from gateway.operation.keeper import Keeper
 from gateway.operation.ledger import Ledger
@@ -43,6 +44,14 @@ class Desk:
     def rules(self) -> Snapshot:
         """The rules in force."""
         return self.reloader.latest
+
+    async def reset_shadow(self, served: Served) -> None:
+        """Begin anew what the shadow of a version finds, in all workers; may raise TimeoutError."""
+        await self.control.settle()
+        self.ledger.forget_shadow(served)
+        self.shift.forget_shadow(served)
+        await self.keeper.write()
+        log.event("shadow_reset", api=served[0], version=served[1])
 
 
 def legs_of(snapshot: Snapshot, served: Served) -> Iterator[Leg]:

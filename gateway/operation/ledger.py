@@ -12,6 +12,8 @@ from gateway.operation.report import BOUNDS, CLASSES, Outcome, Report, Traffic
 # So many values of a kind's last label are told apart (fields that differ, say); then the rest.
 _MOST_NAMES = 256
 OTHERS = "(others)"
+# The kinds of what a shadow finds.
+_SHADOW = {"compared", "differing", "noise", "shed", "differences"}
 _SAMPLES = 20
 
 Version = tuple[str, str]
@@ -114,6 +116,13 @@ class Ledger:
             if name == kind and values[: len(labels)] == labels:
                 yield values, times
 
+    def forget_shadow(self, served: Version) -> None:
+        """Count anew what the shadow of a version finds."""
+        for key in [key for key in self.counts if key[0] in _SHADOW and key[1][:2] == served]:
+            del self.counts[key]
+            self._counted.add(key)
+        self.samples.pop(("differences", *served), None)
+
     def changes(self) -> Records:
         """Return what changed since the last call; `revert` says that it was not written."""
         changes = Records()
@@ -128,8 +137,11 @@ class Ledger:
                 changes.floors[api, version] = book.floor
             book.changed = set()
         for kind, labels in self._counted:
-            times = self.counts[kind, labels]
-            changes.counts.append((kind, labels, times.count, times.first, times.last))
+            times = self.counts.get((kind, labels))
+            if times is None:
+                changes.uncounted.append((kind, labels))
+            else:
+                changes.counts.append((kind, labels, times.count, times.first, times.last))
         self._counted = set()
         return changes
 
@@ -140,6 +152,7 @@ class Ledger:
         for api, version, endpoint, client in changes.gone:
             self.books[api, version].changed.add((endpoint, client))
         self._counted |= {(kind, labels) for kind, labels, *_ in changes.counts}
+        self._counted |= set(changes.uncounted)
 
     def _count(self, kind: str, labels: tuple[str, ...], count: int, at: float) -> None:
         key = kind, labels

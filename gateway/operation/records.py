@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 UsageKey = tuple[str, str, str, str | None]
 UsageRow = tuple[str, str, str, str | None, int, int, int, int, float, float, float]
+CountKey = tuple[str, tuple[str, ...]]
 CountRow = tuple[str, tuple[str, ...], int, float, float]
 
 
@@ -20,6 +21,7 @@ class Records:
         gone: the keys of the rows that are to be taken out.
         floors: by API and version.
         counts: rows in the order of the table's columns.
+        uncounted: the keys of the counts that are to be taken out.
         documents: what JSON can say, by name.
     """
 
@@ -27,8 +29,10 @@ class Records:
     gone: list[UsageKey] = field(default_factory=list)
     floors: dict[tuple[str, str], int] = field(default_factory=dict)
     counts: list[CountRow] = field(default_factory=list)
+    uncounted: list[CountKey] = field(default_factory=list)
     documents: dict[str, object] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether there is anything in it."""
-        return bool(self.usage or self.gone or self.floors or self.counts or self.documents)
+        usage = self.usage or self.gone or self.floors
+        return bool(usage or self.counts or self.uncounted or self.documents)

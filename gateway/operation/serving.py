@@ -46,7 +46,8 @@ class Serving:
         self._checks.follow(self._handler.snapshot.services.values())
 
     def obey(self, orders: Orders) -> None:
-        """Go by other orders from the next request on."""
+        """Go by other orders from the next request on; hand on what was counted before that."""
+        self._tally.flush()
         self._handler.orders = orders
 
     async def serve(

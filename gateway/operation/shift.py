@@ -50,6 +50,11 @@ class _History:
             looks.append((now, total))
         return _less(total, looks[0][1])
 
+    def forget_shadow(self) -> None:
+        """Look as if no answer had been compared before."""
+        looks = [(at, seen._replace(compared=0, differing=0)) for at, seen in self.looks]
+        self.looks = deque(looks)
+
 
 class Shift:
     """Holds how every cutover stands.
@@ -108,6 +113,11 @@ class Shift:
             standing = advance(cutover, None, Evidence(), time.time())
             await self._stand(cutover, standing)
             await self._order(cutover, standing)
+
+    def forget_shadow(self, served: Served) -> None:
+        """Take it that what the ledger has of the shadow of a version begins anew."""
+        if served in self._histories:
+            self._histories[served].forget_shadow()
 
     async def describe(self, served: Served) -> Stands:
         """Return how a cutover stands, what was seen since, and what comes next."""

@@ -97,14 +97,13 @@ class Store:
                 counts = cursor.execute("SELECT * FROM counts").fetchall()
                 documents = cursor.execute("SELECT * FROM documents").fetchall()
             return Records(
-                usage,
-                [],
-                {(api, version): floor for api, version, floor in floors},
-                [
+                usage=usage,
+                floors={(api, version): floor for api, version, floor in floors},
+                counts=[
                     (kind, msgspec.json.decode(labels, type=tuple[str, ...]), *rest)
                     for kind, labels, *rest in counts
                 ],
-                {name: msgspec.json.decode(document) for name, document in documents},
+                documents={name: msgspec.json.decode(document) for name, document in documents},
             )
         except (sqlite3.Error, msgspec.DecodeError) as error:
             raise StateError(_reason(self.path, error)) from None
@@ -134,6 +133,10 @@ class Store:
             transaction.executemany(
                 "INSERT OR REPLACE INTO counts VALUES (?, ?, ?, ?, ?)",
                 [(kind, _json(labels), *rest) for kind, labels, *rest in records.counts],
+            )
+            transaction.executemany(
+                "DELETE FROM counts WHERE kind = ? AND labels = ?",
+                [(kind, _json(labels)) for kind, labels in records.uncounted],
             )
             transaction.executemany(
                 "INSERT OR REPLACE INTO documents VALUES (?, ?)",

@@ -162,7 +162,7 @@ async def test_orders_are_obeyed_when_the_command_returns_and_after_a_restart(
     told, status = command(first, "brownout", "pause", "person", "1")
     assert (told, status) == ("Brownouts of version 1 of person are paused.\n", 0)
     assert await statuses(first) == {200}
-    assert admin(first, "/cutovers/person/2", "PUT", '{"percent": 30}')[1]["percent"] == 30
+    assert "person: 30% goes via 1" in command(first, "cutover", "set", "person", "2", "30%")[0]
     orders = {
         "paused": [["person", "1"]],
         "percents": [{"api": "person", "version": "2", "percent": 30.0}],
@@ -234,7 +234,19 @@ async def test_who_is_refused_is_told_from_who_is_served(
         ("brownout pause persn 1", "no API is called 'persn'; did you mean 'person'?\n", 2),
         ("cutover show person 3", "person has no version '3'; known: 1, 2\n", 2),
         ("cutover set person 1 130", "'percent' goes from 0 to 100\n", 2),
-        ("shadow person 1", "version 1 of person has no shadow in the rules\n", 2),
+        ("cutover set person 1 5%", "version 1 of person has no cutover in the rules\n", 2),
+        (
+            "cutover set person 1 half",
+            "'half' is no percentage; write it like 5 or 5%, from 0 to 100\n",
+            2,
+        ),
+        ("cutover clear person 1", "version 1 of person has no cutover in the rules\n", 2),
+        ("cutover show person 1", "version 1 of person has no cutover in the rules\n", 2),
+        ("brownout pause person 1", "version 1 of person has no brownout in the rules\n", 2),
+        ("brownout resume person 1", "version 1 of person has no brownout in the rules\n", 2),
+        ("brownout show person 1", "version 1 of person has no brownout in the rules\n", 2),
+        ("shadow show person 1", "version 1 of person has no shadow in the rules\n", 2),
+        ("shadow reset person 1", "version 1 of person has no shadow in the rules\n", 2),
         ("usage --api persn", "no API is called 'persn'; did you mean 'person'?\n", 2),
         ("usage --api person --version 3", "no version '3'; known: 1, 2\n", 2),
         ("usage --retire 7", "no API has a version '7'\n", 2),
@@ -328,3 +340,32 @@ async def test_metrics(workers: str, gateway: StartGateway, upstream: StartUpstr
     assert values["gateway_usage_clients['1', 'person']"] == 1
     assert values["gateway_workers[]"] == int(workers)
     assert not any("acme" in name for name in values)
+
+
+@WORKERS
+async def test_a_shadow_begins_anew(
+    workers: str, gateway: StartGateway, upstream: StartUpstream, command: Command
+) -> None:
+    """What workers counted before is handed on before it is forgotten, for good."""
+    text = KEPT + rules((await upstream(OK)).port)
+    text = text.replace('"1": { service: s }', '"1": { service: s, shadow: { via: "2" } }')
+    first = gateway(text, GATEWAY_WORKERS=workers)
+    await call(first, "acme", times=6)
+
+    def compared(program: Program) -> int:
+        found: int = admin(program, "/shadows/person/1")[1]["compared"]
+        return found
+
+    await soon(lambda: compared(first) == 6)
+    assert "6 answers compared, 6 differ" in command(first, "shadow", "show", "person", "1")[0]
+    await call(first, "acme")
+    told, status = command(first, "shadow", "reset", "person", "1")
+    assert (told, status) == ("person 1: 0 answers compared, 0 differ\n", 0)
+    assert counts(first) == {("acme", "1"): 7}
+    assert admin(first, "/shadows/person/1")[1]["samples"] == []
+    await soon(lambda: compared(first) <= 1)
+    await gone(first, signal.SIGKILL)
+    second = again(gateway, first, text)
+    assert compared(second) <= 1
+    await call(second, "acme", times=2)
+    await soon(lambda: compared(second) >= 2)

@@ -65,6 +65,22 @@ def test_rows_go(tmp_path: Path) -> None:
     assert [line[3:5] for line in kept(path).usage] == [(None, 2)]
 
 
+def test_counts_go(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    ledger = Ledger(Records())
+    ledger.absorb(REPORT)
+    put(path, ledger.changes())
+    ledger.forget_shadow(("a", "2"))
+    assert not ledger.changes()
+    ledger.forget_shadow(("a", "1"))
+    changes = ledger.changes()
+    ledger.revert(changes)
+    assert changes.uncounted == ledger.changes().uncounted == [("differences", ("a", "1", "name"))]
+    put(path, changes)
+    assert kept(path).counts == []
+    assert len(kept(path).usage) == 3
+
+
 def test_documents(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     put(path, Records(documents={"orders": {"paused": [["a", "1"]]}}))
