@@ -11,6 +11,10 @@ from gateway.core.orders import Served
 
 # When to come back to what is refused without an end, in seconds: operators change their minds.
 _LATER = 3600
+# So many windows that follow upon each other are looked at, to say when to come back.
+_AHEAD = 16
+# When to come back is remembered for so many moments at which windows close.
+_KNOWN = 64
 
 
 class Schedule(Protocol):
@@ -94,6 +98,9 @@ class Brownout:
     windows: tuple[Window, ...]
     status: int = 503
     exempt: Mapping[str, float] = field(default_factory=dict)
+    _reopens: dict[float, float] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
 
     def closes(self, asker: Asker) -> float | None:
         """Return when to come back if a request is refused, infinite for never, else None."""
@@ -105,11 +112,24 @@ class Brownout:
                 continue
             share = window.share(now)
             if share >= 1:
-                latest = max(latest, closes)
+                latest = max(latest, self._after(closes))
             elif asker.chance < share:
                 # The next request may fare better; when the window closes is of no use to it.
                 latest = max(latest, now + 1)
         return None if latest == -inf or self.spares(asker) else latest
+
+    def _after(self, closes: float) -> float:
+        """Return when a request is answered again, after the windows that follow upon a moment."""
+        found = self._reopens.get(closes)
+        if found is None:
+            found = closes
+            for _ in range(_AHEAD):
+                ends = [window.closes(found) for window in self.windows if window.share(found) >= 1]
+                found = max((end for end in ends if end is not None), default=found)
+            if len(self._reopens) >= _KNOWN:
+                self._reopens.clear()
+            self._reopens[closes] = found
+        return found
 
     def share(self, now: float) -> float:
         """Return the largest share of requests that an open window refuses, from 0 to 1."""

@@ -90,6 +90,32 @@ class TestBrownout:
         assert brownout(*windows).closes(Asker("", 50, chance=0)) == 300
         assert brownout(*windows).share(50) == 1
 
+    @pytest.mark.parametrize(
+        ("windows", "again"),
+        [
+            ((Window(0, 100), Window(100, 200)), 200),
+            ((Window(0, 100), Window(90, 300), Window(300, 400)), 400),
+            ((Window(0, 100), Window(101, 200)), 100),
+            ((Window(0, 100), Window(100, 200, percent=Growth(99, 99))), 100),
+            ((Window(0, 100), Window(100, 200, percent=Growth(50, 150))), 100),
+            ((Window(0, 1000, Every(100), Growth(60, 60)), Window(60, 90)), 90),
+            ((Window(0, 1000, Every(100), Growth(100, 100)),), 1000),
+            ((Window(0, 100), Window(100, inf)), inf),
+        ],
+    )
+    def test_windows_that_follow_upon_each_other_are_one(
+        self, windows: tuple[Window, ...], again: float
+    ) -> None:
+        found = brownout(*windows)
+        for now in (0, 50, 59):
+            assert found.closes(Asker("", now, chance=0.999)) == again
+
+    def test_it_does_not_look_ahead_for_ever(self) -> None:
+        found = brownout(Window(0, 1e9, Every(100), Growth(100, 100)))
+        assert found.closes(Asker("", 0)) == 1700
+        for now in range(0, 20_000, 100):
+            assert found.closes(Asker("", now)) == now + 1700
+
     def test_the_share_at_a_time(self) -> None:
         windows = brownout(Window(0, 100, percent=Growth(5, 5)), Window(50, 100))
         assert [windows.share(now) for now in (-1, 0, 50, 100)] == [0, 0.05, 1, 0]
