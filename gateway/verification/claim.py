@@ -68,8 +68,31 @@ class Gap:
         return False
 
 
+@dataclass(frozen=True, slots=True)
+class Unchecked:
+    """Answers in which nothing can be checked, as a version has no JSON body there.
+
+    `status` is theirs, as the documents have it; empty where it is the whole operation.
+    """
+
+    api: str
+    client: Version
+    service: Version
+    operation: str
+    status: str
+    reason: str
+
+    @property
+    def holds(self) -> bool:
+        """Say that nothing speaks against it."""
+        return True
+
+
+Found = Claim | Gap | Unchecked
 # A default speaks of errors: success that a document does not name is none of its promises.
 _ERRORS = range(400, 600)
+# RFC 9110, section 6.4.1; whoever declares them declares that there is nothing to check.
+_BODILESS = {"204", "205", "304"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +103,10 @@ class Side:
     description: Description
 
 
-def claims(api: Api, client: Side, service: Side) -> Iterator[Claim | Gap]:
+def claims(api: Api, client: Side, service: Side) -> Iterator[Found]:
     """Yield what must be true for a service of one version to answer clients of the other.
+
+    And what of that cannot be checked.
 
     The responses travel from the service's version to the client's, what is in requests the other
     way.
@@ -102,8 +127,11 @@ def claims(api: Api, client: Side, service: Side) -> Iterator[Claim | Gap]:
             if other is None:
                 yield Gap(*about, "has no such operation")
                 continue
-            yield from _requests(about, operation, other, asking)
-            yield from _responses(about, operation, other, answering)
+            found = [
+                *_requests(about, operation, other, asking),
+                *_responses(about, operation, other, answering),
+            ]
+            yield from found or [Unchecked(*about, "", "it has no JSON body and no parameter")]
 
 
 _About = tuple[str, Version, Version, str]
@@ -130,7 +158,13 @@ def _requests(
 
 def _responses(
     about: _About, operation: Operation, other: Operation, answering: Conversion
-) -> Iterator[Claim | Gap]:
+) -> Iterator[Found]:
+    _, client, service, _ = about
+    for key, schema in other.responses.items():
+        if schema is None and key not in _BODILESS:
+            expected = operation.response(_statuses(key)[0]) is not None
+            ours = f", and version {client} expects one" if expected else ""
+            yield Unchecked(*about, key, f"version {service} declares no JSON body{ours}")
     for key, status, given, conversion in _answers(other, answering):
         wanted = operation.response(status)
         if wanted is not None:
@@ -141,6 +175,8 @@ def _responses(
                 yield Claim(*to, of_body(conversion), _named(conversion))
         elif operation.key(status) is None:
             yield Gap(*about, f"answers {key}, of which this version does not know")
+        else:
+            yield Unchecked(*about, key, f"version {client} declares no JSON body")
 
 
 def _named(conversion: Conversion) -> frozenset[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gateway.core.snapshot import Snapshot
 from gateway.verification import report
-from gateway.verification.claim import Gap
+from gateway.verification.claim import Gap, Unchecked
 from gateway.verification.openapi import BadDocument
 from gateway.verification.proof import Proof
 from gateway.verification.verify import Question, Unanswerable, verify
@@ -27,9 +27,9 @@ def run(snapshot: Snapshot, path: Path, arguments: argparse.Namespace) -> int:
         arguments.examples,
         arguments.seed,
     )
-    outcomes: list[Proof | Gap] = []
+    outcomes: list[Proof | Gap | Unchecked] = []
 
-    def found() -> Iterator[Proof | Gap]:
+    def found() -> Iterator[Proof | Gap | Unchecked]:
         for outcome in verify(snapshot, path.parent, question):
             outcomes.append(outcome)
             yield outcome
@@ -40,5 +40,7 @@ def run(snapshot: Snapshot, path: Path, arguments: argparse.Namespace) -> int:
             sys.stdout.flush()
     except (BadDocument, Unanswerable) as error:
         sys.stderr.write(f"{error}\n")
+        return 2
+    if all(isinstance(outcome, Unchecked) for outcome in outcomes):
         return 2
     return 0 if all(outcome.holds for outcome in outcomes) else 1

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from gateway.verification.claim import Body, Claim, Gap
+from gateway.verification.claim import Body, Claim, Gap, Unchecked
 from gateway.verification.hint import hint
 from gateway.verification.proof import Finding, Proof
 
-Outcome = Proof | Gap
+Outcome = Proof | Gap | Unchecked
 
 _WIDEST = 96
 
@@ -16,11 +16,16 @@ _WIDEST = 96
 def text(outcomes: Iterable[Outcome]) -> Iterator[str]:
     """Yield lines for a person, as the outcomes come."""
     way = None
-    claims = examples = bad = 0
+    claims = examples = bad = unchecked = 0
     for outcome in outcomes:
         claim = outcome.claim if isinstance(outcome, Proof) else outcome
         if way != (way := (claim.api, claim.client, claim.service)):
             yield f"{claim.api}: version {claim.client}, served by version {claim.service}"
+        if isinstance(outcome, Unchecked):
+            unchecked += 1
+            body = f"{Body.RESPONSE.value} {outcome.status}" if outcome.status else ""
+            yield _line("-", outcome.operation, body, f"not checked: {outcome.reason}")
+            continue
         claims += 1
         if isinstance(outcome, Gap):
             bad += 1
@@ -31,13 +36,14 @@ def text(outcomes: Iterable[Outcome]) -> Iterator[str]:
         yield _line("ok" if outcome.holds else "FAILS", *_what(outcome.claim), _count(outcome))
         for finding in outcome.findings:
             yield from _finding(outcome.claim, finding)
-    yield f"{claims - bad} of {claims} claims hold, by {examples} examples"
+    left = f"; not checked: {unchecked}" if unchecked else ""
+    yield f"{claims - bad} of {claims} claims hold, by {examples} examples{left}"
 
 
 def json(outcomes: Iterable[Outcome]) -> Iterator[str]:
     """Yield all of it as one JSON document."""
     listed = [_object(outcome) for outcome in outcomes]
-    report = {"holds": all(one["holds"] for one in listed), "claims": listed}
+    report = {"holds": all(one["holds"] is not False for one in listed), "claims": listed}
     yield msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
 
 
@@ -79,6 +85,8 @@ def _object(outcome: Outcome) -> dict[str, object]:
     }
     if isinstance(outcome, Gap):
         return {**about, "holds": False, "reason": outcome.reason}
+    if isinstance(outcome, Unchecked):
+        return {**about, "status": outcome.status or None, "holds": None, "reason": outcome.reason}
     return {
         **about,
         "body": outcome.claim.body.value,

@@ -8,7 +8,7 @@ from pathlib import Path
 from gateway.config.report import suggest
 from gateway.core.snapshot import Api, Snapshot
 from gateway.core.version import Version
-from gateway.verification.claim import Body, Claim, Gap, Side, claims
+from gateway.verification.claim import Body, Claim, Gap, Side, Unchecked, claims
 from gateway.verification.documents import fetch
 from gateway.verification.examples import NoExamples
 from gateway.verification.openapi import BadDocument
@@ -45,7 +45,9 @@ class Unanswerable(Exception):
     """A question that the rules give no answer to; the text says why, and what would be right."""
 
 
-def verify(snapshot: Snapshot, folder: Path, question: Question) -> Iterator[Proof | Gap]:
+def verify(
+    snapshot: Snapshot, folder: Path, question: Question
+) -> Iterator[Proof | Gap | Unchecked]:
     """Yield what is found of every claim, one by one.
 
     Args:
@@ -77,11 +79,11 @@ def verify(snapshot: Snapshot, folder: Path, question: Question) -> Iterator[Pro
                 " endpoints lead to; are upstream_path and servers right?"
             )
         for claim in found:
-            if isinstance(claim, Gap):
-                yield claim
-            else:
+            if isinstance(claim, Claim):
                 sender = client if claim.body is not Body.RESPONSE else service
                 yield _proven(claim, sender.description.source, question)
+            else:
+                yield claim
 
 
 def _proven(claim: Claim, source: str, question: Question) -> Proof:

@@ -9,7 +9,7 @@ from _pytest.mark import ParameterSet
 
 from gateway.config.load import load
 from gateway.config.source import read
-from gateway.verification.claim import Gap
+from gateway.verification.claim import Gap, Unchecked
 from gateway.verification.proof import Proof
 from gateway.verification.verify import Question, verify
 from tests.orders.backend import HERE
@@ -18,7 +18,7 @@ RULES = (HERE / "gateway.yaml").read_bytes()
 ORDERS = {"ORDERS": "127.0.0.1:1"}
 
 
-def outcomes(text: str, between: tuple[str, str] | None = None) -> list[Proof | Gap]:
+def outcomes(text: str, between: tuple[str, str] | None = None) -> list[Proof | Gap | Unchecked]:
     """Return what is found of the claims that the rules make; few examples find what is missing."""
     snapshot = load(text.encode(), "gateway.yaml", ORDERS)
     return list(verify(snapshot, HERE, Question(between=between, examples=8)))

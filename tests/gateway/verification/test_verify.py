@@ -9,7 +9,7 @@ import pytest
 
 from gateway.config.load import load
 from gateway.verification import report
-from gateway.verification.claim import Gap
+from gateway.verification.claim import Gap, Unchecked
 from gateway.verification.hint import hint
 from gateway.verification.openapi import BadDocument
 from gateway.verification.proof import Finding, Proof
@@ -51,7 +51,7 @@ def body(schema: object) -> dict[str, object]:
 
 def outcomes(
     folder: Path, older: Mapping[str, object], newer: Mapping[str, object], changes: str = ""
-) -> list[Proof | Gap]:
+) -> list[Proof | Gap | Unchecked]:
     """Return what is found between two documents."""
     (folder / "v1.json").write_text(json.dumps(older))
     (folder / "v2.json").write_text(json.dumps(newer))

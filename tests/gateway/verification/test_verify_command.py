@@ -28,6 +28,7 @@ paths:
     get: { responses: { 200: { content: { application/json: { schema: SCHEMA } } } } }
 """
 NAMED = '"1": { ..., schema: FILE or URL }'
+JSON_BODY = "{ content: { application/json: { schema: { type: boolean } } } }"
 OBJECT = "{ type: object, required: [size], properties: { size: { type: TYPE } } }"
 
 
@@ -78,6 +79,57 @@ def test_what_fails(
         '             smallest  {"size":0}\n'
         "0 of 1 claims hold, by 5 examples\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "lines", "status"),
+    [
+        ("204: {}", "204: {}", ["", "it has no JSON body and no parameter"], 2),
+        (
+            "200: {}",
+            "200: { content: { text/plain: {} } }",
+            [" response 200", "version 2 declares no JSON body"],
+            2,
+        ),
+        (
+            f"default: {JSON_BODY}, 202: {JSON_BODY}",
+            f"202: {JSON_BODY}, 4XX: {{}}",
+            [" response 4XX", "version 2 declares no JSON body, and version 1 expects one"],
+            0,
+        ),
+        (
+            f"200: {{}}, 202: {JSON_BODY}",
+            f"200: {JSON_BODY}, 202: {JSON_BODY}",
+            [" response 200", "version 1 declares no JSON body"],
+            0,
+        ),
+    ],
+)
+def test_what_is_not_checked_is_said(
+    older: str,
+    newer: str,
+    lines: list[str],
+    status: int,
+    pair: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It neither fails nor passes; where nothing else is there, nothing can be said."""
+    for name, responses in (("v1.yaml", older), ("v2.yaml", newer)):
+        text = (
+            f"openapi: 3.1.0\npaths: {{ /thing: {{ delete: {{ responses: {{ {responses} }} }} }} }}"
+        )
+        (pair / name).write_text(text)
+    assert verify(monkeypatch, pair / "gateway.yaml", "--examples", "1") == status
+    printed = capsys.readouterr().out.splitlines()
+    body, reason = lines
+    assert f"  -      {'DELETE /thing':<28}{body:<17} not checked: {reason}" in printed
+    held = 0 if status else 1
+    assert printed[-1] == f"{held} of {held} claims hold, by {held} examples; not checked: 1"
+    verify(monkeypatch, pair / "gateway.yaml", "--examples", "1", "--json")
+    told = json.loads(capsys.readouterr().out)
+    assert told["holds"] is True
+    assert [one["reason"] for one in told["claims"] if one["holds"] is None] == [reason]
 
 
 def test_json(
