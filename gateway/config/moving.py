@@ -30,7 +30,8 @@ class ShadowConfig(Model):
     percent: Percent = 100.0
     """Of the requests are asked once more."""
     ignore: tuple[str, ...] = ()
-    """Known differences: places in the body, as JSON Pointers with `*` for array elements."""
+    """Known differences: places in the body, as JSON Pointers with `*` for every
+    element of an array and every member of an object."""
     headers: tuple[FieldName, ...] = ()
     """The response headers to compare."""
     methods: Some[Method] = ("GET",)

@@ -55,21 +55,28 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """The known differences: places in the body, each with all that lies below it."""
+    """The known differences: places in the body, each with all that lies below it.
+
+    In a place, `*` is any element of an array and any member of an object.
+    """
 
     places: frozenset[tuple[str, ...]] = frozenset()
 
     def covers(self, field: str) -> bool:
         """Whether a field is one of them, or lies below one."""
-        keys = tuple(field.split("/"))
-        return any(keys[:depth] in self.places for depth in range(2, len(keys) + 1))
+        keys = field.split("/")
+        return any(
+            len(place) <= len(keys)
+            and all(step in ("*", key) for step, key in zip(place, keys, strict=False))
+            for place in self.places
+        )
 
 
 NOTHING = Ignored()
 
 
 def parse_ignored(text: str) -> tuple[str, ...]:
-    """Return the place that a JSON Pointer spells; `*` stands for every element of an array.
+    """Return the place that a JSON Pointer spells; `*` stands for every element or member.
 
     Raises:
         ValueError: with a sentence for the operator.
@@ -79,7 +86,7 @@ def parse_ignored(text: str) -> tuple[str, ...]:
     if len(keys) < 2 or keys[0] or "" in keys[1:] or "~" in escapes:
         raise ValueError(
             f"'{text}' is not a place in a body; write a JSON Pointer, with * for the elements of"
-            " an array, such as /items/*/price"
+            " an array or the members of an object, such as /items/*/price"
         )
     return tuple("*" if key.isdecimal() else key for key in keys)
 

@@ -124,12 +124,23 @@ def test_fields_are_bounded() -> None:
         (["/b/0/c"], ["/a", "/b/*/d/e"]),
         (["/b/*/d"], ["/a", "/b/*/c"]),
         (["/b/c"], ["/a", "/b/*/c", "/b/*/d/e"]),
+        (["/*"], []),
+        (["/b/*/*/e"], ["/a", "/b/*/c"]),
+        (["/b/*/*/*"], ["/a", "/b/*/c"]),
+        (["/*/*/c"], ["/a", "/b/*/d/e"]),
+        (["/b/*/d/e/f"], ["/a", "/b/*/c", "/b/*/d/e"]),
     ],
 )
 def test_ignored(ignored: list[str], left: list[str]) -> None:
     old = {"a": 1, "b": [{"c": 1, "d": {"e": 1}}]}
     new = {"a": 2, "b": [{"c": 2, "d": {"e": 2}}]}
     assert fields(old, new, *ignored) == left
+
+
+def test_members_of_a_dictionary() -> None:
+    old = {"prices": {"sku-1": {"net": 1, "at": 1}, "sku-2": {"net": 1, "at": 1}}}
+    new = {"prices": {"sku-1": {"net": 1, "at": 2}, "sku-2": {"net": 2, "at": 2}}}
+    assert fields(old, new, "/prices/*/at") == ["/prices/sku-2/net"]
 
 
 @pytest.mark.parametrize("text", ["", "/", "a", "a/b", "/a//b", "/a/", "/a~", "/a~2"])
