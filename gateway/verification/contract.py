@@ -10,6 +10,7 @@ from gateway.verification.documents import fetch
 from gateway.verification.openapi import Description, Operation
 from gateway.verification.sample import Sample
 from gateway.verification.validation import Validator
+from gateway.wire import surrogates
 
 
 async def load(location: str, folder: Path) -> "Contract":
@@ -32,7 +33,8 @@ class Contract:
         validator = self._validator(sample)
         if validator is None:
             return []
-        found = validator.violations(msgspec.json.decode(sample.body))
+        body = surrogates.replace(sample.body) or sample.body
+        found = validator.violations(msgspec.json.decode(body))
         return [(violation.field, violation.keyword) for violation in found]
 
     def _validator(self, sample: Sample) -> Validator | None:

@@ -52,8 +52,12 @@ def convert(body: bytes, conversion: Conversion) -> bytes:
 def parse(body: bytes) -> Document:
     """Return a JSON body as it is compared, or the body itself where it is no JSON."""
     try:
-        return _compared.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        try:
+            return _compared.decode(body)
+        except msgspec.DecodeError:
+            replaced = surrogates.replace(body)
+            return body if replaced is None else _compared.decode(replaced)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, Unconvertible):
         return body
 
 

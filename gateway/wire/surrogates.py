@@ -26,12 +26,11 @@ _ESCAPED_PLANE = re.compile(rb"\\u[dD][bB][cdCD][0-9a-fA-F]%b" % _LOW)
 def replace(body: bytes) -> bytes | None:
     """Return a body with a stand-in for each lone surrogate; None where there is none.
 
-    Args:
-        body: valid UTF-8.
-
     Raises:
         Unconvertible: the body holds characters of the same plane.
     """
+    if _ASIDE in body:
+        return None
     # With those that are escaped out of the way, every backslash begins an escape.
     text = body.replace(_BACKSLASH, _ASIDE)
     replaced = _LONE.sub(_replaced, text)

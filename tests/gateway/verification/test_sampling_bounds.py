@@ -80,11 +80,11 @@ async def counted(samples: Sampling, tally: Tally, many: int) -> None:
 async def test_violations_are_told_per_field(tmp_path: Path) -> None:
     tally = Tally()
     samples = sampling(tmp_path, tally)
-    for body in (b'{"a":1}', b'{"a":""}', b'{"a":[]}'):
+    for body in (b'{"a":1}', b'{"a":""}', rb'{"a":"\ud800"}', b'{"a":[]}'):
         samples.record(answered(body), cast(Downstream, Sent()))
     await counted(samples, tally, 2)
     assert tally.violations == [("person", "1", "/a")] * 2
-    assert tally.checked == 3
+    assert tally.checked == 4
 
 
 async def test_the_draw_decides(tmp_path: Path) -> None:

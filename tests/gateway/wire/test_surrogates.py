@@ -79,6 +79,18 @@ def test_what_is_no_json_stays_none(broken: bytes) -> None:
         converted(broken)
 
 
+def test_compared() -> None:
+    one, other, third = (
+        codec.parse(rb'{"a":"\u%b","b":1}' % text) for text in (b"d800", b"dc00", b"0041")
+    )
+    assert isinstance(one, dict)
+    assert isinstance(other, dict)
+    assert one == codec.parse(rb'{"b":1, "a":"\ud800"}') != other
+    assert third == {"a": "A", "b": 1}
+    for kept in (rb'{"a":"\ud800"', rb'{"a":"\ud800\udbc0\udc00"}', b'{"a":"\\ud800\xff"}'):
+        assert codec.parse(kept) == kept
+
+
 def test_functions_are_given_characters() -> None:
     assert converted(rb'{"x":"\ud800","a":[1.5]}', SAME) == rb'{"x":"\ud800","a":[1.5]}'
     with pytest.raises(Unconvertible, match="/a: half of a surrogate pair"):
