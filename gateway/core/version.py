@@ -1,7 +1,6 @@
 """A version of an API: what clients name and what the gateway orders."""
 
 import re
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from typing import NamedTuple
@@ -56,8 +55,7 @@ class Semantic(NamedTuple):
         return core if self.is_release else f"{core}-{'.'.join(map(str, self.pre))}"
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Version:
+class Version(NamedTuple):
     """One version of an API; those of one format are ordered, as numbers and not as texts."""
 
     value: int | Semantic | date

@@ -98,7 +98,7 @@ class RequestLog:
             exchange.path,
             down.status,
             down.bytes_sent,
-            _milliseconds(time.perf_counter() - exchange.began),
+            int((time.perf_counter() - exchange.began) * 1_000_000) / 1000,
         )
         if exchange.client:
             line.client = exchange.client
@@ -114,7 +114,7 @@ class RequestLog:
             line.target = exchange.target
             line.converted = exchange.converted
             if exchange.answered:
-                line.upstream_ms = _milliseconds(exchange.answered - exchange.asked)
+                line.upstream_ms = int((exchange.answered - exchange.asked) * 1_000_000) / 1000
         if exchange.code is not None:
             line.code = exchange.code
         if exchange.cause is not None:
@@ -165,7 +165,3 @@ def _text(milliseconds: int) -> str:
 @lru_cache(maxsize=2)
 def _second(second: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
-
-
-def _milliseconds(seconds: float) -> float:
-    return int(seconds * 1_000_000) / 1000

@@ -49,8 +49,8 @@ class Balancer:
         """Return the target to ask, or None if there is none that may be asked."""
         targets = self.service.targets
         if len(targets) == 1:
-            (only,) = targets
-            return only if not tried and self.standing(only).available(now) else None
+            only = targets[0]
+            return None if tried or not self.standing(only).available(now) else only
         self.turn += 1
         best: Target | None = None
         least = 0

@@ -72,15 +72,11 @@ class Connection(asyncio.Protocol):
         )
 
     def send(self, request: Request, timeouts: Timeouts) -> Incoming:
-        """Send a request; return the response, of which nothing has come yet.
+        """Send a request over a usable connection; return the response, of which nothing has come.
 
-        Raises:
-            Stale: the connection is closed already. A response raises it too where a kept
-                connection is closed before anything came back, which mostly means that the
-                service did not see the request.
+        It raises Stale where a kept connection is closed before anything came back, which mostly
+        means that the service did not see the request.
         """
-        if not self.usable:
-            raise Stale
         self._response = response = Incoming(self, self.name)
         self._request = request
         self._timeouts = timeouts

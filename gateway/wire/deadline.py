@@ -13,13 +13,13 @@ class Deadline:
         missed: called when a deadline passes.
     """
 
-    __slots__ = ("_alarm", "_at", "_last", "_loop", "_missed")
+    __slots__ = ("_alarm", "_at", "_last", "_loop", "_missed", "_rings_at")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, missed: Callable[[], None]) -> None:
         self._loop = loop
         self._missed = missed
         self._alarm: asyncio.TimerHandle | None = None
-        self._at = self._last = inf
+        self._at = self._last = self._rings_at = inf
 
     def begin(self, seconds: float) -> None:
         """Set the last deadline, and no nearer one; infinite seconds set none."""
@@ -32,12 +32,11 @@ class Deadline:
     def set(self, seconds: float) -> None:
         """Set the deadline; the last one holds if it is nearer."""
         at = self._loop.time() + seconds
-        self._at = at = min(self._last, at)
-        alarm = self._alarm
-        if alarm is None or alarm.when() > at:
-            if alarm is not None:
-                alarm.cancel()
-            self._alarm = self._loop.call_at(at, self._ring)
+        if at > self._last:
+            at = self._last
+        self._at = at
+        if at < self._rings_at:
+            self._ring_at(at)
 
     def clear(self) -> None:
         """Set no deadline but the last one."""
@@ -49,13 +48,19 @@ class Deadline:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
+            self._rings_at = inf
+
+    def _ring_at(self, at: float) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm, self._rings_at = self._loop.call_at(at, self._ring), at
 
     def _ring(self) -> None:
-        self._alarm = None
+        self._alarm, self._rings_at = None, inf
         if self._at == inf:
             return
         if self._loop.time() < self._at:
-            self._alarm = self._loop.call_at(self._at, self._ring)
+            self._ring_at(self._at)
         else:
             self._at = inf
             self._missed()

@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 
 import msgspec
-from aiohttp.http import HttpVersion11
+from aiohttp.http import HttpVersion11, RawRequestMessage
+from msgspec import Struct
 from msgspec.structs import replace
 
 from gateway.core import headers
@@ -70,7 +71,7 @@ class Handler:
 
     async def answer(self, inbound: Inbound, down: Downstream) -> None:
         """Answer one request, whatever happens, and record it once."""
-        walk = _Walk(self.snapshot, self._upstream, self._shadows, inbound, down)
+        walk = self._walk(inbound, down)
         try:
             todo = walk.plan(self.orders)
             if todo is not None:
@@ -91,47 +92,29 @@ class Handler:
 
     def refuse(self, inbound: Inbound, down: Downstream, fault: Fault) -> None:
         """Answer with a fault what could not be read as a request."""
-        walk = _Walk(self.snapshot, self._upstream, self._shadows, inbound, down)
+        walk = self._walk(inbound, down)
         walk.refuse(Failed(fault))
         self._record(walk.exchange, down)
 
+    def _walk(self, inbound: Inbound, down: Downstream) -> "_Walk":
+        message = inbound.message
+        exchange = Exchange(inbound.request_id, message.method, inbound.loggable_path, inbound.peer)
+        return _Walk(self.snapshot, self._upstream, self._shadows, inbound, message, down, exchange)
 
-class _Walk:
+
+class _Walk(Struct):
     """One request on its way; the snapshot is pinned."""
 
-    __slots__ = (
-        "authority",
-        "down",
-        "exchange",
-        "inbound",
-        "message",
-        "said",
-        "shadows",
-        "snapshot",
-        "trailers",
-        "upstream",
-    )
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        upstream: Upstream,
-        shadows: Shadows,
-        inbound: Inbound,
-        down: Downstream,
-    ) -> None:
-        self.snapshot = snapshot
-        self.upstream = upstream
-        self.shadows = shadows
-        self.inbound = inbound
-        self.message = inbound.message
-        self.down = down
-        self.authority = ""
-        self.said: FieldLines = ()
-        self.trailers = False
-        self.exchange = Exchange(
-            inbound.request_id, inbound.message.method, inbound.loggable_path, inbound.peer
-        )
+    snapshot: Snapshot
+    upstream: Upstream
+    shadows: Shadows
+    inbound: Inbound
+    message: RawRequestMessage
+    down: Downstream
+    exchange: Exchange
+    authority: str = ""
+    said: FieldLines = ()
+    trailers: bool = False
 
     def plan(self, orders: Orders) -> Plan | None:
         """Return what is to be done, or None if that is done already; raises Failed to refuse."""

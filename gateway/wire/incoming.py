@@ -86,7 +86,10 @@ class Incoming:
         """
         try:
             while not self.head:
-                await self.progress()
+                if self.error is not None:
+                    raise self.error
+                self._waiter = waiter = self._connection.loop.create_future()
+                await waiter
         except BaseException:
             self._connection.close()
             raise

@@ -131,12 +131,7 @@ class Pool:
                         Code.UPSTREAM_UNREACHABLE, target.authority, "it closed a kept connection"
                     ) from None
         connection = await self._connect(target, timeouts.connect)
-        try:
-            return await connection.send(request, timeouts).arrived()
-        except Stale:  # gone before it was taken up, so nothing was sent
-            raise Refused(
-                failure(Code.UPSTREAM_UNREACHABLE, target.authority, "it closed the connection")
-            ) from None
+        return await connection.send(request, timeouts).arrived()
 
     def _take(self, target: Target) -> Connection | None:
         idle = self._idle.get(target)
@@ -160,8 +155,10 @@ class Pool:
         except OSError as error:
             what = error.strerror or str(error)
             raise Refused(failure(Code.UPSTREAM_UNREACHABLE, name, what)) from None
-        if connection.usable:  # else it was lost while we were on the way here
-            self._open.add(connection)
+        if not connection.usable:  # lost while we were on the way here
+            gone = failure(Code.UPSTREAM_UNREACHABLE, name, "it closed the connection")
+            raise Refused(gone)
+        self._open.add(connection)
         return connection
 
     def _release(self, target: Target, connection: Connection) -> None:

@@ -1,6 +1,5 @@
 """Versions: one spelling each, ordered as numbers, as semantic versions or as dates."""
 
-from dataclasses import FrozenInstanceError
 from datetime import date
 
 import pytest
@@ -97,7 +96,7 @@ def test_ten_comes_after_nine() -> None:
 
 
 def test_a_version_never_changes() -> None:
-    with pytest.raises(FrozenInstanceError):
+    with pytest.raises(AttributeError):
         Version(1).value = 2  # type: ignore[misc]
 
 
