@@ -3,6 +3,7 @@
 import re
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from gateway.config import model
@@ -23,18 +24,19 @@ _TARGET = re.compile(
 )
 
 
-def build(config: model.Config, mistakes: Mistakes, now: float) -> Snapshot:
+def build(config: model.Config, mistakes: Mistakes, now: float, folder: Path) -> Snapshot:
     """Return the Snapshot that a configuration describes.
 
     What is wrong goes to `mistakes`; where there is any, the Snapshot must not be used. What is
     right at a time `now`, in seconds since 1970, stays so: it matters to what has ended by then.
+    The paths of files start from `folder`.
     """
     services = {
         name: _service(name, service, ("services", name), mistakes)
         for name, service in config.services.items()
     }
     trusted = _networks(config.trusted_proxies, mistakes)
-    naming = build_naming(config.clients, trusted, mistakes)
+    naming = build_naming(config.clients, trusted, folder, mistakes)
     endpoints: list[tuple[Location, Endpoint]] = []
     apis = []
     for name, api in config.apis.items():

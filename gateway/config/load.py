@@ -70,7 +70,7 @@ def check(
     except ValidationError as error:
         raise ConfigError(source, explain(document, error)) from None
     mistakes = Mistakes()
-    snapshot = build(config, mistakes, time.time())
+    snapshot = build(config, mistakes, time.time(), folder or Path())
     if folder is not None:
         check_documents(snapshot.apis, folder, mistakes)
     if mistakes.found:

@@ -2,6 +2,7 @@
 
 from functools import partial
 from hashlib import blake2b
+from pathlib import Path
 
 from gateway.config.clients import ApiKeyConfig, ClientsConfig, NamedByConfig
 from gateway.config.report import Location, Mistakes
@@ -21,13 +22,17 @@ from gateway.core.readers import QueryReader
 
 
 def build_naming(
-    config: ClientsConfig | None, trusted: tuple[Network, ...], mistakes: Mistakes
+    config: ClientsConfig | None,
+    trusted: tuple[Network, ...],
+    folder: Path,
+    mistakes: Mistakes,
 ) -> Naming | None:
     """Return how clients are named, or None if they are not; mistakes go to `mistakes`.
 
     Args:
         config: what the rules say of it.
         trusted: the proxies whose word about addresses is believed.
+        folder: what the paths of files start from.
         mistakes: collects what is wrong.
     """
     if config is None:
@@ -35,7 +40,7 @@ def build_naming(
     # A secret of any length makes a key that BLAKE2 takes.
     key = b"" if config.hash is None else blake2b(config.hash.encode()).digest()
     sources = (
-        _source(named_by, key, trusted, ("clients", "by", index), mistakes)
+        _source(named_by, key, trusted, folder, ("clients", "by", index), mistakes)
         for index, named_by in enumerate(config.by)
     )
     return Naming(tuple(source for source in sources if source is not None), key)
@@ -45,6 +50,7 @@ def _source(
     config: NamedByConfig,
     key: bytes,
     trusted: tuple[Network, ...],
+    folder: Path,
     at: Location,
     mistakes: Mistakes,
 ) -> Source | None:
@@ -59,7 +65,7 @@ def _source(
     if config.api_key is not None:
         return _api_key(config.api_key, key, (*at, "api_key"), mistakes)
     if config.jwt is not None:
-        claims = mistakes.attempt(partial(claims_of, config.jwt), *at, "jwt")
+        claims = mistakes.attempt(partial(claims_of, config.jwt, folder), *at, "jwt")
         place = HeaderName(config.jwt.header)
         return None if claims is None else ClaimName(place, config.jwt.claim, claims)
     if config.address is None or config.address is True:

@@ -14,13 +14,17 @@ from gateway.core.token import LONGEST, unverified
 _REMEMBERED = 1024
 
 
-def claims_of(config: JwtConfig) -> Claims:
+def claims_of(config: JwtConfig, folder: Path) -> Claims:
     """Return what reads the claims of a token, verified if the rules give a key.
+
+    Args:
+        config: what the rules say of it.
+        folder: what the path of a key's file starts from.
 
     Raises:
         ValueError: with a sentence for the operator, when key and algorithms are of no use.
     """
-    key = _key(config)
+    key = _key(config, folder)
     if key is None:
         for name in ("algorithms", "audience", "issuer"):
             if getattr(config, name):
@@ -31,13 +35,13 @@ def claims_of(config: JwtConfig) -> Claims:
     return _verifying(config, key)
 
 
-def _key(config: JwtConfig) -> str | None:
+def _key(config: JwtConfig, folder: Path) -> str | None:
     if config.key is not None and config.key_file is not None:
         raise ValueError("has a key and a key_file; keep one of the two")
     if config.key_file is None:
         return config.key
     try:
-        return Path(config.key_file).read_text()
+        return (folder / config.key_file).read_text()
     except OSError as error:
         reason = error.strerror
     except ValueError:

@@ -10,6 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from gateway.config.load import load_file
 from gateway.core.client import Naming, digest
 from tests.gateway.config.text import RULES, loaded, report
 from tests.gateway.core.world import head
@@ -119,6 +120,15 @@ class TestVerified:
         assert bearer(names, jwt.encode({"sub": "bob"}, private, "ES256")) == "bob"
         # The public key is no secret: it must not pass for one.
         assert bearer(names, jwt.encode({"sub": "bob"}, SECRET, "HS256")) == ""
+
+    def test_the_path_of_the_file_starts_from_the_rules(self, tmp_path: Path) -> None:
+        private = ec.generate_private_key(ec.SECP256R1())
+        (tmp_path / "key.pem").write_bytes(public(private))
+        by = "clients: { by: [{ jwt: { claim: sub, key_file: key.pem, algorithms: [ES256] } }] }\n"
+        (tmp_path / "gateway.yaml").write_text(by + RULES)
+        names = load_file(tmp_path / "gateway.yaml", {}).naming
+        assert names is not None
+        assert bearer(names, jwt.encode({"sub": "bob"}, private, "ES256")) == "bob"
 
     def test_a_weak_public_key_is_refused(self) -> None:
         private = rsa.generate_private_key(65537, 1024)  # noqa: S505
