@@ -63,15 +63,18 @@ class Successor:
     header: str | None = None
     media_type: str | None = None
 
-    def link(self, captures: Mapping[str, str]) -> str | None:
-        """Return the link to it (RFC 5829, section 3.3); none where a header field names it.
+    def link(self, captures: Mapping[str, str]) -> str:
+        """Return the link to it (RFC 5829, section 3.3).
 
-        A link cannot say which header field to send. Of Accept it can, as what the target is.
+        Of Accept it can say what the target is. It has nothing to tell a program which other
+        header field to send, so it tells people, in its title (RFC 8288, section 3.4.1).
         """
-        if self.header is not None:
-            return None
-        kind = "" if self.media_type is None else f'; type="{self.media_type}"'
-        return f'<{self.target(captures)}>; rel="successor-version"{kind}'
+        hint = ""
+        if self.media_type is not None:
+            hint = f'; type="{self.media_type}"'
+        elif self.header is not None:
+            hint = f'; title="{self.header}: {self.version}"'
+        return f'<{self.target(captures)}>; rel="successor-version"{hint}'
 
     def members(self, captures: Mapping[str, str]) -> dict[str, object]:
         """Return what a problem detail says of it; `captures` are raw."""
@@ -147,11 +150,11 @@ def lifecycle(terms: Terms, successors: tuple[Successor, ...]) -> Lifecycle:
     """Return the lifecycle of a version at an endpoint, its header fields written out."""
     following = successors[0] if successors else None
     moving: tuple[str, ...] = ()
-    link = None
+    link: str | None = None
     if following is not None:
         captures = following.path.captures
         link = following.link({name: f"{_MARK}{name}{_MARK}" for name in captures})
-        if link is not None and _MARK in link:
+        if _MARK in link:
             moving, link = tuple(link.split(_MARK)), None
     graces = {client: _fields(terms, until, link) for client, until in terms.exempt.items()}
     fields = _fields(terms, terms.sunset, link)

@@ -69,7 +69,7 @@ class TestSuccessor:
             ),
             (
                 Successor(V2, None, parse_template("/person"), header="X-V"),
-                [],
+                ['Link: </person>; rel="successor-version"; title="X-V: 2"'],
                 {"path": "/person", "header": "X-V: 2"},
             ),
             (
@@ -99,7 +99,9 @@ class TestSuccessor:
         assert told(Terms(V1), Successor(V2, None, path, query="v=2"), **where) == [
             'Link: </users/5/a/b?v=2>; rel="successor-version"'
         ]
-        assert told(Terms(V1), Successor(V2, None, path, header="X-V"), **where) == []
+        assert told(Terms(V1), Successor(V2, None, path, header="X-V"), **where) == [
+            'Link: </users/5/a/b>; rel="successor-version"; title="X-V: 2"'
+        ]
 
     @pytest.mark.parametrize(
         ("raw", "sent"),
