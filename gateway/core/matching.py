@@ -66,7 +66,7 @@ class Matching:
             such = f"{newest}+"
             if isinstance(newest.value, Semantic):
                 such = f"{newest.value.major}.x or {newest.value.major}.{newest.value.minor}+"
-            said += f", or a range such as {such} (+ is %2B in a query)"
+            said += f", or a range such as {such}"
         return said
 
     def _range(self, raw: str) -> Range | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Protocol
-from urllib.parse import unquote_plus
+from urllib.parse import unquote, unquote_plus
 
 from gateway.core import accept
 from gateway.core.head import Head
@@ -71,14 +71,17 @@ class QueryReader:
         return f"the query parameter '{self.name}'"
 
     def read(self, head: Head, captures: Mapping[str, str]) -> tuple[str, ...]:
-        """Return every value of the parameter, form-decoded (WHATWG URL, section 5.1)."""
+        """Return every value of the parameter, form-decoded (WHATWG URL, section 5.1).
+
+        But a plus stays one: `1.2+` names a version, and what has a space does not.
+        """
         if not head.query:
             return ()
         found = []
         for pair in head.query.split("&"):
             name, _, value = pair.partition("=")
             if _decode(name) == self.name:
-                found.append(_decode(value))
+                found.append(unquote(value) if "%" in value else value)
         return tuple(found)
 
 

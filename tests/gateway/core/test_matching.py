@@ -137,7 +137,7 @@ def test_what_has_the_form_of_a_version(matching: Matching, raw: str, reads: boo
 def test_the_forms_are_said() -> None:
     assert EXACT.forms == ""
     assert NEAREST[Format.DATE].forms == ", or a later one, which stands for the newest before it"
-    such = ", or a range such as {} (+ is %2B in a query)"
+    such = ", or a range such as {}"
     assert RANGES[Format.INTEGER].forms == such.format("4+")
     assert RANGES[Format.SEMANTIC].forms == such.format("2.x or 2.1+")
     unreleased = Matching((Version(Semantic(1, 0, 0, is_release=False)),), ranges=True)

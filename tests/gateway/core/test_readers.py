@@ -75,8 +75,8 @@ def test_the_path_is_read_raw(raw: str) -> None:
         ("version=1=2", ("1=2",)),
         ("version=1;version=2", ("1;version=2",)),
         ("version=1?version=2", ("1?version=2",)),
-        ("version=+1", (" 1",)),
-        ("version=1+", ("1 ",)),
+        ("version=+1", ("+1",)),
+        ("version=1+", ("1+",)),
         ("version=%31", ("1",)),
         ("version=%2B1", ("+1",)),
         ("version=1%26version%3D2", ("1&version=2",)),
@@ -102,10 +102,9 @@ def test_every_value_of_the_query_parameter_is_read(query: str, values: tuple[st
 
 @LAW
 @given(st.text(st.sampled_from("ver12&=+%;?v37 é/\ud800") | st.characters()).filter(str))
-def test_queries_are_read_as_forms_are(query: str) -> None:
-    expected = tuple(
-        value for name, value in parse_qsl(query, keep_blank_values=True) if name == "v"
-    )
+def test_queries_are_read_as_forms_are_but_for_the_plus(query: str) -> None:
+    parsed = parse_qsl(query.replace("+", "%2B"), keep_blank_values=True)
+    expected = tuple(value for name, value in parsed if name == "v")
     assert QueryReader("v").read(head("/")._replace(query=query), {}) == expected
 
 
