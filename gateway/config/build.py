@@ -2,7 +2,7 @@
 
 import re
 from functools import partial
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -12,6 +12,7 @@ from gateway.config.choice import build_choice
 from gateway.config.endpoint import EndpointBuilder
 from gateway.config.naming import build_naming
 from gateway.config.report import Location, Mistakes, place
+from gateway.core.client import AddressName, Naming, Network
 from gateway.core.cutover import Cutover, Sticky
 from gateway.core.orders import Served
 from gateway.core.routing import Router
@@ -65,33 +66,38 @@ def build(config: model.Config, mistakes: Mistakes, now: float, folder: Path) ->
             if leg.version is not None and leg.served is not None
         }
         apis.append(Api(name, versions, served, links, schemas, tuple(own)))
+    cutovers = _cutovers(endpoints)
     return Snapshot(
         _router(endpoints, mistakes),
         services,
         Limits(**config.limits.model_dump()),
         trusted,
         config.workers,
-        naming,
+        naming or _by_address(cutovers, trusted, mistakes),
         config.state or None,
-        _cutovers(endpoints, naming is not None, mistakes),
+        cutovers,
         tuple(apis),
     )
 
 
-def _cutovers(
-    endpoints: list[tuple[Location, Endpoint]], named: bool, mistakes: Mistakes
-) -> dict[Served, Cutover]:
+def _cutovers(endpoints: list[tuple[Location, Endpoint]]) -> dict[Served, Cutover]:
     legs = [leg for _, endpoint in endpoints for leg in endpoint.legs.values()]
     cutovers = [leg.cutover.rule for leg in legs if leg.cutover is not None]
-    for cutover in cutovers:
-        if cutover.sticky is Sticky.CLIENT and not named:
-            api, label = cutover.served
-            mistakes.add(
-                "moves whole clients, and nothing names them; add clients: { by: [ { address:"
-                " true } ] }, or write sticky_by: request",
-                *("apis", api, "versions", label, "cutover"),
-            )
     return {cutover.served: cutover for cutover in cutovers}
+
+
+def _by_address(
+    cutovers: dict[Served, Cutover], trusted: tuple[Network, ...], mistakes: Mistakes
+) -> Naming | None:
+    """Return what tells clients apart where nothing names them, but a cutover moves whole ones."""
+    whole = [served for served, cutover in cutovers.items() if cutover.sticky is Sticky.CLIENT]
+    for api, label in whole:
+        mistakes.warn(
+            "warning: moves whole clients, and nothing names them, so that their addresses do;"
+            " say what does with clients: { by: [ ... ] } at the top",
+            *("apis", api, "versions", label, "cutover"),
+        )
+    return Naming((AddressName(trusted=trusted),)) if whole else None
 
 
 def _router(endpoints: list[tuple[Location, Endpoint]], mistakes: Mistakes) -> Router[Endpoint]:
@@ -144,7 +150,7 @@ def _target(url: str) -> Target:
     return Target(match["name"] or match["address"], port or 80)
 
 
-def _networks(texts: tuple[str, ...], mistakes: Mistakes) -> tuple[IPv4Network | IPv6Network, ...]:
+def _networks(texts: tuple[str, ...], mistakes: Mistakes) -> tuple[Network, ...]:
     networks = (
         mistakes.attempt(partial(_network, text), "trusted_proxies", index)
         for index, text in enumerate(texts)
@@ -152,7 +158,7 @@ def _networks(texts: tuple[str, ...], mistakes: Mistakes) -> tuple[IPv4Network |
     return tuple(network for network in networks if network is not None)
 
 
-def _network(text: str) -> IPv4Network | IPv6Network:
+def _network(text: str) -> Network:
     try:
         return ip_network(text)
     except ValueError:

@@ -10,9 +10,9 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from gateway.config.load import load_file
+from gateway.config.load import check, load_file
 from gateway.core.client import Naming, digest
-from tests.gateway.config.text import RULES, loaded, report
+from tests.gateway.config.text import RULES, edited, loaded, report
 from tests.gateway.core.world import head
 from tests.gateway.kit import ROOT
 
@@ -34,6 +34,17 @@ def bearer(names: Naming, token: str) -> str:
 
 def test_without_clients_there_is_no_naming() -> None:
     assert loaded(RULES).naming is None
+
+
+@pytest.mark.parametrize(("by", "name"), [("client", "192.0.2.7"), ("request", None)])
+def test_where_a_cutover_needs_it_addresses_do(by: str, name: str | None) -> None:
+    cutover = f'service: old, cutover: {{ via: "2", percent: 25, sticky_by: {by} }} }}'
+    snapshot, warnings = check(edited("service: old }", cutover).encode(), "gateway.yaml", {})
+    naming = snapshot.naming
+    assert name == (naming and naming.name(head("/"), "192.0.2.7"))
+    assert [issue.place for issue in warnings[1:]] == ["apis.person.versions.1.cutover"][
+        : bool(name)
+    ]
 
 
 def test_every_source_takes_its_turn() -> None:
