@@ -14,6 +14,7 @@ from gateway.config.model import json_schema
 from gateway.config.report import ConfigError, report
 from gateway.operation.commands import add_commands
 from gateway.operation.explain import explain, parse_request
+from gateway.operation.records import StateError
 from gateway.operation.remote import Refused, Unreachable
 from gateway.settings import SettingError, from_environment
 
@@ -41,7 +42,7 @@ def run(words: Sequence[str]) -> int | None:
     except ConfigError as error:
         print(error, file=sys.stderr)
         return 1
-    except (SettingError, Unreachable, Refused, ValueError) as error:
+    except (SettingError, StateError, Unreachable, Refused, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
     return status
