@@ -76,6 +76,5 @@ def check(
     if mistakes.found:
         issues = [document.issue(mistake.location, mistake.text) for mistake in mistakes.found]
         raise ConfigError(source, issues)
-    return snapshot, [
-        document.issue(warning.location, warning.text) for warning in mistakes.warnings
-    ]
+    warnings = (document.issue(warning.location, warning.text) for warning in mistakes.warnings)
+    return snapshot, sorted(warnings, key=lambda issue: (issue.line, issue.column))

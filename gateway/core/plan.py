@@ -46,6 +46,15 @@ class Plan(NamedTuple):
         """The version that the client gets; None where the API has no versions."""
         return self.leg.version
 
+    @property
+    def content_type(self) -> str | None:
+        """What a JSON answer is called; None keeps the service's word.
+
+        Nobody asked for the media type of a version that is a default, or what a client has pinned.
+        """
+        unsaid = self.mechanism is Rule.DEFAULT or self.mechanism is Rule.PIN
+        return None if unsaid else self.leg.content_type
+
 
 class Options(NamedTuple):
     """Answer an OPTIONS request here and now (RFC 9110, section 9.3.7).

@@ -48,7 +48,8 @@ class Leg:
         upstream_path: the path to ask for there; None keeps the client's, byte for byte.
         request: from the client's version to the service's; None where they are the same.
         response: the way back.
-        content_type: what a JSON answer is called here; None keeps the service's word.
+        content_type: what a JSON answer to who names this version is called here; None keeps the
+            service's word.
         fields: header fields that every answer carries, refusals and faults included.
         overrules: names of the service's fields, in lower case, that the gateway's stand for.
         lifecycle: of the version, if it has any.

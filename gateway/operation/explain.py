@@ -113,8 +113,8 @@ def _plan(chosen: Plan, head: Head, readings: Readings) -> list[tuple[str, str]]
     ]
     if leg.version is not None:
         facts.insert(0, ("version", f"{leg.version}, {_why(chosen, readings)}"))
-    if leg.content_type is not None:
-        facts.append(("type", f"{leg.content_type}, if the answer is JSON"))
+    if chosen.content_type is not None:
+        facts.append(("type", f"{chosen.content_type}, if the answer is JSON"))
     return facts
 
 

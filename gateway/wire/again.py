@@ -62,11 +62,11 @@ class Got(msgspec.Struct):
     fields: Fields
     body: bytes
 
-    def answer(self, rule: Shadow, leg: Leg, method: str) -> Answer:
-        """Return what is compared of it."""
+    def answer(self, rule: Shadow, called: str | None, method: str) -> Answer:
+        """Return what is compared of it; `called` is what JSON is called there."""
         fields = self.fields
-        if leg.content_type is not None and 200 <= self.status <= 299:
-            fields = headers.retyped(fields, leg.content_type.encode())
+        if called is not None and 200 <= self.status <= 299:
+            fields = headers.retyped(fields, called.encode())
         chosen: dict[str, tuple[str, ...]] = {}
         for name, value in fields if rule.headers else ():
             key = name.decode("latin-1").lower()

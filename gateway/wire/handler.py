@@ -256,8 +256,8 @@ class _Walk(Struct):
         fields = headers.end_to_end(response.fields, drop)
         if leg.response is not None:
             fields = bodies.convert_response_fields(fields, leg.response, method, response)
-        if leg.content_type is not None and 200 <= status <= 299:
-            fields = headers.retyped(fields, leg.content_type.encode())
+        if (called := todo.content_type) is not None and 200 <= status <= 299:
+            fields = headers.retyped(fields, called.encode())
         fields.append((b"Via", _VIA))
         fields = self._dressed(fields)
         if response.switched:

@@ -213,7 +213,9 @@ class _Case:
             given.append(answer)
 
         def find() -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-            old, new, *twice = [each.answer(rule, self._todo.leg, method) for each in given]
+            old, new, *twice = [
+                each.answer(rule, self._todo.content_type, method) for each in given
+            ]
             noise = compare(old, twice[0], rule.ignored) if twice else ()
             return without_noise(compare(old, new, rule.ignored), noise), noise
 

@@ -214,7 +214,8 @@ def test_what_is_lost_is_warned_of(written: str, losses: list[str]) -> None:
 def test_what_queries_and_headers_lose() -> None:
     text = edited("changes:", "query: [ default: { field: q } ]\n        changes:")
     _, warnings = check(text.encode(), "gateway.yaml", {})
-    assert warnings[-1].text == "warning: lossy towards version 1: 'q' is left out"
+    assert [issue.line for issue in warnings] == [17, 19]
+    assert warnings[0].text == "warning: lossy towards version 1: 'q' is left out"
 
 
 def test_statuses() -> None:

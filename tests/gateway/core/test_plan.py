@@ -249,6 +249,15 @@ class TestDefault:
         outcome = plan(WORLD, head("/default/header", ("Accept", accept)))
         assert refused(outcome) == (400, Code.VERSION_MISSING)
 
+    @pytest.mark.parametrize(
+        ("accept", "called"), [("*/*", None), (VENDOR.format(1), VENDOR.format(1))]
+    )
+    def test_has_no_media_type_that_nobody_named(self, accept: str, called: str | None) -> None:
+        todo = plan(WORLD, head("/default/accept", ("Accept", accept)))
+        assert isinstance(todo, Plan)
+        leg = replace(todo.leg, content_type=VENDOR.format(1))
+        assert todo._replace(leg=leg).content_type == called
+
     def test_a_version_that_is_named_elsewhere_is_no_default(self) -> None:
         fields = ("X-API-VERSION", "1"), ("Accept", f"{VENDOR.format(1)};q=0")
         assert served(plan(WORLD, head("/default/header", *fields)))[:2] == ("1", "header")

@@ -36,6 +36,8 @@ apis:
       - {{ path: /query, version: {{ in: query, name: v }} }}
       - {{ path: "/v{{version}}/path", version: {{ in: path }} }}
       - {{ path: /accept, version: {{ in: accept, media_type: "a/b-v{{version}}+json" }} }}
+      - path: /any
+        version: {{ in: accept, media_type: "a/b-v{{version}}+json", default: 1.2.0 }}
 """
 JSON = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-Served: theirs\r\n"
@@ -123,6 +125,22 @@ async def test_media_types(asked: tuple[Program, list[bytes]], accept: str, serv
     gateway, _ = asked
     answer = await get(gateway, "GET /accept", f"Accept: {accept}")
     assert (answer["x-own"], answer["content-type"]) == (served, f"a/b-v{served}+json")
+
+
+@pytest.mark.parametrize(
+    ("accept", "called"),
+    [
+        ("application/json", "application/json"),
+        ("*/*", "application/json"),
+        ("a/b-v1.2.0+json", "a/b-v1.2.0+json"),
+    ],
+)
+async def test_who_names_no_media_type_gets_none(
+    asked: tuple[Program, list[bytes]], accept: str, called: str
+) -> None:
+    gateway, _ = asked
+    answer = await get(gateway, "GET /any", f"Accept: {accept}")
+    assert (answer["x-own"], answer["content-type"]) == ("1.2.0", called)
 
 
 async def test_a_fault_of_the_service_says_which_version_it_was(
