@@ -36,7 +36,8 @@ class BrownoutBuilder:
 
     def build(self) -> Brownout:
         """Return the brownouts."""
-        if not self.config.windows and not self.config.percent:
+        # Who turns a percentage down to 0 knows that it refuses nothing.
+        if not self.config.windows and "percent" not in self.config.model_fields_set:
             self.mistakes.add("refuses nothing; add windows or percent", *self.at)
         # Not before a rule asks for it: time zones and cron take memory that most can save.
         from gateway.config.schedule import zone

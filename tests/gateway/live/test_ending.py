@@ -200,6 +200,9 @@ class TestBrownout:
         assert 10 <= len(refused) <= 90
         assert {answer["retry-after"] for answer in refused} == {"1"}
 
+    async def test_a_share_that_is_turned_down_to_nothing(self, old: Start) -> None:
+        assert (await get(await old("brownout: { percent: 0 }"), "path", "1")).status == 200
+
     async def test_exempt_clients_are_spared(self, old: Start) -> None:
         exempt = "exempt: [{ client: acme }, { client: late, until: 2022-01-01 }]"
         program = await old(f"brownout: {{ windows: [{{ {OPEN} }}], {exempt} }}")
