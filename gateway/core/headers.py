@@ -54,6 +54,10 @@ ASKS = frozenset(
     }
 )
 
+# Likewise, of a request that writes. If-None-Match guards that one: with `*`, what is there already
+# is not written over (RFC 9110, section 13.1.2).
+ASKS_WRITING = ASKS - {b"if-none-match"}
+
 # What may not come behind a body, where it would be looked at too late or by nobody: framing,
 # routing, what a request asks by, credentials, what says how to read the body (RFC 9110, 6.5.1).
 _NEVER_BEHIND = (

@@ -8,7 +8,7 @@ from gateway.core.errors import Failed
 from gateway.core.headers import Fields
 from gateway.core.plan import Plan
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
-from gateway.core.shadow import Shadow
+from gateway.core.shadow import SAFE, Shadow
 from gateway.core.snapshot import Leg
 from gateway.wire import background, bodies, codec, coding
 from gateway.wire.background import Shed
@@ -86,7 +86,8 @@ class Got(msgspec.Struct):
 
 async def _converted(request: Request, leg: Leg, limit: int) -> Request:
     assert leg.request is not None
-    fields = [line for line in request.fields if line[0].lower() not in headers.ASKS]
+    asks = headers.ASKS if request.method in SAFE else headers.ASKS_WRITING
+    fields = [line for line in request.fields if line[0].lower() not in asks]
     fields = bodies.convert_request_fields(fields, leg.request, request.method)
     conversion, body = leg.request.for_request(request.method), request.body
     if conversion is not None and isinstance(body, bytes) and body:

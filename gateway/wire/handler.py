@@ -24,6 +24,7 @@ from gateway.core.headers import FieldLines, Fields
 from gateway.core.orders import NO_ORDERS, Orders
 from gateway.core.plan import Options, Plan, plan
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
+from gateway.core.shadow import SAFE
 from gateway.core.snapshot import Limits, Snapshot
 from gateway.wire import bodies
 from gateway.wire.downstream import Downstream
@@ -36,7 +37,8 @@ _log = logging.getLogger(__name__)
 
 # What the gateway writes itself, and so never passes on.
 _OURS = frozenset({b"content-length", b"host", b"x-request-id"}) | headers.FORWARDING
-_OURS_CONVERTED = _OURS | headers.ASKS
+_OURS_READING = _OURS | headers.ASKS
+_OURS_WRITING = _OURS | headers.ASKS_WRITING
 _THEIRS = frozenset({b"x-request-id"})
 _THEIRS_CONVERTED = _THEIRS | headers.ABOUT_BYTES
 _VIA = b"1.1 " + headers.PSEUDONYM
@@ -176,9 +178,10 @@ class _Walk(Struct):
     def _outgoing(self, todo: Plan) -> Request:
         message, inbound, leg = self.message, self.inbound, todo.leg
         answer = leg.response and leg.response.for_response(message.method, 200)
-        given = headers.end_to_end(
-            message.raw_headers, _OURS if answer is None else _OURS_CONVERTED
-        )
+        drop = _OURS
+        if answer is not None:
+            drop = _OURS_READING if message.method in SAFE else _OURS_WRITING
+        given = headers.end_to_end(message.raw_headers, drop)
         if leg.request is not None:
             given = bodies.convert_request_fields(given, leg.request, message.method)
         fields: Fields = [

@@ -420,6 +420,11 @@ def test_what_cannot_be_asked_of_a_conversion_is_not_asked(house: House) -> None
     # Not this one: without it, a write that was guarded would happen unguarded.
     assert house.service.last.one("If-Match") == b'"v2"'
 
+    # Nor this one, where something is written.
+    ask(house.gateway, "PUT", "/down/v1", "If-None-Match: *", "Range: bytes=0-1")
+    assert house.service.last.one("If-None-Match") == b"*"
+    assert house.service.last.all("Range") == []
+
     get(house.gateway, "/down/v2", *ASKS, "Accept-Encoding: br")
     for line in (*ASKS, "Accept-Encoding: br"):
         name, _, value = line.partition(": ")
