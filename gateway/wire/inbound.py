@@ -18,11 +18,10 @@ from msgspec import Struct
 from gateway.core.errors import Code, Failed, Fault
 from gateway.core.head import Head
 
-# RFC 3986, section 3.2.2, as far as Host may use it: a name, an IPv4 or a bracketed IPv6 address,
-# and a port. Anything else would travel on in Forwarded and in what services make of it.
-_AUTHORITY = re.compile(
-    r"(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})+)(?::[0-9]{0,5})?\Z"
-)
+# RFC 3986, section 3.2.2, as far as hosts use it: a name, an IPv4 or a bracketed IPv6 address,
+# and a port. Anything else would travel on in Forwarded and in what services make of it: a comma,
+# say, as two hosts in X-Forwarded-Host.
+_AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~]+)(?::[0-9]{0,5})?\Z")
 # A host name has at most 253 characters (RFC 1035, section 2.3.4), a port 5 digits.
 _LONGEST = 260
 # More digits than this, and what some service makes of a length may be another number.

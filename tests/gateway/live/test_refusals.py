@@ -181,6 +181,8 @@ NOT_HTTP = {
     "Host with a quote": request("GET", "/plain", 'Host: a"b'),
     "Host with white space": request("GET", "/plain", "Host: a b"),
     "Host list": request("GET", "/plain", "Host: a, b"),
+    "Host with a comma": request("GET", "/plain", "Host: a,b"),
+    "Host with an escape": request("GET", "/plain", "Host: a%2Cb"),
     "Host with odd bytes": request("GET", "/plain", b"Host: caf\xe9"),
     "Host longer than a name can be": request("GET", "/plain", f"Host: {'a' * 300}"),
     "Host with a bad port": request("GET", "/plain", "Host: a:port"),
