@@ -179,6 +179,10 @@ def _served(served: Served, rules: Snapshot) -> Iterator[Reason]:
         )
 
 
+# What else can be done where an answer is right, and what it is measured by is not.
+_ELSE = {"differences": "ignore what is known", "violations": "the document"}
+
+
 def _cutover(served: Served, rules: Snapshot, orders: Orders) -> Iterator[Reason]:
     cutover = rules.cutovers.get(served)
     percent = 100 if cutover is None else in_force(cutover, orders)
@@ -204,7 +208,7 @@ def _found(
         yield Reason(
             "no",
             f"{by} {kind}: {'; '.join(fields[:_NAMED])}{more}",
-            "mend the conversion, or ignore what is known; only what --within spans counts",
+            f"mend the conversion, or {_ELSE[kind]}; only what --within spans counts",
         )
     elif cases:
         yield Reason("yes", f"no {by} {kind} in {cases} answers")

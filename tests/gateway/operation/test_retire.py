@@ -109,16 +109,21 @@ def test_nobody_has_looked_for_long() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "looked", "by"),
-    [("differences", "compared", "shadow"), ("violations", "checked", "schema")],
+    ("kind", "looked", "by", "mend"),
+    [
+        ("differences", "compared", "shadow", "the conversion, or ignore what is known"),
+        ("violations", "checked", "schema", "the conversion, or the document"),
+    ],
 )
-def test_what_was_found(kind: str, looked: str, by: str) -> None:
+def test_what_was_found(kind: str, looked: str, by: str, mend: str) -> None:
     cases, field = Count(looked, SERVED, 40), Count(kind, (*SERVED, "name"), 2)
     assert f"{by} {kind} were not looked for" in said(judged(ledger()), "note")
     assert f"no {by} {kind} in 40 answers" in said(judged(ledger(counts=(cases,))), "yes")
     found = judged(ledger(counts=(cases, field)))
     assert found.answer == "no"
     assert said(found, "no") == [f"{by} {kind}: name 2 times, last at 1972-09-26T00:00:00Z"]
+    (remedy,) = [reason.remedy for reason in found.reasons if reason.answer == "no"]
+    assert remedy == f"mend {mend}; only what --within spans counts"
 
 
 def test_a_version_that_others_are_served_from() -> None:
