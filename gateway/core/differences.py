@@ -84,9 +84,13 @@ def parse_ignored(text: str) -> tuple[str, ...]:
     keys = tuple(text.split("/"))
     escapes = text.replace("~0", "").replace("~1", "")
     if len(keys) < 2 or keys[0] or "" in keys[1:] or "~" in escapes:
+        # Changes name a field by its keys, so that this may be what was meant.
+        parts = text.replace("[]", ".*").split(".")
+        likely = all(parts) and "/" not in text and "~" not in text
         raise ValueError(
             f"'{text}' is not a place in a body; write a JSON Pointer, with * for the elements of"
-            " an array or the members of an object, such as /items/*/price"
+            " an array or the members of an object, such as"
+            f" /{'/'.join(parts) if likely else 'items/*/price'}"
         )
     return tuple("*" if key.isdecimal() else key for key in keys)
 
