@@ -29,6 +29,8 @@ _OF_VERSIONS = (
     "version_header",
 )
 
+SAYS_ELSE = "says something else already; name one of your own, like X-API-Version"
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -125,9 +127,7 @@ def _header(
     if api.version_header is not None:
         name, place = api.version_header, (*at, "version_header")
     if name is not None and name.lower().encode() in SPOKEN_FOR:
-        mistakes.add(
-            "says something else already; name one of your own, like X-API-Version", *place
-        )
+        mistakes.add(SAYS_ELSE, *place)
     return name
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from gateway.config import model
-from gateway.config.choice import Choice
+from gateway.config.choice import SAYS_ELSE, Choice
 from gateway.config.lifecycle import Ending, lifecycle_at
 from gateway.config.report import Location, Mistakes, place
-from gateway.core.headers import ENDING
+from gateway.core.headers import ENDING, SPOKEN_FOR
 from gateway.core.lifecycle import Lifecycle
 from gateway.core.readers import AcceptReader, HeaderReader, PathReader, QueryReader, Reader
 from gateway.core.routing import Template, parse_template
@@ -177,6 +177,8 @@ class EndpointBuilder:
             case model.QueryVersion(name=name):
                 return (QueryReader(name),)
             case model.HeaderVersion(name=name):
+                if name.lower().encode() in SPOKEN_FOR:
+                    self.mistakes.add(SAYS_ELSE, *at, "name")
                 return (HeaderReader(name),)
             case model.AcceptVersion(media_type=text):
                 match = _MEDIA_TYPE.match(text.lower())
