@@ -7,7 +7,7 @@ cost of a look-up grows with the depth of the path, not with the number of endpo
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -144,7 +144,7 @@ class _Node(Generic[T]):
 class Router(Generic[T]):
     """A map from paths to what stands behind them; never changed after it is built."""
 
-    __slots__ = ("_exact", "_remembered", "_root", "_targets")
+    __slots__ = ("_exact", "_remembered", "_root", "_search", "_targets")
 
     def __init__(self, routes: Iterable[tuple[Template, T]]) -> None:
         """Build the map.
@@ -154,6 +154,8 @@ class Router(Generic[T]):
         """
         self._exact: dict[str, tuple[T, Mapping[str, str]]] = {}
         self._root: _Node[T] = _Node()
+        # Not a method: rules that are replaced should go at once, and not wait for a collection.
+        self._search = partial(_search, self._root)
         self._remembered = lru_cache(maxsize=1024)(self._search)
         targets: list[T] = []
         seen: dict[object, Template] = {}
@@ -203,15 +205,16 @@ class Router(Generic[T]):
             return exact
         return self._remembered(path) if len(path) <= _SHORT else self._search(path)
 
-    def _search(self, path: str) -> tuple[T, Mapping[str, str]] | None:
-        if not path.startswith("/"):
-            return None
-        values: list[str] = []
-        end = _walk(self._root, path[1:].split("/"), 0, values)
-        if end is None:
-            return None
-        template, target = end
-        return target, dict(zip(template.captures, values, strict=True))
+
+def _search(root: _Node[T], path: str) -> tuple[T, Mapping[str, str]] | None:
+    if not path.startswith("/"):
+        return None
+    values: list[str] = []
+    end = _walk(root, path[1:].split("/"), 0, values)
+    if end is None:
+        return None
+    template, target = end
+    return target, dict(zip(template.captures, values, strict=True))
 
 
 def _walk(

@@ -1,6 +1,7 @@
 """Reload: a changed gateway.yaml takes effect, or is reported and the old rules stay."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -46,7 +47,13 @@ class Reloader:
         self.taken = self.rejected = 0
 
     def _load(self) -> Snapshot:
-        return load_file(self._path, self._environment)
+        # The garbage collector would look at all that is new again and again, and stop every
+        # request each time; it comes by once when the rules are taken.
+        gc.disable()
+        try:
+            return load_file(self._path, self._environment)
+        finally:
+            gc.enable()
 
     def tell(self) -> None:
         """Load the file again, changed or not."""
@@ -68,6 +75,8 @@ class Reloader:
                 if self._interval is not None:  # workers are told; who tells them warns
                     _warn(self._first, self.latest)
                 yield self.latest
+                # What loading left behind; else it would wait until there is as much again.
+                gc.collect()
 
     async def _wait(self) -> None:
         while True:

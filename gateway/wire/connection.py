@@ -224,6 +224,10 @@ class Connection(asyncio.Protocol):
                 )
         self.resume_writing()
         self.close()
+        # What was under way, and the parser, name this connection: without them it goes at once,
+        # with all that was read, and does not wait for the garbage collector.
+        self._exchange_over()
+        del self._parser
 
     # llhttp's side.
 

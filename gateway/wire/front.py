@@ -263,6 +263,8 @@ class ClientConnection(RequestHandler):
                 inbound = Inbound(ERROR, content, self._peer, self._own, 0.0)
                 self._down = down = Downstream(self, ERROR)
                 error = getattr(message, "exc", None)
+                if error is not None:
+                    error.__traceback__ = None  # it leads to the parser's caller, and so to itself
                 self._answers.refuse(inbound, down, bounds.fault(error, self._limits))
             if self.writing_paused:  # a client that asks ahead and does not read waits here
                 await self.drain()

@@ -80,6 +80,7 @@ class Handler:
                 await walk.forward(todo)
         except Failed as error:
             walk.refuse(error)
+            error.__traceback__ = None  # it leads to the response, which may keep the error
         except (asyncio.CancelledError, ConnectionError) as error:
             walk.exchange.aborted = True
             walk.exchange.cause = str(error) or "the client left"

@@ -92,6 +92,7 @@ class Incoming:
                 await waiter
         except BaseException:
             self._connection.close()
+            self.error = None  # its traceback leads here: neither would go before a collection
             raise
         return self
 
