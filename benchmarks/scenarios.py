@@ -27,6 +27,7 @@ from benchmarks.measure import (
     rate_alone,
 )
 from benchmarks.request import Request
+from benchmarks.slowloris import slowloris
 from gateway.wire import codec
 
 BOB_1, BOB_2 = '"Bob Charlie"', '"firstName":"Bob"'
@@ -38,8 +39,9 @@ MECHANISMS = {
     "Accept": Request("/person/accept", (("Accept", "application/vnd.comp.app-v2+json"),)),
 }
 IDLE = 1000
+SLOW = 1000
 ARRAY_BYTES = 10_000_000
-BESIDE_ARRAYS = 1000.0
+PACED = 1000.0
 # In use but far from full, as a gateway should be; and never more than openloop can send.
 _SHARE_OF_FULL = 0.4
 _MOST_AT_CONSTANT_RATE = 6000.0
@@ -181,6 +183,22 @@ def idle(lab: Lab, effort: Effort) -> Comparison:
     return Comparison(runs, claims)
 
 
+def slow(lab: Lab, effort: Effort) -> Comparison:
+    """Answer a paced load while many clients begin requests and never come to an end."""
+    backend = lab.beside(systems.backend(lab.port())).port
+    ours = lab.measured(systems.gateway(lab.port(), backend, rules.shipped()))
+    undisturbed = _open(lab, ours, BY_PATH, PACED, effort)
+
+    def beside_slow() -> Sample:
+        with slowloris(ours.port, SLOW):
+            ask(ours, BY_PATH, BOB_2)  # all have been accepted when this one is answered
+            return undisturbed()
+
+    runs = {f"beside {SLOW:,} slow heads": beside_slow, "without them": undisturbed}
+    of, to = runs
+    return Comparison(runs, [p99(of, to, at_most(2)), cpu(of, to)])
+
+
 def chain(lab: Lab, effort: Effort) -> Comparison:
     """Convert through five versions, and through one."""
     backend = lab.beside(systems.backend(lab.port(), chain=rules.DOCUMENT)).port
@@ -229,7 +247,7 @@ def array(lab: Lab, effort: Effort) -> Comparison:
     backend = lab.beside(systems.backend(lab.port(), people=people)).port
     ours = lab.measured(systems.gateway(lab.port(), backend, rules.PEOPLE))
     ask(ours, Request("/v1/people"), BOB_1)
-    undisturbed = _open(lab, ours, Request("/small"), BESIDE_ARRAYS, effort)
+    undisturbed = _open(lab, ours, Request("/small"), PACED, effort)
 
     def beside_arrays() -> Sample:
         over = threading.Event()
@@ -252,7 +270,7 @@ def lens(lab: Lab, effort: Effort) -> Comparison:
     newer = conversion.orders(1)
     older = conversion.check(newer)
     down, up = conversion.ways()
-    one = partial(conversion.passes, seconds=effort.seconds)
+    one = partial(conversion.passes, seconds=effort.seconds / 2)  # CPU time wanders less
     runs = {
         "five changes, to the older": partial(one, lambda body: codec.convert(body, down), newer),
         "five changes, to the newer": partial(one, lambda body: codec.convert(body, up), older),
@@ -291,6 +309,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "A version that ends, against one that stays": ending,
     "A large house, against a small one": house,
     "Idle connections, against none": idle,
+    "A slowloris, against none": slow,
     "A chain of five conversions, against one": chain,
     "Large bodies streamed, against nginx": large,
     "Small requests beside large conversions": array,

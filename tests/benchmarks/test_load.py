@@ -11,6 +11,7 @@ import pytest
 from benchmarks import bulk, openloop
 from benchmarks.measure import NoResultError
 from benchmarks.request import Request
+from benchmarks.slowloris import slowloris
 
 
 @pytest.fixture
@@ -95,3 +96,20 @@ def test_latency_counts_the_wait_for_a_connection() -> None:
 def test_wrong_answers_are_no_result() -> None:
     with small(status=404) as (port, _), pytest.raises(NoResultError, match="404"):
         openloop.load(port, REQUEST, rate=100, seconds=0.1)
+
+
+def test_a_slowloris_begins_requests_and_never_ends_one() -> None:
+    """Who is cut begins anew."""
+    heads: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        with slowloris(listener.getsockname()[1], 20):
+            connections = [listener.accept()[0] for _ in range(20)]
+            connections.pop().close()
+            again, _ = listener.accept()
+            connections.append(again)
+        for connection in connections:
+            with connection:
+                heads.append(b"".join(iter(lambda: connection.recv(4096), b"")))  # noqa: B023
+    assert len(heads) == 20
+    assert all(head.startswith(b"GET /v2/person HTTP/1.1\r\n") for head in heads)
+    assert not any(b"\r\n\r\n" in head for head in heads)
