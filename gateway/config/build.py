@@ -12,6 +12,7 @@ from gateway.config.choice import build_choice
 from gateway.config.endpoint import EndpointBuilder
 from gateway.config.naming import build_naming
 from gateway.config.report import Location, Mistakes, place
+from gateway.core import headers
 from gateway.core.client import AddressName, Naming, Network
 from gateway.core.cutover import Cutover, Sticky
 from gateway.core.orders import Served
@@ -77,7 +78,22 @@ def build(config: model.Config, mistakes: Mistakes, now: float, folder: Path) ->
         config.state or None,
         cutovers,
         tuple(apis),
+        headers.withheld(_read(config)),
     )
+
+
+def _read(config: model.Config) -> set[str]:
+    """Return the request fields that say which version is asked for, and who asks."""
+    names = {
+        reader.name
+        for api in config.apis.values()
+        for endpoint in api.endpoints
+        for reader in endpoint.readers
+        if isinstance(reader, model.HeaderVersion)
+    }
+    for by in () if config.clients is None else config.clients.by:
+        names |= {each.header for each in (by, by.api_key, by.jwt) if each and each.header}
+    return names
 
 
 def _cutovers(endpoints: list[tuple[Location, Endpoint]]) -> dict[Served, Cutover]:

@@ -3,6 +3,7 @@
 Field lines are pairs of raw bytes; order, case and duplicates are kept.
 """
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -117,10 +118,16 @@ FORWARDING = _SAID | {
     b"x-forwarded-ssl",
 }
 
+# What the gateway writes itself, and so never passes on.
+OURS = frozenset({b"content-length", b"host", b"x-request-id"}) | FORWARDING
+
 # What Connection says when it names no field.
 _ORDINARY = frozenset({b"close", b"keep-alive", b"Keep-Alive"})
 
 PSEUDONYM = b"version-gateway"
+
+# Of a name of ten dashes there are a thousand others; who makes up more gets no further.
+_MOST_MIXTURES = 1024
 
 
 def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) -> Fields:
@@ -145,6 +152,34 @@ def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) ->
         named.discard(b"content-length")  # without it, nobody would know where the body ends
         return [line for line in kept if line[0].lower() not in named]
     return kept
+
+
+def lookalikes(names: frozenset[bytes]) -> frozenset[bytes]:
+    """Return other names that a service may take for one of `names`, in lower case.
+
+    CGI (RFC 3875, section 4.1.18), and all that follows it, calls X-Forwarded-For and
+    X_Forwarded_For the same, so a client could say behind us what it may not say to us.
+    """
+    spelt: set[bytes] = set()
+    for name in names:
+        mixtures = [b""]
+        for part in re.split(b"([-_])", name):
+            marks = (b"-", b"_") if part in (b"-", b"_") else (part,)
+            mixtures = [begun + mark for begun in mixtures for mark in marks][:_MOST_MIXTURES]
+        spelt.update(mixtures, (name.replace(b"-", b"_"), name.replace(b"_", b"-")))
+    return frozenset(spelt) - names
+
+
+def withheld(read: Iterable[str] = ()) -> frozenset[bytes]:
+    """Return the names of request fields that are not passed on as they came, in lower case.
+
+    They are those that the gateway writes itself, and those that a service may take for one that
+    it writes or reads.
+
+    Args:
+        read: further names by which it decides something, such as whose request it is.
+    """
+    return OURS | lookalikes(OURS | HOP_BY_HOP | {name.lower().encode() for name in read})
 
 
 def takes_trailers(values: Iterable[str]) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Generic, TypeVar
 
+from gateway.core import headers
 from gateway.core.brownout import Brownout
 from gateway.core.client import Naming
 from gateway.core.conversion.chain import Conversion, Link
@@ -161,7 +162,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One configuration, compiled; `state` is the path of the file that outlives the process."""
+    """One configuration, compiled.
+
+    `state` is the path of the file that outlives the process; `withheld` are the names of request
+    fields that are never passed on as they came, in lower case.
+    """
 
     router: Router[Endpoint]
     services: Mapping[str, Service]
@@ -172,6 +177,7 @@ class Snapshot:
     state: str | None = None
     cutovers: Mapping[Served, Cutover] = field(default_factory=dict)
     apis: tuple[Api, ...] = ()
+    withheld: frozenset[bytes] = headers.withheld()
 
     def trusts(self, peer: str) -> bool:
         """Whether what a peer says of who asked it is believed.

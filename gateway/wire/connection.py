@@ -224,10 +224,8 @@ class Connection(asyncio.Protocol):
                 )
         self.resume_writing()
         self.close()
-        # What was under way, and the parser, name this connection: without them it goes at once,
-        # with all that was read, and does not wait for the garbage collector.
-        self._exchange_over()
-        del self._parser
+        self._exchange_over()  # it names this connection, which would wait for a collection,
+        del self._parser  # and so does this
 
     # llhttp's side.
 

@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import lru_cache
 
 import msgspec
 from aiohttp.http import HttpVersion11, RawRequestMessage
@@ -35,10 +36,6 @@ from gateway.wire.upstream import Request, Response, Upstream
 
 _log = logging.getLogger(__name__)
 
-# What the gateway writes itself, and so never passes on.
-_OURS = frozenset({b"content-length", b"host", b"x-request-id"}) | headers.FORWARDING
-_OURS_READING = _OURS | headers.ASKS
-_OURS_WRITING = _OURS | headers.ASKS_WRITING
 _THEIRS = frozenset({b"x-request-id"})
 _THEIRS_CONVERTED = _THEIRS | headers.ABOUT_BYTES
 _VIA = b"1.1 " + headers.PSEUDONYM
@@ -179,10 +176,10 @@ class _Walk(Struct):
     def _outgoing(self, todo: Plan) -> Request:
         message, inbound, leg = self.message, self.inbound, todo.leg
         answer = leg.response and leg.response.for_response(message.method, 200)
-        drop = _OURS
+        withheld = self.snapshot.withheld
         if answer is not None:
-            drop = _OURS_READING if message.method in SAFE else _OURS_WRITING
-        given = headers.end_to_end(message.raw_headers, drop)
+            withheld = _withheld_converted(withheld, message.method in SAFE)
+        given = headers.end_to_end(message.raw_headers, withheld)
         if leg.request is not None:
             given = bodies.convert_request_fields(given, leg.request, message.method)
         fields: Fields = [
@@ -322,3 +319,8 @@ class _Walk(Struct):
             fields += self.said
         fields.append((b"X-Request-Id", self.exchange.request_id.encode()))
         return fields
+
+
+@lru_cache(maxsize=4)
+def _withheld_converted(withheld: frozenset[bytes], reading: bool) -> frozenset[bytes]:
+    return withheld | (headers.ASKS if reading else headers.ASKS_WRITING)

@@ -167,3 +167,12 @@ def test_what_verifies_is_loaded_only_where_it_is_asked_for() -> None:
     )
     said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=True)
     assert said.stdout.split() == [b"False", b"False"]
+
+
+def test_nothing_that_looks_like_a_name_is_passed_on() -> None:
+    by = (
+        "{ header: X-Client }, { api_key: { header: X-Key } }, { jwt: { claim: sub, header: X-J } }"
+    )
+    rules = loaded(f"clients: {{ by: [{by}] }}\n{RULES}")
+    assert {b"x_client", b"x_key", b"x_j"} <= rules.withheld
+    assert not {b"x-client", b"x-key", b"x-j"} & rules.withheld

@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core import headers
-from gateway.core.headers import Fields, end_to_end, forwarded_node, forwarding, retyped, vary
+from gateway.core.headers import (
+    Fields,
+    end_to_end,
+    forwarded_node,
+    forwarding,
+    lookalikes,
+    retyped,
+    vary,
+    withheld,
+)
 from tests.gateway.core.world import LAW
 
 
@@ -267,3 +276,24 @@ class TestTrailers:
     def test_what_would_be_looked_at_too_late_stays_behind(self) -> None:
         fields = lines("X-A: 1", "content-LENGTH: 2", "Set-Cookie: c", "TE: x", "X-A: 2")
         assert headers.trailing(fields) == lines("X-A: 1", "X-A: 2")
+
+
+def test_lookalikes_are_all_that_cgi_calls_the_same() -> None:
+    assert lookalikes(frozenset({b"a-b_c", b"d"})) == {b"a-b-c", b"a_b-c", b"a_b_c"}
+    assert lookalikes(frozenset({b"a-b", b"a_b"})) == set()
+
+
+def test_lookalikes_of_a_name_that_is_all_dashes() -> None:
+    name = b"-" * 1000
+    found = lookalikes(frozenset({name}))
+    assert name.replace(b"-", b"_") in found
+    assert len(found) <= 1025
+
+
+def test_what_is_read_is_passed_on_but_nothing_like_it() -> None:
+    assert withheld(["X-Api-Version"]) - withheld() == {
+        b"x_api_version",
+        b"x_api-version",
+        b"x-api_version",
+    }
+    assert {b"host", b"x-forwarded-for", b"x_forwarded_for", b"content_length"} <= withheld()

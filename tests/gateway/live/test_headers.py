@@ -191,6 +191,31 @@ class TestForwarded:
         "X-Forwarded-Scheme: https",
     )
 
+    def test_nor_by_names_that_cgi_cannot_tell_apart(self, house: House) -> None:
+        fields = [line.partition(":") for line in self.SPOOFED]
+        get(house.gateway, "/plain", *(f"{name.replace('-', '_')}: x" for name, _, _ in fields[1:]))
+        said = [line for line in house.service.last.fields if b"forwarded" in line[0].lower()]
+        assert [value for _, value in said if value == b"x"] == []
+        assert len(said) == 4
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "X_Request_Id",
+            "X-Request_Id",
+            "x_request-ID",
+            "Content_Length",
+            "Transfer_Encoding",
+            "X_API_VERSION",
+            "x-api_version",
+        ],
+    )
+    def test_nothing_looks_like_what_the_gateway_goes_by(self, house: House, name: str) -> None:
+        get(house.gateway, "/plain", f"{name}: 7", "X_Other: kept")
+        asked = house.service.last
+        assert name.encode() not in dict(asked.fields)
+        assert asked.one("X_Other") == b"kept"
+
     def test_a_client_is_not_believed(self, house: House) -> None:
         get(house.gateway, "/plain", *self.SPOOFED)
         said = [line for line in house.service.last.fields if b"forwarded" in line[0].lower()]
