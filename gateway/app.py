@@ -83,7 +83,10 @@ async def serve(settings: Settings) -> None:
             (listener,) = _listen(settings.host, settings.port, 1)
             url = _url(listener)
             await serving.serve(
-                listener, stop, settings.grace, lambda: log.event("listening", url=url, admin=admin)
+                [listener],
+                stop,
+                settings.grace,
+                lambda: log.event("listening", url=url, admin=admin),
             )
     log.event("stopped")
 
@@ -94,9 +97,9 @@ async def work(settings: Settings) -> None:
     worker = Worker(os.environ)
     reloader = _reloader(settings, interval=None)
     serving = Serving(reloader, await worker.join(), worker.deliver)
-    listening = asyncio.create_task(worker.listen(serving.obey))
+    listening = asyncio.create_task(worker.listen(serving.obey, serving.stand_in))
     listening.add_done_callback(lambda _: stop.set())
-    await serving.serve(worker.listener, stop, settings.grace, worker.report_ready)
+    await serving.serve(worker.listeners, stop, settings.grace, worker.report_ready)
     listening.cancel()
     await worker.leave()
 

@@ -37,7 +37,13 @@ class Ordered(msgspec.Struct, tag=True, frozen=True):
     orders: Orders
 
 
-Message = Ready | Counted | Obeyed | Ordered
+class Orphaned(msgspec.Struct, tag=True, frozen=True):
+    """Down: the listening sockets, by their numbers, whose workers are dead at the moment."""
+
+    listeners: list[int]
+
+
+Message = Ready | Counted | Obeyed | Ordered | Orphaned
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[Message] = msgspec.msgpack.Decoder(Message)
 

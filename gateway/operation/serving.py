@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from gateway.core.orders import Orders
@@ -19,6 +19,8 @@ from gateway.wire.health import HealthChecks
 from gateway.wire.pool import Pool
 from gateway.wire.shadow import Shadows
 
+# How many connections may wait to be accepted, at each listening socket.
+BACKLOG = 1024
 # What is left when the grace is over gets this long to be cut off in order.
 _CUT_OFF = 0.5
 
@@ -42,6 +44,9 @@ class Serving:
         self._shadows = Shadows(self._pool, self._tally)
         self._handler = Handler(reloader.latest, self._pool, self._shadows, self._record)
         self._handler.orders = orders
+        self._front = Front(self._handler)
+        self._others: dict[int, socket.socket] = {}
+        self._standing_in: dict[int, asyncio.Server] = {}
         self._checks = HealthChecks(self._pool, log.health)
         self._checks.follow(self._handler.snapshot.services.values())
 
@@ -52,14 +57,22 @@ class Serving:
 
     async def serve(
         self,
-        listener: socket.socket,
+        listeners: Sequence[socket.socket],
         stop: asyncio.Event,
         grace: float,
         announce: Callable[[], None],
     ) -> None:
-        """Answer until told to stop, then finish what is under way within the grace, in seconds."""
-        front = Front(self._handler)
-        server = await asyncio.get_running_loop().create_server(front, sock=listener)
+        """Answer until told to stop, then finish what is under way within the grace.
+
+        Args:
+            listeners: the socket to accept from, and those of others, to stand in for them.
+            stop: says when.
+            grace: in seconds.
+            announce: called when all is ready.
+        """
+        own, *others = listeners
+        server = await self._accept(own)
+        self._others = {each.fileno(): each for each in others}
         following = asyncio.create_task(self._follow())
         sampling = asyncio.create_task(self._sampling.run())
         announce()
@@ -69,14 +82,30 @@ class Serving:
         sampling.cancel()
         self._checks.stop()
         server.close()
+        await self.stand_in([])
+        while self._others:  # or the kernel would go on to queue connections for nobody
+            self._others.popitem()[1].close()
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):
-                await front.finish()
-        await front.cut(_CUT_OFF)
+                await self._front.finish()
+        await self._front.cut(_CUT_OFF)
         self._shadows.close()
         self._pool.close()
         self._requests.flush()
         self._tally.flush()
+
+    async def stand_in(self, numbers: Iterable[int]) -> None:
+        """Accept from these sockets of others too, by their numbers, and from no more of them."""
+        wanted = self._others.keys() & numbers
+        for number in self._standing_in.keys() - wanted:
+            self._standing_in.pop(number).close()
+        for number in wanted - self._standing_in.keys():
+            with suppress(OSError):  # too many files are open: they wait
+                self._standing_in[number] = await self._accept(self._others[number].dup())
+
+    async def _accept(self, listener: socket.socket) -> asyncio.Server:
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(self._front, sock=listener, backlog=BACKLOG)
 
     async def _follow(self) -> None:
         async for snapshot in self._reloader.changes():

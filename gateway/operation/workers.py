@@ -1,10 +1,10 @@
 """Workers: several processes that share the port, watched over by one that never serves.
 
 The supervisor opens one listening socket a worker (SO_REUSEPORT), so that the kernel spreads new
-connections over them, and it keeps them open: what waits to be accepted when a worker dies is
-accepted by the one that takes its place. A worker holds one end of a channel, on which it reports
-what it counts and hears what is ordered; when the supervisor is gone, however that came, it reads
-the end there and leaves.
+connections over them, and it keeps them open: what waits to be accepted when a worker dies, and
+what comes before another takes its place, is accepted by those that are left. A
+worker holds one end of a channel, on which it reports what it counts and hears what is ordered;
+when the supervisor is gone, however that came, it reads the end there and leaves.
 """
 
 import asyncio
@@ -12,17 +12,19 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from gateway.core.orders import NO_ORDERS, Orders
 from gateway.operation import log
-from gateway.operation.channel import Channel, Counted, Obeyed, Ordered, Ready
+from gateway.operation.channel import Channel, Counted, Obeyed, Ordered, Orphaned, Ready
 from gateway.operation.report import Deliver, Report
+from gateway.operation.serving import BACKLOG
 
-# What the supervisor tells a worker: the numbers of its listening socket and of its channel's.
-LISTENER = "GATEWAY_WORKER_LISTENER"
+# What the supervisor tells a worker: the numbers of the listening sockets, its own first, and of
+# its channel's.
+LISTENERS = "GATEWAY_WORKER_LISTENERS"
 CHANNEL = "GATEWAY_WORKER_CHANNEL"
 # A worker that dies young is started again after a while, each time a longer one, in seconds.
 _YOUNG = 5.0
@@ -77,6 +79,7 @@ class Workers:
         self._orders = Ordered(0, orders)
         self._running: dict[int, _Link] = {}
         self._ready: set[int] = set()
+        self._orphaned: set[int] = set()
         self._reloads = 0
         self._keepers: list[asyncio.Task[None]] = []
         self._stopping = asyncio.Event()
@@ -146,6 +149,8 @@ class Workers:
                     return
 
     async def _run(self, index: int, listener: socket.socket, first: asyncio.Event) -> int:
+        others = (each.fileno() for each in self._listeners if each is not listener)
+        numbers = (listener.fileno(), *others)
         ours, theirs = socket.socketpair()
         reloads = self._reloads
         channel = await Channel.over(ours)
@@ -156,10 +161,10 @@ class Workers:
                 "gateway",
                 env={
                     **self._environment,
-                    LISTENER: str(listener.fileno()),
+                    LISTENERS: ",".join(map(str, numbers)),
                     CHANNEL: str(theirs.fileno()),
                 },
-                pass_fds=(listener.fileno(), theirs.fileno()),
+                pass_fds=(*numbers, theirs.fileno()),
             )
         link = self._running[index] = _Link(process, channel)
         channel.send(self._orders)
@@ -169,6 +174,8 @@ class Workers:
         finally:
             self._ready.discard(index)
             del self._running[index]
+            self._orphaned.add(index)
+            self._share_orphans()
             await channel.close()
 
     async def _hear(self, link: _Link, index: int, first: asyncio.Event, reloads: int) -> None:
@@ -177,6 +184,8 @@ class Workers:
             match message:
                 case Ready():
                     self._ready.add(index)
+                    self._orphaned.discard(index)
+                    self._share_orphans()
                     if reloads != self._reloads:
                         _tell(link.process)  # what it loaded may be what was there before
                     if first.is_set():
@@ -186,21 +195,28 @@ class Workers:
                     self._deliver(report)
                 case Obeyed(number=number):
                     await link.hear(number)
-                case Ordered():
+                case Ordered() | Orphaned():
                     raise AssertionError("orders go down")
         # Nobody waits for what is gone; the one that takes its place is told at the start.
         await link.hear(sys.maxsize)
 
+    def _share_orphans(self) -> None:
+        if not self._stopping.is_set():
+            told = Orphaned([self._listeners[index].fileno() for index in self._orphaned])
+            for index in self._ready:
+                self._running[index].channel.send(told)
+
 
 class Worker:
-    """A worker's side: the socket it accepts from, and the channel.
+    """A worker's side: the socket it accepts from, those of the others, and the channel.
 
     Args:
         environment: as the supervisor made it.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        self.listener = socket.socket(fileno=int(environment[LISTENER]))
+        numbers = environment[LISTENERS].split(",")
+        self.listeners = [socket.socket(fileno=int(number)) for number in numbers]
         self._end = socket.socket(fileno=int(environment[CHANNEL]))
 
     async def join(self) -> Orders:
@@ -217,12 +233,18 @@ class Worker:
         """Hand on what was counted."""
         self._channel.send(Counted(report))
 
-    async def listen(self, obey: Callable[[Orders], None]) -> None:
-        """Have orders obeyed as they come; return when the supervisor is gone."""
+    async def listen(
+        self,
+        obey: Callable[[Orders], None],
+        stand_in: Callable[[list[int]], Awaitable[None]],
+    ) -> None:
+        """Have what comes obeyed, orders and sockets alike; return when the supervisor is gone."""
         while (message := await self._channel.receive()) is not None:
             if isinstance(message, Ordered):
                 obey(message.orders)
                 self._channel.send(Obeyed(message.number))
+            elif isinstance(message, Orphaned):
+                await stand_in(message.listeners)
 
     async def leave(self) -> None:
         """Close the channel; all that was sent arrives."""
@@ -236,7 +258,7 @@ def _tell(process: asyncio.subprocess.Process) -> None:
 
 def is_worker(environment: Mapping[str, str]) -> bool:
     """Whether this process was started by a supervisor."""
-    return LISTENER in environment
+    return LISTENERS in environment
 
 
 def listening_sockets(host: str, port: int, count: int) -> list[socket.socket]:
@@ -264,6 +286,6 @@ def listening_sockets(host: str, port: int, count: int) -> list[socket.socket]:
         shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         shared.bind(address)
-        shared.listen(1024)
+        shared.listen(BACKLOG)
         sockets.append(shared)
     return sockets

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-DEADLINE = 40.0
+DEADLINE = 20.0
 
 
 @dataclass

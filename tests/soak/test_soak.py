@@ -115,7 +115,7 @@ def test_a_slope_that_outliers_do_not_change() -> None:
 def test_memory_that_grows(figure: str, rate: int, leak: bool) -> None:
     """Ten minutes, growing by so much a second; the first minutes grow however they like."""
     memory = Memory(psutil.Process())
-    scale = {"blocks": 2.5, "bytes": 4000}
+    scale = {"blocks": 2.5, "bytes": 1000}
     for name, growth in (("blocks", memory.blocks), ("bytes", memory.bytes)):
         more = rate * scale[name] if name == figure else 0.0
         growth.samples += [(n, 5e7 + more * n - 1e5 * max(0, 150 - n)) for n in range(600)]

@@ -1,10 +1,13 @@
 """Several workers behind one port: shared, started again, reloaded together, ended together."""
 
 import asyncio
+import errno
 import os
 import signal
+import socket
 from collections import Counter
 from functools import partial
+from pathlib import Path
 
 import psutil
 
@@ -47,7 +50,7 @@ async def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(
     program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
     before = {worker.pid for worker in workers(program)}
     os.kill(min(before), signal.SIGKILL)
-    # What the kernel had given to the dead worker's socket waits for the new one.
+    # What the kernel had given to the dead worker's socket is taken up by the other one.
     answers = await asyncio.gather(*(asked(program) for _ in range(40)))
     assert Counter(answers) == {b"ok": 40}
     await asyncio.to_thread(wait_for, lambda: len(workers(program)) == 2)
@@ -55,6 +58,32 @@ async def test_a_worker_that_dies_is_replaced_and_nothing_is_lost(
     assert len(before & after) == 1
     (died,) = program.log("worker_died")
     assert died["exit_status"] == -signal.SIGKILL
+
+
+def doubled(worker: psutil.Process) -> int:
+    """Return for how many dead workers a worker stands in: their sockets it has twice."""
+    links = Counter(str(each.readlink()) for each in Path(f"/proc/{worker.pid}/fd").iterdir())
+    return sum(times > 1 for link, times in links.items() if link.startswith("socket:"))
+
+
+async def test_nobody_waits_for_a_worker_that_cannot_be_replaced(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """The rules on disk are broken, so that no worker starts; those that run have the old ones."""
+    scripted = await upstream(ANSWER)
+    text = rules(scripted.port)
+    program = gateway(text, GATEWAY_WORKERS="3")
+    program.rewrite("nonsense")
+    first, second, third = workers(program)
+    first.kill()
+    second.kill()
+    await soon(lambda: doubled(third) == 2)
+    answers = await asyncio.gather(*(asked(program) for _ in range(40)))
+    assert Counter(answers) == {b"ok": 40}
+    program.rewrite(text)
+    await soon(lambda: is_replaced(program, 2))
+    assert {await asked(program) for _ in range(40)} == {b"ok"}
+    await soon(lambda: doubled(third) == 0)
 
 
 async def test_the_rules_change_for_all(gateway: StartGateway, upstream: StartUpstream) -> None:
@@ -67,6 +96,12 @@ async def test_the_rules_change_for_all(gateway: StartGateway, upstream: StartUp
     program.rewrite("nonsense")
     assert len(program.log("config_rejected")) == 1
     assert {await asked(program, "GET /v1/person") for _ in range(20)} == {b'{"name":"A B"}'}
+
+
+def refuses(program: Program) -> bool:
+    """Whether connections are refused, so that clients go elsewhere at once."""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", program.port)) == errno.ECONNREFUSED
 
 
 async def test_all_end_when_told_and_finish_first(
@@ -87,6 +122,7 @@ async def test_all_end_when_told_and_finish_first(
         await asyncio.to_thread(wait_for, lambda: scripted.requests)
         program.process.send_signal(signal.SIGTERM)
         await asyncio.to_thread(wait_for, lambda: program.log("stopping"))
+        await asyncio.to_thread(wait_for, lambda: refuses(program))
         go.set()
         assert (await client.answer()).body == b"ok"
     assert await asyncio.to_thread(program.process.wait, 10) == 0

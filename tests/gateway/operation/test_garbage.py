@@ -105,7 +105,7 @@ async def serving(folder: Path, port: int) -> AsyncIterator[Program]:
     listener = socket.create_server(("127.0.0.1", 0))
     stop, ready = asyncio.Event(), asyncio.Event()
     served = Serving(Reloader(path, {}, None), NO_ORDERS, lambda _: None)
-    task = asyncio.create_task(served.serve(listener, stop, 1.0, ready.set))
+    task = asyncio.create_task(served.serve([listener], stop, 1.0, ready.set))
     await ready.wait()
     try:
         yield cast(Program, SimpleNamespace(port=listener.getsockname()[1]))
