@@ -153,7 +153,7 @@ class ClientConnection(RequestHandler):
 
     def data_received(self, data: bytes) -> None:
         """Parse what came; a body that turns out to be broken is broken for its reader too."""
-        idle = self._down is None and not self._messages
+        idle = self._down is None and not self._messages and not self._close
         super().data_received(data)
         self._end = data[-4:] if len(data) > 3 else (self._end + data)[-4:]
         if idle:

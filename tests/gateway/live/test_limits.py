@@ -138,6 +138,20 @@ async def test_a_head_that_never_ends(small: Program) -> None:
         assert await client.rest() == b""
 
 
+async def test_what_comes_behind_the_last_answer_is_no_head(small: Program) -> None:
+    """It is dropped for a while, in which no answer can be given to it."""
+    before = small.log("log")
+    async with connect(small) as client:
+        client.send(ask("POST /plain", "Connection: close", "Content-Length: 999", body=b"x"))
+        assert (await client.answer()).status == 413
+        end = time.monotonic() + 0.6  # header_seconds, twice
+        while time.monotonic() < end:
+            client.send(b"x")
+            await asyncio.sleep(0.05)
+        assert await client.rest() == b""
+    assert small.log("log") == before
+
+
 async def test_a_connection_without_a_request_is_closed_without_a_word(small: Program) -> None:
     async with connect(small) as client:
         assert await client.rest() == b""
