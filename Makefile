@@ -44,7 +44,7 @@ core: $(VENV)/test.stamp ## run the core's mirror tests; they must reach every b
 	$(PY) -m pytest tests/gateway/core --quiet --numprocesses auto --maxprocesses 4 --cov=gateway/core --cov-branch --cov-fail-under=100
 
 tests: $(VENV)/test.stamp ## run the other tests, many over real sockets
-	$(PY) -m pytest --numprocesses auto --maxprocesses 4 --ignore=tests/gateway/core
+	$(PY) -m pytest --numprocesses 3 --ignore=tests/gateway/core
 
 test-compose: $(VENV)/test.stamp ## prove the Compose stack; needs a Docker engine that runs
 	$(PY) -m pytest tests/compose/prove.py

@@ -15,6 +15,7 @@ from gateway.core.readers import AcceptReader, HeaderReader, PathReader, QueryRe
 from gateway.core.routing import Template, parse_template
 from gateway.core.selection import Selector
 from gateway.core.snapshot import Endpoint, Leg
+from gateway.core.telling import Telling
 from gateway.core.version import Version
 
 # A media type (RFC 6838, section 4.2) with one place for the version in its subtype.
@@ -63,6 +64,10 @@ class EndpointBuilder:
                 cutover=leg.cutover and replace(leg.cutover, leg=here(leg.cutover.leg)),
                 request=leg.request and leg.request.at(self.config.path),
                 response=leg.response and leg.response.at(self.config.path),
+                asked_for=Telling.of(readers, str(leg.served)) if self._moved(leg) else None,
+                answered_as=(
+                    Telling.of(readers, str(leg.version)) if leg.served != leg.version else None
+                ),
             )
 
         legs = {version: here(leg) for version, leg in self.legs.items()}
@@ -119,10 +124,12 @@ class EndpointBuilder:
         return upstream
 
     def _own_path(self, template: Template, leg: Leg) -> Template | None:
-        # The client's path names the client's version, or a range of them; the service is asked
-        # for the one that it speaks.
-        moved = leg.served != leg.version or not self.choice.matching.is_exact
-        return template if moved and "version" in template.captures else None
+        return template if self._moved(leg) and "version" in template.captures else None
+
+    def _moved(self, leg: Leg) -> bool:
+        # The client names its own version, or a range of them; the service is asked for the one
+        # that it speaks.
+        return leg.served != leg.version or not self.choice.matching.is_exact
 
     def _check_version_capture(self, template: Template, readers: tuple[Reader, ...]) -> None:
         captured = "version" in template.captures

@@ -157,6 +157,8 @@ def _target(leg: Leg, head: Head, captures: Mapping[str, str]) -> str | Fault:
     else:
         path = template.text
     query = head.query
+    if leg.asked_for is not None:
+        query = leg.asked_for.query(query)
     if leg.request is not None:
         try:
             query = leg.request.query(head.method, query)

@@ -80,7 +80,7 @@ class QueryReader:
         found = []
         for pair in head.query.split("&"):
             name, _, value = pair.partition("=")
-            if _decode(name) == self.name:
+            if decode(name) == self.name:
                 found.append(unquote(value) if "%" in value else value)
         return tuple(found)
 
@@ -158,5 +158,6 @@ def _weighted(prefix: str, suffix: str, lines: Sequence[str]) -> list[tuple[str,
     ]
 
 
-def _decode(text: str) -> str:
+def decode(text: str) -> str:
+    """Return the name of a query parameter, form-decoded (WHATWG URL, section 5.1)."""
     return unquote_plus(text) if "%" in text or "+" in text else text

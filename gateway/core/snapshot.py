@@ -20,6 +20,7 @@ from gateway.core.routing import Router, Template
 from gateway.core.selection import Selector
 from gateway.core.service import Service
 from gateway.core.shadow import Shadow
+from gateway.core.telling import Telling
 from gateway.core.version import Version
 
 R = TypeVar("R")
@@ -49,6 +50,8 @@ class Leg:
         upstream_path: the path to ask for there; None keeps the client's, byte for byte.
         request: from the client's version to the service's; None where they are the same.
         response: the way back.
+        asked_for: names the service's version in what it is asked; None where nothing would.
+        answered_as: names the client's version in what the service answers, likewise.
         content_type: what a JSON answer to who names this version is called here; None keeps the
             service's word.
         fields: header fields that every answer carries, refusals and faults included.
@@ -66,6 +69,8 @@ class Leg:
     upstream_path: Template | None = None
     request: Conversion | None = None
     response: Conversion | None = None
+    asked_for: Telling | None = None
+    answered_as: Telling | None = None
     content_type: str | None = None
     fields: FieldLines = ()
     overrules: frozenset[bytes] = frozenset()

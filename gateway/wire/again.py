@@ -34,7 +34,8 @@ async def ask_again(pool: Pool, todo: Plan, request: Request, rule: Shadow) -> "
     leg, limit = todo.leg, rule.body * _GROWTH
     try:
         host = _host(leg.service.host, request)
-        request = msgspec.structs.replace(request, target=todo.target, host=host)
+        fields = request.fields if leg.asked_for is None else leg.asked_for.fields(request.fields)
+        request = msgspec.structs.replace(request, target=todo.target, host=host, fields=fields)
         if leg.request is not None:
             request = await _converted(request, leg, limit)
         response = await background.ask(pool, leg.service, request)
@@ -108,6 +109,8 @@ async def _read(response: Response, method: str, leg: Leg, limit: int) -> Got:
         pieces.append(piece)
     body, fields = b"".join(pieces), response.fields
     conversion = leg.response.for_response(method, status) if leg.response is not None else None
+    if leg.answered_as is not None:
+        fields = leg.answered_as.fields(fields)
     if leg.response is not None:
         fields = bodies.convert_response_fields(fields, leg.response, method, response)
     if conversion is not None and not bodiless(method, status):

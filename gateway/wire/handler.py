@@ -180,6 +180,8 @@ class _Walk(Struct):
         if answer is not None:
             withheld = _withheld_converted(withheld, message.method in SAFE)
         given = headers.end_to_end(message.raw_headers, withheld)
+        if leg.asked_for is not None:
+            given = leg.asked_for.fields(given)
         if leg.request is not None:
             given = bodies.convert_request_fields(given, leg.request, message.method)
         fields: Fields = [
@@ -257,6 +259,8 @@ class _Walk(Struct):
         fields = headers.end_to_end(response.fields, drop)
         if leg.response is not None:
             fields = bodies.convert_response_fields(fields, leg.response, method, response)
+        if leg.answered_as is not None:
+            fields = leg.answered_as.fields(fields)
         if (called := todo.content_type) is not None and 200 <= status <= 299:
             fields = headers.retyped(fields, called.encode())
         fields.append((b"Via", _VIA))

@@ -100,6 +100,8 @@ def test_ctrl_c_ends_make_run_without_noise(tmp_path: Path, venv: Path) -> None:
             stdout=stdout,
             stderr=subprocess.PIPE,
             process_group=0,
+            # A shell has what it starts in the background, and all that starts, ignore Ctrl-C.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
     try:
         deadline = time.monotonic() + 20

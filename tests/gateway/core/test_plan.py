@@ -20,6 +20,7 @@ from gateway.core.readers import HeaderReader
 from gateway.core.routing import parse_template
 from gateway.core.selection import Selector
 from gateway.core.snapshot import Endpoint, Leg, Snapshot
+from gateway.core.telling import Telling
 from gateway.core.version import Version
 from tests.gateway.core.world import (
     ACCEPT,
@@ -502,6 +503,13 @@ class TestTargets:
         endpoint = replace(person("/v{version}/{kind}/{id}", PATH), legs={V1: leg})
         outcome = plan(snapshot([endpoint]), head(target))
         assert outcome == Plan(endpoint, leg, "path", asked)
+
+    def test_its_query_names_that_version_too(self) -> None:
+        endpoint = person("/person", QUERY)
+        leg = replace(endpoint.legs[V1], served=V2, asked_for=Telling.of((QUERY,), "2"))
+        outcome = plan(snapshot([replace(endpoint, legs={V1: leg})]), head("/person?a&version=1"))
+        assert isinstance(outcome, Plan)
+        assert outcome.target == "/person?a&version=2"
 
     def test_an_api_without_versions_has_one_leg(self) -> None:
         outcome = plan(WORLD, head("/users", method="POST"))

@@ -1,0 +1,85 @@
+"""A service that is asked on behalf of another version is told its own, wherever it could look."""
+
+import pytest
+
+from tests.gateway.kit import Program, StartUpstream, rules
+from tests.gateway.talk import ask, connect
+
+BODY = b'{"name":{"firstName":"Bob","lastName":"Charlie"}}'
+MEDIA_TYPE = "application/vnd.t-v%d+json"
+ANSWER = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.t-v2+json\r\nX-API-VERSION: 2\r\n"
+    b"Content-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
+)
+
+PLACES = {
+    "query": ("/param?a=%20&version=1", (), "/person?a=%20&version=2", ()),
+    "header": ("/header", ("x-api-version: 1",), "/person", ("x-api-version: 2",)),
+    "accept": (
+        "/accept",
+        (f"Accept: text/html;q=0.5, {MEDIA_TYPE % 1};q=0.9",),
+        "/person",
+        (f"Accept: text/html;q=0.5, {MEDIA_TYPE % 2};q=0.9",),
+    ),
+}
+
+
+@pytest.mark.parametrize(("target", "fields", "asked", "told"), PLACES.values(), ids=PLACES)
+async def test_the_version_that_the_service_speaks(
+    standing: Program,
+    upstream: StartUpstream,
+    target: str,
+    fields: tuple[str, ...],
+    asked: str,
+    told: tuple[str, ...],
+) -> None:
+    scripted = await upstream(ANSWER)
+    standing.reload(rules(scripted.port, via=True))
+    async with connect(standing) as client:
+        client.send(ask(f"GET {target}", *fields))
+        answer = await client.answer()
+        assert answer.body == b'{"name":"Bob Charlie"}'
+    (request,) = scripted.requests
+    lines = request.decode().split("\r\n")
+    assert lines[0] == f"GET {asked} HTTP/1.1"
+    assert set(told) <= set(lines)
+
+
+async def test_what_a_body_is_called_in_either_direction(
+    standing: Program, upstream: StartUpstream
+) -> None:
+    scripted = await upstream(ANSWER)
+    standing.reload(rules(scripted.port, via=True))
+    async with connect(standing) as client:
+        body = b'{"name":"Bob Charlie"}'
+        called = f"Content-Type: {MEDIA_TYPE % 1}"
+        fields = (f"Accept: {MEDIA_TYPE % 1}", called, f"Content-Length: {len(body)}")
+        client.send(ask("POST /accept", *fields, body=body))
+        answer = await client.answer()
+    assert (answer["content-type"], answer.body) == (MEDIA_TYPE % 1, body)
+    (request,) = scripted.requests
+    assert f"\r\nContent-Type: {MEDIA_TYPE % 2}\r\n".encode() in request
+    assert request.endswith(BODY)
+
+
+async def test_the_answer_names_the_version_that_the_client_gets(
+    standing: Program, upstream: StartUpstream
+) -> None:
+    scripted = await upstream(ANSWER)
+    standing.reload(rules(scripted.port, via=True))
+    async with connect(standing) as client:
+        client.send(ask("GET /header", "X-API-VERSION: 1"))
+        assert (await client.answer())["x-api-version"] == "1"
+        client.send(ask("GET /header", "X-API-VERSION: 2"))
+        assert (await client.answer())["x-api-version"] == "2"
+
+
+async def test_a_native_version_passes_as_it_came(
+    standing: Program, upstream: StartUpstream
+) -> None:
+    scripted = await upstream(ANSWER)
+    standing.reload(rules(scripted.port, via=True))
+    async with connect(standing) as client:
+        client.send(ask("GET /param?%76ersion=2"))
+        await client.answer()
+    assert scripted.requests[0].startswith(b"GET /person?%76ersion=2 ")
