@@ -119,7 +119,7 @@ FORWARDING = _SAID | {
 }
 
 # What the gateway writes itself, and so never passes on.
-OURS = frozenset({b"content-length", b"host", b"x-request-id"}) | FORWARDING
+OURS = frozenset({b"content-length", b"host", b"x-request-id", b"x-shadow"}) | FORWARDING
 
 # What Connection says when it names no field.
 _ORDINARY = frozenset({b"close", b"keep-alive", b"Keep-Alive"})

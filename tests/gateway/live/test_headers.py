@@ -302,7 +302,7 @@ class TestTarget:
     def test_converted_requests_ask_for_the_version_of_the_service(self, house: House) -> None:
         house.service.answer = answer(b'{"name": {"firstName": "A"}}')
         assert get(house.gateway, "/down/param?a=b&version=1&c").json == {"name": "A"}
-        assert house.service.last.line == b"GET /down/2?a=b&version=1&c HTTP/1.1"
+        assert house.service.last.line == b"GET /down/2?a=b&version=2&c HTTP/1.1"
 
     @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
     def test_methods_pass_where_none_are_declared(self, house: House, method: str) -> None:

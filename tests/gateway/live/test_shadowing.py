@@ -37,7 +37,7 @@ async def test_answers_that_agree(lane: Lane, upstream: StartUpstream) -> None:
     """The own service is asked twice, the other one once; both know that nobody waits."""
     old, new = await upstream(OLD), await upstream(NEW)
     lane.lead(old.port, new.port, shadow())
-    got = await lane.get("X-Client: a", "If-None-Match: x", query="?q=1")
+    got = await lane.get("X-Client: a", "If-None-Match: x", "X-Shadow: 1", query="?q=1")
     assert got.body == b'{"name": "Bob Charlie"}'
     now = await lane.found(lambda now: now["compared"])
     assert (now["compared"], now["differing"], now["fields"], now["samples"]) == (1, 0, [], [])
