@@ -68,6 +68,12 @@ def build(config: model.Config, mistakes: Mistakes, now: float, folder: Path) ->
         }
         apis.append(Api(name, versions, served, links, schemas, tuple(own)))
     cutovers = _cutovers(endpoints)
+    for named, label in () if config.state else cutovers:
+        mistakes.warn(
+            "warning: how far it is would be forgotten at a restart; keep it in a file, with state:"
+            " FILE at the top",
+            *("apis", named, "versions", label, "cutover"),
+        )
     return Snapshot(
         _router(endpoints, mistakes),
         services,
