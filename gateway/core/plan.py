@@ -18,6 +18,10 @@ from gateway.core.shadow import Shadow
 from gateway.core.snapshot import Beside, Endpoint, Leg, Snapshot
 from gateway.core.version import Version
 
+# Looking a member up in its class takes Python 3.11 four times as long as a name.
+_NAMED = Rule.NAMED
+_UNSAID = frozenset({Rule.DEFAULT, Rule.PIN})
+
 
 class Plan(NamedTuple):
     """Ask the service of a leg.
@@ -52,8 +56,7 @@ class Plan(NamedTuple):
 
         Nobody asked for the media type of a version that is a default, or what a client has pinned.
         """
-        unsaid = self.mechanism is Rule.DEFAULT or self.mechanism is Rule.PIN
-        return None if unsaid else self.leg.content_type
+        return None if self.mechanism in _UNSAID else self.leg.content_type
 
 
 class Options(NamedTuple):
@@ -192,7 +195,7 @@ def _choose(
     selected = selector.select(readings, asker)
     if (
         isinstance(selected, Selected)
-        and selected.rule is not Rule.NAMED
+        and selected.rule is not _NAMED
         and any(
             isinstance(reader, AcceptReader) and reader.refuses(head, selected.version)
             for reader in selector.readers

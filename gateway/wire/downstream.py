@@ -185,7 +185,8 @@ def _lines(status: int, reason: bytes, fields: Fields) -> tuple[list[bytes], boo
     dated = False
     for name, value in fields:
         lines += (name, b": ", value, b"\r\n")
-        dated = dated or (len(name) == 4 and name.lower() == b"date")
+        if len(name) == 4 and name.lower() == b"date":
+            dated = True
     return lines, dated
 
 
