@@ -229,16 +229,18 @@ def forwarding(
 
 def vary(fields: Fields, names: tuple[str, ...]) -> Fields:
     """Return `fields` with Vary listing `names` as well (RFC 9110, section 12.5.5)."""
-    listed = {
-        member.strip(b" \t").lower()
-        for name, value in fields
-        if len(name) == 4 and name.lower() == b"vary"
-        for member in value.split(b",")
-    }
-    missing = [name for name in names if name.lower().encode() not in listed]
-    if not missing or b"*" in listed:
-        return fields
-    return [*fields, (b"Vary", ", ".join(missing).encode())]
+    said = [value for name, value in fields if len(name) == 4 and name.lower() == b"vary"]
+    if said:
+        listed = {member.strip(b" \t").lower() for value in said for member in value.split(b",")}
+        if b"*" in listed:
+            return fields
+        names = tuple(name for name in names if name.lower().encode() not in listed)
+    return [*fields, (b"Vary", _listing(names))] if names else fields
+
+
+@lru_cache(maxsize=1024)
+def _listing(names: tuple[str, ...]) -> bytes:
+    return ", ".join(names).encode()
 
 
 def upgrade(fields: Fields) -> Fields:
@@ -255,10 +257,10 @@ def retyped(fields: Fields, content_type: bytes) -> Fields:
     """
     suffix = content_type.rpartition(b"+")[2]
     return [
-        (name, content_type)
-        if len(name) == 12 and name.lower() == b"content-type" and _format(value) == suffix
-        else (name, value)
-        for name, value in fields
+        (line[0], content_type)
+        if len(line[0]) == 12 and line[0].lower() == b"content-type" and _format(line[1]) == suffix
+        else line
+        for line in fields
     ]
 
 

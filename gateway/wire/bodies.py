@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.document import Unconvertible
@@ -16,6 +17,8 @@ _JSON = re.compile(rb"application/(?:json|[!#$%&'*+\-.^_`|~0-9a-z]+\+json)\Z")
 # A body larger than this, or one that may turn out to be, is converted beside the event loop: other
 # requests would wait for it. A small one costs less than the way to a thread and back.
 _AT_ONCE = 64 * 1024
+# Services and clients say the same few types; longer ones would fill the memory of them.
+_SHORT = 256
 _UTF_8 = (b"charset=utf-8", b'charset="utf-8"')
 
 
@@ -93,11 +96,19 @@ def is_json(fields: Fields) -> bool:
     types = _values(fields, b"content-type")
     if len(types) != 1:
         return False
-    essence, *parameters = (part.strip(b" \t").lower() for part in types[0].split(b";"))
+    (said,) = types
+    return _remembered(said) if len(said) <= _SHORT else _is_json(said)
+
+
+def _is_json(content_type: bytes) -> bool:
+    essence, *parameters = (part.strip(b" \t").lower() for part in content_type.split(b";"))
     charsets = [parameter for parameter in parameters if parameter.startswith(b"charset=")]
     if essence == b"application/json-patch+json":
         return False  # operations on a document (RFC 6902), which no declaration speaks of
     return bool(_JSON.match(essence)) and all(charset in _UTF_8 for charset in charsets)
+
+
+_remembered = lru_cache(maxsize=128)(_is_json)
 
 
 async def _whole(response: Response, limit: int) -> bytes:
@@ -108,22 +119,24 @@ async def _whole(response: Response, limit: int) -> bytes:
         if size > limit:
             raise _failed(response, f"it is larger than {limit} bytes")
         collected.append(piece)
+        if response.complete:  # what is read is all that is there
+            break
     return b"".join(collected)
 
 
 async def _convert(body: bytes, fields: Fields, conversion: Conversion, limit: int) -> bytes:
-    codings = coding.codings(_values(fields, b"content-encoding"))
-
-    def convert() -> bytes:
-        return codec.convert(coding.decode(body, codings, limit), conversion)
-
-    if codings or len(body) > _AT_ONCE:
-        return await asyncio.to_thread(convert)
-    return convert()
+    values = _values(fields, b"content-encoding")
+    codings = coding.codings(values) if values else ()
+    if not codings and len(body) <= _AT_ONCE:
+        return codec.convert(body, conversion)
+    return await asyncio.to_thread(
+        lambda: codec.convert(coding.decode(body, codings, limit), conversion)
+    )
 
 
 def _values(fields: Fields, name: bytes) -> Sequence[bytes]:
-    return [value for key, value in fields if key.lower() == name]
+    size = len(name)
+    return [value for key, value in fields if len(key) == size and key.lower() == name]
 
 
 def _failed(response: Response, what: str, cause: str = "") -> Failed:
