@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.gateway.kit import Program, StartUpstream, rules
+from tests.gateway.kit import Program, Scripted, StartUpstream, rules
 from tests.gateway.talk import ask, connect
 
 BODY = b'{"name":{"firstName":"Bob","lastName":"Charlie"}}'
@@ -24,32 +24,36 @@ PLACES = {
 }
 
 
+@pytest.fixture
+async def service(standing: Program, upstream: StartUpstream) -> Scripted:
+    """Return the service of version 2, which serves version 1 as well."""
+    scripted = await upstream(ANSWER)
+    standing.reload(rules(scripted.port, via=True))
+    return scripted
+
+
 @pytest.mark.parametrize(("target", "fields", "asked", "told"), PLACES.values(), ids=PLACES)
 async def test_the_version_that_the_service_speaks(
     standing: Program,
-    upstream: StartUpstream,
+    service: Scripted,
     target: str,
     fields: tuple[str, ...],
     asked: str,
     told: tuple[str, ...],
 ) -> None:
-    scripted = await upstream(ANSWER)
-    standing.reload(rules(scripted.port, via=True))
     async with connect(standing) as client:
         client.send(ask(f"GET {target}", *fields))
         answer = await client.answer()
         assert answer.body == b'{"name":"Bob Charlie"}'
-    (request,) = scripted.requests
+    (request,) = service.requests
     lines = request.decode().split("\r\n")
     assert lines[0] == f"GET {asked} HTTP/1.1"
     assert set(told) <= set(lines)
 
 
 async def test_what_a_body_is_called_in_either_direction(
-    standing: Program, upstream: StartUpstream
+    standing: Program, service: Scripted
 ) -> None:
-    scripted = await upstream(ANSWER)
-    standing.reload(rules(scripted.port, via=True))
     async with connect(standing) as client:
         body = b'{"name":"Bob Charlie"}'
         called = f"Content-Type: {MEDIA_TYPE % 1}"
@@ -57,16 +61,14 @@ async def test_what_a_body_is_called_in_either_direction(
         client.send(ask("POST /accept", *fields, body=body))
         answer = await client.answer()
     assert (answer["content-type"], answer.body) == (MEDIA_TYPE % 1, body)
-    (request,) = scripted.requests
+    (request,) = service.requests
     assert f"\r\nContent-Type: {MEDIA_TYPE % 2}\r\n".encode() in request
     assert request.endswith(BODY)
 
 
 async def test_the_answer_names_the_version_that_the_client_gets(
-    standing: Program, upstream: StartUpstream
+    standing: Program, service: Scripted
 ) -> None:
-    scripted = await upstream(ANSWER)
-    standing.reload(rules(scripted.port, via=True))
     async with connect(standing) as client:
         client.send(ask("GET /header", "X-API-VERSION: 1"))
         assert (await client.answer())["x-api-version"] == "1"
@@ -74,12 +76,8 @@ async def test_the_answer_names_the_version_that_the_client_gets(
         assert (await client.answer())["x-api-version"] == "2"
 
 
-async def test_a_native_version_passes_as_it_came(
-    standing: Program, upstream: StartUpstream
-) -> None:
-    scripted = await upstream(ANSWER)
-    standing.reload(rules(scripted.port, via=True))
+async def test_a_native_version_passes_as_it_came(standing: Program, service: Scripted) -> None:
     async with connect(standing) as client:
         client.send(ask("GET /param?%76ersion=2"))
         await client.answer()
-    assert scripted.requests[0].startswith(b"GET /person?%76ersion=2 ")
+    assert service.requests[0].startswith(b"GET /person?%76ersion=2 ")
