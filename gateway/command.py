@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from ipaddress import ip_address
 from pathlib import Path
 
 from gateway.config.dates import moment
@@ -61,7 +62,7 @@ def _run(arguments: argparse.Namespace) -> int | None:
             head = parse_request(arguments.request, arguments.header)
             now = time.time() if arguments.at is None else moment(arguments.at)
             rules = load_file(arguments.file, os.environ)
-            print(explain(rules, head, now, arguments.peer, arguments.client))
+            print(explain(rules, head, now, _address(arguments.peer), arguments.client))
         case "schema":
             print(json.dumps(json_schema(), indent=2))
         case "verify":
@@ -73,6 +74,13 @@ def _run(arguments: argparse.Namespace) -> int | None:
         case _:
             return None
     return 0
+
+
+def _address(text: str) -> str:
+    try:
+        return text and str(ip_address(text))
+    except ValueError:
+        raise ValueError(f"'{text}' is not an address; write one like 192.0.2.7") from None
 
 
 def _verify(arguments: argparse.Namespace) -> int:
