@@ -191,6 +191,13 @@ def _choose(
     selector = endpoint.selector
     if selector is None:
         return None, None
+    if len(selector.readers) == 1:
+        # What nearly every request is: one place speaks, and names what is on offer.
+        (reader,) = selector.readers
+        values = reader.read(head, captures)
+        version = selector.supported.get(values[0]) if len(values) == 1 else None
+        if version is not None:
+            return version, reader.mechanism
     readings = [(reader, reader.read(head, captures)) for reader in selector.readers]
     selected = selector.select(readings, asker)
     if (

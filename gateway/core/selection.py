@@ -74,12 +74,6 @@ class Selector:
             readings: for each reader of this endpoint, the raw values that it found.
             asker: who asks; what is on offer depends on it.
         """
-        if len(readings) == 1 and len(readings[0][1]) == 1:
-            # What nearly every request is: one place speaks, and names what is on offer.
-            ((reader, (value,)),) = readings
-            version = self.supported.get(value)
-            if version is not None:
-                return Selected(version, reader)
         chosen: Selected | None = None
         by = self.readers[0]
         for reader, values in readings:
