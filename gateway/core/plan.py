@@ -130,20 +130,20 @@ def plan(snapshot: Snapshot, head: Head, asker: Asker = ANYONE) -> Outcome:
     target = _target(leg, head, captures)
     if isinstance(target, Fault):
         return Refusal(endpoint, target, version, fields)
-    todo = Plan(endpoint, leg, mechanism, target, fields, arm)
-    return todo if leg.shadow is None else _shadowed(todo, leg.shadow, head, captures, asker)
+    beside = None if leg.shadow is None else _beside(leg.shadow, head, captures, asker)
+    shadow = beside and Plan(endpoint, beside[0], mechanism, beside[1], fields)
+    return Plan(endpoint, leg, mechanism, target, fields, arm, shadow)
 
 
-def _shadowed(
-    todo: Plan, beside: Beside[Shadow], head: Head, captures: Mapping[str, str], asker: Asker
-) -> Plan:
+def _beside(
+    beside: Beside[Shadow], head: Head, captures: Mapping[str, str], asker: Asker
+) -> tuple[Leg, str] | None:
+    """Return what is asked in the background, and for which path and query."""
     if not beside.rule.falls_on(head.method, asker):
-        return todo
+        return None
     target = _target(beside.leg, head, captures)
-    if isinstance(target, Fault):  # what is asked has no counterpart there
-        return todo
-    shadow = Plan(todo.endpoint, beside.leg, todo.mechanism, target, todo.fields)
-    return todo._replace(shadow=shadow)
+    # Where that is a fault, what is asked has no counterpart there.
+    return None if isinstance(target, Fault) else (beside.leg, target)
 
 
 def _offered(endpoint: Endpoint, asker: Asker) -> tuple[str, ...]:
