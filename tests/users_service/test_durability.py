@@ -16,7 +16,7 @@ from typing import Any
 Launch = Callable[..., tuple[subprocess.Popen[bytes], int, Path]]
 WaitFor = Callable[[Callable[[], Any]], Any]
 
-ROUNDS = 12
+ROUNDS = 8
 CLIENTS = 8
 
 
