@@ -16,7 +16,7 @@ from typing import Any
 Launch = Callable[..., tuple[subprocess.Popen[bytes], int, Path]]
 WaitFor = Callable[[Callable[[], Any]], Any]
 
-ROUNDS = 8
+ROUNDS = 12
 CLIENTS = 8
 
 
