@@ -9,9 +9,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks import bulk, conversion, openloop, rules, systems, wrk
+from benchmarks import bulk, conversion, rules, systems
 from benchmarks.comparison import Comparison
 from benchmarks.lab import Lab, Running, ask
+from benchmarks.loads import closed, paced
 from benchmarks.measure import (
     Claim,
     NoResultError,
@@ -75,12 +76,12 @@ def routed(lab: Lab, effort: Effort) -> Comparison:
     runs, claims = {}, []
     for name, request in MECHANISMS.items():
         one, other = f"gateway, by {name}", f"Envoy, by {name}"
-        runs[one] = _closed(lab, ours, request, BOB_2, effort)
-        runs[other] = _closed(lab, envoy, request, BOB_2, effort)
+        runs[one] = closed(lab, ours, request, BOB_2, effort.seconds)
+        runs[other] = closed(lab, envoy, request, BOB_2, effort.seconds)
         claims += [rate(one, other, at_least(1.0)), cpu(one, other)]
     for name, system in {"nginx": systems.nginx, "HAProxy": systems.haproxy}.items():
         plain = lab.measured(system(lab.port(), backend))
-        runs[f"{name}, plain"] = _closed(lab, plain, BY_PATH, BOB_2, effort)
+        runs[f"{name}, plain"] = closed(lab, plain, BY_PATH, BOB_2, effort.seconds)
         claims.append(rate(f"{name}, plain", "Envoy, by path"))
     return Comparison(runs, claims)
 
@@ -92,11 +93,12 @@ def latency(lab: Lab, effort: Effort) -> Comparison:
         "gateway": lab.measured(systems.gateway(lab.port(), backend, rules.shipped())),
         "Envoy": lab.measured(systems.envoy(lab.port(), backend)),
     }
-    one_second = Effort(seconds=1, megabytes=0)
-    full = [_closed(lab, system, BY_PATH, BOB_2, one_second)().rate for system in both.values()]
+    full = [closed(lab, system, BY_PATH, BOB_2, 1)().rate for system in both.values()]
     constant = min(_SHARE_OF_FULL * min(full), _MOST_AT_CONSTANT_RATE)
     runs = {
-        f"{name}, {constant:,.0f} requests/s": _open(lab, system, BY_PATH, constant, effort)
+        f"{name}, {constant:,.0f} requests/s": paced(
+            lab, system, BY_PATH, BOB_2, constant, effort.seconds
+        )
         for name, system in both.items()
     }
     of, to = runs
@@ -108,8 +110,8 @@ def converted(lab: Lab, effort: Effort) -> Comparison:
     backend = lab.beside(systems.backend(lab.port())).port
     ours = lab.measured(systems.gateway(lab.port(), backend, rules.converted()))
     runs = {
-        "converted": _closed(lab, ours, Request("/v1/person"), BOB_1, effort),
-        "as it is": _closed(lab, ours, Request("/v2/person"), BOB_2, effort),
+        "converted": closed(lab, ours, Request("/v1/person"), BOB_1, effort.seconds),
+        "as it is": closed(lab, ours, Request("/v2/person"), BOB_2, effort.seconds),
     }
     of, to = runs
     return Comparison(runs, [rate(of, to, at_least(0.85)), cpu(of, to)])
@@ -122,8 +124,8 @@ def shadowed(lab: Lab, effort: Effort) -> Comparison:
     without = lab.measured(systems.gateway(lab.port(), backend, rules.shipped()))
     asked = Request("/v1/person")
     runs = {
-        "shadowed": _closed(lab, with_one, asked, BOB_2, effort),
-        "not shadowed": _closed(lab, without, asked, BOB_2, effort),
+        "shadowed": closed(lab, with_one, asked, BOB_2, effort.seconds),
+        "not shadowed": closed(lab, without, asked, BOB_2, effort.seconds),
     }
     of, to = runs
     return Comparison(runs, [rate(of, to, at_least(0.95)), p99(of, to, at_most(1.1))])
@@ -136,8 +138,8 @@ def ending(lab: Lab, effort: Effort) -> Comparison:
     stays = lab.measured(systems.gateway(lab.port(), backend, rules.shipped()))
     asked = Request("/v2/person", (("X-Client", "acme"),))
     runs = {
-        "a version that ends": _closed(lab, ends, asked, BOB_2, effort),
-        "one that stays": _closed(lab, stays, asked, BOB_2, effort),
+        "a version that ends": closed(lab, ends, asked, BOB_2, effort.seconds),
+        "one that stays": closed(lab, stays, asked, BOB_2, effort.seconds),
     }
     of, to = runs
     return Comparison(runs, [added(of, to, at_most(3)), rate(of, to)])
@@ -150,8 +152,10 @@ def house(lab: Lab, effort: Effort) -> Comparison:
     small = systems.gateway(lab.port(), backend, rules.house(1, 1, 2))
     in_large, in_small = Request("/v25/api25/resource25"), Request("/v2/api0/resource0")
     runs = {
-        "10,000 routes, 50 versions": _closed(lab, lab.measured(large), in_large, BOB_2, effort),
-        "4 routes, 2 versions": _closed(lab, lab.measured(small), in_small, BOB_2, effort),
+        "10,000 routes, 50 versions": closed(
+            lab, lab.measured(large), in_large, BOB_2, effort.seconds
+        ),
+        "4 routes, 2 versions": closed(lab, lab.measured(small), in_small, BOB_2, effort.seconds),
     }
     of, to = runs
     return Comparison(runs, [cpu(of, to, at_most(1.05)), rate(of, to)])
@@ -163,7 +167,7 @@ def idle(lab: Lab, effort: Effort) -> Comparison:
     crowded, quiet = (
         lab.measured(systems.gateway(lab.port(), backend, rules.shipped())) for _ in range(2)
     )
-    busy, alone = (_closed(lab, one, BY_PATH, BOB_2, effort) for one in (crowded, quiet))
+    busy, alone = (closed(lab, one, BY_PATH, BOB_2, effort.seconds) for one in (crowded, quiet))
     before = crowded.rss()
     crowd = [_keep(lab, crowded) for _ in range(IDLE)]
     each = (crowded.rss() - before) / IDLE * 1e3
@@ -187,7 +191,7 @@ def slow(lab: Lab, effort: Effort) -> Comparison:
     """Answer a paced load while many clients begin requests and never come to an end."""
     backend = lab.beside(systems.backend(lab.port())).port
     ours = lab.measured(systems.gateway(lab.port(), backend, rules.shipped()))
-    undisturbed = _open(lab, ours, BY_PATH, PACED, effort)
+    undisturbed = paced(lab, ours, BY_PATH, BOB_2, PACED, effort.seconds)
 
     def beside_slow() -> Sample:
         with slowloris(ours.port, SLOW):
@@ -205,8 +209,8 @@ def chain(lab: Lab, effort: Effort) -> Comparison:
     ours = lab.measured(systems.gateway(lab.port(), backend, rules.chain()))
     first, last = '"name":"Bob Charlie"', '"pet":"Bob Charlie"'
     runs = {
-        "five conversions": _closed(lab, ours, Request("/v1/chain"), first, effort),
-        "one conversion": _closed(lab, ours, Request("/v5/chain"), last, effort),
+        "five conversions": closed(lab, ours, Request("/v1/chain"), first, effort.seconds),
+        "one conversion": closed(lab, ours, Request("/v5/chain"), last, effort.seconds),
     }
     of, to = runs
     return Comparison(runs, [cpu(of, to, at_most(2.5)), rate(of, to)])
@@ -247,7 +251,7 @@ def array(lab: Lab, effort: Effort) -> Comparison:
     backend = lab.beside(systems.backend(lab.port(), people=people)).port
     ours = lab.measured(systems.gateway(lab.port(), backend, rules.PEOPLE))
     ask(ours, Request("/v1/people"), BOB_1)
-    undisturbed = _open(lab, ours, Request("/small"), PACED, effort)
+    undisturbed = paced(lab, ours, Request("/small"), BOB_2, PACED, effort.seconds)
 
     def beside_arrays() -> Sample:
         over = threading.Event()
@@ -292,8 +296,8 @@ def workers(lab: Lab, effort: Effort) -> Comparison:
     two = systems.gateway(lab.port(), backend, rules.shipped(), workers=2)
     alone, pair = lab.measured(one), lab.measured(two, cores=2)
     runs = {
-        "two workers": _closed(lab, pair, BY_PATH, BOB_2, effort),
-        "one worker": _closed(lab, alone, BY_PATH, BOB_2, effort),
+        "two workers": closed(lab, pair, BY_PATH, BOB_2, effort.seconds),
+        "one worker": closed(lab, alone, BY_PATH, BOB_2, effort.seconds),
     }
     if len(pair.family) <= len(alone.family):
         raise SkippedError("this gateway has no workers")
@@ -317,25 +321,6 @@ SCENARIOS: Mapping[str, Scenario] = {
     "Two workers, against one": workers,
 }
 """Every comparison, by its title."""
-
-
-def _closed(
-    lab: Lab, system: Running, request: Request, expected: str, effort: Effort
-) -> Callable[[], Sample]:
-    """Return the run of a request under closed load, once it is answered and the system is warm."""
-    ask(system, request, expected)
-    wrk.run(wrk.command(system.port, request, 1), 1)
-    command = lab.load(wrk.command(system.port, request, effort.seconds))
-    return partial(lab.sample, system, partial(wrk.run, command, effort.seconds))
-
-
-def _open(
-    lab: Lab, system: Running, request: Request, constant: float, effort: Effort
-) -> Callable[[], Sample]:
-    """Return the run of a request at a constant rate, once the system answers it."""
-    ask(system, request, BOB_2)
-    load = partial(openloop.load, system.port, request, constant, effort.seconds)
-    return partial(lab.sample, system, load)
 
 
 def _keep(lab: Lab, system: Running) -> http.client.HTTPConnection:
