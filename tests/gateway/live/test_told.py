@@ -1,8 +1,11 @@
 """A service that is asked on behalf of another version is told its own, wherever it could look."""
 
+import asyncio
+
 import pytest
 
-from tests.gateway.kit import Program, Scripted, StartUpstream, rules
+from tests.gateway.kit import DEADLINE, Program, Scripted, StartUpstream, rules
+from tests.gateway.live import shifting
 from tests.gateway.talk import ask, connect
 
 BODY = b'{"name":{"firstName":"Bob","lastName":"Charlie"}}'
@@ -81,3 +84,26 @@ async def test_a_native_version_passes_as_it_came(standing: Program, service: Sc
         client.send(ask("GET /param?%76ersion=2"))
         await client.answer()
     assert service.requests[0].startswith(b"GET /person?%76ersion=2 ")
+
+
+@pytest.mark.parametrize(
+    "beside",
+    ['shadow: { via: "2" }', 'cutover: { via: "2", percent: 100, sticky_by: request }'],
+    ids=["in the background", "on the new way"],
+)
+async def test_each_of_two_services_is_told_its_own(
+    standing: Program, upstream: StartUpstream, beside: str
+) -> None:
+    old = await upstream(ANSWER.replace(b"v2", b"v1").replace(b": 2", b": 1"))
+    new = await upstream(ANSWER)
+    path = 'path: "/v{version}/person", version: { in: path }'
+    header = "path: /header, version: { in: header, name: X-API-VERSION }"
+    text = shifting.rules("told", old.port, new.port, f", {beside}").replace(path, header)
+    standing.reload(text)
+    async with connect(standing) as client, asyncio.timeout(DEADLINE):
+        while not new.requests:  # a shadow gives way while the machine is busy
+            client.send(ask("GET /header", "X-API-VERSION: 1"))
+            assert (await client.answer()).status == 200
+            await asyncio.sleep(0.05)
+    assert all(b"X-API-VERSION: 2\r\n" in request for request in new.requests)
+    assert all(b"X-API-VERSION: 1\r\n" in request for request in old.requests)
