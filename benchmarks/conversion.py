@@ -11,8 +11,8 @@ from benchmarks import rules
 from benchmarks.measure import NoResultError, Sample
 from gateway.config.load import load
 from gateway.core.conversion.chain import Conversion
-from gateway.core.snapshot import Leg
-from gateway.wire import codec
+from gateway.core.snapshot import Route
+from gateway.proxy.body import json_body
 
 _STATES = ("OPEN", "PAID", "SENT")
 
@@ -45,10 +45,10 @@ def orders(megabytes: float) -> bytes:
 def ways() -> tuple[Conversion, Conversion]:
     """Return the conversion of a response to the older version, and of a request to the newer."""
     found = load(rules.LENS.encode(), "lens.yaml", {}).router.find("/v1/orders")
-    legs: list[Leg] = [] if found is None else list(found[0].legs.values())
-    for leg in legs:
-        if leg.request is not None and leg.response is not None:
-            down, up = leg.response.for_response("GET", 200), leg.request.for_request("POST")
+    routes: list[Route] = [] if found is None else list(found[0].routes.values())
+    for route in routes:
+        if route.request is not None and route.response is not None:
+            down, up = route.response.for_response("GET", 200), route.request.for_request("POST")
             if down is not None and up is not None:
                 return down, up
     raise NoResultError("the rules convert nothing")
@@ -57,8 +57,8 @@ def ways() -> tuple[Conversion, Conversion]:
 def check(newer: bytes) -> bytes:
     """Return the older version's document, after making sure that it comes back as it was."""
     down, up = ways()
-    older = codec.convert(newer, down)
-    if b'"total":"1' not in older or json.loads(codec.convert(older, up)) != json.loads(newer):
+    older = json_body.convert(newer, down)
+    if b'"total":"1' not in older or json.loads(json_body.convert(older, up)) != json.loads(newer):
         raise NoResultError("the conversion is wrong")
     return older
 

@@ -29,7 +29,7 @@ from benchmarks.measure import (
 )
 from benchmarks.request import Request
 from benchmarks.slowloris import slowloris
-from gateway.wire import codec
+from gateway.proxy.body import json_body
 
 BOB_1, BOB_2 = '"Bob Charlie"', '"firstName":"Bob"'
 BY_PATH = Request("/v2/person")
@@ -276,8 +276,10 @@ def lens(lab: Lab, effort: Effort) -> Comparison:
     down, up = conversion.ways()
     one = partial(conversion.passes, seconds=effort.seconds / 2)  # CPU time wanders less
     runs = {
-        "five changes, to the older": partial(one, lambda body: codec.convert(body, down), newer),
-        "five changes, to the newer": partial(one, lambda body: codec.convert(body, up), older),
+        "five changes, to the older": partial(
+            one, lambda body: json_body.convert(body, down), newer
+        ),
+        "five changes, to the newer": partial(one, lambda body: json_body.convert(body, up), older),
         "json.loads, json.dumps": partial(one, conversion.by_json, newer),
         "msgspec decode, encode": partial(one, conversion.by_msgspec, newer),
     }

@@ -10,7 +10,7 @@ Matching    what names a version beside its label: a later one, a range.
 Selection   turns readings into one Version, or into a named refusal.
 Service     a backend and its targets.
 Conversion  the reversible change between versions of an API, applied to bodies.
-Leg         how one version is served at one endpoint: service, path, conversions.
+Route         how one version is served at one endpoint: service, path, conversions.
 Plan        what will be done with one request.
 Snapshot    everything compiled from one configuration, immutable.
 Shadow      the same request asked of another version's service, to compare the answers.

@@ -14,8 +14,8 @@ def main() -> int:
     status: int | None = None
     if sys.argv[1:]:
         with _importing():
-            from gateway import command
-        status = command.run(sys.argv[1:])
+            from gateway.cli import main
+        status = main.run(sys.argv[1:])
     if status is None:
         with _importing():
             from gateway import app

@@ -17,23 +17,23 @@ from pathlib import Path
 import uvloop
 from aiohttp import web
 
+from gateway.admin.admin_app import admin_app
+from gateway.admin.operator import Operator
 from gateway.config.load import load_file
-from gateway.config.report import ConfigError
-from gateway.core.orders import Orders
-from gateway.operation import log
-from gateway.operation.admin import admin_app
-from gateway.operation.control import Control
-from gateway.operation.desk import Desk
-from gateway.operation.keeper import Keeper
-from gateway.operation.records import StateError
-from gateway.operation.reload import Reloader
-from gateway.operation.serving import Serving
-from gateway.operation.shift import Shift
-from gateway.operation.workers import Worker, Workers, is_worker, listening_sockets
+from gateway.config.text.mistakes import ConfigError
+from gateway.core.overrides import Overrides
+from gateway.process.reloader import Reloader
+from gateway.process.serving import Serving
+from gateway.process.supervisor import Supervisor, Worker, is_worker, listening_sockets
 from gateway.settings import SettingError, Settings, from_environment
+from gateway.state.active_overrides import ActiveOverrides
+from gateway.state.cutover_controller import CutoverController
+from gateway.state.state_changes import StateError
+from gateway.state.state_writer import StateWriter
+from gateway.telemetry import log
 
 
-class CannotListen(Exception):
+class ListenError(Exception):
     """An address that cannot be listened on; the text says which and why."""
 
 
@@ -42,7 +42,7 @@ def run() -> int:
     try:
         log.configure()
         uvloop.run(_role(from_environment(os.environ)))
-    except (ConfigError, StateError, CannotListen) as error:
+    except (ConfigError, StateError, ListenError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
     except SettingError as error:
@@ -65,21 +65,23 @@ async def serve(settings: Settings) -> None:
     Raises:
         ConfigError: the rules cannot be used.
         StateError: the state cannot.
-        CannotListen: a port is taken, or an address is not ours.
+        ListenError: a port is taken, or an address is not ours.
     """
     stop = _stop_on_signals()
     reloader = _reloader(settings)
-    async with _keeping(reloader.latest.state) as keeper:
-        control = Control(keeper)
-        serving = Serving(reloader, control.orders, keeper.ledger.absorb)
+    async with _keeping(reloader.latest.state) as writer:
+        overrides = ActiveOverrides(writer)
+        serving = Serving(reloader, overrides.in_force, writer.totals.absorb)
 
-        async def obey(orders: Orders) -> None:
-            serving.obey(orders)
+        async def apply(overrides: Overrides) -> None:
+            serving.apply(overrides)
 
-        control.follow(obey)
-        shift = Shift(keeper, control, lambda: reloader.latest)
-        desk = Desk(keeper, control, shift, reloader, lambda: 1, lambda: _stopping(stop))
-        async with _admin(settings, desk) as admin:
+        overrides.follow(apply)
+        cutovers = CutoverController(writer, overrides, lambda: reloader.latest)
+        operator = Operator(
+            writer, overrides, cutovers, reloader, lambda: 1, lambda: _stopping(stop)
+        )
+        async with _admin(settings, operator) as admin:
             (listener,) = _listen(settings.host, settings.port, 1)
             url = _url(listener)
             await serving.serve(
@@ -97,7 +99,7 @@ async def work(settings: Settings) -> None:
     worker = Worker(os.environ)
     reloader = _reloader(settings, interval=None)
     serving = Serving(reloader, await worker.join(), worker.deliver)
-    listening = asyncio.create_task(worker.listen(serving.obey, serving.stand_in))
+    listening = asyncio.create_task(worker.listen(serving.apply, serving.stand_in))
     listening.add_done_callback(lambda _: stop.set())
     await serving.serve(worker.listeners, stop, settings.grace, worker.report_ready)
     listening.cancel()
@@ -110,7 +112,7 @@ async def supervise(settings: Settings, count: int) -> None:
     Raises:
         ConfigError: the rules cannot be used.
         StateError: the state cannot.
-        CannotListen: a port is taken, or an address is not ours.
+        ListenError: a port is taken, or an address is not ours.
     """
     stop = _stop_on_signals()
     reloader = _reloader(settings)
@@ -118,14 +120,14 @@ async def supervise(settings: Settings, count: int) -> None:
     def unready() -> str | None:
         return _stopping(stop) or (None if workers.ready else "no worker is ready")
 
-    async with _keeping(reloader.latest.state) as keeper:
-        control = Control(keeper)
-        shift = Shift(keeper, control, lambda: reloader.latest)
-        desk = Desk(keeper, control, shift, reloader, lambda: workers.ready, unready)
-        async with _admin(settings, desk) as admin:
+    async with _keeping(reloader.latest.state) as writer:
+        overrides = ActiveOverrides(writer)
+        cutovers = CutoverController(writer, overrides, lambda: reloader.latest)
+        operator = Operator(writer, overrides, cutovers, reloader, lambda: workers.ready, unready)
+        async with _admin(settings, operator) as admin:
             listeners = _listen(settings.host, settings.port, count)
-            workers = Workers(listeners, os.environ, keeper.ledger.absorb, control.orders)
-            control.follow(workers.obey)
+            workers = Supervisor(listeners, os.environ, writer.totals.absorb, overrides.in_force)
+            overrides.follow(workers.apply)
             await workers.start()
             log.event("listening", url=_url(listeners[0]), admin=admin, workers=count)
 
@@ -136,7 +138,7 @@ async def supervise(settings: Settings, count: int) -> None:
     log.event("stopped")
 
 
-async def _pass_on(reloader: Reloader, workers: Workers) -> None:
+async def _pass_on(reloader: Reloader, workers: Supervisor) -> None:
     async for _ in reloader.changes():
         workers.reload()
 
@@ -165,24 +167,24 @@ def _stopping(stop: asyncio.Event) -> str | None:
 
 
 @asynccontextmanager
-async def _keeping(state: str | None) -> AsyncIterator[Keeper]:
+async def _keeping(state: str | None) -> AsyncIterator[StateWriter]:
     store = None
     if state is not None:
         # SQLite is a megabyte that neither workers nor a gateway without state need.
-        from gateway.operation.store import Store
+        from gateway.state.sqlite_store import SqliteStore
 
-        store = Store(Path(state))
-    async with Keeper(store).keeping() as keeper:
-        yield keeper
+        store = SqliteStore(Path(state))
+    async with StateWriter(store).keeping() as writer:
+        yield writer
 
 
 @asynccontextmanager
-async def _admin(settings: Settings, desk: Desk) -> AsyncIterator[str]:
-    runner = web.AppRunner(admin_app(desk), access_log=None)
+async def _admin(settings: Settings, operator: Operator) -> AsyncIterator[str]:
+    runner = web.AppRunner(admin_app(operator), access_log=None)
     await runner.setup()
     (listener,) = _listen(settings.admin_host, settings.admin_port, 1)
     await web.SockSite(runner, listener).start()
-    moving = asyncio.create_task(desk.shift.run())
+    moving = asyncio.create_task(operator.cutovers.run())
     try:
         yield _url(listener)
     finally:
@@ -195,7 +197,7 @@ def _listen(host: str, port: int, count: int) -> list[socket.socket]:
         return listening_sockets(host, port, count)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise CannotListen(f"cannot listen on {host}:{port}: {reason}") from None
+        raise ListenError(f"cannot listen on {host}:{port}: {reason}") from None
 
 
 def _url(listener: socket.socket) -> str:

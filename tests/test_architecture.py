@@ -5,6 +5,7 @@ Read from the source by `ast`, so that an import inside a function counts as wel
 
 import ast
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,15 +18,20 @@ MODULES = {
     for path in sorted((ROOT / program).rglob("*.py"))
 }
 GATEWAY = [name for name in MODULES if name.startswith("gateway")]
+PACKAGES = [name for name in GATEWAY if MODULES[name].stem == "__init__"]
 CORE = [name for name in MODULES if name.startswith("gateway.core")]
 
 # From the ground up. What stands on one floor may use what is on it and below.
 FLOORS = (
     ("core",),
-    ("config",),
-    ("wire",),
-    ("operation", "settings", "verification"),
-    ("app", "command"),
+    ("config", "settings"),
+    ("proxy",),
+    ("telemetry",),
+    ("state",),
+    ("verify",),
+    ("admin",),
+    ("process",),
+    ("app", "cli"),
     ("__main__",),
 )
 # The gateway's own docstring is the glossary, and imports nothing.
@@ -39,6 +45,7 @@ IMPURE = {
     *("random", "secrets", "time", "uuid"),
 }
 MAX_LINES = 350
+MAX_FILES = 12
 
 
 def tree(module: str) -> ast.Module:
@@ -68,14 +75,47 @@ def _origin(module: str, node: ast.ImportFrom) -> str:
     return ".".join([*package, *([node.module] if node.module else [])])
 
 
+def public_types(module: str) -> list[str]:
+    """Return the names of the classes and type aliases that a module defines for others."""
+    names = []
+    for node in tree(module).body:
+        if isinstance(node, ast.ClassDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            names.append(node.targets[0].id)
+    return [name for name in names if name[0].isupper() and not name.isupper()]
+
+
 def floor(module: str) -> int:
     """Return how high a module of the gateway stands."""
     return FLOOR[module.split(".")[1] if "." in module else ""]
 
 
+def rooms(package: str) -> dict[str, set[str]]:
+    """Return what stands in a package, files and folders alike, and which of it each uses."""
+    used: dict[str, set[str]] = {}
+    depth = package.count(".") + 1
+    inside = [name for name in MODULES if name.startswith(f"{package}.")]
+    for name in inside:
+        own = name.split(".")[depth]
+        others = (other for other in imports(name) if other.startswith(f"{package}."))
+        used.setdefault(own, set()).update({other.split(".")[depth] for other in others} - {own})
+    return used
+
+
+def circle(uses: dict[str, set[str]]) -> set[str]:
+    """Return what is left when all that uses nothing that is left is taken away, repeatedly."""
+    left = {name: others & uses.keys() for name, others in uses.items()}
+    while free := {name for name, others in left.items() if not others}:
+        left = {name: others - free for name, others in left.items() if name not in free}
+    return set(left)
+
+
 def test_there_is_something_to_read() -> None:
     assert len(MODULES) > 40
-    assert "gateway.core.conversion.changes" in imports("gateway.config.declared")
+    assert "gateway.core.conversion.change" in imports("gateway.config.changes.links")
+    assert "core" in rooms("gateway")["proxy"]
+    assert circle({"a": {"b"}, "b": {"c", "a"}, "c": set()}) == {"a", "b"}
     assert "backend_v1.model" in imports("backend_v1.app")
 
 
@@ -95,11 +135,29 @@ def test_no_program_imports_another(module: str) -> None:
 
 
 def test_no_imports_in_a_circle() -> None:
-    above = {name: imports(name) & MODULES.keys() for name in MODULES}
-    # What needs nothing that is left can be taken away; a circle is what never can be.
-    while free := [name for name, needs in above.items() if not needs]:
-        above = {name: needs - set(free) for name, needs in above.items() if name not in free}
-    assert not above
+    assert not circle({name: imports(name) & MODULES.keys() for name in MODULES})
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_rooms_in_a_circle(package: str) -> None:
+    """Two folders that use each other are one room with a wall through it."""
+    assert not circle(rooms(package))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_room_is_crowded(package: str) -> None:
+    files = [path for path in MODULES[package].parent.glob("*.py") if path.stem != "__init__"]
+    assert len(files) <= MAX_FILES
+
+
+def test_no_two_files_share_a_name() -> None:
+    stems = Counter(MODULES[name].stem for name in GATEWAY)
+    assert not [stem for stem, times in stems.items() if times > 1 and not stem.startswith("__")]
+
+
+def test_no_two_public_types_share_a_name() -> None:
+    types = Counter(name for module in GATEWAY for name in public_types(module))
+    assert not [name for name, times in types.items() if times > 1]
 
 
 @pytest.mark.parametrize("module", CORE)

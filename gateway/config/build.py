@@ -6,16 +6,16 @@ from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from gateway.config import model
-from gateway.config.api import ApiBuilder
-from gateway.config.choice import build_choice
-from gateway.config.endpoint import EndpointBuilder
-from gateway.config.naming import build_naming
-from gateway.config.report import Location, Mistakes, place
+from gateway.config.sections import root_section
+from gateway.config.sections.api_section import ApiBuilder
+from gateway.config.sections.client_section import build_naming
+from gateway.config.sections.endpoint_section import EndpointBuilder
+from gateway.config.sections.version_choice import build_choice
+from gateway.config.text.mistakes import Location, Mistakes, place
 from gateway.core import headers
-from gateway.core.client import AddressName, Naming, Network
-from gateway.core.cutover import Cutover, Sticky
-from gateway.core.orders import Served
+from gateway.core.clients import AddressName, ClientNaming, Network
+from gateway.core.cutover.cutover import Cutover, StickyBy
+from gateway.core.overrides import VersionKey
 from gateway.core.routing import Router
 from gateway.core.service import Capacity, Ejection, Health, Service, Target, Timeouts
 from gateway.core.snapshot import Api, Endpoint, Limits, Snapshot
@@ -26,7 +26,7 @@ _TARGET = re.compile(
 )
 
 
-def build(config: model.Config, mistakes: Mistakes, now: float, folder: Path) -> Snapshot:
+def build(config: root_section.Config, mistakes: Mistakes, now: float, folder: Path) -> Snapshot:
     """Return the Snapshot that a configuration describes.
 
     What is wrong goes to `mistakes`; where there is any, the Snapshot must not be used. What is
@@ -48,23 +48,23 @@ def build(config: model.Config, mistakes: Mistakes, now: float, folder: Path) ->
             continue  # what is wrong with them says all there is to say
         endings = builder.endings(versions)
         links = builder.links(versions) if versions else {}
-        legs = builder.legs(versions, links, endings, now)
-        schemas = builder.schemas(versions, legs)
-        legs = builder.checked(versions, legs, schemas)
+        routes = builder.routes(versions, links, endings, now)
+        schemas = builder.schemas(versions, routes)
+        routes = builder.checked(versions, routes, schemas)
         choice = build_choice(name, config, versions, naming, mistakes)
         own = []
         for index, endpoint in enumerate(api.endpoints):
             at = (*builder.at, "endpoints", index)
             built = EndpointBuilder(
-                name, api.upstream_path, endpoint, versions, legs, choice, endings, at, mistakes
+                name, api.upstream_path, endpoint, versions, routes, choice, endings, at, mistakes
             ).build()
             if built is not None:
                 endpoints.append((at, built))
                 own.append(built)
         served = {
-            leg.version: leg.served
-            for leg in legs.values()
-            if leg.version is not None and leg.served is not None
+            route.version: route.service_version
+            for route in routes.values()
+            if route.version is not None and route.service_version is not None
         }
         apis.append(Api(name, versions, served, links, schemas, tuple(own)))
     cutovers = _cutovers(endpoints)
@@ -88,38 +88,38 @@ def build(config: model.Config, mistakes: Mistakes, now: float, folder: Path) ->
     )
 
 
-def _read(config: model.Config) -> set[str]:
+def _read(config: root_section.Config) -> set[str]:
     """Return the request fields that say which version is asked for, and who asks."""
     names = {
         reader.name
         for api in config.apis.values()
         for endpoint in api.endpoints
         for reader in endpoint.readers
-        if isinstance(reader, model.HeaderVersion)
+        if isinstance(reader, root_section.HeaderVersion)
     }
     for by in () if config.clients is None else config.clients.by:
         names |= {each.header for each in (by, by.api_key, by.jwt) if each and each.header}
     return names
 
 
-def _cutovers(endpoints: list[tuple[Location, Endpoint]]) -> dict[Served, Cutover]:
-    legs = [leg for _, endpoint in endpoints for leg in endpoint.legs.values()]
-    cutovers = [leg.cutover.rule for leg in legs if leg.cutover is not None]
-    return {cutover.served: cutover for cutover in cutovers}
+def _cutovers(endpoints: list[tuple[Location, Endpoint]]) -> dict[VersionKey, Cutover]:
+    routes = [route for _, endpoint in endpoints for route in endpoint.routes.values()]
+    cutovers = [route.cutover.rule for route in routes if route.cutover is not None]
+    return {cutover.key: cutover for cutover in cutovers}
 
 
 def _by_address(
-    cutovers: dict[Served, Cutover], trusted: tuple[Network, ...], mistakes: Mistakes
-) -> Naming | None:
+    cutovers: dict[VersionKey, Cutover], trusted: tuple[Network, ...], mistakes: Mistakes
+) -> ClientNaming | None:
     """Return what tells clients apart where nothing names them, but a cutover moves whole ones."""
-    whole = [served for served, cutover in cutovers.items() if cutover.sticky is Sticky.CLIENT]
+    whole = [key for key, cutover in cutovers.items() if cutover.sticky is StickyBy.CLIENT]
     for api, label in whole:
         mistakes.warn(
             "warning: moves whole clients, and nothing names them, so that their addresses do;"
             " say what does with clients: { by: [ ... ] } at the top",
             *("apis", api, "versions", label, "cutover"),
         )
-    return Naming((AddressName(trusted=trusted),)) if whole else None
+    return ClientNaming((AddressName(trusted=trusted),)) if whole else None
 
 
 def _router(endpoints: list[tuple[Location, Endpoint]], mistakes: Mistakes) -> Router[Endpoint]:
@@ -135,7 +135,9 @@ def _router(endpoints: list[tuple[Location, Endpoint]], mistakes: Mistakes) -> R
     return Router((endpoint.template, endpoint) for _, endpoint in taken.values())
 
 
-def _service(name: str, config: model.ServiceConfig, at: Location, mistakes: Mistakes) -> Service:
+def _service(
+    name: str, config: root_section.ServiceConfig, at: Location, mistakes: Mistakes
+) -> Service:
     targets = (
         mistakes.attempt(partial(_target, url), *at, "targets", index)
         for index, url in enumerate(config.targets)

@@ -8,11 +8,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from gateway.config.build import build
-from gateway.config.documents import check_documents
-from gateway.config.model import Config
-from gateway.config.python import look_in
-from gateway.config.report import ConfigError, Issue, Mistakes
-from gateway.config.source import read
+from gateway.config.python_functions import look_in
+from gateway.config.schema_files import check_documents
+from gateway.config.sections.root_section import Config
+from gateway.config.text.mistakes import ConfigError, Issue, Mistakes
+from gateway.config.text.source import read
 from gateway.config.violation import explain
 from gateway.core.snapshot import Snapshot
 

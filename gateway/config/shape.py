@@ -28,16 +28,16 @@ def _number(value: object) -> object:
 
 
 _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]+)?\Z", re.ASCII)
-Number = BeforeValidator(_number)
-Seconds = Annotated[float, Field(gt=0, le=86_400), Number]
-Bytes = Annotated[int, Field(ge=1), Number]
-Count = Annotated[int, Field(ge=1), Number]
-Percent = Annotated[float, Field(ge=0, le=100), Number]
+NumberText = BeforeValidator(_number)
+Seconds = Annotated[float, Field(gt=0, le=86_400), NumberText]
+Bytes = Annotated[int, Field(ge=1), NumberText]
+PositiveInt = Annotated[int, Field(ge=1), NumberText]
+Percent = Annotated[float, Field(ge=0, le=100), NumberText]
 T = TypeVar("T")
 Some = Annotated[tuple[T, ...], Field(min_length=1)]
 
 
-class Model(BaseModel):
+class SectionModel(BaseModel):
     """What all models here share."""
 
     model_config = ConfigDict(

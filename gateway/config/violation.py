@@ -7,9 +7,11 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gateway.config import conversion, model, retirement, shape
-from gateway.config.report import Issue, Location, suggest
-from gateway.config.source import Data, Document
+from gateway.config import shape
+from gateway.config.changes import conversion_section
+from gateway.config.sections import lifecycle_models, root_section
+from gateway.config.text.mistakes import Issue, Location, suggest
+from gateway.config.text.source import Data, YamlDocument
 
 _PATTERNS = {
     shape.NAME: "a name has letters, digits, '_', '-' and '.', and begins with a letter or '_'",
@@ -17,17 +19,19 @@ _PATTERNS = {
     shape.HOST: "not a host; write client, target, or a name like api.example.com",
     shape.HEALTH_PATH: "a path begins with a slash; write one like /readyz",
     shape.METHOD: "not a method; write it in capitals, as in GET",
-    retirement.DATE: "not a date; write 2026-12-31, or a time such as 2026-12-31T18:00:00Z",
-    retirement.URL: "not the URL of a page; write one like https://example.com/v1-ends",
+    lifecycle_models.DATE: "not a date; write 2026-12-31, or a time such as 2026-12-31T18:00:00Z",
+    lifecycle_models.URL: "not the URL of a page; write one like https://example.com/v1-ends",
     shape.SHARE: "not a share; write one like 0.1%",
     shape.FACTOR: "not a factor; write one like 1.5x",
     shape.DURATION: "not a duration; write one like 30s, 5m or 1h",
-    conversion.STATUSES: "not an error status; write one such as 404, or 4xx for all of them",
-    conversion.PYTHON: "not a Python function; write module:function",
+    conversion_section.STATUSES: (
+        "not an error status; write one such as 404, or 4xx for all of them"
+    ),
+    conversion_section.PYTHON: "not a Python function; write module:function",
 }
 
 
-def explain(document: Document, error: ValidationError) -> list[Issue]:
+def explain(document: YamlDocument, error: ValidationError) -> list[Issue]:
     """Return one issue for each thing that is wrong."""
     issues = []
     for detail in error.errors():
@@ -127,7 +131,7 @@ def _mechanisms(location: Location) -> str:
 
 @cache
 def _schema() -> dict[str, Any]:
-    return model.Config.model_json_schema()
+    return root_section.Config.model_json_schema()
 
 
 def _schemas(location: Location) -> list[dict[str, Any]]:

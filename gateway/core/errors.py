@@ -18,7 +18,7 @@ class Blame(Enum):
     UPSTREAM = "upstream"
 
 
-class Code(StrEnum):
+class FaultCode(StrEnum):
     """Stable, machine-readable names of the faults; they are part of the contract."""
 
     BAD_REQUEST = "bad_request"
@@ -47,7 +47,7 @@ class Code(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FaultKind:
     """What is the same for every fault of one code."""
 
     blame: Blame
@@ -58,31 +58,33 @@ class Kind:
 # The status of a fault about a version depends on the mechanism, so it is the one that may be
 # overridden (`Fault.status_override`): 404 where the path carries it, 406 where Accept does; and
 # that of a brownout is the operator's choice.
-KINDS: Mapping[Code, Kind] = MappingProxyType(
+FAULT_KINDS: Mapping[FaultCode, FaultKind] = MappingProxyType(
     {
-        Code.BAD_REQUEST: Kind(Blame.CLIENT, 400, "Malformed request"),
-        Code.NOT_FOUND: Kind(Blame.CLIENT, 404, "No such resource"),
-        Code.METHOD_NOT_ALLOWED: Kind(Blame.CLIENT, 405, "Method not allowed"),
-        Code.REQUEST_TIMEOUT: Kind(Blame.CLIENT, 408, "Request timed out"),
-        Code.BODY_TOO_LARGE: Kind(Blame.CLIENT, 413, "Body too large"),
-        Code.URI_TOO_LONG: Kind(Blame.CLIENT, 414, "Request target too long"),
-        Code.HEADERS_TOO_LARGE: Kind(Blame.CLIENT, 431, "Header fields too large"),
-        Code.EXPECTATION_FAILED: Kind(Blame.CLIENT, 417, "Expectation failed"),
-        Code.UNSUPPORTED_MEDIA_TYPE: Kind(Blame.CLIENT, 415, "Unsupported media type"),
-        Code.UNCONVERTIBLE_REQUEST: Kind(Blame.CLIENT, 400, "Request cannot be converted"),
-        Code.VERSION_MISSING: Kind(Blame.CLIENT, 400, "Version missing"),
-        Code.VERSION_MALFORMED: Kind(Blame.CLIENT, 400, "Version malformed"),
-        Code.VERSION_UNKNOWN: Kind(Blame.CLIENT, 400, "Version not supported"),
-        Code.VERSION_CONFLICT: Kind(Blame.CLIENT, 400, "Versions contradict each other"),
-        Code.VERSION_RETIRED: Kind(Blame.CLIENT, 410, "Version retired"),
-        Code.VERSION_BROWNOUT: Kind(Blame.GATEWAY, 503, "Version browned out"),
-        Code.INTERNAL: Kind(Blame.GATEWAY, 500, "Internal error"),
-        Code.OVERLOADED: Kind(Blame.GATEWAY, 503, "Too many requests in flight"),
-        Code.UPSTREAM_UNAVAILABLE: Kind(Blame.UPSTREAM, 503, "No healthy backend"),
-        Code.UPSTREAM_UNREACHABLE: Kind(Blame.UPSTREAM, 502, "Backend unreachable"),
-        Code.UPSTREAM_PROTOCOL: Kind(Blame.UPSTREAM, 502, "Backend broke HTTP"),
-        Code.UPSTREAM_TIMEOUT: Kind(Blame.UPSTREAM, 504, "Backend too slow"),
-        Code.CONVERSION_FAILED: Kind(Blame.UPSTREAM, 502, "Response cannot be converted"),
+        FaultCode.BAD_REQUEST: FaultKind(Blame.CLIENT, 400, "Malformed request"),
+        FaultCode.NOT_FOUND: FaultKind(Blame.CLIENT, 404, "No such resource"),
+        FaultCode.METHOD_NOT_ALLOWED: FaultKind(Blame.CLIENT, 405, "Method not allowed"),
+        FaultCode.REQUEST_TIMEOUT: FaultKind(Blame.CLIENT, 408, "Request timed out"),
+        FaultCode.BODY_TOO_LARGE: FaultKind(Blame.CLIENT, 413, "Body too large"),
+        FaultCode.URI_TOO_LONG: FaultKind(Blame.CLIENT, 414, "Request target too long"),
+        FaultCode.HEADERS_TOO_LARGE: FaultKind(Blame.CLIENT, 431, "Header fields too large"),
+        FaultCode.EXPECTATION_FAILED: FaultKind(Blame.CLIENT, 417, "Expectation failed"),
+        FaultCode.UNSUPPORTED_MEDIA_TYPE: FaultKind(Blame.CLIENT, 415, "Unsupported media type"),
+        FaultCode.UNCONVERTIBLE_REQUEST: FaultKind(
+            Blame.CLIENT, 400, "Request cannot be converted"
+        ),
+        FaultCode.VERSION_MISSING: FaultKind(Blame.CLIENT, 400, "Version missing"),
+        FaultCode.VERSION_MALFORMED: FaultKind(Blame.CLIENT, 400, "Version malformed"),
+        FaultCode.VERSION_UNKNOWN: FaultKind(Blame.CLIENT, 400, "Version not supported"),
+        FaultCode.VERSION_CONFLICT: FaultKind(Blame.CLIENT, 400, "Versions contradict each other"),
+        FaultCode.VERSION_RETIRED: FaultKind(Blame.CLIENT, 410, "Version retired"),
+        FaultCode.VERSION_BROWNOUT: FaultKind(Blame.GATEWAY, 503, "Version browned out"),
+        FaultCode.INTERNAL: FaultKind(Blame.GATEWAY, 500, "Internal error"),
+        FaultCode.OVERLOADED: FaultKind(Blame.GATEWAY, 503, "Too many requests in flight"),
+        FaultCode.UPSTREAM_UNAVAILABLE: FaultKind(Blame.UPSTREAM, 503, "No healthy backend"),
+        FaultCode.UPSTREAM_UNREACHABLE: FaultKind(Blame.UPSTREAM, 502, "Backend unreachable"),
+        FaultCode.UPSTREAM_PROTOCOL: FaultKind(Blame.UPSTREAM, 502, "Backend broke HTTP"),
+        FaultCode.UPSTREAM_TIMEOUT: FaultKind(Blame.UPSTREAM, 504, "Backend too slow"),
+        FaultCode.CONVERSION_FAILED: FaultKind(Blame.UPSTREAM, 502, "Response cannot be converted"),
     }
 )
 
@@ -100,7 +102,7 @@ class Fault:
         successor: what to use instead, when the version is over or will be.
     """
 
-    code: Code
+    code: FaultCode
     detail: str
     supported: tuple[str, ...] | None = None
     fields: tuple[tuple[bytes, bytes], ...] = ()
@@ -110,18 +112,18 @@ class Fault:
     @property
     def blame(self) -> Blame:
         """Whose fault it was."""
-        return KINDS[self.code].blame
+        return FAULT_KINDS[self.code].blame
 
     @property
     def status(self) -> int:
         """The status that the client gets."""
-        return self.status_override or KINDS[self.code].status
+        return self.status_override or FAULT_KINDS[self.code].status
 
     def problem(self, instance: str) -> dict[str, object]:
         """Return the problem detail object; `instance` is the path that was asked for."""
         problem: dict[str, object] = {
             "type": f"urn:problem:{self.code}",
-            "title": KINDS[self.code].title,
+            "title": FAULT_KINDS[self.code].title,
             "status": self.status,
             "detail": self.detail,
             "instance": instance,
@@ -134,7 +136,7 @@ class Fault:
         return problem
 
 
-class Failed(Exception):
+class FaultError(Exception):
     """Carries a Fault from where it happened to where it is answered.
 
     Attributes:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-Fields = list[tuple[bytes, bytes]]
+HeaderFields = list[tuple[bytes, bytes]]
 FieldLines = tuple[tuple[bytes, bytes], ...]
 
 # RFC 9110, section 7.6.1, and the fields that older specifications bound to one hop.
@@ -130,7 +130,7 @@ PSEUDONYM = b"version-gateway"
 _MOST_MIXTURES = 1024
 
 
-def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) -> Fields:
+def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) -> HeaderFields:
     """Return the fields that may pass on: not hop-by-hop, not in `drop`, not named by Connection.
 
     Connection cannot name Content-Length, which frames the message (RFC 9110, section 7.6.1).
@@ -139,7 +139,7 @@ def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) ->
         fields: field lines as received.
         drop: further names to leave out, in lower case.
     """
-    kept: Fields = []
+    kept: HeaderFields = []
     named: set[bytes] = set()
     for line in fields:
         name = line[0].lower()
@@ -191,7 +191,7 @@ def takes_trailers(values: Iterable[str]) -> bool:
     )
 
 
-def trailing(fields: Iterable[tuple[bytes, bytes]]) -> Fields:
+def trailing(fields: Iterable[tuple[bytes, bytes]]) -> HeaderFields:
     """Return the fields that may pass on behind a body."""
     return [line for line in fields if line[0].lower() not in _NEVER_BEHIND]
 
@@ -227,7 +227,7 @@ def forwarding(
     )
 
 
-def vary(fields: Fields, names: tuple[str, ...]) -> Fields:
+def vary(fields: HeaderFields, names: tuple[str, ...]) -> HeaderFields:
     """Return `fields` with Vary listing `names` as well (RFC 9110, section 12.5.5)."""
     said = [value for name, value in fields if len(name) == 4 and name.lower() == b"vary"]
     if said:
@@ -243,13 +243,13 @@ def _listing(names: tuple[str, ...]) -> bytes:
     return ", ".join(names).encode()
 
 
-def upgrade(fields: Fields) -> Fields:
+def upgrade(fields: HeaderFields) -> HeaderFields:
     """Return what says to which protocol a connection switches (RFC 9110, section 7.8)."""
     kept = [line for line in fields if line[0].lower() == b"upgrade"]
     return [(b"Connection", b"Upgrade"), *kept]
 
 
-def retyped(fields: Fields, content_type: bytes) -> Fields:
+def retyped(fields: HeaderFields, content_type: bytes) -> HeaderFields:
     """Return `fields` with a Content-Type of the same format called `content_type`.
 
     `application/json` and `application/other+json` become `application/vnd.example+json`; a

@@ -6,17 +6,17 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gateway.core.asker import ANYONE, Asker
-from gateway.core.conversion.document import Unconvertible
-from gateway.core.cutover import Arm
-from gateway.core.errors import Code, Fault
-from gateway.core.head import Head
+from gateway.core.context import ANONYMOUS_CONTEXT, RequestContext
+from gateway.core.conversion.document import ConversionError
+from gateway.core.cutover.cutover import CutoverRoute
+from gateway.core.cutover.shadow import Shadow
+from gateway.core.errors import Fault, FaultCode
 from gateway.core.headers import FieldLines
-from gateway.core.readers import AcceptReader
-from gateway.core.selection import Rule, Selected
-from gateway.core.shadow import Shadow
-from gateway.core.snapshot import Beside, Endpoint, Leg, Snapshot
-from gateway.core.version import Version
+from gateway.core.request import RequestHead
+from gateway.core.snapshot import Alternative, Endpoint, Route, Snapshot
+from gateway.core.versions.readers import AcceptReader
+from gateway.core.versions.selection import Rule, Selected
+from gateway.core.versions.version import Version
 
 # Looking a member up in its class takes Python 3.11 four times as long as a name.
 _NAMED = Rule.NAMED
@@ -24,31 +24,31 @@ _UNSAID = frozenset({Rule.DEFAULT, Rule.PIN})
 
 
 class Plan(NamedTuple):
-    """Ask the service of a leg.
+    """Ask the service of a route.
 
     Attributes:
         endpoint: where the request came in.
-        leg: how the version is served.
+        route: how the version is served.
         mechanism: what named the version: a mechanism, `pin`, `default` or `newest`; None where
             the API has no versions.
         target: the path and query to ask the service for, raw.
         fields: header fields that every answer carries, whoever gives it.
-        arm: which way of a cutover is taken; None where there is none.
+        cutover_route: which route of a cutover is taken; None where there is none.
         shadow: what to do with the request as well, in the background.
     """
 
     endpoint: Endpoint
-    leg: Leg
+    route: Route
     mechanism: str | None
     target: str
     fields: FieldLines = ()
-    arm: Arm | None = None
+    cutover_route: CutoverRoute | None = None
     shadow: "Plan | None" = None
 
     @property
     def version(self) -> Version | None:
         """The version that the client gets; None where the API has no versions."""
-        return self.leg.version
+        return self.route.version
 
     @property
     def content_type(self) -> str | None:
@@ -56,7 +56,7 @@ class Plan(NamedTuple):
 
         Nobody asked for the media type of a version that is a default, or what a client has pinned.
         """
-        return None if self.mechanism in _UNSAID else self.leg.content_type
+        return None if self.mechanism in _UNSAID else self.route.content_type
 
 
 class Options(NamedTuple):
@@ -87,10 +87,12 @@ class Refusal(NamedTuple):
     fields: FieldLines = ()
 
 
-Outcome = Plan | Options | Refusal
+Decision = Plan | Options | Refusal
 
 
-def plan(snapshot: Snapshot, head: Head, asker: Asker = ANYONE) -> Outcome:
+def plan(
+    snapshot: Snapshot, head: RequestHead, context: RequestContext = ANONYMOUS_CONTEXT
+) -> Decision:
     """Return what to do with a request: routing, the version, the method, what became of it.
 
     Where the path carries the version, one that is not on offer is a path that does not exist, so
@@ -98,76 +100,79 @@ def plan(snapshot: Snapshot, head: Head, asker: Asker = ANYONE) -> Outcome:
     """
     found = snapshot.router.find(head.path)
     if found is None:
-        return Refusal(None, Fault(Code.NOT_FOUND, "No endpoint has this path."))
+        return Refusal(None, Fault(FaultCode.NOT_FOUND, "No endpoint has this path."))
     endpoint, captures = found
-    chosen = _choose(endpoint, head, captures, asker)
+    chosen = _choose(endpoint, head, captures, context)
     allowed = endpoint.methods is None or head.method in endpoint.methods
     if isinstance(chosen, Fault):
         if allowed or chosen.status == 404:
             return Refusal(endpoint, chosen)
         return _other_method(endpoint, head.method, None, ())
     version, mechanism = chosen
-    leg = endpoint.legs.get(version)
-    fields = () if leg is None else leg.fields
-    lifecycle = endpoint.retired[version] if leg is None else leg.lifecycle
+    route = endpoint.routes.get(version)
+    fields = () if route is None else route.fields
+    lifecycle = endpoint.retired[version] if route is None else route.lifecycle
     if lifecycle is not None:
-        fields += lifecycle.told(asker.client, captures)
+        fields += lifecycle.told(context.client, captures)
     if not allowed:
         return _other_method(endpoint, head.method, version, fields)
-    if lifecycle is not None and (leg is None or lifecycle.terms.ended(asker)):
-        fault = lifecycle.retired(asker, captures, _offered(endpoint, asker))
+    if lifecycle is not None and (route is None or lifecycle.terms.ended(context)):
+        fault = lifecycle.retired(context, captures, _offered(endpoint, context))
         return Refusal(endpoint, fault, version, fields)
-    assert leg is not None
-    if leg.brownout is not None and (closes := leg.brownout.closes(asker)) is not None:
-        instead = None if lifecycle is None else lifecycle.instead(asker, captures)
-        fault = leg.brownout.refusal(closes, asker.now, _offered(endpoint, asker), instead)
+    assert route is not None
+    if route.brownout is not None and (closes := route.brownout.closes(context)) is not None:
+        instead = None if lifecycle is None else lifecycle.instead(context, captures)
+        fault = route.brownout.refusal(closes, context.now, _offered(endpoint, context), instead)
         return Refusal(endpoint, fault, version, fields)
-    arm = None
-    if leg.cutover is not None:
-        arm = leg.cutover.rule.arm(asker)
-        if arm is Arm.NEW:
-            leg = leg.cutover.leg
-    target = _target(leg, head, captures)
+    taken = None
+    if route.cutover is not None:
+        taken = route.cutover.rule.route_for(context)
+        if taken is CutoverRoute.NEW:
+            route = route.cutover.route
+    target = _target(route, head, captures)
     if isinstance(target, Fault):
         return Refusal(endpoint, target, version, fields)
-    beside = None if leg.shadow is None else _beside(leg.shadow, head, captures, asker)
+    beside = None if route.shadow is None else _beside(route.shadow, head, captures, context)
     shadow = beside and Plan(endpoint, beside[0], mechanism, beside[1], fields)
-    return Plan(endpoint, leg, mechanism, target, fields, arm, shadow)
+    return Plan(endpoint, route, mechanism, target, fields, taken, shadow)
 
 
 def _beside(
-    beside: Beside[Shadow], head: Head, captures: Mapping[str, str], asker: Asker
-) -> tuple[Leg, str] | None:
+    beside: Alternative[Shadow],
+    head: RequestHead,
+    captures: Mapping[str, str],
+    context: RequestContext,
+) -> tuple[Route, str] | None:
     """Return what is asked in the background, and for which path and query."""
-    if not beside.rule.falls_on(head.method, asker):
+    if not beside.rule.falls_on(head.method, context):
         return None
-    target = _target(beside.leg, head, captures)
+    target = _target(beside.route, head, captures)
     # Where that is a fault, what is asked has no counterpart there.
-    return None if isinstance(target, Fault) else (beside.leg, target)
+    return None if isinstance(target, Fault) else (beside.route, target)
 
 
-def _offered(endpoint: Endpoint, asker: Asker) -> tuple[str, ...]:
+def _offered(endpoint: Endpoint, context: RequestContext) -> tuple[str, ...]:
     assert endpoint.selector is not None  # as there are versions
-    return endpoint.selector.offered(asker)
+    return endpoint.selector.offered(context)
 
 
-def _target(leg: Leg, head: Head, captures: Mapping[str, str]) -> str | Fault:
-    template = leg.upstream_path
+def _target(route: Route, head: RequestHead, captures: Mapping[str, str]) -> str | Fault:
+    template = route.upstream_path
     if template is None:
         path = head.path
     elif template.captures:
-        path = template.fill({**captures, "version": str(leg.served)})
+        path = template.fill({**captures, "version": str(route.service_version)})
     else:
         path = template.text
     query = head.query
-    if leg.asked_for is not None:
-        query = leg.asked_for.query(query)
-    if leg.request is not None:
+    if route.request_rewrite is not None:
+        query = route.request_rewrite.query(query)
+    if route.request is not None:
         try:
-            query = leg.request.query(head.method, query)
-        except Unconvertible as error:
+            query = route.request.query(head.method, query)
+        except ConversionError as error:
             detail = f"The request does not fit this version: {error.reason}."
-            return Fault(Code.UNCONVERTIBLE_REQUEST, detail)
+            return Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail)
     return path if query is None else f"{path}?{query}"
 
 
@@ -178,7 +183,7 @@ def _other_method(
     if method == "OPTIONS":
         return Options(endpoint, allow, version, fields)
     fault = Fault(
-        Code.METHOD_NOT_ALLOWED,
+        FaultCode.METHOD_NOT_ALLOWED,
         f"This endpoint answers {allow}.",
         fields=((b"Allow", allow.encode()),),
     )
@@ -186,7 +191,7 @@ def _other_method(
 
 
 def _choose(
-    endpoint: Endpoint, head: Head, captures: Mapping[str, str], asker: Asker
+    endpoint: Endpoint, head: RequestHead, captures: Mapping[str, str], context: RequestContext
 ) -> tuple[Version | None, str | None] | Fault:
     selector = endpoint.selector
     if selector is None:
@@ -199,7 +204,7 @@ def _choose(
         if version is not None:
             return version, reader.mechanism
     readings = [(reader, reader.read(head, captures)) for reader in selector.readers]
-    selected = selector.select(readings, asker)
+    selected = selector.select(readings, context)
     if (
         isinstance(selected, Selected)
         and selected.rule is not _NAMED
@@ -209,13 +214,13 @@ def _choose(
         )
     ):
         # What the request does not name is for who says nothing, not for who says no.
-        selected = selector.missing(asker)
+        selected = selector.missing(context)
     if isinstance(selected, Selected):
         by = selected.rule if selected.reader is None else selected.reader.mechanism
         return selected.version, by
-    if head.method == "OPTIONS" and selected.code is Code.VERSION_MISSING:
+    if head.method == "OPTIONS" and selected.code is FaultCode.VERSION_MISSING:
         # A CORS preflight cannot carry the header that it asks leave for (Fetch, section 4.8), and
         # what a resource allows is not a representation: the newest version answers.
-        offered = selector.offered(asker) or selector.supported
+        offered = selector.offered(context) or selector.supported
         return max(selector.supported[label] for label in offered), "newest"
     return selected

@@ -3,31 +3,31 @@
 A reload builds a new one and swaps one reference; a request keeps the one that it began with.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Generic, TypeVar
 
 from gateway.core import headers
-from gateway.core.brownout import Brownout
-from gateway.core.client import Naming
-from gateway.core.conversion.chain import Conversion, Link
-from gateway.core.cutover import Cutover
+from gateway.core.clients import ClientNaming
+from gateway.core.conversion.chain import Conversion, VersionLink
+from gateway.core.cutover.cutover import Cutover
+from gateway.core.cutover.shadow import Shadow
 from gateway.core.headers import FieldLines
-from gateway.core.lifecycle import Lifecycle
-from gateway.core.orders import Served
+from gateway.core.lifecycle.brownout import Brownout
+from gateway.core.lifecycle.lifecycle import Lifecycle, Terms
+from gateway.core.overrides import VersionKey
 from gateway.core.routing import Router, Template
-from gateway.core.selection import Selector
 from gateway.core.service import Service
-from gateway.core.shadow import Shadow
-from gateway.core.telling import Telling
-from gateway.core.version import Version
+from gateway.core.versions.rewriting import VersionRewrite
+from gateway.core.versions.selection import Selector
+from gateway.core.versions.version import Version
 
 R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class SchemaCheck:
     """How many of the converted answers are validated, and by what.
 
     Attributes:
@@ -40,18 +40,19 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class Route:
     """How one version is served at one endpoint.
 
     Attributes:
         version: the version that clients get; None where the API has no versions.
-        served: the version that the service speaks; another one where a conversion stands between.
+        service_version: the version that the service speaks; another one where a conversion
+            stands between.
         service: who answers.
         upstream_path: the path to ask for there; None keeps the client's, byte for byte.
         request: from the client's version to the service's; None where they are the same.
         response: the way back.
-        asked_for: names the service's version in what it is asked; None where nothing would.
-        answered_as: names the client's version in what the service answers, likewise.
+        request_rewrite: names the service's version in what it is asked; None where nothing would.
+        response_rewrite: names the client's version in what the service answers, likewise.
         content_type: what a JSON answer to who names this version is called here; None keeps the
             service's word.
         fields: header fields that every answer carries, refusals and faults included.
@@ -64,29 +65,29 @@ class Leg:
     """
 
     version: Version | None
-    served: Version | None
+    service_version: Version | None
     service: Service
     upstream_path: Template | None = None
     request: Conversion | None = None
     response: Conversion | None = None
-    asked_for: Telling | None = None
-    answered_as: Telling | None = None
+    request_rewrite: VersionRewrite | None = None
+    response_rewrite: VersionRewrite | None = None
     content_type: str | None = None
     fields: FieldLines = ()
     overrules: frozenset[bytes] = frozenset()
     lifecycle: Lifecycle | None = None
     brownout: Brownout | None = None
-    shadow: "Beside[Shadow] | None" = None
-    cutover: "Beside[Cutover] | None" = None
-    check: Check | None = None
+    shadow: "Alternative[Shadow] | None" = None
+    cutover: "Alternative[Cutover] | None" = None
+    check: SchemaCheck | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Beside(Generic[R]):
+class Alternative(Generic[R]):
     """Another way to serve a version, and the rule that says when it is taken."""
 
     rule: R
-    leg: Leg
+    route: Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class Endpoint:
         methods: what may be asked, HEAD included where it follows; None leaves it to the service.
             OPTIONS is answered by the gateway unless it is among them.
         selector: how a version is chosen; None where the API has no versions.
-        legs: by version; the only key is None where the API has no versions.
+        routes: by version; the only key is None where the API has no versions.
         vary: the header fields that the choice depends on.
         max_body: bytes of a request body; None where the limit for all of them holds.
         retired: the lifecycles of the versions that nobody serves any more.
@@ -109,7 +110,7 @@ class Endpoint:
     template: Template
     methods: tuple[str, ...] | None
     selector: Selector | None
-    legs: Mapping[Version | None, Leg]
+    routes: Mapping[Version | None, Route]
     vary: tuple[str, ...]
     max_body: int | None = None
     retired: Mapping[Version | None, Lifecycle] = field(default_factory=dict)
@@ -132,7 +133,7 @@ class Api:
     name: str
     versions: Mapping[str, Version]
     served: Mapping[Version, Version]
-    links: Mapping[Version, Sequence[Link]]
+    links: Mapping[Version, Sequence[VersionLink]]
     schemas: Mapping[Version, str]
     endpoints: tuple[Endpoint, ...]
 
@@ -178,9 +179,9 @@ class Snapshot:
     limits: Limits = Limits()
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
     workers: int | None = None
-    naming: Naming | None = None
+    naming: ClientNaming | None = None
     state: str | None = None
-    cutovers: Mapping[Served, Cutover] = field(default_factory=dict)
+    cutovers: Mapping[VersionKey, Cutover] = field(default_factory=dict)
     apis: tuple[Api, ...] = ()
     withheld: frozenset[bytes] = headers.withheld()
 
@@ -194,6 +195,33 @@ class Snapshot:
             return False
         address = ip_address(peer)
         return any(address in network for network in self.trusted_proxies)
+
+    def routes(self, key: VersionKey) -> Iterator[Route]:
+        """Yield how a version is served, endpoint by endpoint."""
+        api, version = key
+        for endpoint in self.router:
+            for label, route in endpoint.routes.items():
+                if endpoint.api == api and str(label) == version:
+                    yield route
+
+    def terms(self, key: VersionKey) -> Terms | None:
+        """Return how a version ends, whether it is still served or not; None if it does not."""
+        api, version = key
+        for endpoint in self.router:
+            lifecycles = [route.lifecycle for route in endpoint.routes.values()]
+            for lifecycle in (*lifecycles, *endpoint.retired.values()):
+                if endpoint.api == api and lifecycle and str(lifecycle.terms.version) == version:
+                    return lifecycle.terms
+        return None
+
+    @property
+    def labels(self) -> dict[str, list[str]]:
+        """The labels of the versions of each API, those included that are no longer served."""
+        found: dict[str, dict[str, None]] = {}
+        for endpoint in self.router:
+            labels = found.setdefault(endpoint.api, {})
+            labels |= {str(label): None for label in (*endpoint.retired, *endpoint.routes) if label}
+        return {api: list(labels) for api, labels in found.items()}
 
     @property
     def summary(self) -> str:

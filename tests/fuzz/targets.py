@@ -12,15 +12,16 @@ from typing import Any, NamedTuple
 from multidict import CIMultiDict
 
 from gateway.config.load import load
-from gateway.config.report import ConfigError
-from gateway.core import accept, headers
-from gateway.core.conversion.document import Unconvertible
-from gateway.core.head import Head
-from gateway.core.headers import Fields
+from gateway.config.text.mistakes import ConfigError
+from gateway.core import headers
+from gateway.core.conversion.document import ConversionError
+from gateway.core.headers import HeaderFields
 from gateway.core.plan import Options, Plan, plan
-from gateway.core.readers import decode
-from gateway.core.snapshot import Leg
-from gateway.wire import codec, coding
+from gateway.core.request import RequestHead
+from gateway.core.snapshot import Route
+from gateway.core.versions import accept
+from gateway.core.versions.readers import decode
+from gateway.proxy.body import content_coding, json_body
 from tests.gateway.kit import ROOT
 
 LIMIT = 100_000
@@ -57,13 +58,13 @@ apis:
 SNAPSHOT = load(_RULES, "rules", {})
 
 
-def _legs() -> list[Leg]:
+def _routes() -> list[Route]:
     found = SNAPSHOT.router.find("/query")
     assert found is not None
-    return [leg for leg in found[0].legs.values() if leg.request is not None]
+    return [route for route in found[0].routes.values() if route.request is not None]
 
 
-(CONVERTED,) = _legs()
+(CONVERTED,) = _routes()
 
 
 def read_accept(data: bytes) -> None:
@@ -90,21 +91,25 @@ def make_plan(data: bytes) -> None:
     method, _, target = line.partition(" ")
     path, mark, query = target.partition("?")
     fields = [(name, value) for name, _, value in (each.partition(":") for each in lines)]
-    head = Head(method, path, query if mark else None, CIMultiDict(fields))
+    head = RequestHead(method, path, query if mark else None, CIMultiDict(fields))
     outcome = plan(SNAPSHOT, head)
     assert outcome == plan(SNAPSHOT, head)
     if isinstance(outcome, Plan):
-        assert outcome.leg in outcome.endpoint.legs.values()
+        assert outcome.route in outcome.endpoint.routes.values()
         assert outcome.target.startswith(("/up", "/in/", "/deep/"))
         asked = outcome.target.partition("?")
         assert asked[1] == mark
-        told = frozenset() if outcome.leg.asked_for is None else outcome.leg.asked_for.parameters
+        told = (
+            frozenset()
+            if outcome.route.request_rewrite is None
+            else outcome.route.request_rewrite.parameters
+        )
         for now, before in zip(asked[2].split("&"), query.split("&"), strict=True):
             assert now == before or decode(before.partition("=")[0]) in told
         # Nobody walks out of the folder that a path is filled into, however it is spelled.
         parts = asked[0].lower().replace("%2e", ".").split("/")
         assert not {".", ".."} & set(parts)
-        assert outcome.leg.service.name == "s"
+        assert outcome.route.service.name == "s"
     elif isinstance(outcome, Options):
         assert method == "OPTIONS"
     else:
@@ -114,7 +119,7 @@ def make_plan(data: bytes) -> None:
 
 def pass_fields(data: bytes) -> None:
     """Fields between hops: what is for one hop goes, all else stays as it is and in order."""
-    fields: Fields = []
+    fields: HeaderFields = []
     for line in data.split(b"\n"):
         name, _, value = line.partition(b":")
         fields.append((name, value.strip(b" \t")))
@@ -153,7 +158,7 @@ def load_rules(data: bytes) -> None:
         _check_report(error, len(data.decode(errors="replace").splitlines()))
     else:
         assert snapshot.summary
-        plan(snapshot, Head("GET", "/", None, CIMultiDict()))
+        plan(snapshot, RequestHead("GET", "/", None, CIMultiDict()))
 
 
 def _check_report(error: ConfigError, most: int) -> None:
@@ -176,14 +181,14 @@ def convert_json(data: bytes) -> None:
         assert there is not None
         assert back is not None
         try:
-            converted = codec.convert(data, there)
-        except Unconvertible:
+            converted = json_body.convert(data, there)
+        except ConversionError:
             continue
         _parsed(data)
         _parsed(converted)
         try:
-            returned = codec.convert(converted, back)
-        except Unconvertible:
+            returned = json_body.convert(converted, back)
+        except ConversionError:
             continue
         _parsed(returned)
 
@@ -200,10 +205,10 @@ def _refuse(word: str) -> None:
 def undo_codings(data: bytes) -> None:
     """The first line is Content-Encoding; what comes out of the rest stays within the limit."""
     value, _, body = data.partition(b"\n")
-    applied = coding.codings([value])
+    applied = content_coding.codings([value])
     try:
-        decoded = coding.decode(body, applied, LIMIT)
-    except coding.Undecodable:
+        decoded = content_coding.decode(body, applied, LIMIT)
+    except content_coding.ContentCodingError:
         return
     assert len(decoded) <= LIMIT or not applied
 

@@ -60,7 +60,7 @@ class Shop:
 
     async def page(self, request: web.Request) -> web.Response:
         if unknown := request.query.keys() - {"limit", "from"}:
-            raise Refused(400, "unknown_parameter", ", ".join(sorted(unknown)))
+            raise RefusedError(400, "unknown_parameter", ", ".join(sorted(unknown)))
         start, limit = int(request.query.get("from", 0)), int(request.query.get("limit", 100))
         return web.json_response(list(self.orders.values())[start : start + limit])
 
@@ -95,7 +95,7 @@ class Shop:
     def number(self, request: web.Request) -> int:
         number = int(request.match_info["id"])
         if number not in self.orders:
-            raise Refused(404, "no_such_order", "Nobody ordered this.")
+            raise RefusedError(404, "no_such_order", "Nobody ordered this.")
         return number
 
     async def body(self, request: web.Request, name: str) -> dict[str, Any]:
@@ -106,16 +106,16 @@ class Shop:
         }
         errors = [error.message for error in jsonschema_rs.iter_errors(schema, data)]
         if errors:
-            raise Refused(400, "invalid", "; ".join(errors))
+            raise RefusedError(400, "invalid", "; ".join(errors))
         return data
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """An error, as version 3 has it."""
 
     def __init__(self, status: int, code: str, detail: str) -> None:
         self.status = status
-        self.problem = {"title": "Refused", "code": code, "detail": detail}
+        self.problem = {"title": "RefusedError", "code": code, "detail": detail}
 
 
 @web.middleware
@@ -123,7 +123,7 @@ async def refusals(request: web.Request, handler: Handler) -> web.StreamResponse
     """Answer errors."""
     try:
         return await handler(request)
-    except Refused as error:
+    except RefusedError as error:
         return web.json_response(
             error.problem, status=error.status, content_type="application/problem+json"
         )

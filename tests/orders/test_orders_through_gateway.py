@@ -124,7 +124,7 @@ def test_a_change_adds_nothing(orders: Orders, version: str) -> None:
     [
         ("1", {"error": {"code": "no_such_order", "message": "Nobody ordered this."}}),
         ("2", {"code": "no_such_order", "message": "Nobody ordered this."}),
-        ("3", {"title": "Refused", "code": "no_such_order", "detail": "Nobody ordered this."}),
+        ("3", {"title": "RefusedError", "code": "no_such_order", "detail": "Nobody ordered this."}),
     ],
 )
 def test_errors(orders: Orders, version: str, expected: object) -> None:

@@ -8,10 +8,10 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from gateway.config.load import load
-from gateway.config.source import read
-from gateway.verification.claim import Gap, Unchecked
-from gateway.verification.proof import Proof
-from gateway.verification.verify import Question, verify
+from gateway.config.text.source import read
+from gateway.verify.claim import Gap, Unchecked
+from gateway.verify.proof import Proof
+from gateway.verify.verify import Question, verify
 from tests.orders.backend import HERE
 
 RULES = (HERE / "gateway.yaml").read_bytes()

@@ -7,7 +7,7 @@ from itertools import count
 from random import Random
 
 from tests.gateway.talk import Answer, ask
-from tests.soak.load import FAILURES, Load, Question, Visit, Wrong, is_refusal
+from tests.soak.load import FAILURES, Load, Question, Visit, WrongAnswerError, is_refusal
 from tests.soak.mirror import PIECE, catalog, pattern
 from tests.soak.questions import echo, is_json
 
@@ -50,7 +50,7 @@ async def garbage(load: Load, random: Random) -> None:
         visit.client.send(data)
         answer = await visit.client.rest()
         if not answer.startswith(b"HTTP/1.1 %d " % status):
-            raise Wrong(f"{data[:80]!r}: {answer[:200]!r}")
+            raise WrongAnswerError(f"{data[:80]!r}: {answer[:200]!r}")
         load.right += 1
 
 
@@ -70,7 +70,7 @@ async def user(load: Load, random: Random) -> None:
                 return is_json(answer, stored)
 
             if json.loads(answer.body) != stored:
-                raise Wrong(f"POST /users of {posted}: {answer}")
+                raise WrongAnswerError(f"POST /users of {posted}: {answer}")
             await visit.ask(Question("users", f"GET /users/{number}", is_stored))
             await asyncio.sleep(0.01)
 
@@ -102,7 +102,7 @@ async def slow(load: Load, random: Random) -> None:
                 await asyncio.sleep(0.005)
             answer = _expect(200, await visit.client.answer())
             if answer.body != b"[]":
-                raise Wrong(f"a request that came slowly: {answer}")
+                raise WrongAnswerError(f"a request that came slowly: {answer}")
             load.right += 1
         return
     async with load.visit("mirror", window=32_768) as visit:
@@ -115,7 +115,7 @@ async def slow(load: Load, random: Random) -> None:
             if not data:
                 raise ConnectionResetError("ended early")
             if data != pattern(len(data), offset):
-                raise Wrong(f"a large answer, after {offset} bytes")
+                raise WrongAnswerError(f"a large answer, after {offset} bytes")
             offset += len(data)
             await asyncio.sleep(0.01)
         load.right += 1
@@ -164,7 +164,7 @@ async def socket(load: Load, random: Random) -> None:
             visit.client.send(bytes([0x81, 0x80 | len(said), 0, 0, 0, 0]) + said)
             heard = await visit.client.reader.readexactly(2 + len(said))
             if heard != bytes([0x81, len(said)]) + said:
-                raise Wrong(f"by WebSocket: {heard!r} for {said!r}")
+                raise WrongAnswerError(f"by WebSocket: {heard!r} for {said!r}")
             load.right += 1
             await asyncio.sleep(0.01)
         visit.client.send(bytes([0x88, 0x80, 0, 0, 0, 0]))
@@ -182,7 +182,7 @@ def _expect(status: int, answer: Answer) -> Answer:
     if is_refusal(answer):
         raise ConnectionRefusedError(f"{answer.status}")
     if answer.status != status:
-        raise Wrong(f"not {status}: {answer}")
+        raise WrongAnswerError(f"not {status}: {answer}")
     return answer
 
 

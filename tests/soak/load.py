@@ -22,7 +22,7 @@ from tests.gateway.talk import Answer, Client, ask, connect
 FAILURES = (OSError, asyncio.IncompleteReadError)  # TimeoutError is an OSError
 
 
-class Wrong(Exception):
+class WrongAnswerError(Exception):
     """An answer that is not the one to what was asked."""
 
 
@@ -103,7 +103,7 @@ class Load:
                 visit.client = client
                 visit.port = client.writer.get_extra_info("sockname")[1]
                 yield visit
-        except Wrong as wrong:
+        except WrongAnswerError as wrong:
             self.wrong.append(str(wrong))
         except FAILURES as error:
             visit.failed(repr(error))
@@ -171,12 +171,16 @@ class Visit:
         self.service, self.since = question.service, monotonic()
 
     def judge(self, question: Question, request_id: str, answer: Answer) -> Answer | None:
-        """Return the answer if it is right, None where a kill explains what it is; raises Wrong."""
+        """Return the answer if it is right, None where a kill explains what it is.
+
+        Raises:
+            WrongAnswerError: it is neither.
+        """
         if is_refusal(answer):
             self.failed(f"{answer.status} {json.loads(answer.body)['code']}")
             return None
         if answer.all("x-request-id") != [request_id] or not question.right(answer):
-            raise Wrong(f"{question.line} {request_id}: {str(answer)[:500]}")
+            raise WrongAnswerError(f"{question.line} {request_id}: {str(answer)[:500]}")
         self.load.right += 1
         return answer
 

@@ -5,16 +5,16 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
-from gateway.core.conversion.changes import Change, of_a_part
-from gateway.core.conversion.document import PLAIN, Document, Form, Unconvertible, refuse
-from gateway.core.conversion.parameters import (
-    Parameter,
+from gateway.core.conversion.change import Change, of_a_part
+from gateway.core.conversion.document import PLAIN, ConversionError, Document, JsonForm, refuse
+from gateway.core.conversion.parameter_change import (
+    ParameterChange,
     Rewrite,
     rewrite_fields,
     rewrite_query,
 )
-from gateway.core.conversion.steps import Step, Task, change, fuse
-from gateway.core.version import Version
+from gateway.core.conversion.steps import ConversionStep, ConversionTask, change, fuse
+from gateway.core.versions.version import Version
 
 
 class Direction(Enum):
@@ -24,7 +24,7 @@ class Direction(Enum):
     DOWN = "down"
 
 
-class Message(Enum):
+class MessageKind(Enum):
     """What changes apply to."""
 
     REQUEST = "requests"
@@ -34,11 +34,11 @@ class Message(Enum):
 
 # What such a request does not name, it leaves as it is (RFC 5789, RFC 7396).
 _PATCH = "PATCH"
-BOTH = frozenset({Message.REQUEST, Message.RESPONSE})
+BOTH = frozenset({MessageKind.REQUEST, MessageKind.RESPONSE})
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class VersionLink:
     """Declared changes between two adjacent versions of an API.
 
     Attributes:
@@ -57,34 +57,34 @@ class Link:
     newer: Version
     changes: tuple[Change, ...]
     statuses: frozenset[int] = frozenset()
-    on: frozenset[Message] = BOTH
+    on: frozenset[MessageKind] = BOTH
     methods: frozenset[str] | None = None
     paths: frozenset[str] | None = None
-    query: tuple[Parameter, ...] = ()
-    headers: tuple[Parameter, ...] = ()
+    query: tuple[ParameterChange, ...] = ()
+    headers: tuple[ParameterChange, ...] = ()
 
     def applies(self, method: str, status: int | None) -> bool:
         """Whether it speaks of requests of a method, or of the responses of a status to them."""
         if self.methods is not None and method not in self.methods:
             return False
         if status is None:
-            return Message.REQUEST in self.on
+            return MessageKind.REQUEST in self.on
         if 200 <= status <= 299:
-            return Message.RESPONSE in self.on
+            return MessageKind.RESPONSE in self.on
         return status in self.statuses
 
-    def of_a_part(self) -> "Link":
+    def of_a_part(self) -> "VersionLink":
         """Return the link as it applies to documents that say a part."""
         return replace(self, changes=tuple(map(of_a_part, self.changes)))
 
-    def tasks(self, direction: Direction) -> Iterator[Task]:
+    def tasks(self, direction: Direction) -> Iterator[ConversionTask]:
         """Yield the changes in the order of a direction."""
         if direction is Direction.UP:
             for one in self.changes:
-                yield Task(one.scopes, one.touches, one.up)
+                yield ConversionTask(one.scopes, one.touches, one.up)
         else:
             for one in reversed(self.changes):
-                yield Task(one.scopes, one.touches, one.down)
+                yield ConversionTask(one.scopes, one.touches, one.down)
 
 
 class _Applied(NamedTuple):
@@ -99,9 +99,9 @@ class _Applied(NamedTuple):
 class Conversion:
     """A way from one version's documents to another's, through every link between them."""
 
-    links: tuple[Link, ...]
+    links: tuple[VersionLink, ...]
     direction: Direction
-    _steps: tuple[Step, ...] = field(init=False, repr=False, compare=False)
+    _steps: tuple[ConversionStep, ...] = field(init=False, repr=False, compare=False)
     _methods: frozenset[str] = field(init=False, repr=False, compare=False)
     _known: dict[tuple[str, int | None], _Applied] = field(
         init=False, repr=False, compare=False, default_factory=dict
@@ -113,7 +113,7 @@ class Conversion:
         object.__setattr__(self, "_steps", fuse(tasks))
         object.__setattr__(self, "_methods", frozenset().union(*methods))
 
-    def convert(self, document: Document, form: Form = PLAIN) -> Document:
+    def convert(self, document: Document, form: JsonForm = PLAIN) -> Document:
         """Return the document as the other version has it; an array is converted element-wise.
 
         Args:
@@ -121,7 +121,7 @@ class Conversion:
             form: how its values are held.
 
         Raises:
-            Unconvertible: the document is not what the declarations say.
+            ConversionError: the document is not what the declarations say.
         """
         if not self._steps:
             return document
@@ -137,7 +137,7 @@ class Conversion:
                         value[index] = form.close(fields)
                     elif fields is not None:  # null holds no field, and stays
                         value[index] = self.convert(element, form)
-            except Unconvertible as error:
+            except ConversionError as error:
                 raise error.under(index) from None
             return value
         if not isinstance(value, dict):
@@ -162,14 +162,14 @@ class Conversion:
         return self._applied(method, status).body
 
     def query(self, method: str, query: str | None) -> str | None:
-        """Return the raw query of a request, converted; raises Unconvertible."""
+        """Return the raw query of a request, converted; raises ConversionError."""
         rewrites = self._applied(method, None).query
         return rewrite_query(query, rewrites) if rewrites else query
 
     def fields(
         self, method: str, status: int | None, fields: list[tuple[bytes, bytes]]
     ) -> list[tuple[bytes, bytes]]:
-        """Return the header fields of a message, converted; raises Unconvertible.
+        """Return the header fields of a message, converted; raises ConversionError.
 
         Args:
             method: of the request.
@@ -198,7 +198,7 @@ class Conversion:
             self._known[method, status] = applied
             return applied
 
-    def _rewrites(self, changes: Iterable[Sequence[Parameter]]) -> tuple[Rewrite, ...]:
+    def _rewrites(self, changes: Iterable[Sequence[ParameterChange]]) -> tuple[Rewrite, ...]:
         if self.direction is Direction.UP:
             return tuple(change.up for some in changes for change in some)
         return tuple(change.down for some in changes for change in reversed(some))
@@ -206,7 +206,7 @@ class Conversion:
 
 def compose(
     ladder: Sequence[Version],
-    links: Mapping[Version, Sequence[Link]],
+    links: Mapping[Version, Sequence[VersionLink]],
     source: Version,
     target: Version,
 ) -> Conversion:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, NamedTuple, NoReturn
 
-from gateway.core.conversion.path import Keys, pointer
+from gateway.core.conversion.field_path import Keys, pointer
 
 Document = object
-Fields = dict[str, Document]
+JsonObject = dict[str, Document]
 """An object that is open: it may be changed in place."""
 
 
@@ -20,7 +20,7 @@ class Number(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class JsonForm:
     """How the values of a document are held, whether parsed to the leaves or *sealed*.
 
     Attributes:
@@ -30,7 +30,7 @@ class Form:
         digits: returns the digits of a value that is a number, else None.
         number: returns the number of exactly these digits.
         parse: returns a value parsed to the leaves, fractions as Decimal, that the caller owns;
-            raises Unconvertible where Python cannot hold a number.
+            raises ConversionError where Python cannot hold a number.
         take: returns what is made of Python values as a value of this form; raises ValueError,
             TypeError or RecursionError for what is no JSON value.
     """
@@ -50,7 +50,7 @@ class Missing:
 MISSING: Final = Missing()
 
 
-class Unconvertible(Exception):
+class ConversionError(Exception):
     """A document is not what the declaration says it is.
 
     Attributes:
@@ -65,9 +65,9 @@ class Unconvertible(Exception):
         self.pointer = pointer
         self.cause = cause
 
-    def under(self, *keys: str | int) -> "Unconvertible":
+    def under(self, *keys: str | int) -> "ConversionError":
         """Return the same error as seen from a container further out."""
-        return Unconvertible(self.reason, pointer(*keys) + self.pointer, self.cause)
+        return ConversionError(self.reason, pointer(*keys) + self.pointer, self.cause)
 
 
 def _open(value: Document) -> Document:
@@ -95,17 +95,17 @@ def _digits(value: Document) -> str | None:
     return opened.digits if isinstance(opened, Number) else None
 
 
-PLAIN: Final = Form(_open, lambda value: value, _digits, _number, deepcopy, lambda value: value)
+PLAIN: Final = JsonForm(_open, lambda value: value, _digits, _number, deepcopy, lambda value: value)
 """Python values, parsed to the leaves; what is given is never changed."""
 
 
-def reach(fields: Fields, keys: Keys, form: Form) -> Fields | None:
+def reach(fields: JsonObject, keys: Keys, form: JsonForm) -> JsonObject | None:
     """Return the object that holds the last of `keys`, opened in its place.
 
     None if it, or a container on the way, is not there or is null, which holds nothing.
 
     Raises:
-        Unconvertible: a container on the way is not an object.
+        ConversionError: a container on the way is not an object.
     """
     if len(keys) == 1:
         return fields
@@ -123,11 +123,11 @@ def reach(fields: Fields, keys: Keys, form: Form) -> Fields | None:
     return fields
 
 
-def get(fields: Fields, keys: Keys, form: Form) -> Document:
+def get(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
     """Return the opened value at `keys`; MISSING if it, or a container on the way, is not there.
 
     Raises:
-        Unconvertible: a container on the way is not an object.
+        ConversionError: a container on the way is not an object.
     """
     holder = reach(fields, keys, form)
     if holder is None or keys[-1] not in holder:
@@ -135,13 +135,13 @@ def get(fields: Fields, keys: Keys, form: Form) -> Document:
     return form.open(holder[keys[-1]])
 
 
-def put(fields: Fields, keys: Keys, value: Document, form: Form) -> None:
+def put(fields: JsonObject, keys: Keys, value: Document, form: JsonForm) -> None:
     """Set `value` at `keys`; a container that is not there is made.
 
     A key that stands already keeps its place among the others; a new one goes last.
 
     Raises:
-        Unconvertible: a container on the way is not an object.
+        ConversionError: a container on the way is not an object.
     """
     for depth in range(len(keys) - 1):
         key = keys[depth]
@@ -153,11 +153,11 @@ def put(fields: Fields, keys: Keys, value: Document, form: Form) -> None:
     fields[keys[-1]] = value
 
 
-def take(fields: Fields, keys: Keys, form: Form) -> Document:
+def take(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
     """Remove and return the value at `keys`, with the containers that this empties, or MISSING.
 
     Raises:
-        Unconvertible: a container on the way is not an object.
+        ConversionError: a container on the way is not an object.
     """
     if len(keys) == 1:
         return fields.pop(keys[0], MISSING)
@@ -166,7 +166,7 @@ def take(fields: Fields, keys: Keys, form: Form) -> Document:
         return MISSING
     try:
         value = take(inner, keys[1:], form)
-    except Unconvertible as error:
+    except ConversionError as error:
         raise error.under(keys[0]) from None
     if value is not MISSING and not inner:
         del fields[keys[0]]
@@ -174,8 +174,8 @@ def take(fields: Fields, keys: Keys, form: Form) -> Document:
 
 
 def refuse(expected: str, found: Document, *keys: str | int) -> NoReturn:
-    """Raise Unconvertible: at `keys`, something else was found than expected."""
-    raise Unconvertible(f"expected {expected}, found {kind(found)}", pointer(*keys))
+    """Raise ConversionError: at `keys`, something else was found than expected."""
+    raise ConversionError(f"expected {expected}, found {kind(found)}", pointer(*keys))
 
 
 def kind(value: Document) -> str:

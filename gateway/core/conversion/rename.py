@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 from gateway.core.conversion.document import (
     MISSING,
-    Fields,
-    Form,
-    Unconvertible,
+    ConversionError,
+    JsonForm,
+    JsonObject,
     get,
     put,
     reach,
     take,
 )
-from gateway.core.conversion.path import Keys, pointer
+from gateway.core.conversion.field_path import Keys, pointer
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class Rename:
         common = len(_common(self.newer, self.older)) + 1
         return (self.newer[:common], self.older[:common])
 
-    def up(self, fields: Fields, form: Form) -> None:
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Move from the older place to the newer."""
         _move(fields, self.older, self.newer, form)
 
-    def down(self, fields: Fields, form: Form) -> None:
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Move from the newer place to the older."""
         _move(fields, self.newer, self.older, form)
 
@@ -52,7 +52,7 @@ def _common(one: Keys, other: Keys) -> Keys:
     return one[:depth]
 
 
-def _move(fields: Fields, source: Keys, target: Keys, form: Form) -> None:
+def _move(fields: JsonObject, source: Keys, target: Keys, form: JsonForm) -> None:
     if source[0] not in fields:
         return
     shared = _common(source, target) if len(source) > 1 and len(target) > 1 else ()
@@ -61,7 +61,7 @@ def _move(fields: Fields, source: Keys, target: Keys, form: Form) -> None:
         if inner is not None:
             try:
                 _move(inner, source[len(shared) :], target[len(shared) :], form)
-            except Unconvertible as error:
+            except ConversionError as error:
                 raise error.under(*shared) from None
         return
     old, new = source[0], target[0]
@@ -71,7 +71,7 @@ def _move(fields: Fields, source: Keys, target: Keys, form: Form) -> None:
         return
     if new in fields:
         if get(fields, target, form) is not MISSING:
-            raise Unconvertible(
+            raise ConversionError(
                 f"is there already, and {pointer(*source)} is to become it", pointer(*target)
             )
         put(fields, target, value, form)

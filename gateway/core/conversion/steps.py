@@ -8,21 +8,21 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from gateway.core.conversion.document import (
+    ConversionError,
     Document,
-    Fields,
-    Form,
-    Unconvertible,
+    JsonForm,
+    JsonObject,
     reach,
     refuse,
 )
-from gateway.core.conversion.path import Keys
+from gateway.core.conversion.field_path import Keys
 
-Step = Callable[[Fields, Form], None]
-"""Changes an open object in place; raises Unconvertible."""
+ConversionStep = Callable[[JsonObject, JsonForm], None]
+"""Changes an open object in place; raises ConversionError."""
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ConversionTask:
     """One change in one direction, as it is declared.
 
     Attributes:
@@ -33,11 +33,11 @@ class Task:
 
     scopes: tuple[Keys, ...]
     touches: tuple[Keys, ...]
-    step: Step
+    step: ConversionStep
 
 
 @dataclass(frozen=True, slots=True)
-class Elements:
+class ArrayStep:
     """Changes every element of an array; one that is absent or null has none.
 
     An element that is null holds no field to change, and stays null.
@@ -50,19 +50,19 @@ class Elements:
 
     keys: Keys
     depth: int
-    steps: tuple[Step, ...]
+    steps: tuple[ConversionStep, ...]
 
-    def __call__(self, fields: Fields, form: Form) -> None:
+    def __call__(self, fields: JsonObject, form: JsonForm) -> None:
         """Change the array that is in the object."""
         holder = reach(fields, self.keys, form)
         key = self.keys[-1]
         if holder is not None and key in holder:
             try:
                 holder[key] = self._changed(holder[key], self.depth, form)
-            except Unconvertible as error:
+            except ConversionError as error:
                 raise error.under(*self.keys) from None
 
-    def _changed(self, value: Document, depth: int, form: Form) -> Document:
+    def _changed(self, value: Document, depth: int, form: JsonForm) -> Document:
         array = form.open(value)
         if array is None:
             return None
@@ -76,12 +76,12 @@ class Elements:
             else:
                 for index, element in enumerate(array):
                     array[index] = change(element, self.steps, form)
-        except Unconvertible as error:
+        except ConversionError as error:
             raise error.under(index) from None
         return array
 
 
-def change(value: Document, steps: tuple[Step, ...], form: Form) -> Document:
+def change(value: Document, steps: tuple[ConversionStep, ...], form: JsonForm) -> Document:
     """Return an object after these steps, closed; null, which holds no field, stays null."""
     fields = form.open(value)
     if fields is None:
@@ -93,9 +93,9 @@ def change(value: Document, steps: tuple[Step, ...], form: Form) -> Document:
     return form.close(fields)
 
 
-def fuse(tasks: Iterable[Task]) -> tuple[Step, ...]:
+def fuse(tasks: Iterable[ConversionTask]) -> tuple[ConversionStep, ...]:
     """Return the steps that do all tasks in their order, as far as the order matters."""
-    groups: list[tuple[tuple[Keys, ...], tuple[Keys, ...], list[Task]]] = []
+    groups: list[tuple[tuple[Keys, ...], tuple[Keys, ...], list[ConversionTask]]] = []
     for task in tasks:
         array = _array(task.scopes)
         touches = array[:1] or task.touches
@@ -119,11 +119,11 @@ def _array(scopes: tuple[Keys, ...]) -> tuple[Keys, ...]:
     return scopes[:end]
 
 
-def _step(array: tuple[Keys, ...], tasks: Sequence[Task]) -> Step:
+def _step(array: tuple[Keys, ...], tasks: Sequence[ConversionTask]) -> ConversionStep:
     if not array:
         return tasks[0].step
-    inner = (Task(task.scopes[len(array) :], task.touches, task.step) for task in tasks)
-    return Elements(array[0], len(array) - 1, fuse(inner))
+    inner = (ConversionTask(task.scopes[len(array) :], task.touches, task.step) for task in tasks)
+    return ArrayStep(array[0], len(array) - 1, fuse(inner))
 
 
 def _apart(some: Iterable[Keys], others: Iterable[Keys]) -> bool:

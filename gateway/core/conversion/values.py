@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gateway.core.conversion.document import (
-    Fields,
-    Form,
+    ConversionError,
+    JsonForm,
+    JsonObject,
     Number,
-    Unconvertible,
     kind,
     reach,
     refuse,
 )
-from gateway.core.conversion.path import Keys, pointer
+from gateway.core.conversion.field_path import Keys, pointer
 
 
 class Unknown(Enum):
@@ -53,16 +53,16 @@ class Map:
         """The field."""
         return (self.field,)
 
-    def up(self, fields: Fields, form: Form) -> None:
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Say it in the newer version's words."""
         self._map(fields, form, self.newer, self.unknown_back)
 
-    def down(self, fields: Fields, form: Form) -> None:
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Say it in the older version's words."""
         self._map(fields, form, self.older, self.unknown)
 
     def _map(
-        self, fields: Fields, form: Form, words: Mapping[Scalar, Scalar], unknown: Otherwise
+        self, fields: JsonObject, form: JsonForm, words: Mapping[Scalar, Scalar], unknown: Otherwise
     ) -> None:
         holder = fields if len(self.field) == 1 else reach(fields, self.field, form)
         key = self.field[-1]
@@ -82,7 +82,7 @@ class Map:
         elif not isinstance(word, Unknown):
             holder[key] = word
         elif word is Unknown.REFUSE:
-            raise Unconvertible(f"{kind(value)} that is not in the map", pointer(*self.field))
+            raise ConversionError(f"{kind(value)} that is not in the map", pointer(*self.field))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Wrap:
         """The field."""
         return (self.field,)
 
-    def up(self, fields: Fields, form: Form) -> None:
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Take the value out of the list."""
         holder = fields if len(self.field) == 1 else reach(fields, self.field, form)
         key = self.field[-1]
@@ -115,10 +115,10 @@ class Wrap:
         if not isinstance(values, list):
             refuse("an array", values, *self.field)
         if len(values) > 1 and self.strict:
-            raise Unconvertible("an array of several elements", pointer(*self.field))
+            raise ConversionError("an array of several elements", pointer(*self.field))
         holder[key] = values[0] if values else None
 
-    def down(self, fields: Fields, form: Form) -> None:
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Put the value into a list."""
         holder = fields if len(self.field) == 1 else reach(fields, self.field, form)
         key = self.field[-1]

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.config.load import check
 from gateway.core.service import Target, Timeouts
-from tests.gateway.config.text import RULES, edited, loaded
+from tests.gateway.config.rules import RULES, edited, loaded
 
 
 @pytest.mark.parametrize(

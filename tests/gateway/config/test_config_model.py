@@ -8,9 +8,9 @@ import jsonschema
 import pytest
 import yaml
 
-from gateway.config.model import json_schema
-from gateway.config.source import read
-from tests.gateway.config.text import RULES, edited, loaded, report
+from gateway.config.sections.root_section import json_schema
+from gateway.config.text.source import read
+from tests.gateway.config.rules import RULES, edited, loaded, report
 from tests.gateway.kit import ROOT
 
 COMMITTED = ROOT / "gateway.schema.json"

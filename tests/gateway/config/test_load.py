@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.config.load import load, load_file
-from gateway.config.report import ConfigError, Issue
-from tests.gateway.config.text import RULES
+from gateway.config.text.mistakes import ConfigError, Issue
+from tests.gateway.config.rules import RULES
 from tests.gateway.kit import ROOT
 
 

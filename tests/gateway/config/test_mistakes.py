@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.config.text import RULES, edited, loaded, report
+from tests.gateway.config.rules import RULES, edited, loaded, report
 
 TABLE = Path(__file__).with_name("mistakes.txt").read_text()
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.config.dates import moment
 from gateway.config.schedule import CronSchedule, zone
+from gateway.config.text.dates import parse_date
 from tests.gateway.core.world import LAW
 
 BERLIN = zone("Europe/Berlin")
@@ -17,7 +17,7 @@ def around(text: str, now: str) -> tuple[str, str]:
     """Return the times of a schedule in Berlin around a time in UTC."""
     before, after = (
         datetime.fromtimestamp(seconds, UTC)
-        for seconds in CronSchedule(text, BERLIN).around(moment(f"{now}Z"))
+        for seconds in CronSchedule(text, BERLIN).around(parse_date(f"{now}Z"))
     )
     return f"{before:%m-%d %H:%M}", f"{after:%m-%d %H:%M}"
 
@@ -39,8 +39,8 @@ def test_the_times_around(text: str, now: str, expected: tuple[str, str]) -> Non
 
 
 def test_a_day_that_comes_once_in_a_long_time() -> None:
-    before, after = CronSchedule("0 0 29 2 *", UTC).around(moment("2026-01-01"))
-    assert (before, after) == (moment("2024-02-29"), moment("2028-02-29"))
+    before, after = CronSchedule("0 0 29 2 *", UTC).around(parse_date("2026-01-01"))
+    assert (before, after) == (parse_date("2024-02-29"), parse_date("2028-02-29"))
 
 
 @LAW

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.gateway.config.text import edited, report
+from tests.gateway.config.rules import edited, report
 
 
 @pytest.mark.parametrize(

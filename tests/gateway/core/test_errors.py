@@ -4,20 +4,20 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from gateway.core.errors import KINDS, Blame, Code, Failed, Fault
+from gateway.core.errors import FAULT_KINDS, Blame, Fault, FaultCode, FaultError
 
 
 def test_every_code_has_its_kind() -> None:
-    assert set(KINDS) == set(Code)
+    assert set(FAULT_KINDS) == set(FaultCode)
 
 
 def test_no_two_codes_read_alike() -> None:
-    assert len({kind.title for kind in KINDS.values()}) == len(KINDS)
+    assert len({kind.title for kind in FAULT_KINDS.values()}) == len(FAULT_KINDS)
 
 
-@pytest.mark.parametrize("code", Code)
-def test_blame_and_status_agree(code: Code) -> None:
-    kind = KINDS[code]
+@pytest.mark.parametrize("code", FaultCode)
+def test_blame_and_status_agree(code: FaultCode) -> None:
+    kind = FAULT_KINDS[code]
     expected = range(400, 500) if kind.blame is Blame.CLIENT else range(500, 600)
     assert kind.status in expected
     assert Fault(code, "detail").blame is kind.blame
@@ -45,11 +45,11 @@ def test_blame_and_status_agree(code: Code) -> None:
     ],
 )
 def test_the_statuses_of_the_decisions(code: str, status: int) -> None:
-    assert Fault(Code(code), "detail").status == status
+    assert Fault(FaultCode(code), "detail").status == status
 
 
 def test_a_fault_is_a_problem_detail() -> None:
-    fault = Fault(Code.UPSTREAM_TIMEOUT, "The backend did not answer in time.")
+    fault = Fault(FaultCode.UPSTREAM_TIMEOUT, "The backend did not answer in time.")
     assert fault.problem("/v1/person") == {
         "type": "urn:problem:upstream_timeout",
         "title": "Backend too slow",
@@ -62,14 +62,14 @@ def test_a_fault_is_a_problem_detail() -> None:
 
 @pytest.mark.parametrize("supported", [(), ("1",), ("1", "2")])
 def test_a_fault_about_a_version_lists_what_is_on_offer(supported: tuple[str, ...]) -> None:
-    fault = Fault(Code.VERSION_UNKNOWN, "detail", supported=supported, status_override=406)
+    fault = Fault(FaultCode.VERSION_UNKNOWN, "detail", supported=supported, status_override=406)
     problem = fault.problem("/")
     assert (fault.status, problem["status"]) == (406, 406)
     assert problem["supportedVersions"] == list(supported)
 
 
 def test_a_problem_is_made_of_json_types_alone() -> None:
-    problem = Fault(Code.VERSION_UNKNOWN, "detail", supported=("1",)).problem("/")
+    problem = Fault(FaultCode.VERSION_UNKNOWN, "detail", supported=("1",)).problem("/")
     assert {type(value) for value in problem.values()} == {str, int, list}
 
 
@@ -81,13 +81,13 @@ def test_a_problem_is_made_of_json_types_alone() -> None:
     ],
 )
 def test_failing_carries_a_fault_and_tells_the_log_more(cause: str, message: str) -> None:
-    fault = Fault(Code.UPSTREAM_UNREACHABLE, "No answer.")
-    failed = Failed(fault, cause)
+    fault = Fault(FaultCode.UPSTREAM_UNREACHABLE, "No answer.")
+    failed = FaultError(fault, cause)
     assert (failed.fault, failed.cause, str(failed)) == (fault, cause, message)
 
 
 def test_a_fault_never_changes() -> None:
     with pytest.raises(FrozenInstanceError):
-        Fault(Code.INTERNAL, "detail").detail = "other"  # type: ignore[misc]
+        Fault(FaultCode.INTERNAL, "detail").detail = "other"  # type: ignore[misc]
     with pytest.raises(TypeError):
-        KINDS[Code.INTERNAL] = KINDS[Code.BAD_REQUEST]  # type: ignore[index]
+        FAULT_KINDS[FaultCode.INTERNAL] = FAULT_KINDS[FaultCode.BAD_REQUEST]  # type: ignore[index]

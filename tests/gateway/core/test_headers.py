@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gateway.core import headers
 from gateway.core.headers import (
-    Fields,
+    HeaderFields,
     end_to_end,
     forwarded_node,
     forwarding,
@@ -18,7 +18,7 @@ from gateway.core.headers import (
 from tests.gateway.core.world import LAW
 
 
-def lines(*texts: str) -> Fields:
+def lines(*texts: str) -> HeaderFields:
     """Return field lines as `Name: value` spells them."""
     parts = (text.encode().partition(b": ") for text in texts)
     return [(name, value) for name, _, value in parts]
@@ -99,7 +99,7 @@ values = st.sampled_from([b"a", b"A, b", b"close", b"host ,", b"", b"connection,
     st.lists(st.tuples(names, values), max_size=6),
     st.frozensets(st.sampled_from([b"a", b"host"])),
 )
-def test_passing_on_is_as_the_rule_says(fields: Fields, drop: frozenset[bytes]) -> None:
+def test_passing_on_is_as_the_rule_says(fields: HeaderFields, drop: frozenset[bytes]) -> None:
     options = {
         option.strip(b" \t").lower()
         for name, value in fields

@@ -7,21 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core import headers
-from gateway.core.asker import Asker
-from gateway.core.brownout import Brownout, Window
-from gateway.core.conversion.chain import Conversion, Direction, Link
-from gateway.core.conversion.parameters import Added, Renamed
-from gateway.core.errors import Code
-from gateway.core.head import Head
-from gateway.core.lifecycle import Lifecycle, Successor, Terms, lifecycle
-from gateway.core.matching import Matching
-from gateway.core.plan import Options, Outcome, Plan, Refusal, plan
-from gateway.core.readers import HeaderReader
+from gateway.core.context import RequestContext
+from gateway.core.conversion.chain import Conversion, Direction, VersionLink
+from gateway.core.conversion.parameter_change import Added, Renamed
+from gateway.core.errors import FaultCode
+from gateway.core.lifecycle.brownout import Brownout, Window
+from gateway.core.lifecycle.lifecycle import Lifecycle, Successor, Terms, lifecycle
+from gateway.core.plan import Decision, Options, Plan, Refusal, plan
+from gateway.core.request import RequestHead
 from gateway.core.routing import parse_template
-from gateway.core.selection import Selector
-from gateway.core.snapshot import Endpoint, Leg, Snapshot
-from gateway.core.telling import Telling
-from gateway.core.version import Version
+from gateway.core.snapshot import Endpoint, Route, Snapshot
+from gateway.core.versions.matching import Matching
+from gateway.core.versions.readers import HeaderReader
+from gateway.core.versions.rewriting import VersionRewrite
+from gateway.core.versions.selection import Selector
+from gateway.core.versions.version import Version
 from tests.gateway.core.world import (
     ACCEPT,
     HEADER,
@@ -67,7 +67,7 @@ FOUR = {"path": BY_PATH, "query": BY_QUERY, "header": BY_HEADER, "accept": BY_AC
 MECHANISMS = pytest.mark.parametrize("mechanism", FOUR)
 
 
-def ask(mechanism: str, *values: str, method: str = "GET") -> Head:
+def ask(mechanism: str, *values: str, method: str = "GET") -> RequestHead:
     """Return a request that names these versions by one of the four mechanisms."""
     match mechanism:
         case "path":
@@ -83,13 +83,13 @@ def ask(mechanism: str, *values: str, method: str = "GET") -> Head:
             return head("/person/accept", *fields, method=method)
 
 
-def served(outcome: Outcome) -> tuple[str, str | None, str]:
+def served(outcome: Decision) -> tuple[str, str | None, str]:
     """Check that a request is served; return the version, what named it, and what is asked for."""
     assert isinstance(outcome, Plan), outcome
-    return str(outcome.leg.version), outcome.mechanism, outcome.target
+    return str(outcome.route.version), outcome.mechanism, outcome.target
 
 
-def refused(outcome: Outcome) -> tuple[int, Code]:
+def refused(outcome: Decision) -> tuple[int, FaultCode]:
     """Check that a request is refused for its version; return the status and the code."""
     assert isinstance(outcome, Refusal), outcome
     assert outcome.fault.supported == ("1", "2")
@@ -107,30 +107,33 @@ class TestChoosing:
         assert served(outcome) == (version, mechanism, f"/person{query}")
         assert isinstance(outcome, Plan)
         assert outcome.endpoint is FOUR[mechanism]
-        assert outcome.leg.service is service
+        assert outcome.route.service is service
 
     @pytest.mark.parametrize(
         ("request_head", "expected"),
         [
-            (head("/person/param"), (400, Code.VERSION_MISSING)),
-            (head("/person/param?"), (400, Code.VERSION_MISSING)),
-            (head("/person/param?Version=1"), (400, Code.VERSION_MISSING)),
-            (head("/person/header"), (400, Code.VERSION_MISSING)),
-            (head("/person/accept"), (406, Code.VERSION_MISSING)),
-            (head("/person/accept", ("Accept", "*/*")), (406, Code.VERSION_MISSING)),
-            (head("/person/accept", ("Accept", "application/*")), (406, Code.VERSION_MISSING)),
-            (head("/person/accept", ("Accept", "application/json")), (406, Code.VERSION_MISSING)),
+            (head("/person/param"), (400, FaultCode.VERSION_MISSING)),
+            (head("/person/param?"), (400, FaultCode.VERSION_MISSING)),
+            (head("/person/param?Version=1"), (400, FaultCode.VERSION_MISSING)),
+            (head("/person/header"), (400, FaultCode.VERSION_MISSING)),
+            (head("/person/accept"), (406, FaultCode.VERSION_MISSING)),
+            (head("/person/accept", ("Accept", "*/*")), (406, FaultCode.VERSION_MISSING)),
+            (head("/person/accept", ("Accept", "application/*")), (406, FaultCode.VERSION_MISSING)),
+            (
+                head("/person/accept", ("Accept", "application/json")),
+                (406, FaultCode.VERSION_MISSING),
+            ),
             (
                 head("/person/accept", ("Accept", f"{VENDOR.format(1)};q=0")),
-                (406, Code.VERSION_MISSING),
+                (406, FaultCode.VERSION_MISSING),
             ),
             (
                 head("/person/accept", ("Accept", "application/vnd.comp.app-v1+xml")),
-                (406, Code.VERSION_MISSING),
+                (406, FaultCode.VERSION_MISSING),
             ),
         ],
     )
-    def test_missing(self, request_head: Head, expected: tuple[int, Code]) -> None:
+    def test_missing(self, request_head: RequestHead, expected: tuple[int, FaultCode]) -> None:
         assert refused(plan(WORLD, request_head)) == expected
 
     @pytest.mark.parametrize("path", ["/person", "/v/person", "/person/", "/v1"])
@@ -138,13 +141,13 @@ class TestChoosing:
         outcome = plan(WORLD, head(path))
         assert isinstance(outcome, Refusal)
         assert (outcome.endpoint, outcome.fault.status) == (None, 404)
-        assert outcome.fault.code is Code.NOT_FOUND
+        assert outcome.fault.code is FaultCode.NOT_FOUND
 
     @MECHANISMS
     @pytest.mark.parametrize("version", ["0", "3", "12", "21", "999999999"])
     def test_unknown(self, mechanism: str, version: str) -> None:
         status = {"path": 404, "accept": 406}.get(mechanism, 400)
-        assert refused(plan(WORLD, ask(mechanism, version))) == (status, Code.VERSION_UNKNOWN)
+        assert refused(plan(WORLD, ask(mechanism, version))) == (status, FaultCode.VERSION_UNKNOWN)
 
     @MECHANISMS
     @pytest.mark.parametrize(
@@ -152,7 +155,10 @@ class TestChoosing:
     )
     def test_malformed(self, mechanism: str, version: str) -> None:
         status = {"path": 404, "accept": 406}.get(mechanism, 400)
-        assert refused(plan(WORLD, ask(mechanism, version))) == (status, Code.VERSION_MALFORMED)
+        assert refused(plan(WORLD, ask(mechanism, version))) == (
+            status,
+            FaultCode.VERSION_MALFORMED,
+        )
 
     @pytest.mark.parametrize(
         "version", ["1,2", "1,1", "1 2", "\u0661", "\uff11", "%31", "1%20", "+1"]
@@ -160,13 +166,16 @@ class TestChoosing:
     @pytest.mark.parametrize("mechanism", ["path", "header"])
     def test_malformed_where_nothing_is_decoded(self, mechanism: str, version: str) -> None:
         status = {"path": 404}.get(mechanism, 400)
-        assert refused(plan(WORLD, ask(mechanism, version))) == (status, Code.VERSION_MALFORMED)
+        assert refused(plan(WORLD, ask(mechanism, version))) == (
+            status,
+            FaultCode.VERSION_MALFORMED,
+        )
 
     @pytest.mark.parametrize(
         "version", ["", "+1", "1+", "%D9%A1", "%EF%BC%91", "1%2C2", "1,2", "%201", "1%00", "%FF"]
     )
     def test_malformed_in_the_query(self, version: str) -> None:
-        assert refused(plan(WORLD, ask("query", version))) == (400, Code.VERSION_MALFORMED)
+        assert refused(plan(WORLD, ask("query", version))) == (400, FaultCode.VERSION_MALFORMED)
 
     @pytest.mark.parametrize("version", [" 1", "1 ", "\t1\t"])
     def test_the_white_space_that_http_allows_in_a_header(self, version: str) -> None:
@@ -175,7 +184,7 @@ class TestChoosing:
     @pytest.mark.parametrize("mechanism", ["query", "header"])
     @pytest.mark.parametrize("versions", [("1", "2"), ("2", "1"), ("1", ""), ("1", "01")])
     def test_several_that_differ(self, mechanism: str, versions: tuple[str, str]) -> None:
-        assert refused(plan(WORLD, ask(mechanism, *versions))) == (400, Code.VERSION_CONFLICT)
+        assert refused(plan(WORLD, ask(mechanism, *versions))) == (400, FaultCode.VERSION_CONFLICT)
 
     @pytest.mark.parametrize("mechanism", ["query", "header", "accept"])
     def test_several_that_agree(self, mechanism: str) -> None:
@@ -246,9 +255,9 @@ class TestDefault:
     @pytest.mark.parametrize("accept", [VENDOR.format(1) + ";q=0", VENDOR.format(1) + ";q=0, */*"])
     def test_serves_nobody_who_refuses_it(self, accept: str) -> None:
         outcome = plan(WORLD, head("/default/accept", ("Accept", accept)))
-        assert refused(outcome) == (406, Code.VERSION_MISSING)
+        assert refused(outcome) == (406, FaultCode.VERSION_MISSING)
         outcome = plan(WORLD, head("/default/header", ("Accept", accept)))
-        assert refused(outcome) == (400, Code.VERSION_MISSING)
+        assert refused(outcome) == (400, FaultCode.VERSION_MISSING)
 
     @pytest.mark.parametrize(
         ("accept", "called"), [("*/*", None), (VENDOR.format(1), VENDOR.format(1))]
@@ -256,8 +265,8 @@ class TestDefault:
     def test_has_no_media_type_that_nobody_named(self, accept: str, called: str | None) -> None:
         todo = plan(WORLD, head("/default/accept", ("Accept", accept)))
         assert isinstance(todo, Plan)
-        leg = replace(todo.leg, content_type=VENDOR.format(1))
-        assert todo._replace(leg=leg).content_type == called
+        route = replace(todo.route, content_type=VENDOR.format(1))
+        assert todo._replace(route=route).content_type == called
 
     def test_a_version_that_is_named_elsewhere_is_no_default(self) -> None:
         fields = ("X-API-VERSION", "1"), ("Accept", f"{VENDOR.format(1)};q=0")
@@ -308,22 +317,22 @@ class TestSeveralMechanisms:
         self, target: str, fields: tuple[tuple[str, str], ...]
     ) -> None:
         outcome = plan(WORLD, head(target, *fields))
-        assert refused(outcome) == (400, Code.VERSION_CONFLICT)
+        assert refused(outcome) == (400, FaultCode.VERSION_CONFLICT)
 
     @pytest.mark.parametrize(
         ("target", "fields", "expected"),
         [
-            ("/any", (), (400, Code.VERSION_MISSING)),
-            ("/any?version=3", (("X-API-VERSION", "1"),), (400, Code.VERSION_UNKNOWN)),
-            ("/any?version=1", (("X-API-VERSION", "x"),), (400, Code.VERSION_MALFORMED)),
-            ("/any?version=1", (("Accept", VENDOR.format(3)),), (406, Code.VERSION_UNKNOWN)),
-            ("/any/v3?version=1", (), (404, Code.VERSION_UNKNOWN)),
-            ("/default?version=3", (), (400, Code.VERSION_UNKNOWN)),
-            ("/default?version=", (), (400, Code.VERSION_MALFORMED)),
+            ("/any", (), (400, FaultCode.VERSION_MISSING)),
+            ("/any?version=3", (("X-API-VERSION", "1"),), (400, FaultCode.VERSION_UNKNOWN)),
+            ("/any?version=1", (("X-API-VERSION", "x"),), (400, FaultCode.VERSION_MALFORMED)),
+            ("/any?version=1", (("Accept", VENDOR.format(3)),), (406, FaultCode.VERSION_UNKNOWN)),
+            ("/any/v3?version=1", (), (404, FaultCode.VERSION_UNKNOWN)),
+            ("/default?version=3", (), (400, FaultCode.VERSION_UNKNOWN)),
+            ("/default?version=", (), (400, FaultCode.VERSION_MALFORMED)),
         ],
     )
     def test_a_mistake_is_refused_as_its_mechanism_refuses(
-        self, target: str, fields: tuple[tuple[str, str], ...], expected: tuple[int, Code]
+        self, target: str, fields: tuple[tuple[str, str], ...], expected: tuple[int, FaultCode]
     ) -> None:
         assert refused(plan(WORLD, head(target, *fields))) == expected
 
@@ -351,9 +360,9 @@ class TestMethods:
 
     @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "DELETE"])
     @pytest.mark.parametrize(
-        ("version", "code"), [("3", Code.VERSION_UNKNOWN), ("x", Code.VERSION_MALFORMED)]
+        ("version", "code"), [("3", FaultCode.VERSION_UNKNOWN), ("x", FaultCode.VERSION_MALFORMED)]
     )
-    def test_no_method_makes_a_path_exist(self, version: str, code: Code, method: str) -> None:
+    def test_no_method_makes_a_path_exist(self, version: str, code: FaultCode, method: str) -> None:
         assert refused(plan(WORLD, ask("path", version, method=method))) == (404, code)
 
     @MECHANISMS
@@ -362,7 +371,7 @@ class TestMethods:
         outcome = plan(WORLD, ask(mechanism, "1", method=method))
         assert isinstance(outcome, Refusal)
         assert outcome.endpoint is FOUR[mechanism]
-        assert (outcome.fault.status, outcome.fault.code) == (405, Code.METHOD_NOT_ALLOWED)
+        assert (outcome.fault.status, outcome.fault.code) == (405, FaultCode.METHOD_NOT_ALLOWED)
         assert outcome.fault.fields == ((b"Allow", b"GET, HEAD, OPTIONS"),)
         assert outcome.fault.detail == "This endpoint answers GET, HEAD, OPTIONS."
         assert outcome.fault.supported is None
@@ -411,13 +420,19 @@ class TestMethods:
 
     @pytest.mark.parametrize(
         ("target", "code"),
-        [("/own?version=3", Code.VERSION_UNKNOWN), ("/own?version=x", Code.VERSION_MALFORMED)],
+        [
+            ("/own?version=3", FaultCode.VERSION_UNKNOWN),
+            ("/own?version=x", FaultCode.VERSION_MALFORMED),
+        ],
     )
-    def test_and_a_mistake_stays_one(self, target: str, code: Code) -> None:
+    def test_and_a_mistake_stays_one(self, target: str, code: FaultCode) -> None:
         assert refused(plan(WORLD, head(target, method="OPTIONS"))) == (400, code)
 
     def test_any_other_method_needs_its_version(self) -> None:
-        assert refused(plan(WORLD, head("/open", method="POST"))) == (400, Code.VERSION_MISSING)
+        assert refused(plan(WORLD, head("/open", method="POST"))) == (
+            400,
+            FaultCode.VERSION_MISSING,
+        )
 
 
 class TestVary:
@@ -455,7 +470,7 @@ class TestPaths:
         outcome = plan(WORLD, head(f"{path}?version=1", method=method))
         assert isinstance(outcome, Refusal)
         assert outcome.endpoint is None
-        assert (outcome.fault.status, outcome.fault.code) == (404, Code.NOT_FOUND)
+        assert (outcome.fault.status, outcome.fault.code) == (404, FaultCode.NOT_FOUND)
         assert outcome.fault.detail == "No endpoint has this path."
         assert outcome.fault.supported is None
 
@@ -494,26 +509,32 @@ class TestTargets:
     def test_a_service_is_asked_for_the_version_that_it_speaks(
         self, upstream: str | None, target: str, asked: str
     ) -> None:
-        link = Link(V1, V2, ())
-        leg = Leg(
+        link = VersionLink(V1, V2, ())
+        route = Route(
             *(V1, V2, PERSON_V2, None if upstream is None else parse_template(upstream)),
             request=Conversion((link,), Direction.UP),
             response=Conversion((link,), Direction.DOWN),
         )
-        endpoint = replace(person("/v{version}/{kind}/{id}", PATH), legs={V1: leg})
+        endpoint = replace(person("/v{version}/{kind}/{id}", PATH), routes={V1: route})
         outcome = plan(snapshot([endpoint]), head(target))
-        assert outcome == Plan(endpoint, leg, "path", asked)
+        assert outcome == Plan(endpoint, route, "path", asked)
 
     def test_its_query_names_that_version_too(self) -> None:
         endpoint = person("/person", QUERY)
-        leg = replace(endpoint.legs[V1], served=V2, asked_for=Telling.of((QUERY,), "2"))
-        outcome = plan(snapshot([replace(endpoint, legs={V1: leg})]), head("/person?a&version=1"))
+        route = replace(
+            endpoint.routes[V1],
+            service_version=V2,
+            request_rewrite=VersionRewrite.of((QUERY,), "2"),
+        )
+        outcome = plan(
+            snapshot([replace(endpoint, routes={V1: route})]), head("/person?a&version=1")
+        )
         assert isinstance(outcome, Plan)
         assert outcome.target == "/person?a&version=2"
 
     def test_an_api_without_versions_has_one_leg(self) -> None:
         outcome = plan(WORLD, head("/users", method="POST"))
-        assert outcome == Plan(USERS_POST, Leg(None, None, USERS), None, "/users")
+        assert outcome == Plan(USERS_POST, Route(None, None, USERS), None, "/users")
 
 
 def test_two_readers_of_one_mechanism_are_both_heard() -> None:
@@ -521,7 +542,7 @@ def test_two_readers_of_one_mechanism_are_both_heard() -> None:
     both = ("X-API-VERSION", "1"), ("X-Other", "1")
     assert served(plan(world, head("/two", *both)))[0] == "1"
     both = ("X-API-VERSION", "1"), ("X-Other", "2")
-    assert refused(plan(world, head("/two", *both))) == (400, Code.VERSION_CONFLICT)
+    assert refused(plan(world, head("/two", *both))) == (400, FaultCode.VERSION_CONFLICT)
 
 
 paths = st.sampled_from(
@@ -531,15 +552,15 @@ texts = st.text(st.sampled_from('/v12.%{}?&=,;+- "\\é\0')) | st.text()
 
 
 class TestFields:
-    """What a leg has to say is carried by every answer."""
+    """What a route has to say is carried by every answer."""
 
     SAID = ((b"Warning", b"1"),)
 
     def saying(self) -> Snapshot:
         """Return a world in which version 1 has something to say."""
         endpoint = person("/person", QUERY, methods=("GET",))
-        leg = replace(endpoint.legs[V1], fields=self.SAID)
-        return snapshot([replace(endpoint, legs={**endpoint.legs, V1: leg})])
+        route = replace(endpoint.routes[V1], fields=self.SAID)
+        return snapshot([replace(endpoint, routes={**endpoint.routes, V1: route})])
 
     @pytest.mark.parametrize("method", ["GET", "OPTIONS", "PUT"])
     def test_whatever_is_asked(self, method: str) -> None:
@@ -566,20 +587,20 @@ class TestEnding:
         endpoint = person("/v{version}/person", PATH, methods=("GET", "POST"))
         ending = lifecycle(self.TERMS, (self.NEXT,))
         brownout = Brownout(("person", "1"), windows) if windows else None
-        leg = replace(endpoint.legs[V1], lifecycle=ending, brownout=brownout)
-        legs: dict[Version | None, Leg] = {**endpoint.legs, V1: leg}
+        route = replace(endpoint.routes[V1], lifecycle=ending, brownout=brownout)
+        routes: dict[Version | None, Route] = {**endpoint.routes, V1: route}
         if not served:
-            del legs[V1]
+            del routes[V1]
         selector = Selector((PATH,), SUPPORTED, terms={"1": self.TERMS})
         retired: dict[Version | None, Lifecycle] = {} if served else {V1: ending}
-        return snapshot([replace(endpoint, legs=legs, selector=selector, retired=retired)])
+        return snapshot([replace(endpoint, routes=routes, selector=selector, retired=retired)])
 
     @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "OPTIONS"])
     @pytest.mark.parametrize("now", [0, 99, 100])
     def test_every_answer_announces_it(self, now: float, method: str) -> None:
-        outcome = plan(self.ending(), head("/v1/person", method=method), Asker("", now))
+        outcome = plan(self.ending(), head("/v1/person", method=method), RequestContext("", now))
         assert (outcome.version, outcome.fields) == (V1, self.SAID + self.LINK)
-        outcome = plan(self.ending(), head("/v2/person", method=method), Asker("", now))
+        outcome = plan(self.ending(), head("/v2/person", method=method), RequestContext("", now))
         assert (outcome.version, outcome.fields) == (V2, ())
 
     @pytest.mark.parametrize(
@@ -587,42 +608,42 @@ class TestEnding:
         [("", 99, False), ("", 100, True), ("acme", 199, False), ("acme", 200, True)],
     )
     def test_it_is_over(self, client: str, now: float, over: bool) -> None:
-        outcome = plan(self.ending(), head("/v1/person"), Asker(client, now))
+        outcome = plan(self.ending(), head("/v1/person"), RequestContext(client, now))
         assert isinstance(outcome, Refusal if over else Plan)
         if isinstance(outcome, Refusal):
-            assert outcome.fault.code is Code.VERSION_RETIRED
+            assert outcome.fault.code is FaultCode.VERSION_RETIRED
             assert outcome.fault.supported == ("2",)
             assert outcome.fault.successor == {"version": "2", "path": "/v2/person"}
             assert outcome.version == V1
 
     def test_nobody_needs_to_serve_it_then(self) -> None:
         world = self.ending(served=False)
-        outcome = plan(world, head("/v1/person"), Asker("", 100))
+        outcome = plan(world, head("/v1/person"), RequestContext("", 100))
         assert isinstance(outcome, Refusal)
-        assert outcome[1:] == plan(self.ending(), head("/v1/person"), Asker("", 100))[1:]
-        allowed = plan(world, head("/v1/person", method="OPTIONS"), Asker("", 100))
+        assert outcome[1:] == plan(self.ending(), head("/v1/person"), RequestContext("", 100))[1:]
+        allowed = plan(world, head("/v1/person", method="OPTIONS"), RequestContext("", 100))
         assert isinstance(allowed, Options)
 
     def test_a_brownout_refuses(self) -> None:
         world = self.ending(Window(10, 20))
         for now in (9, 20):
-            assert isinstance(plan(world, head("/v1/person"), Asker("", now)), Plan)
-        outcome = plan(world, head("/v1/person"), Asker("", 10))
+            assert isinstance(plan(world, head("/v1/person"), RequestContext("", now)), Plan)
+        outcome = plan(world, head("/v1/person"), RequestContext("", 10))
         assert isinstance(outcome, Refusal)
-        assert (outcome.fault.status, outcome.fault.code) == (503, Code.VERSION_BROWNOUT)
+        assert (outcome.fault.status, outcome.fault.code) == (503, FaultCode.VERSION_BROWNOUT)
         assert outcome.fault.fields == ((b"Retry-After", b"10"),)
         assert outcome.fault.successor == {"version": "2", "path": "/v2/person"}
         assert (outcome.version, outcome.fields) == (V1, self.SAID + self.LINK)
 
     def test_what_is_over_is_not_browned_out(self) -> None:
-        outcome = plan(self.ending(Window(10, 200)), head("/v1/person"), Asker("", 150))
+        outcome = plan(self.ending(Window(10, 200)), head("/v1/person"), RequestContext("", 150))
         assert isinstance(outcome, Refusal)
-        assert outcome.fault.code is Code.VERSION_RETIRED
+        assert outcome.fault.code is FaultCode.VERSION_RETIRED
 
     def test_a_brownout_needs_no_lifecycle(self) -> None:
         endpoint = person("/person", QUERY)
-        leg = replace(endpoint.legs[V1], brownout=Brownout(("person", "1"), (Window(0, 10),)))
-        world = snapshot([replace(endpoint, legs={**endpoint.legs, V1: leg})])
+        route = replace(endpoint.routes[V1], brownout=Brownout(("person", "1"), (Window(0, 10),)))
+        world = snapshot([replace(endpoint, routes={**endpoint.routes, V1: route})])
         outcome = plan(world, head("/person?version=1"))
         assert isinstance(outcome, Refusal)
         assert outcome.fault.successor is None
@@ -633,7 +654,7 @@ class TestEnding:
             terms = {label: Terms(SUPPORTED[label], sunset=100) for label in over}
             selector = Selector((QUERY,), SUPPORTED, terms=terms)
             world = snapshot([replace(endpoint, selector=selector)])
-            outcome = plan(world, head("/person", method="OPTIONS"), Asker("", 100))
+            outcome = plan(world, head("/person", method="OPTIONS"), RequestContext("", 100))
             assert outcome.version == version
 
 
@@ -656,7 +677,7 @@ def test_any_head_has_a_plan(
     if isinstance(outcome, Refusal):
         assert 400 <= outcome.fault.status < 500
     elif isinstance(outcome, Plan):
-        assert outcome.leg in outcome.endpoint.legs.values()
+        assert outcome.route in outcome.endpoint.routes.values()
         assert outcome.target.partition("?")[2] == (query or "")
 
 
@@ -686,17 +707,20 @@ class TestPins:
     def test_a_pin_beats_the_default_and_a_word_beats_both(
         self, target: str, client: str, version: Version, mechanism: str
     ) -> None:
-        chosen = plan(pinned(), head(target), Asker(client))
+        chosen = plan(pinned(), head(target), RequestContext(client))
         assert isinstance(chosen, Plan)
         assert (chosen.version, chosen.mechanism) == (version, mechanism)
 
     def test_it_is_for_who_says_nothing_and_not_for_who_says_no(self) -> None:
         no = head("/person/accept", ("Accept", f"{VENDOR.format(1)};q=0"))
-        assert refused(plan(pinned(), no, Asker("acme"))) == (406, Code.VERSION_MISSING)
-        assert isinstance(plan(pinned(), no, Asker("other")), Plan)
+        assert refused(plan(pinned(), no, RequestContext("acme"))) == (
+            406,
+            FaultCode.VERSION_MISSING,
+        )
+        assert isinstance(plan(pinned(), no, RequestContext("other")), Plan)
 
     def test_options_is_asked_of_the_pinned_version(self) -> None:
-        chosen = plan(pinned(), head("/person/param", method="OPTIONS"), Asker("acme"))
+        chosen = plan(pinned(), head("/person/param", method="OPTIONS"), RequestContext("acme"))
         assert isinstance(chosen, Options)
         assert chosen.version == V1
 
@@ -708,9 +732,11 @@ class TestMatched:
         assert endpoint.selector is not None
         matching = Matching((V1, V2), nearest_lower=True)
         template = endpoint.template if "version" in endpoint.template.captures else None
-        legs = {key: replace(leg, upstream_path=template) for key, leg in endpoint.legs.items()}
+        routes = {
+            key: replace(route, upstream_path=template) for key, route in endpoint.routes.items()
+        }
         selector = replace(endpoint.selector, matching=matching)
-        return snapshot([replace(endpoint, selector=selector, legs=legs)])
+        return snapshot([replace(endpoint, selector=selector, routes=routes)])
 
     def test_the_service_is_asked_for_its_own_version(self) -> None:
         chosen = plan(self.nearest(BY_PATH), head("/v9/person"))
@@ -720,17 +746,17 @@ class TestMatched:
     def test_nobody_gets_what_he_refuses(self) -> None:
         wants = f"{VENDOR.format(9)}, {VENDOR.format(2)};q=0"
         outcome = plan(self.nearest(BY_ACCEPT), head("/person/accept", ("Accept", wants)))
-        assert refused(outcome) == (406, Code.VERSION_MISSING)
+        assert refused(outcome) == (406, FaultCode.VERSION_MISSING)
 
 
 class TestConverted:
     """The query that the service is asked with is that of its version."""
 
-    LINK = Link(V1, V2, (), query=(Renamed("page", "p"), Added("size", "20")))
+    LINK = VersionLink(V1, V2, (), query=(Renamed("page", "p"), Added("size", "20")))
 
     def rules(self) -> Snapshot:
-        leg = replace(BY_PATH.legs[V1], request=Conversion((self.LINK,), Direction.UP))
-        return snapshot([replace(BY_PATH, legs={**BY_PATH.legs, V1: leg})])
+        route = replace(BY_PATH.routes[V1], request=Conversion((self.LINK,), Direction.UP))
+        return snapshot([replace(BY_PATH, routes={**BY_PATH.routes, V1: route})])
 
     @pytest.mark.parametrize(
         ("asked", "target"),
@@ -749,7 +775,7 @@ class TestConverted:
     def test_refused(self) -> None:
         outcome = plan(self.rules(), head("/v1/person?p=1&page=secret"))
         assert isinstance(outcome, Refusal)
-        assert (outcome.fault.status, outcome.fault.code) == (400, Code.UNCONVERTIBLE_REQUEST)
+        assert (outcome.fault.status, outcome.fault.code) == (400, FaultCode.UNCONVERTIBLE_REQUEST)
         assert outcome.version == V1
         assert outcome.fault.detail == (
             "The request does not fit this version: the query parameter 'page' is there already,"

@@ -5,8 +5,10 @@ from ipaddress import ip_network
 
 import pytest
 
+from gateway.core.lifecycle.lifecycle import Terms, lifecycle
 from gateway.core.snapshot import Limits
-from tests.gateway.core.world import PATH, person, snapshot, users
+from gateway.core.versions.version import Version
+from tests.gateway.core.world import PATH, V1, person, snapshot, users
 
 WORLD = snapshot([users("/users"), users("/users/{id}"), person("/v{version}/person", PATH)])
 
@@ -37,6 +39,31 @@ def test_only_the_networks_that_are_named_are_trusted(
 
 def test_the_summary_counts() -> None:
     assert WORLD.summary == "3 services, 3 endpoints"
+
+
+def test_how_a_version_is_served_endpoint_by_endpoint() -> None:
+    endpoint = person("/v{version}/person", PATH)
+    assert list(WORLD.routes(("person", "1"))) == [endpoint.routes[V1]]
+    assert list(WORLD.routes(("person", "9"))) == []
+    assert list(WORLD.routes(("users", "1"))) == []
+
+
+def test_how_a_version_ends_still_served_or_not() -> None:
+    kept, gone = (lifecycle(Terms(version, sunset=7.0), ()) for version in (V1, Version(0)))
+    endpoint = person("/v{version}/person", PATH)
+    served = {**endpoint.routes, V1: replace(endpoint.routes[V1], lifecycle=kept)}
+    world = snapshot([replace(endpoint, routes=served, retired={Version(0): gone})])
+    assert world.terms(("person", "1")) is kept.terms
+    assert world.terms(("person", "0")) is gone.terms
+    assert world.terms(("person", "2")) is None
+    assert world.terms(("users", "1")) is None
+
+
+def test_the_labels_of_every_api() -> None:
+    gone = lifecycle(Terms(Version(0)), ())
+    endpoint = replace(person("/v{version}/person", PATH), retired={Version(0): gone})
+    world = snapshot([endpoint, person("/person", PATH), users("/users")])
+    assert world.labels == {"person": ["0", "1", "2"], "users": []}
 
 
 def test_a_body_is_converted_up_to_sixteen_megabytes_unless_told_otherwise() -> None:

@@ -5,13 +5,19 @@ from collections.abc import Sequence
 from hypothesis import settings
 from multidict import CIMultiDict
 
-from gateway.core.head import Head
-from gateway.core.readers import AcceptReader, HeaderReader, PathReader, QueryReader, Reader
+from gateway.core.request import RequestHead
 from gateway.core.routing import Router, parse_template
-from gateway.core.selection import Selector
 from gateway.core.service import Service, Target
-from gateway.core.snapshot import Endpoint, Leg, Snapshot
-from gateway.core.version import Version
+from gateway.core.snapshot import Endpoint, Route, Snapshot
+from gateway.core.versions.readers import (
+    AcceptReader,
+    HeaderReader,
+    PathReader,
+    QueryReader,
+    Reader,
+)
+from gateway.core.versions.selection import Selector
+from gateway.core.versions.version import Version
 
 # Laws are checked on the same examples everywhere, so that a run says something of the code alone.
 LAW = settings(derandomize=True, max_examples=60, deadline=None)
@@ -30,10 +36,10 @@ PERSON_V2 = Service("person_v2", (Target("127.0.0.1", 8002),))
 USERS = Service("users", (Target("127.0.0.1", 8003),))
 
 
-def head(target: str, *fields: tuple[str, str], method: str = "GET") -> Head:
+def head(target: str, *fields: tuple[str, str], method: str = "GET") -> RequestHead:
     """Return the head of `GET target` with these field lines."""
     path, mark, query = target.partition("?")
-    return Head(method, path, query if mark else None, CIMultiDict(fields))
+    return RequestHead(method, path, query if mark else None, CIMultiDict(fields))
 
 
 def person(
@@ -45,18 +51,18 @@ def person(
 ) -> Endpoint:
     """Return an endpoint of the person API: both versions, each from a service of its own."""
     upstream = parse_template("/person")
-    legs: dict[Version | None, Leg] = {
-        V1: Leg(V1, V1, PERSON_V1, upstream),
-        V2: Leg(V2, V2, PERSON_V2, upstream),
+    routes: dict[Version | None, Route] = {
+        V1: Route(V1, V1, PERSON_V1, upstream),
+        V2: Route(V2, V2, PERSON_V2, upstream),
     }
     selector = Selector(readers, SUPPORTED, default)
-    return Endpoint("person", parse_template(path), methods, selector, legs, vary)
+    return Endpoint("person", parse_template(path), methods, selector, routes, vary)
 
 
 def users(path: str, methods: tuple[str, ...] | None = None) -> Endpoint:
     """Return an endpoint of an API that has no versions."""
-    legs: dict[Version | None, Leg] = {None: Leg(None, None, USERS)}
-    return Endpoint("users", parse_template(path), methods, None, legs, ())
+    routes: dict[Version | None, Route] = {None: Route(None, None, USERS)}
+    return Endpoint("users", parse_template(path), methods, None, routes, ())
 
 
 def snapshot(endpoints: Sequence[Endpoint]) -> Snapshot:

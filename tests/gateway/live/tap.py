@@ -15,7 +15,7 @@ _CHUNK = re.compile(rb"(0|[1-9a-f][0-9a-f]*)\r\n")
 _LENGTH = re.compile(rb"(0|[1-9][0-9]*)\Z")
 
 
-class Unfinished(Exception):
+class UnfinishedError(Exception):
     """There is more of the request to come."""
 
 
@@ -47,7 +47,7 @@ def read_requests(data: bytes) -> list[Asked]:
 
 def _read_request(data: bytes) -> tuple[Asked, bytes]:
     if b"\r\n\r\n" not in data:
-        raise Unfinished
+        raise UnfinishedError
     line, fields, rest = split_head(data)
     assert re.fullmatch(rb"[A-Z]+ [!-~]+ HTTP/1\.1", line), line
     hosts = [value for name, value in fields if name.lower() == b"host"]
@@ -64,7 +64,7 @@ def _read_request(data: bytes) -> tuple[Asked, bytes]:
     assert _LENGTH.match(lengths[0]), lengths
     length = int(lengths[0])
     if len(rest) < length:
-        raise Unfinished
+        raise UnfinishedError
     return Asked(line, fields, rest[:length]), rest[length:]
 
 
@@ -72,12 +72,12 @@ def _unchunked(data: bytes) -> tuple[bytes, bytes]:
     body = b""
     while True:
         if b"\r\n" not in data:
-            raise Unfinished
+            raise UnfinishedError
         match = _CHUNK.match(data)
         assert match, data
         size, data = int(match[1], 16), data[match.end() :]
         if len(data) < size + 2:
-            raise Unfinished
+            raise UnfinishedError
         assert data[size : size + 2] == b"\r\n", data
         piece, data = data[:size], data[size + 2 :]
         if not size:
@@ -128,7 +128,7 @@ class _Connection(socketserver.BaseRequestHandler):
         with suppress(ConnectionError):
             while data := self.request.recv(65536):
                 taken += data
-                with suppress(Unfinished, AssertionError):
+                with suppress(UnfinishedError, AssertionError):
                     for _ in range(len(read_requests(bytes(taken))) - answered):
                         self.request.sendall(self.server.answer)
                         answered += 1

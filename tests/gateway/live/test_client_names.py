@@ -5,7 +5,7 @@ import time
 import jwt
 import pytest
 
-from gateway.core.client import digest
+from gateway.core.clients import digest
 from tests.gateway.kit import Program, StartGateway, StartUpstream
 from tests.gateway.talk import OK, get, logged
 

@@ -5,7 +5,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from gateway.core.cutover import bucket
+from gateway.core.cutover.cutover import bucket
 from tests.gateway.kit import ROOT, Program, StartGateway, StartUpstream, start_program
 from tests.gateway.live.shifting import NEW, OLD, WRONG, Lane, admin, answer, rules, shadow
 from tests.gateway.talk import soon

@@ -163,19 +163,19 @@ async def test_orders_are_obeyed_when_the_command_returns_and_after_a_restart(
     assert (told, status) == ("Brownouts of version 1 of person are paused.\n", 0)
     assert await statuses(first) == {200}
     assert "person: 30% goes via 1" in command(first, "cutover", "set", "person", "2", "30%")[0]
-    orders = {
+    overrides = {
         "paused": [["person", "1"]],
         "percents": [{"api": "person", "version": "2", "percent": 30.0}],
     }
-    assert admin(first, "/orders") == (200, orders)
+    assert admin(first, "/overrides") == (200, overrides)
     await gone(first, signal.SIGKILL)
     second = again(gateway, first, text)
-    assert admin(second, "/orders") == (200, orders)
+    assert admin(second, "/overrides") == (200, overrides)
     assert await statuses(second) == {200}
     assert command(second, "brownout", "resume", "person", "1")[1] == 0
     assert await statuses(second) == {503}
     assert command(second, "cutover", "clear", "person", "2")[1] == 0
-    assert admin(second, "/orders") == (200, {"paused": [], "percents": []})
+    assert admin(second, "/overrides") == (200, {"paused": [], "percents": []})
 
 
 async def test_what_operators_are_told(

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from gateway.core.conversion.chain import Conversion, Direction, Link
-from gateway.core.conversion.changes import Change
-from gateway.core.conversion.document import PLAIN, Document, Form, Number, Unconvertible
-from gateway.core.conversion.path import Keys
-from gateway.core.version import Version
+from gateway.core.conversion.chain import Conversion, Direction, VersionLink
+from gateway.core.conversion.change import Change
+from gateway.core.conversion.document import PLAIN, ConversionError, Document, JsonForm, Number
+from gateway.core.conversion.field_path import Keys
+from gateway.core.versions.version import Version
 
 Json = Any
 
@@ -131,7 +131,7 @@ def unsealed(value: Document) -> Json:
     return value
 
 
-SEALED = Form(
+SEALED = JsonForm(
     open=opened,
     close=lambda value: seal(unsealed(value)),
     digits=lambda value: found.digits if isinstance(found := opened(value), Number) else None,
@@ -142,18 +142,18 @@ SEALED = Form(
 """Documents of which only that is parsed which a change looks at."""
 
 
-def up(change: Change, document: Document, form: Form = PLAIN) -> Document:
+def up(change: Change, document: Document, form: JsonForm = PLAIN) -> Document:
     """Return a document as the newer version has it, after one change."""
     return _conversion(change, Direction.UP).convert(document, form)
 
 
-def down(change: Change, document: Document, form: Form = PLAIN) -> Document:
+def down(change: Change, document: Document, form: JsonForm = PLAIN) -> Document:
     """Return a document as the older version has it, after one change."""
     return _conversion(change, Direction.DOWN).convert(document, form)
 
 
 def _conversion(change: Change, direction: Direction) -> Conversion:
-    return Conversion((Link(Version(1), Version(2), (change,)),), direction)
+    return Conversion((VersionLink(Version(1), Version(2), (change,)),), direction)
 
 
 @contextmanager
@@ -166,8 +166,8 @@ def untouched(*documents: Json) -> Iterator[None]:
     assert json.dumps(documents) == before
 
 
-def fails(at: str, reason: str) -> "pytest.RaisesExc[Unconvertible]":
-    """Expect Unconvertible at a JSON Pointer, for a reason."""
+def fails(at: str, reason: str) -> "pytest.RaisesExc[ConversionError]":
+    """Expect ConversionError at a JSON Pointer, for a reason."""
     return pytest.RaisesExc(
-        Unconvertible, check=lambda error: (error.pointer, error.reason) == (at, reason)
+        ConversionError, check=lambda error: (error.pointer, error.reason) == (at, reason)
     )

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.conversion.chain import Conversion, Direction, Link, Message, compose
-from gateway.core.conversion.changes import Change, Default, Inverse, Join
-from gateway.core.conversion.document import PLAIN, Unconvertible
-from gateway.core.conversion.function import Function
-from gateway.core.conversion.parameters import Added, Renamed
+from gateway.core.conversion.chain import Conversion, Direction, MessageKind, VersionLink, compose
+from gateway.core.conversion.change import Change, Default, Inverse, Join
+from gateway.core.conversion.document import PLAIN, ConversionError
+from gateway.core.conversion.parameter_change import Added, Renamed
+from gateway.core.conversion.python_change import PythonChange
 from gateway.core.conversion.rename import Rename
-from gateway.core.conversion.types import Retype, Type
+from gateway.core.conversion.retype import Retype, Type
 from gateway.core.conversion.values import Map, Unknown, Wrap
-from gateway.core.version import Version
+from gateway.core.versions.version import Version
 from tests.gateway.core.conversion.documents import SEALED, Json, jsons, seal, unsealed, untouched
 from tests.gateway.core.world import LAW
 
@@ -27,9 +27,9 @@ TITLE = Default((), ("name", "title"), "")
 FLAG = Default((), ("flag",), True)
 FULL = Inverse(Join((), (("given",), ("family",)), ("full",), "/"))
 LINKS = {
-    V1: Link(V1, V2, (SPLIT,)),
-    V2: Link(V2, V3, (TITLE, FLAG), frozenset({404, 422})),
-    V3: Link(V3, V9, (FULL,), frozenset({422})),
+    V1: VersionLink(V1, V2, (SPLIT,)),
+    V2: VersionLink(V2, V3, (TITLE, FLAG), frozenset({404, 422})),
+    V3: VersionLink(V3, V9, (FULL,), frozenset({422})),
 }
 DECLARED = {older: [link] for older, link in LINKS.items()}
 DOCUMENTS = {
@@ -110,7 +110,7 @@ class TestCompose:
 class TestLink:
     """Changes in declared order upwards, in reverse downwards."""
 
-    LINK = Link(
+    LINK = VersionLink(
         V1,
         V2,
         (
@@ -134,7 +134,7 @@ class TestLink:
     def test_without_changes_two_versions_are_the_same(
         self, document: Json, direction: Direction
     ) -> None:
-        assert Conversion((Link(V1, V2, ()),), direction).convert(document) == document
+        assert Conversion((VersionLink(V1, V2, ()),), direction).convert(document) == document
 
 
 class TestArrays:
@@ -170,7 +170,7 @@ class TestArrays:
     )
     def test_refused_as_a_whole(self, document: Json, pointer: str, reason: str) -> None:
         for value, form in ((document, PLAIN), (seal(document), SEALED)):
-            with untouched(document), pytest.raises(Unconvertible) as error:
+            with untouched(document), pytest.raises(ConversionError) as error:
                 self.UP.convert(value, form)
             assert (error.value.pointer, error.value.reason) == (pointer, reason)
 
@@ -204,23 +204,25 @@ class TestScope:
     C1, C2 = Default((), ("c1",), 1), Default((), ("c2",), 2)
 
     def test_requests_and_responses(self) -> None:
-        requests = Link(V1, V2, (self.C1,), on=frozenset({Message.REQUEST}))
-        responses = Link(V1, V2, (self.C2,), on=frozenset({Message.RESPONSE}))
+        requests = VersionLink(V1, V2, (self.C1,), on=frozenset({MessageKind.REQUEST}))
+        responses = VersionLink(V1, V2, (self.C2,), on=frozenset({MessageKind.RESPONSE}))
         both = Conversion((requests, responses), Direction.UP)
         assert both.for_request("POST") == Conversion((requests,), Direction.UP)
         assert both.for_response("POST", 200) == Conversion((responses,), Direction.UP)
         assert both.for_response("POST", 404) is None
 
     def test_errors_alone(self) -> None:
-        errors = Link(V1, V2, (self.C1,), frozenset({404}), on=frozenset({Message.ERROR}))
+        errors = VersionLink(
+            V1, V2, (self.C1,), frozenset({404}), on=frozenset({MessageKind.ERROR})
+        )
         conversion = Conversion((errors,), Direction.DOWN)
         assert conversion.for_response("GET", 404) is conversion
         assert conversion.for_response("GET", 200) is None
         assert conversion.for_request("GET") is None
 
     def test_methods(self) -> None:
-        posts = Link(V1, V2, (self.C1,), methods=frozenset({"POST"}))
-        reads = Link(V1, V2, (self.C2,), methods=frozenset({"GET"}))
+        posts = VersionLink(V1, V2, (self.C1,), methods=frozenset({"POST"}))
+        reads = VersionLink(V1, V2, (self.C2,), methods=frozenset({"GET"}))
         conversion = Conversion((posts, reads), Direction.UP)
         assert conversion.for_request("POST") == Conversion((posts,), Direction.UP)
         assert conversion.for_response("GET", 200) == Conversion((reads,), Direction.UP)
@@ -232,7 +234,7 @@ class TestScope:
         """What it does not name stays as it is; the elements of an array it says as a whole."""
         line = Default(((("lines",),)), ("tax",), 0)
         gone = Inverse(Default((), ("old",), 1))
-        links = {V1: [Link(V1, V2, (FLAG, line, gone, Rename((), ("total",), ("sum",))))]}
+        links = {V1: [VersionLink(V1, V2, (FLAG, line, gone, Rename((), ("total",), ("sum",))))]}
         for source, target, sent, arrives in (
             (V1, V2, {"sum": 1, "old": 2}, {"total": 1}),
             (V1, V2, {"lines": [{}]}, {"lines": [{"tax": 0}]}),
@@ -250,14 +252,14 @@ class TestScope:
         assert answer.convert({}) == {"flag": True}
 
     def test_paths(self) -> None:
-        here = Link(V1, V2, (self.C1,), paths=frozenset({"/a"}))
-        everywhere = Link(V1, V2, (self.C2,))
+        here = VersionLink(V1, V2, (self.C1,), paths=frozenset({"/a"}))
+        everywhere = VersionLink(V1, V2, (self.C2,))
         conversion = Conversion((here, everywhere), Direction.UP)
         assert conversion.at("/a") == conversion
         assert conversion.at("/b") == Conversion((everywhere,), Direction.UP)
 
     def test_what_changes_no_body_lets_it_pass(self) -> None:
-        link = Link(V1, V2, (), query=(Renamed("page", "p"),), headers=(Added("N", "1"),))
+        link = VersionLink(V1, V2, (), query=(Renamed("page", "p"),), headers=(Added("N", "1"),))
         up, down = (Conversion((link,), direction) for direction in Direction)
         assert up.for_request("GET") is up.for_response("GET", 200) is None
         assert up.query("GET", "p=1&x") == "page=1&x"
@@ -266,13 +268,13 @@ class TestScope:
         assert down.fields("GET", 200, [(b"A", b"b"), (b"n", b"2")]) == [(b"A", b"b")]
         fields = [(b"n", b"2")]
         assert down.fields("GET", 404, fields) is fields
-        assert Conversion((Link(V1, V2, ()),), Direction.UP).query("GET", "p") == "p"
+        assert Conversion((VersionLink(V1, V2, ()),), Direction.UP).query("GET", "p") == "p"
 
     def test_links_that_upgrade_in_order(self) -> None:
         links = {
             V1: [
-                Link(V1, V2, (Rename((), ("b",), ("a",)),)),
-                Link(V1, V2, (Rename((), ("c",), ("b",)),)),
+                VersionLink(V1, V2, (Rename((), ("b",), ("a",)),)),
+                VersionLink(V1, V2, (Rename((), ("c",), ("b",)),)),
             ]
         }
         assert compose(LADDER, links, V1, V2).convert({"a": 1}) == {"c": 1}
@@ -297,17 +299,19 @@ CHANGES: list[Change] = [
     Retype((("i",),), ("y",), Type.NUMBER, Type.TEXT),
     Wrap((), ("i",)),
     Inverse(Wrap((("i",),), ("x",))),
-    Function((), ("c",), json.dumps, json.dumps),
-    Function((), None, lambda document: {"f": document}, lambda document: document),
+    PythonChange((), ("c",), json.dumps, json.dumps),
+    PythonChange((), None, lambda document: {"f": document}, lambda document: document),
 ]
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> tuple[list[Version], dict[Version, list[Link]]]:
+def worlds(draw: st.DrawFn) -> tuple[list[Version], dict[Version, list[VersionLink]]]:
     """A ladder of two to five versions, with random links between them."""
     ladder = sorted(map(Version, draw(st.sets(st.integers(0, 20), min_size=2, max_size=5))))
     changes = st.lists(st.sampled_from(CHANGES), max_size=4).map(tuple)
-    return ladder, {older: [Link(older, newer, draw(changes))] for older, newer in pairwise(ladder)}
+    return ladder, {
+        older: [VersionLink(older, newer, draw(changes))] for older, newer in pairwise(ladder)
+    }
 
 
 strings = st.text(st.sampled_from("ab -"), max_size=4)
@@ -332,14 +336,16 @@ def outcome(conversion: Conversion, document: Json) -> Json:
     """Return the converted document, or where and why it is none."""
     try:
         return conversion.convert(document)
-    except Unconvertible as error:
+    except ConversionError as error:
         return error.pointer, error.reason
 
 
 @LAW
 @given(worlds(), persons, st.data())
 def test_a_chain_is_its_changes_one_by_one(
-    world: tuple[list[Version], dict[Version, list[Link]]], document: Json, data: st.DataObject
+    world: tuple[list[Version], dict[Version, list[VersionLink]]],
+    document: Json,
+    data: st.DataObject,
 ) -> None:
     ladder, links = world
     source, target = data.draw(st.permutations(ladder))[:2]
@@ -360,13 +366,17 @@ def test_a_chain_is_its_changes_one_by_one(
 
 
 def _alone(change: Change, upwards: bool) -> Conversion:
-    return Conversion((Link(V1, V2, (change,)),), Direction.UP if upwards else Direction.DOWN)
+    return Conversion(
+        (VersionLink(V1, V2, (change,)),), Direction.UP if upwards else Direction.DOWN
+    )
 
 
 @LAW
 @given(worlds(), st.lists(persons, max_size=3), st.booleans())
 def test_an_array_is_converted_as_the_array_of_its_converted_elements(
-    world: tuple[list[Version], dict[Version, list[Link]]], document: list[Json], upwards: bool
+    world: tuple[list[Version], dict[Version, list[VersionLink]]],
+    document: list[Json],
+    upwards: bool,
 ) -> None:
     ladder, links = world
     ends = (ladder[0], ladder[-1]) if upwards else (ladder[-1], ladder[0])
@@ -384,13 +394,13 @@ def test_an_array_is_converted_as_the_array_of_its_converted_elements(
 @LAW
 @given(worlds(), persons | st.lists(persons, max_size=2) | jsons, st.booleans())
 def test_a_sealed_document_is_converted_to_the_same(
-    world: tuple[list[Version], dict[Version, list[Link]]], document: Json, upwards: bool
+    world: tuple[list[Version], dict[Version, list[VersionLink]]], document: Json, upwards: bool
 ) -> None:
     ladder, links = world
     ends = (ladder[0], ladder[-1]) if upwards else (ladder[-1], ladder[0])
     conversion = compose(ladder, links, *ends)
     try:
         found = unsealed(conversion.convert(seal(document), SEALED))
-    except Unconvertible as error:
+    except ConversionError as error:
         found = error.pointer, error.reason
     assert json.dumps(found) == json.dumps(outcome(conversion, document))

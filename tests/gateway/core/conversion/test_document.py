@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from gateway.core.conversion.document import (
     MISSING,
     PLAIN,
+    ConversionError,
     Document,
-    Fields,
-    Form,
+    JsonForm,
+    JsonObject,
     Missing,
     Number,
-    Unconvertible,
     get,
     kind,
     put,
@@ -23,7 +23,7 @@ from gateway.core.conversion.document import (
     refuse,
     take,
 )
-from gateway.core.conversion.path import Keys
+from gateway.core.conversion.field_path import Keys
 from tests.gateway.core.conversion.documents import (
     SEALED,
     Json,
@@ -41,7 +41,7 @@ def keys(text: str) -> Keys:
     return tuple(text.split("."))
 
 
-def held(document: Json, sealed: bool) -> tuple[Fields, Form]:
+def held(document: Json, sealed: bool) -> tuple[JsonObject, JsonForm]:
     """Return an open object, its values parsed or sealed, and the form that it is in."""
     form = SEALED if sealed else PLAIN
     fields = form.open(seal(document) if sealed else document)
@@ -215,12 +215,12 @@ class TestUnconvertible:
     """The error says where and what, and quotes no value."""
 
     def test_at_the_root(self) -> None:
-        error = Unconvertible("expected an object, found null")
+        error = ConversionError("expected an object, found null")
         assert str(error) == "the body: expected an object, found null"
         assert error.pointer == ""
 
     def test_further_in(self) -> None:
-        error = Unconvertible("no", "/c").under("b", 0).under("a/")
+        error = ConversionError("no", "/c").under("b", 0).under("a/")
         assert (error.pointer, error.reason) == ("/a~1/b/0/c", "no")
         assert str(error) == "/a~1/b/0/c: no"
 
@@ -261,7 +261,7 @@ def test_what_is_put_is_got_and_what_is_taken_is_missing(
         fields = dict(document)
         try:
             put(fields, path, value, PLAIN)
-        except Unconvertible as error:
+        except ConversionError as error:
             place = get(dict(document), tuple(error.pointer.split("/")[1:]), PLAIN)
             assert not isinstance(place, dict)
             return
@@ -279,7 +279,7 @@ def test_looking_fails_where_a_container_is_none_and_nowhere_else(
 ) -> None:
     try:
         value = get(dict(document), path, PLAIN)
-    except Unconvertible as error:
+    except ConversionError as error:
         place = get(dict(document), tuple(error.pointer.split("/")[1:]), PLAIN)
         assert not isinstance(place, dict)
         assert place is not None

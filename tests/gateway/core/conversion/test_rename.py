@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.conversion.path import parse_path
+from gateway.core.conversion.document import PLAIN
+from gateway.core.conversion.field_path import parse_path
 from gateway.core.conversion.rename import Rename
 from tests.gateway.core.conversion.documents import (
     SCOPES,
@@ -134,3 +135,9 @@ def test_the_way_and_back_restores_all_of_it_and_its_order(case: tuple[Rename, J
         assert json.dumps(down(change, newer)) == json.dumps(older)
         sealed = up(change, seal(older), SEALED)
         assert json.dumps(unsealed(sealed)) == json.dumps(newer)
+
+
+def test_what_is_not_in_its_container_stays_away() -> None:
+    fields: dict[str, object] = {"a": {"c": 1}}
+    Rename((), ("b",), ("a", "x")).up(fields, PLAIN)
+    assert fields == {"a": {"c": 1}}

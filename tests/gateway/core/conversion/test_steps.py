@@ -4,21 +4,21 @@ import json
 
 import pytest
 
-from gateway.core.conversion.document import PLAIN, Document, Fields, Form, refuse
-from gateway.core.conversion.steps import Elements, Task, fuse
+from gateway.core.conversion.document import PLAIN, Document, JsonForm, JsonObject, refuse
+from gateway.core.conversion.steps import ArrayStep, ConversionTask, fuse
 from gateway.core.conversion.steps import change as alter
 from tests.gateway.core.conversion.documents import SEALED, Json, fails, seal, unsealed, untouched
 
 
-def mark(fields: Fields, form: Form) -> None:
+def mark(fields: JsonObject, form: JsonForm) -> None:
     """Change an object so that it shows."""
     fields["seen"] = True
 
 
-def marked(document: Document, scopes: list[str], form: Form) -> Document:
+def marked(document: Document, scopes: list[str], form: JsonForm) -> Document:
     """Return a document with the objects marked that the scopes lead to."""
     arrays = tuple(tuple(text.split(".")) if text else () for text in scopes)
-    return alter(document, fuse([Task(arrays, (), mark)]), form)
+    return alter(document, fuse([ConversionTask(arrays, (), mark)]), form)
 
 
 class TestElements:
@@ -89,11 +89,11 @@ class TestElements:
             marked(given, scopes, SEALED if sealed else PLAIN)
 
     def test_a_change_that_fails_is_told_from_the_root(self) -> None:
-        def change(fields: Fields, form: Form) -> None:
+        def change(fields: JsonObject, form: JsonForm) -> None:
             if "bad" in fields:
                 refuse("a string", form.open(fields["bad"]), "x")
 
-        steps = fuse([Task((("a",), ("b",)), (), change)])
+        steps = fuse([ConversionTask((("a",), ("b",)), (), change)])
         with fails("/a/0/b/1/x", "expected a string, found a number"):
             alter({"a": [{"b": [{}, {"bad": 1}]}]}, steps, PLAIN)
 
@@ -105,19 +105,19 @@ class TestFuse:
     def shape(*tasks: tuple[str, str]) -> str:
         """Fuse tasks given as scopes and touched fields; spell what comes of it."""
 
-        def step(fields: Fields, form: Form) -> None: ...
+        def step(fields: JsonObject, form: JsonForm) -> None: ...
 
         def spell(steps: tuple[object, ...]) -> str:
             return " ".join(
                 f"{'.'.join(one.keys)}{'[]' * one.depth}[{spell(one.steps)}]"
-                if isinstance(one, Elements)
+                if isinstance(one, ArrayStep)
                 else "-"
                 for one in steps
             )
 
         return spell(
             fuse(
-                Task(
+                ConversionTask(
                     tuple(tuple(s.split(".")) if s != "_" else () for s in scopes.split()),
                     tuple(tuple(t.split(".")) for t in touches.split()),
                     step,

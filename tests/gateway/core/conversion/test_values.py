@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.conversion.changes import Change, Inverse
+from gateway.core.conversion.change import Change, Inverse
 from gateway.core.conversion.document import Number
 from gateway.core.conversion.values import Map, Otherwise, Scalar, Unknown, Wrap
 from tests.gateway.core.conversion.documents import (

@@ -1,0 +1,1 @@
+"""The admin port: what operators see of a running gateway and change in it."""

@@ -1,0 +1,237 @@
+"""The admin port: health, usage and overrides, apart from the paths of the users' APIs.
+
+Every refusal is a problem detail (RFC 9457), as on the other port.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import NoReturn
+
+import msgspec
+from aiohttp import web
+
+from gateway.admin.cutover_report import cutover_report
+from gateway.admin.operator import Operator, check_known
+from gateway.admin.retirement import WITHIN, verdict
+from gateway.admin.shadow_report import shadow_report
+from gateway.admin.usage_report import usage
+from gateway.config.text.mistakes import suggest
+from gateway.core.overrides import VersionKey
+from gateway.state.active_overrides import as_json
+
+Handle = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def admin_app(operator: Operator) -> web.Application:
+    """Return the admin application."""
+    admin = _Admin(operator)
+    app = web.Application(middlewares=[_problems])
+    app.add_routes(
+        [
+            web.get("/healthz", admin.healthz),
+            web.get("/readyz", admin.readyz),
+            web.get("/metrics", admin.metrics),
+            web.get("/usage", admin.usage),
+            web.get("/versions", admin.versions),
+            web.get("/retire/{api}/{version}", admin.retire),
+            web.get("/overrides", admin.overrides),
+            web.get("/brownouts/{api}/{version}", admin.brownout),
+            web.put("/brownouts/{api}/{version}", admin.pause_brownout),
+            web.delete("/brownouts/{api}/{version}", admin.resume_brownout),
+            web.get("/cutovers/{api}/{version}", admin.cutover),
+            web.put("/cutovers/{api}/{version}", admin.set_cutover),
+            web.delete("/cutovers/{api}/{version}", admin.clear_cutover),
+            web.get("/shadows/{api}/{version}", admin.shadow),
+            web.delete("/shadows/{api}/{version}", admin.reset_shadow),
+        ]
+    )
+    return app
+
+
+class _Admin:
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+
+    async def healthz(self, _: web.Request) -> web.Response:
+        return _json({"status": "ok"})
+
+    async def readyz(self, _: web.Request) -> web.Response:
+        reason = self._operator.unready()
+        if reason is None:
+            return _json({"status": "ready"})
+        return _json({"status": "not ready", "reason": reason}, 503)
+
+    async def metrics(self, _: web.Request) -> web.Response:
+        # Imported when first asked for: it is memory that a gateway without a monitor saves.
+        from gateway.admin.metrics import CONTENT_TYPE, exposition
+
+        return web.Response(body=exposition(self._operator), headers={"Content-Type": CONTENT_TYPE})
+
+    async def usage(self, request: web.Request) -> web.Response:
+        api, version = request.query.get("api"), request.query.get("version")
+        found = usage(self._operator.totals, api, version)
+        if not found.usage:  # a slip of the pen must not read as if nobody called
+            self._check_named(api, version)
+        return _json(found)
+
+    async def versions(self, _: web.Request) -> web.Response:
+        return _json(self._operator.rules.labels)
+
+    async def retire(self, request: web.Request) -> web.Response:
+        key = self._served(request)
+        operator, within = self._operator, request.query.get("within", WITHIN)
+        try:
+            found = verdict(
+                key,
+                operator.totals,
+                operator.rules,
+                operator.overrides.in_force,
+                now=time.time(),
+                within=within,
+            )
+        except ValueError as error:
+            _refuse(400, "bad_request", str(error))
+        return _json(found)
+
+    async def overrides(self, _: web.Request) -> web.Response:
+        return _json(as_json(self._operator.overrides.in_force))
+
+    async def brownout(self, request: web.Request) -> web.Response:
+        return self._brownout(self._browned_out(request))
+
+    async def pause_brownout(self, request: web.Request) -> web.Response:
+        key = self._browned_out(request)
+        await self._operator.overrides.pause(key)
+        return self._brownout(key)
+
+    async def resume_brownout(self, request: web.Request) -> web.Response:
+        key = self._browned_out(request)
+        await self._operator.overrides.resume(key)
+        return self._brownout(key)
+
+    def _browned_out(self, request: web.Request) -> VersionKey:
+        key = self._served(request)
+        there = any(route.brownout is not None for route in self._operator.rules.routes(key))
+        if not there and key not in self._operator.overrides.in_force.paused:
+            _refuse_missing(key, "brownout")
+        return key
+
+    def _brownout(self, key: VersionKey) -> web.Response:
+        api, version = key
+        paused = key in self._operator.overrides.in_force.paused
+        return _json({"api": api, "version": version, "paused": paused})
+
+    async def cutover(self, request: web.Request) -> web.Response:
+        return await self._cutover(self._moved(self._served(request)))
+
+    async def set_cutover(self, request: web.Request) -> web.Response:
+        key = self._served(request)
+        try:
+            wanted = msgspec.json.decode(await request.read(), type=_Percent, strict=True)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            _refuse(400, "bad_request", f'{error}; send {{"percent": 25}}, from 0 to 100')
+        if not 0 <= wanted.percent <= 100:
+            _refuse(400, "bad_request", "'percent' goes from 0 to 100")
+        await self._operator.cutovers.set(self._moved(key), wanted.percent)
+        return await self._cutover(key)
+
+    async def clear_cutover(self, request: web.Request) -> web.Response:
+        key = self._moved(self._served(request))
+        await self._operator.cutovers.clear(key)
+        return await self._cutover(key)
+
+    async def _cutover(self, key: VersionKey) -> web.Response:
+        return _json(cutover_report(await self._operator.cutovers.current(key)))
+
+    async def shadow(self, request: web.Request) -> web.Response:
+        return _json(shadow_report(self._operator.totals, self._shadowed(request)))
+
+    async def reset_shadow(self, request: web.Request) -> web.Response:
+        key = self._shadowed(request)
+        await self._operator.reset_shadow(key)
+        return _json(shadow_report(self._operator.totals, key))
+
+    def _shadowed(self, request: web.Request) -> VersionKey:
+        key = self._served(request)
+        found = shadow_report(self._operator.totals, key)
+        there = any(route.shadow is not None for route in self._operator.rules.routes(key))
+        if not (found.compared or found.shed or there):
+            _refuse_missing(key, "shadow")
+        return key
+
+    def _check_named(self, api: str | None, version: str | None) -> None:
+        known = self._operator.rules.labels
+        if api is not None and api not in known:
+            _refuse(404, "not_found", f"no API is called '{api}'; {suggest(api, known)}")
+        labels = [label for name, some in known.items() if api in (None, name) for label in some]
+        if version is not None and version not in labels:
+            _refuse(404, "not_found", f"no version '{version}'; {suggest(version, labels)}")
+
+    def _moved(self, key: VersionKey) -> VersionKey:
+        if key not in self._operator.rules.cutovers:
+            _refuse_missing(key, "cutover")
+        return key
+
+    def _served(self, request: web.Request) -> VersionKey:
+        key = request.match_info["api"], request.match_info["version"]
+        try:
+            check_known(key, self._operator.rules)
+        except ValueError as error:
+            _refuse(404, "not_found", str(error))
+        return key
+
+
+class _Percent(msgspec.Struct, forbid_unknown_fields=True):
+    percent: float
+
+
+class _RefusedError(Exception):
+    def __init__(self, status: int, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+
+
+def _refuse(status: int, code: str, detail: str) -> NoReturn:
+    raise _RefusedError(status, code, detail)
+
+
+def _refuse_missing(key: VersionKey, what: str) -> NoReturn:
+    api, version = key
+    _refuse(404, "not_found", f"version {version} of {api} has no {what} in the rules")
+
+
+@web.middleware
+async def _problems(request: web.Request, handler: Handle) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except _RefusedError as error:
+        return _problem(request, error.status, error.code, str(error))
+    except TimeoutError:
+        detail = "A worker has not said that it applies; it will when it comes to it."
+        return _problem(request, 504, "worker_timeout", detail)
+    except web.HTTPMethodNotAllowed as error:
+        allow = ", ".join(sorted(error.allowed_methods))
+        answer = _problem(request, 405, "method_not_allowed", f"This path answers {allow}.")
+        answer.headers["Allow"] = allow
+        return answer
+    except web.HTTPException as error:
+        code = HTTPStatus(error.status).phrase.lower().replace(" ", "_")
+        return _problem(request, error.status, code, f"{error.reason}.")
+
+
+def _problem(request: web.Request, status: int, code: str, detail: str) -> web.Response:
+    problem = {
+        "type": f"urn:problem:{code}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "instance": request.path,
+        "code": code,
+    }
+    return _json(problem, status, "application/problem+json")
+
+
+def _json(document: object, status: int = 200, kind: str = "application/json") -> web.Response:
+    return web.Response(body=msgspec.json.encode(document), status=status, content_type=kind)

@@ -1,0 +1,254 @@
+"""Retire: whether a version can be taken away, and each reason with what would change it."""
+
+import re
+from collections.abc import Iterator, Mapping
+from math import inf
+from typing import Literal
+
+import msgspec
+
+from gateway.admin.formatting import format_time, named
+from gateway.core.cutover.cutover import in_force
+from gateway.core.overrides import Overrides, VersionKey
+from gateway.core.snapshot import Snapshot
+from gateway.state.top_clients import TopClients
+from gateway.state.totals import Totals
+
+WITHIN = "30d"
+"""How far back evidence counts, unless it is said."""
+_PERIOD = re.compile(r"([0-9]{1,5})([smhd])", re.ASCII)
+_UNITS = {"s": (1, "second"), "m": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
+# The last moment that has a date to write.
+_FOREVER = 253_402_300_799.0
+# So many callers and fields are named in a line; how many more there are is said.
+_NAMED = 5
+
+VerdictAnswer = Literal["yes", "no", "unknown"]
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """One thing that speaks for or against it.
+
+    Attributes:
+        answer: what it says, or `note` where it decides nothing.
+        text: the evidence.
+        remedy: what would change it; empty where nothing has to.
+    """
+
+    answer: Literal["yes", "no", "unknown", "note"]
+    text: str
+    remedy: str = ""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """The answer: no if any reason says no, else unknown if one cannot tell, else yes."""
+
+    api: str
+    version: str
+    answer: VerdictAnswer
+    reasons: list[Reason]
+
+
+def verdict(
+    key: VersionKey,
+    totals: Totals,
+    rules: Snapshot,
+    overrides: Overrides,
+    *,
+    now: float,
+    within: str,
+) -> Verdict:
+    """Return whether a version can be taken away.
+
+    Args:
+        key: which.
+        totals: what was counted.
+        rules: in force.
+        overrides: in force.
+        now: in seconds since 1970.
+        within: how far back evidence counts, as 30d, 12h, 5m or 30s.
+
+    Raises:
+        ValueError: `within` is none of these.
+    """
+    period, spelled = _period(within)
+    begin = now - period
+    reasons = [
+        *_callers(key, totals, begin, period, spelled, over=_is_over(key, rules, now)),
+        *_dates(key, rules, now),
+        *_service(key, rules),
+        *_cutover(key, rules, overrides),
+        *_found(key, totals, begin, "differences", "compared", "shadow"),
+        *_found(key, totals, begin, "violations", "checked", "schema"),
+    ]
+    said = {reason.answer for reason in reasons}
+    answer: VerdictAnswer = "no" if "no" in said else "unknown" if "unknown" in said else "yes"
+    return Verdict(*key, answer, reasons)
+
+
+def _callers(
+    key: VersionKey, totals: Totals, begin: float, period: float, spelled: str, *, over: bool
+) -> Iterator[Reason]:
+    got: dict[str | None, float] = {}
+    refused: dict[str | None, float] = {}
+    for (_, client), row in totals.books.get(key, TopClients()).rows.items():
+        for lasts, last in ((got, row.served), (refused, row.last)):
+            if last >= begin:
+                lasts[client] = max(last, lasts.get(client, 0))
+    refused = {client: last for client, last in refused.items() if client not in got}
+    window = f"in the last {spelled.removeprefix('1 ')}"
+    nobody = "nobody was let through to it" if refused else "nobody has called it"
+    if got:
+        yield Reason("no", f"{_who(got)} called it {window}: {_when(got)}", _asking(got))
+    elif totals.since > begin:
+        yield Reason(
+            "unknown",
+            f"{nobody} since counting began at {format_time(totals.since)}, which is less than"
+            f" {spelled} ago",
+            f"ask again after {format_time(totals.since + period)},"
+            " or look less far back: --within",
+        )
+    elif over or not refused:
+        yield Reason("yes", f"{nobody} {window}")
+    if refused:
+        # Who is refused for a while will come back; who is refused for good gets no less later.
+        yield Reason(
+            "note" if over else "no",
+            f"{_who(refused)} called it {window} and got only refusals: {_when(refused)}",
+            _asking(refused),
+        )
+
+
+def _is_over(key: VersionKey, rules: Snapshot, now: float) -> bool:
+    terms = rules.terms(key)
+    return terms is not None and terms.sunset <= now
+
+
+def _who(lasts: Mapping[str | None, float]) -> str:
+    count = len(lasts)
+    return f"{'at least ' if None in lasts else ''}{count} client{'s' if count > 1 else ''}"
+
+
+def _when(lasts: Mapping[str | None, float]) -> str:
+    latest = sorted(lasts.items(), key=lambda each: -each[1])
+    told = [f"{named(client)} at {format_time(last)}" for client, last in latest[:_NAMED]]
+    return ", ".join(told) + (f", and {len(latest) - _NAMED} more" if len(latest) > _NAMED else "")
+
+
+def _asking(lasts: Mapping[str | None, float]) -> str:
+    if lasts.keys() == {""}:
+        return "name them with 'clients' in the rules to see who they are"
+    return "have them ask for another version"
+
+
+def _dates(key: VersionKey, rules: Snapshot, now: float) -> Iterator[Reason]:
+    terms = rules.terms(key)
+    if terms is None or terms.sunset == inf:
+        yield Reason(
+            "note", "clients were never told when it ends", "write a lifecycle with a sunset"
+        )
+        return
+    if terms.sunset > now:
+        yield Reason(
+            "no",
+            f"it is promised until {format_time(terms.sunset)}",
+            "wait, or write another sunset",
+        )
+    else:
+        yield Reason("yes", f"its sunset was {format_time(terms.sunset)}")
+    for client, until in sorted(terms.exempt.items()):
+        if until > max(now, terms.sunset):
+            yield Reason(
+                "no",
+                f"{client} may use it until {format_time(min(until, _FOREVER))}",
+                "wait, or end the exemption",
+            )
+
+
+def _service(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
+    api, version = key
+    leaning = {
+        str(route.version)
+        for endpoint in rules.router
+        for route in endpoint.routes.values()
+        if endpoint.api == api
+        and route.version != route.service_version
+        and str(route.service_version) == version
+    }
+    for other in sorted(leaning):
+        yield Reason(
+            "no", f"version {other} is served from it", f"serve version {other} by another way"
+        )
+    if not any(rules.routes(key)):
+        yield Reason("note", "nobody serves it any more", "take it out of the rules")
+    via = next(
+        (route for route in rules.routes(key) if route.version != route.service_version), None
+    )
+    if via is not None:
+        yield Reason(
+            "note",
+            f"it is served from version {via.service_version},"
+            " and the rules name no other service for it",
+        )
+
+
+# What else can be done where an answer is right, and what it is measured by is not.
+_ELSE = {"differences": "ignore what is known", "violations": "the document"}
+
+
+def _cutover(key: VersionKey, rules: Snapshot, overrides: Overrides) -> Iterator[Reason]:
+    cutover = rules.cutovers.get(key)
+    percent = 100 if cutover is None else in_force(cutover, overrides)
+    if percent < 100:
+        yield Reason("no", f"its cutover stands at {percent:g} %", "raise it to 100 %")
+
+
+def _found(
+    key: VersionKey, totals: Totals, begin: float, kind: str, looked: str, by: str
+) -> Iterator[Reason]:
+    cases = sum(times.count for _, times in totals.counted(looked, *key) if times.last >= begin)
+    found = sorted(
+        ((times, labels[-1]) for labels, times in totals.counted(kind, *key)),
+        key=lambda each: -each[0].last,
+    )
+    fields = [
+        f"{field} {_times(times.count)}, last at {format_time(times.last)}"
+        for times, field in found
+        if times.last >= begin
+    ]
+    if fields:
+        more = f"; and {len(fields) - _NAMED} more" if len(fields) > _NAMED else ""
+        yield Reason(
+            "no",
+            f"{by} {kind}: {'; '.join(fields[:_NAMED])}{more}",
+            f"mend the conversion, or {_ELSE[kind]}; only what --within spans counts",
+        )
+    elif cases:
+        yield Reason("yes", f"no {by} {kind} in {cases} answers")
+    else:
+        yield Reason("note", f"{by} {kind} were not looked for")
+
+
+def _period(text: str) -> tuple[float, str]:
+    """Return how many seconds that is, and how to say it."""
+    found = _PERIOD.fullmatch(text)
+    if found is None or not int(found[1]):
+        raise ValueError(f"'{text}' is no time to look back; write it like 30d, 12h, 5m or 30s")
+    seconds, unit = _UNITS[found[2]]
+    count = int(found[1])
+    return count * seconds, f"{count} {unit}{'s' if count > 1 else ''}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def sentence(found: Verdict) -> str:
+    """Return a verdict for people: the reasons, each with what would change it."""
+    head = {"yes": "can be retired", "no": "cannot be retired yet", "unknown": "cannot be judged"}
+    lines = [f"Version {found.version} of {found.api} {head[found.answer]}:"]
+    for reason in found.reasons:
+        lines.append(f"  {reason.answer:<7}  {reason.text}")
+        if reason.remedy:
+            lines.append(f"           -> {reason.remedy}")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""The changes between versions that gateway.yaml declares: models, building, checks."""

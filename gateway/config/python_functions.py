@@ -1,0 +1,47 @@
+"""Python functions that a configuration names, found when it is loaded."""
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from gateway.config.text.mistakes import suggest
+
+
+def load_function(name: str) -> Callable[[object], object]:
+    """Return the function that `module:function` names.
+
+    A module is imported once in a process, so what is changed in one takes effect at a restart.
+
+    Raises:
+        ValueError: there is none; says why, for the operator.
+    """
+    module, _, path = name.partition(":")
+    try:
+        found: object = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"no module is called '{error.name}'; modules are looked for on Python's path and in"
+            " the folder of this file"
+        ) from None
+    except (Exception, SystemExit) as error:  # whatever code of others raises
+        raise ValueError(
+            f"'{module}' cannot be imported: it raises {type(error).__name__}: {error}"
+        ) from None
+    for part in path.split("."):
+        if not hasattr(found, part):
+            raise ValueError(f"'{module}' has no '{path}'; {suggest(part, _functions(found))}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise ValueError(f"is a {type(found).__name__}, which cannot be called; name a function")
+    return found
+
+
+def _functions(found: object) -> list[str]:
+    return [name for name in dir(found) if name[0] != "_" and callable(getattr(found, name))]
+
+
+def look_in(folder: Path) -> None:
+    """Have modules looked for in a folder as well, behind all that Python knows already."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))

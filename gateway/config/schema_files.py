@@ -1,0 +1,44 @@
+"""OpenAPI documents that the rules name: whether they are there.
+
+What they say is for `verify` to read, and for a gateway that samples answers: a parser of them is
+memory that others save.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+
+from gateway.config.text.mistakes import Mistakes
+from gateway.core.snapshot import Api
+
+# What an OpenAPI 3 document begins with, in JSON or YAML (OpenAPI 3.1.0, section 4.8.1).
+_OPENAPI = re.compile(rb"""(?<![\w-])["']?openapi["']?\s*:\s*["']?3\.""")
+
+
+def check_documents(apis: Iterable[Api], folder: Path, mistakes: Mistakes) -> None:
+    """Complain of files that cannot be read or are no such documents; URLs are not asked.
+
+    Args:
+        apis: whose versions name them.
+        folder: what the paths of files start from.
+        mistakes: where what is wrong goes.
+    """
+    for api in apis:
+        for label, version in api.versions.items():
+            location = api.schemas.get(version, "http://")
+            if not location.startswith(("http://", "https://")):
+                at = ("apis", api.name, "versions", label, "schema")
+                mistakes.attempt(partial(_check, folder, location), *at)
+
+
+def _check(folder: Path, location: str) -> None:
+    try:
+        text = (folder / location).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise ValueError(
+            f"'{location}' cannot be read: {reason}; name a file beside this one, or a URL"
+        ) from None
+    if not _OPENAPI.search(text):
+        raise ValueError(f"'{location}' is not an OpenAPI 3 document; name one, 3.0 or 3.1")

@@ -1,0 +1,1 @@
+"""The sections of gateway.yaml: their models, and how they are built."""

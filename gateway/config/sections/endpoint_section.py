@@ -1,0 +1,258 @@
+"""One endpoint: its path, how a version is chosen there, and what the service is asked for."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from gateway.config.sections import root_section
+from gateway.config.sections.lifecycle_section import VersionEnd, lifecycle_at
+from gateway.config.sections.version_choice import SAYS_ELSE, Choice
+from gateway.config.text.mistakes import Location, Mistakes, place
+from gateway.core.headers import ENDING, SPOKEN_FOR
+from gateway.core.lifecycle.lifecycle import Lifecycle
+from gateway.core.routing import Template, parse_template
+from gateway.core.snapshot import Endpoint, Route
+from gateway.core.versions.readers import (
+    AcceptReader,
+    HeaderReader,
+    PathReader,
+    QueryReader,
+    Reader,
+)
+from gateway.core.versions.rewriting import VersionRewrite
+from gateway.core.versions.selection import Selector
+from gateway.core.versions.version import Version
+
+# A media type (RFC 6838, section 4.2) with one place for the version in its subtype.
+_MEDIA_TYPE = re.compile(
+    r"([a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9!#$&^_.+-]*)\{version\}([a-z0-9!#$&^_.+-]*)\Z"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointBuilder:
+    """Builds one endpoint of an API; what is wrong goes to `mistakes`."""
+
+    api: str
+    api_path: str | None
+    config: root_section.EndpointConfig
+    versions: Mapping[str, Version]
+    routes: Mapping[Version | None, Route]
+    choice: Choice
+    endings: Mapping[Version, VersionEnd]
+    at: Location
+    mistakes: Mistakes
+
+    def build(self) -> Endpoint | None:
+        """Return the endpoint, or None if its path is of no use."""
+        template = self._template(self.config.path, *self.at, "path")
+        if template is None:
+            return None
+        readers = self._readers()
+        self._check_version_capture(template, readers)
+        upstream = self._upstream(template)
+        lifecycles: dict[Version | None, Lifecycle] = {
+            version: lifecycle_at(version, self.endings, template, readers)
+            for version in self.endings
+        }
+
+        def here(route: Route) -> Route:
+            return replace(
+                route,
+                upstream_path=upstream if upstream is not None else self._own_path(template, route),
+                content_type=_content_type(readers, route.version),
+                fields=self.choice.fields(route.version),
+                overrules=frozenset(name.lower() for name, _ in self.choice.fields(route.version))
+                | (ENDING if route.version in lifecycles else frozenset()),
+                lifecycle=lifecycles.get(route.version),
+                shadow=route.shadow and replace(route.shadow, route=here(route.shadow.route)),
+                cutover=route.cutover and replace(route.cutover, route=here(route.cutover.route)),
+                request=route.request and route.request.at(self.config.path),
+                response=route.response and route.response.at(self.config.path),
+                request_rewrite=VersionRewrite.of(readers, str(route.service_version))
+                if self._moved(route)
+                else None,
+                response_rewrite=(
+                    VersionRewrite.of(readers, str(route.version))
+                    if route.service_version != route.version
+                    else None
+                ),
+            )
+
+        routes = {version: here(route) for version, route in self.routes.items()}
+        vary = _vary(readers)
+        if not any(isinstance(reader, PathReader) for reader in readers):
+            vary = tuple(dict.fromkeys((*vary, *self.choice.vary)))
+        return Endpoint(
+            self.api,
+            template,
+            self._methods(),
+            self._selector(readers),
+            routes,
+            vary,
+            self.config.max_body,
+            {version: ending for version, ending in lifecycles.items() if version not in routes},
+        )
+
+    def _selector(self, readers: tuple[Reader, ...]) -> Selector | None:
+        default = self._default()
+        if not readers:
+            return None
+        return Selector(
+            readers,
+            self.versions,
+            self.choice.default if default is None else default,
+            self.choice.matching,
+            self.choice.pins,
+            {
+                label: self.endings[version].terms
+                for label, version in self.versions.items()
+                if version in self.endings
+            },
+        )
+
+    def _template(self, text: str, *location: str | int) -> Template | None:
+        return self.mistakes.attempt(partial(parse_template, text), *location)
+
+    def _upstream(self, template: Template) -> Template | None:
+        if self.config.upstream_path is not None:
+            text, location = self.config.upstream_path, (*self.at, "upstream_path")
+        elif self.api_path is not None:
+            text, location = self.api_path, ("apis", self.api, "upstream_path")
+        else:
+            return None
+        upstream = self._template(text, *location)
+        known = {*template.captures, *(("version",) if self.versions else ())}
+        for name in upstream.captures if upstream is not None else ():
+            if name not in known:
+                self.mistakes.add(
+                    f"'{{{name}}}' is not captured by the path of {place(self.at)};"
+                    f" known: {', '.join(sorted(known)) or 'none'}",
+                    *location,
+                )
+        return upstream
+
+    def _own_path(self, template: Template, route: Route) -> Template | None:
+        return template if self._moved(route) and "version" in template.captures else None
+
+    def _moved(self, route: Route) -> bool:
+        # The client names its own version, or a range of them; the service is asked for the one
+        # that it speaks.
+        return route.service_version != route.version or not self.choice.matching.is_exact
+
+    def _check_version_capture(self, template: Template, readers: tuple[Reader, ...]) -> None:
+        captured = "version" in template.captures
+        read = any(isinstance(reader, PathReader) for reader in readers)
+        if captured and not self.versions:
+            self.mistakes.add(
+                "captures {version}, but the API has no versions; give the capture another name",
+                *self.at,
+                "path",
+            )
+        elif captured and readers and not read:
+            self.mistakes.add(
+                "captures {version}, but the version is not read there; add version: { in: path }",
+                *self.at,
+                "path",
+            )
+        if read and not captured:
+            self.mistakes.add(
+                "the path has no {version} to read; write one, as in /v{version}/person",
+                *self.at,
+                "path",
+            )
+
+    def _readers(self) -> tuple[Reader, ...]:
+        if self.versions and not self.config.readers:
+            self.mistakes.add(
+                "says nothing of how a version is chosen; add version: { in: path }, query, header"
+                " or accept",
+                *self.at,
+            )
+        if self.config.readers and not self.versions:
+            self.mistakes.add(
+                "the API has no versions to choose from; remove it, or add versions",
+                *self.at,
+                "version",
+            )
+            return ()
+        return tuple(
+            reader
+            for index, config in enumerate(self.config.readers)
+            for reader in self._reader(config, self._reader_at(index))
+        )
+
+    def _reader_at(self, index: int) -> Location:
+        several = isinstance(self.config.version, tuple)
+        return (*self.at, "version", index) if several else (*self.at, "version")
+
+    def _reader(self, config: root_section.ReaderConfig, at: Location) -> tuple[Reader, ...]:
+        match config:
+            case root_section.PathVersion():
+                return (PathReader(),)
+            case root_section.QueryVersion(name=name):
+                return (QueryReader(name),)
+            case root_section.HeaderVersion(name=name):
+                if name.lower().encode() in SPOKEN_FOR:
+                    self.mistakes.add(SAYS_ELSE, *at, "name")
+                return (HeaderReader(name),)
+            case root_section.AcceptVersion(media_type=text):
+                match = _MEDIA_TYPE.match(text.lower())
+                if match is not None:
+                    self._check_case(at)
+                    return (AcceptReader(match[1], match[2]),)
+                self.mistakes.add(
+                    "not a media type with one {version} in its subtype; write one like"
+                    " application/vnd.example-v{version}+json",
+                    *at,
+                    "media_type",
+                )
+                return ()
+
+    def _check_case(self, at: Location) -> None:
+        for label in self.versions:
+            if label != label.lower():
+                self.mistakes.add(
+                    f"media types are read in lower case, so that '{label}' would never be found"
+                    " there; write the version in lower case",
+                    *at,
+                    "media_type",
+                )
+
+    def _default(self) -> Version | None:
+        defaults: dict[str, Version | None] = {}
+        for index, config in enumerate(self.config.readers):
+            if isinstance(config, root_section.PathVersion) or config.default is None:
+                continue
+            at = (*self._reader_at(index), "default")
+            defaults[config.default] = self.mistakes.look_up(
+                config.default, self.versions, "version", *at
+            )
+            if len(defaults) > 1:
+                self.mistakes.add("differs from the default before; keep one", *at)
+        return next(iter(defaults.values()), None)
+
+    def _methods(self) -> tuple[str, ...] | None:
+        methods = self.config.methods
+        if methods is None or "GET" not in methods or "HEAD" in methods:
+            return methods
+        # HEAD is answered wherever GET is (RFC 9110, section 9.3.2).
+        after = methods.index("GET") + 1
+        return (*methods[:after], "HEAD", *methods[after:])
+
+
+def _content_type(readers: tuple[Reader, ...], version: Version | None) -> str | None:
+    for reader in readers:
+        if isinstance(reader, AcceptReader):
+            return reader.media_type(version)
+    return None
+
+
+def _vary(readers: tuple[Reader, ...]) -> tuple[str, ...]:
+    names = {
+        reader.name if isinstance(reader, HeaderReader) else "Accept": None
+        for reader in readers
+        if isinstance(reader, HeaderReader | AcceptReader)
+    }
+    return tuple(names)

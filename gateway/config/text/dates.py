@@ -1,0 +1,30 @@
+"""Dates of gateway.yaml: a day, which begins at midnight UTC, or a time with its offset."""
+
+from datetime import UTC, datetime
+
+
+def parse_date(text: str) -> float:
+    """Return a date in seconds since 1970.
+
+    Args:
+        text: a full-date or a date-time of RFC 3339 (section 5.6), which may leave out seconds.
+
+    Raises:
+        ValueError: there is no such date, or its offset is missing; says what would be right.
+    """
+    try:
+        date = datetime.fromisoformat(text.upper())
+    except ValueError:
+        raise ValueError(f"there is no date {text}; write one like 2026-12-31") from None
+    if len(text) == len("2026-12-31"):
+        date = date.replace(tzinfo=UTC)
+    if date.tzinfo is None:
+        raise ValueError(f"a time needs its offset; write {text}Z if it is UTC, or like +01:00")
+    return date.timestamp()
+
+
+def format_date(seconds: float) -> str:
+    """Return a date as `moment` takes it: a day where it is midnight UTC."""
+    date = datetime.fromtimestamp(seconds, UTC)
+    text = date.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return text.removesuffix("T00:00:00Z")

@@ -1,0 +1,165 @@
+"""YAML syntax: from the bytes of a file to nodes, or to what is wrong and where."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NoReturn, Protocol, TypeVar
+
+# PyYAML: the one with a C scanner, so that ten thousand endpoints load in a second.
+import yaml
+from yaml.reader import ReaderError
+
+from gateway.config.text.mistakes import Issue
+
+MAX_DEPTH = 64
+Position = tuple[int, int]
+"""Line and column, both from 1; (0, 0) where libyaml gives none."""
+
+# What would be right, by a part of what libyaml says is wrong.
+_REMEDIES = {
+    "cannot start any token": "indent with spaces, and quote a text that begins so",
+    "expected ',' or": "close the bracket, and quote a text that holds brackets or braces",
+    "mapping values are not allowed": (
+        "indent alike what belongs together, end a key with a colon, quote a text with ': '"
+    ),
+    "expected key": "indent alike what belongs together",
+    "expected '-'": "indent alike what belongs together",
+    "block sequence entries": "begin the list on a line of its own",
+    "expected ':'": "put a colon and a space behind the key",
+    "unexpected end of stream": "close the quote",
+    "escape character": "double the backslash, or use single quotes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarNode:
+    """A text; `plain` says that it stands without quotes, so that it may be a number."""
+
+    position: Position
+    tag: str | None
+    text: str
+    plain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceNode:
+    """A list."""
+
+    position: Position
+    tag: str | None
+    items: "list[Node]"
+
+
+@dataclass(frozen=True, slots=True)
+class MappingNode:
+    """Keys with values, in the order of the file; a key may stand twice."""
+
+    position: Position
+    tag: str | None
+    pairs: "list[tuple[Node, Node]]"
+
+
+Node = ScalarNode | SequenceNode | MappingNode
+"""A node; its tag is None where the file has none. Aliases share nodes, even with themselves."""
+
+
+AnyNode = TypeVar("AnyNode", ScalarNode, SequenceNode, MappingNode)
+
+
+class YamlError(Exception):
+    """The file as a whole cannot be used; carries the one issue there is."""
+
+    def __init__(self, position: Position, text: str) -> None:
+        self.issue = Issue(*position, "", text)
+        super().__init__(text)
+
+
+def compose(content: bytes) -> Node | None:
+    """Return the root of the one document in a file, or None if it is empty.
+
+    Raises:
+        YamlError: it is not UTF-8, not YAML, or nested too deep.
+    """
+    try:
+        return _Composer(yaml.parse(content.decode(), Loader=yaml.CSafeLoader)).document()
+    except UnicodeDecodeError as error:
+        raise YamlError(_at(content, error.start), "not UTF-8; save the file as UTF-8") from None
+    except ReaderError as error:
+        what = f"the control character U+{int(error.character):04X}; remove it"
+        raise YamlError(_at(content, error.position), f"not YAML: {what}") from None
+    except yaml.MarkedYAMLError as error:
+        parts = [str(part) for part in (error.context, error.problem) if part]
+        parts[-1] += next((f"; {_REMEDIES[said]}" for said in _REMEDIES if said in parts[-1]), "")
+        raise YamlError(_position(error.problem_mark), f"not YAML: {', '.join(parts)}") from None
+
+
+class _Composer:
+    # PyYAML's own composer recurses in C, so that a file nested too deep ends the process, and
+    # spends half its time on the types that YAML 1.1 sees in texts, which have no use here.
+
+    def __init__(self, events: Iterator[yaml.Event]) -> None:
+        self._events = events
+        self._anchors: dict[str, Node] = {}
+
+    def document(self) -> Node | None:
+        next(self._events)  # the stream begins
+        if isinstance(next(self._events), yaml.StreamEndEvent):
+            return None
+        root = self._node(next(self._events), 0)
+        next(self._events)  # the document ends
+        event = next(self._events)
+        if not isinstance(event, yaml.StreamEndEvent):
+            _refuse(event, "a second document begins; keep one, with no --- between")
+        return root
+
+    def _node(self, event: yaml.Event, depth: int) -> Node:
+        if depth > MAX_DEPTH:
+            _refuse(event, f"nested more than {MAX_DEPTH} levels deep")
+        position = _position(event.start_mark)
+        node: Node
+        match event:
+            case yaml.AliasEvent(anchor=name):
+                if name not in self._anchors:
+                    _refuse(event, f"no &{name} stands before this *{name}; add it")
+                return self._anchors[name]
+            case yaml.ScalarEvent(tag=tag, value=text, style=style):
+                node = self._anchored(event, ScalarNode(position, tag, text, plain=not style))
+            case yaml.SequenceStartEvent(tag=tag):
+                # Noted before its elements are there, one of which may be an alias to it.
+                node = self._anchored(event, SequenceNode(position, tag, []))
+                node.items.extend(self._nodes(depth + 1))
+            case _:
+                assert isinstance(event, yaml.MappingStartEvent)
+                node = self._anchored(event, MappingNode(position, event.tag, []))
+                nodes = self._nodes(depth + 1)
+                node.pairs.extend(zip(nodes, nodes, strict=True))  # a key, its value, a key ...
+        return node
+
+    def _nodes(self, depth: int) -> Iterator[Node]:
+        while not isinstance(event := next(self._events), yaml.CollectionEndEvent):
+            yield self._node(event, depth)
+
+    def _anchored(self, event: yaml.NodeEvent, node: AnyNode) -> AnyNode:
+        if event.anchor:
+            self._anchors[event.anchor] = node
+        return node
+
+
+class _Mark(Protocol):
+    # PyYAML has two classes of it.
+    @property
+    def line(self) -> int: ...
+
+    @property
+    def column(self) -> int: ...
+
+
+def _refuse(event: yaml.Event, text: str) -> NoReturn:
+    raise YamlError(_position(event.start_mark), text)
+
+
+def _position(mark: _Mark | None) -> Position:
+    return (mark.line + 1, mark.column + 1) if mark else (0, 0)
+
+
+def _at(content: bytes, offset: int) -> Position:
+    return content.count(b"\n", 0, offset) + 1, offset - content.rfind(b"\n", 0, offset)

@@ -1,0 +1,1 @@
+"""Versions: read from a request, matched, and selected."""

@@ -1,0 +1,179 @@
+"""Selection: from what the readers found to one version, or to a named refusal.
+
+All readings are collected before anything is decided; the first one to speak does not win.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
+
+from gateway.core.context import ANONYMOUS_CONTEXT, RequestContext
+from gateway.core.errors import Fault, FaultCode
+from gateway.core.versions.matching import EXACT, Matching
+from gateway.core.versions.readers import Mechanism, Reader
+from gateway.core.versions.version import Version
+
+# Where the version is part of the resource's name, not naming one is naming nothing (404); where
+# it is part of content negotiation, the representation is not acceptable (406, RFC 9110 15.5.7).
+REFUSAL_STATUS: Mapping[Mechanism, int] = {
+    Mechanism.PATH: 404,
+    Mechanism.QUERY: 400,
+    Mechanism.HEADER: 400,
+    Mechanism.ACCEPT: 406,
+}
+
+
+class Ending(Protocol):
+    """When a version ends; see `gateway.core.lifecycle.lifecycle.Terms`."""
+
+    def ended(self, context: RequestContext) -> bool:
+        """Whether the version is over for the client that asks."""
+        ...
+
+
+class Rule(StrEnum):
+    """What made a version the one that is served."""
+
+    NAMED = "named"
+    MATCHED = "matched"
+    PIN = "pin"
+    DEFAULT = "default"
+
+
+class Selected(NamedTuple):
+    """The version that was chosen, by which reader (None: the request names none) and rule."""
+
+    version: Version
+    reader: Reader | None
+    rule: Rule = Rule.NAMED
+
+
+@dataclass(frozen=True, slots=True)
+class Selector:
+    """How one endpoint chooses.
+
+    Attributes:
+        readers: where it looks.
+        supported: the versions by label, the oldest first, those that are over included.
+        default: what is served where the request names none.
+        matching: what else names a version than its label.
+        pins: what a client gets, by its name, where its request names none.
+        terms: by label, of the versions that have any.
+    """
+
+    readers: tuple[Reader, ...]
+    supported: Mapping[str, Version]
+    default: Version | None = None
+    matching: Matching = EXACT
+    pins: Mapping[str, Version] = field(default_factory=lambda: MappingProxyType({}))
+    terms: Mapping[str, Ending] = field(default_factory=lambda: MappingProxyType({}))
+
+    def select(
+        self,
+        readings: Sequence[tuple[Reader, tuple[str, ...]]],
+        context: RequestContext = ANONYMOUS_CONTEXT,
+    ) -> Selected | Fault:
+        """Return the version that all readings agree on, or the refusal they amount to.
+
+        A version that is over can be chosen, to be told so.
+
+        Args:
+            readings: for each reader of this endpoint, the raw values that it found.
+            context: who asks; what is on offer depends on it.
+        """
+        chosen: Selected | None = None
+        by = self.readers[0]
+        for reader, values in readings:
+            if not values:
+                continue
+            outcome = self._one(reader, values, context)
+            if isinstance(outcome, Fault):
+                return outcome
+            if chosen is None:
+                chosen, by = outcome, reader
+            elif chosen.version != outcome.version:
+                return self._refuse(
+                    FaultCode.VERSION_CONFLICT,
+                    None,  # no one mechanism is wrong, so none decides the status
+                    f"{by.place} says {chosen.version}, {reader.place} says"
+                    f" {outcome.version}; let them agree.",
+                    context,
+                )
+        if chosen is not None:
+            return chosen
+        if context.client in self.pins:
+            return Selected(self.pins[context.client], None, Rule.PIN)
+        if self.default is not None:
+            return Selected(self.default, None, Rule.DEFAULT)
+        return self.missing(context)
+
+    def missing(self, context: RequestContext) -> Fault:
+        """Return the refusal of a request that names no version."""
+        places = " or in ".join(reader.place for reader in self.readers)
+        return self._refuse(
+            FaultCode.VERSION_MISSING,
+            self.readers[0],
+            f"Name a version in {places}: {self._offer(context)}.",
+            context,
+        )
+
+    def offered(self, context: RequestContext) -> tuple[str, ...]:
+        """Return the labels of the versions that are not over for who asks."""
+        if not self.terms:
+            return tuple(self.supported)
+        over = {label for label, terms in self.terms.items() if terms.ended(context)}
+        return tuple(label for label in self.supported if label not in over)
+
+    def _one(
+        self, reader: Reader, values: tuple[str, ...], context: RequestContext
+    ) -> Selected | Fault:
+        if reader.mechanism is Mechanism.ACCEPT:
+            # Negotiation: the values are a preference, the first that we have serves, and only
+            # where we have none, one that we had.
+            known = [value for value in values if self._find(value)]
+            offered = self.offered(context) if self.terms else None
+            value = next(
+                (value for value in known if offered is None or str(self._find(value)) in offered),
+                [*known, *values][0],
+            )
+        else:
+            value = values[0]
+            if any(other != value for other in values):
+                return self._refuse(
+                    FaultCode.VERSION_CONFLICT,
+                    reader,
+                    f"{reader.place} names several versions that differ;"
+                    f" name one: {self._offer(context)}.",
+                    context,
+                )
+        version = self.supported.get(value)
+        if version is not None:
+            return Selected(version, reader)
+        version = self.matching.find(value)
+        if version is not None:
+            return Selected(version, reader, Rule.MATCHED)
+        if self.matching.reads(value):
+            code, what = FaultCode.VERSION_UNKNOWN, f"version {value}, which is not on offer"
+        else:
+            code, what = FaultCode.VERSION_MALFORMED, "what is not a version"
+        detail = f"{reader.place} names {what}; use {self._offer(context)}."
+        return self._refuse(code, reader, detail, context)
+
+    def _refuse(
+        self, code: FaultCode, reader: Reader | None, detail: str, context: RequestContext
+    ) -> Fault:
+        return Fault(
+            code,
+            detail[0].upper() + detail[1:],
+            supported=self.offered(context),
+            status_override=None if reader is None else REFUSAL_STATUS[reader.mechanism],
+        )
+
+    def _offer(self, context: RequestContext) -> str:
+        offered = " or ".join(self.offered(context))
+        return offered + self.matching.forms if offered else "none, as all are retired"
+
+    def _find(self, value: str) -> Version | None:
+        return self.supported.get(value) or self.matching.find(value)

@@ -1,1 +1,0 @@
-"""Operation: what a running gateway needs around the requests."""

@@ -1,0 +1,1 @@
+"""Bodies: content codings undone, JSON converted, or refused as a whole."""

@@ -1,0 +1,136 @@
+"""JSON bodies: parsed only as deep as a conversion looks, so that nothing else can change.
+
+What no change touches stays a slice of the original bytes: every digit of a number, the order of
+keys and unknown fields pass as they came, and converting is fast.
+"""
+
+from dataclasses import replace
+from decimal import Decimal
+from math import isfinite
+
+# msgspec: the JSON library that can leave values unparsed (`Raw`), and the fastest that does.
+import msgspec
+from msgspec import Raw
+
+from gateway.core.conversion.chain import Conversion
+from gateway.core.conversion.document import ConversionError, Document, JsonForm, Number
+from gateway.core.cutover.differences import number
+from gateway.proxy.body import surrogates
+
+_decoder = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
+_to_the_leaves = msgspec.json.Decoder(float_hook=Decimal)
+_compared = msgspec.json.Decoder(float_hook=number)
+_encoder = msgspec.json.Encoder(decimal_format="number")
+_opened = _decoder.decode
+_encoded = _encoder.encode
+
+
+def convert(body: bytes, conversion: Conversion) -> bytes:
+    """Return a JSON body, converted.
+
+    Raises:
+        ConversionError: not JSON (RFC 8259), nested too deep, or not what the declarations say.
+    """
+    try:
+        if not body.isascii():
+            body.decode()  # a sealed value is not looked into, so its text is checked here
+        try:
+            return _encoded(conversion.convert(Raw(body), _FORM))
+        except msgspec.MsgspecError:
+            replaced = surrogates.replace(body)
+            if replaced is None:
+                raise
+            return surrogates.restore(_encoded(conversion.convert(Raw(replaced), _REPLACED)))
+    except UnicodeDecodeError:
+        raise ConversionError("not UTF-8, which JSON is (RFC 8259, section 8.1)") from None
+    except msgspec.MsgspecError as error:
+        raise ConversionError(f"not JSON: {error}") from None
+    except RecursionError:
+        raise ConversionError("nested too deep") from None
+
+
+def parse(body: bytes) -> Document:
+    """Return a JSON body as it is compared, or the body itself where it is no JSON."""
+    try:
+        try:
+            return _compared.decode(body)
+        except msgspec.DecodeError:
+            replaced = surrogates.replace(body)
+            return body if replaced is None else _compared.decode(replaced)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ConversionError):
+        return body
+
+
+def _open(value: Document) -> Document:
+    if type(value) is not Raw:
+        return value
+    try:
+        opened = _opened(value)
+    except msgspec.ValidationError:  # a number that is out of the range of Python's
+        return Number(str(value, "ascii"))
+    kind = type(opened)
+    if kind is str or kind is dict:
+        return opened
+    if kind is int or kind is float:
+        return Number(str(value, "ascii"))
+    return opened
+
+
+def _digits(value: Document) -> str | None:
+    if type(value) is not Raw:
+        return str(value) if type(value) is int else None
+    try:
+        opened = _opened(value)
+    except msgspec.ValidationError:
+        return str(value, "ascii")
+    kind = type(opened)
+    if kind is int and opened:  # 0 may be -0, and a float may have been rounded
+        return str(opened)
+    return str(value, "ascii") if kind is int or kind is float else None
+
+
+def _close(value: Document) -> Document:
+    return Raw(_encoded(value))
+
+
+def _number(digits: str) -> Document:
+    # An int of 64 bits is written as it is read.
+    return int(digits) if len(digits) < 19 and digits.isdecimal() else Raw(digits.encode())
+
+
+def _parse(value: Document) -> Document:
+    try:
+        return _to_the_leaves.decode(_encoded(value))
+    except (msgspec.MsgspecError, ArithmeticError):
+        raise ConversionError("a number too large for Python") from None
+
+
+def _parse_characters(value: Document) -> Document:
+    if surrogates.is_replaced(_encoded(value)):
+        raise ConversionError("half of a surrogate pair, which no Python function is given")
+    return _parse(value)
+
+
+def _take(value: Document) -> Document:
+    _check(value)
+    try:
+        text = _encoded(value)
+        _to_the_leaves.decode(text)
+    except (msgspec.MsgspecError, ArithmeticError) as error:
+        raise ValueError(str(error)) from None
+    return Raw(text)
+
+
+def _check(value: object) -> None:
+    # msgspec would write null for these.
+    if isinstance(value, float) and not isfinite(value):
+        raise ValueError(f"{value} is no JSON number")
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, list | tuple):
+        for inner in value:
+            _check(inner)
+
+
+_FORM = JsonForm(_open, _close, _digits, _number, _parse, _take)
+_REPLACED = replace(_FORM, parse=_parse_characters)

@@ -1,0 +1,79 @@
+r"""Surrogates: escapes such as \ud800 that stand alone, and so for no character.
+
+The grammar of JSON allows them, and what readers make of them is unpredictable (RFC 8259, section
+8.2). No text of Unicode holds one, so a parser of UTF-8 refuses the whole body. As a conversion has
+nothing to say of them they are to pass as they came: while it is done, a character of the last
+private plane stands in for each.
+"""
+
+import re
+from functools import cache
+
+from gateway.core.conversion.document import ConversionError
+
+_HIGH = rb"\\u[dD][89abAB][0-9a-fA-F]{2}"
+_LOW = rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_LONE = re.compile(rb"%b(?!%b)|(?<!%b)%b" % (_HIGH, _LOW, _HIGH, _LOW))
+_BACKSLASH = rb"\\"
+_ASIDE = b"\xff"  # which is nowhere in UTF-8
+# From U+100000 on: one for each surrogate in each way to write its letters.
+_PLANE = 0x100000
+_SURROGATES = 0x800
+_IN_PLANE = re.compile(rb"\xf4[\x80-\x87][\x80-\xbf]{2}")
+_ESCAPED_PLANE = re.compile(rb"\\u[dD][bB][cdCD][0-9a-fA-F]%b" % _LOW)
+
+
+def replace(body: bytes) -> bytes | None:
+    """Return a body with a stand-in for each lone surrogate; None where there is none.
+
+    Raises:
+        ConversionError: the body holds characters of the same plane.
+    """
+    if _ASIDE in body:
+        return None
+    # With those that are escaped out of the way, every backslash begins an escape.
+    text = body.replace(_BACKSLASH, _ASIDE)
+    replaced = _LONE.sub(_replaced, text)
+    if replaced == text:
+        return None
+    if is_replaced(text) or _ESCAPED_PLANE.search(text):
+        raise ConversionError(
+            "half of a surrogate pair (RFC 8259, section 8.2) and a character of the private"
+            " plane 16, which cannot both be kept"
+        )
+    return replaced.replace(_ASIDE, _BACKSLASH)
+
+
+def restore(body: bytes) -> bytes:
+    """Return a body with the surrogates in the place of their stand-ins."""
+    return _IN_PLANE.sub(_restored, body)
+
+
+def is_replaced(text: bytes) -> bool:
+    """Whether a part of a body holds stand-ins."""
+    return _IN_PLANE.search(text) is not None
+
+
+def _replaced(match: re.Match[bytes]) -> bytes:
+    return _stand_in(match[0])
+
+
+def _restored(match: re.Match[bytes]) -> bytes:
+    return _escape(match[0])
+
+
+@cache  # bodies without end may be full of them, but there are 32,768
+def _stand_in(escape: bytes) -> bytes:
+    digits = escape[2:].decode()
+    capitals = sum(digit.isupper() << place for place, digit in enumerate(digits))
+    return chr(_PLANE + capitals * _SURROGATES + int(digits, 16) - 0xD800).encode()
+
+
+@cache
+def _escape(character: bytes) -> bytes:
+    capitals, surrogate = divmod(ord(character.decode()) - _PLANE, _SURROGATES)
+    digits = f"{0xD800 + surrogate:04x}"
+    spelled = (
+        digit.upper() if capitals >> place & 1 else digit for place, digit in enumerate(digits)
+    )
+    return b"\\u" + "".join(spelled).encode()

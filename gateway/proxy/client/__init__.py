@@ -1,0 +1,1 @@
+"""The client's side of the proxy: connections accepted, requests read, responses written."""

@@ -1,0 +1,1 @@
+"""Shadows: requests captured, replayed in the background, and their answers compared."""

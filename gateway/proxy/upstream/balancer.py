@@ -1,0 +1,107 @@
+"""Which target of a service is asked next: the least busy of those that are not out of favour.
+
+A target that fails several times in a row is left alone for a while (passive ejection, as Envoy's
+outlier detection does it), then tried with a single request (half open); another failure doubles
+the while. The last target in favour is never ejected: a failing backend should be seen to fail.
+Active health checks, where configured, are a separate judgement: what they find down is not asked.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from gateway.core.service import Ejection, Service, Target
+
+
+@dataclass(slots=True)
+class TargetHealth:
+    """The health of a target.
+
+    Attributes:
+        in_flight: the requests it has now.
+        failures: how many in a row.
+        ejected_until: when it may be tried again; 0 while it is in favour.
+        seconds: how long the next ejection lasts.
+        trial: whether the one request of the half-open state is under way.
+        down: whether active health checks find it down.
+    """
+
+    in_flight: int = 0
+    failures: int = 0
+    ejected_until: float = 0.0
+    seconds: float = 0.0
+    trial: bool = False
+    down: bool = False
+
+    def available(self, now: float) -> bool:
+        """Whether it may be asked."""
+        return not self.down and now >= self.ejected_until and not self.trial
+
+
+@dataclass(slots=True)
+class Balancer:
+    """The health of all targets of one service; the clock is the caller's, in seconds."""
+
+    service: Service
+    healths: dict[Target, TargetHealth] = field(default_factory=dict)
+    turn: int = 0
+
+    def choose(self, now: float, tried: Collection[Target] = ()) -> Target | None:
+        """Return the target to ask, or None if there is none that may be asked."""
+        targets = self.service.targets
+        if len(targets) == 1:
+            only = targets[0]
+            return None if tried or not self.health_of(only).available(now) else only
+        self.turn += 1
+        best: Target | None = None
+        least = 0
+        for step in range(len(targets)):
+            target = targets[(self.turn + step) % len(targets)]
+            health = self.health_of(target)
+            if target in tried or not health.available(now):
+                continue
+            if best is None or health.in_flight < least:
+                best, least = target, health.in_flight
+        return best
+
+    def health_of(self, target: Target) -> TargetHealth:
+        """Return the health of a target."""
+        health = self.healths.get(target)
+        if health is None:
+            health = self.healths[target] = TargetHealth()
+        return health
+
+    def forget(self, targets: Collection[Target]) -> None:
+        """Forget how all other targets stand, but for those that are still asked something."""
+        self.healths = {
+            target: health
+            for target, health in self.healths.items()
+            if target in targets or health.in_flight
+        }
+
+    def began(self, target: Target) -> None:
+        """Note that a request was handed to a target."""
+        health = self.health_of(target)
+        health.in_flight += 1
+        health.trial = health.ejected_until > 0
+
+    def ended(self, target: Target, now: float, *, failed: bool | None) -> None:
+        """Note how a request to a target ended; None where that says nothing of the target."""
+        health = self.healths[target]
+        health.in_flight -= 1
+        health.trial = False
+        if failed is None:
+            return
+        if not failed:
+            health.failures = 0
+            health.ejected_until = health.seconds = 0.0
+            return
+        health.failures += 1
+        ejection = self.service.ejection
+        if health.ejected_until or health.failures >= ejection.failures:
+            self._eject(health, ejection, now)
+
+    def _eject(self, health: TargetHealth, ejection: Ejection, now: float) -> None:
+        others = (self.health_of(target) for target in self.service.targets)
+        if any(other is not health and other.available(now) for other in others):
+            health.seconds = min(max(ejection.seconds, health.seconds * 2), ejection.longest)
+            health.ejected_until = now + health.seconds

@@ -1,0 +1,209 @@
+"""All services: their kept connections, and which target is asked over which of them."""
+
+import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+
+from gateway.core.errors import Blame, Fault, FaultCode, FaultError
+from gateway.core.service import Service, Target, Timeouts
+from gateway.proxy.upstream.balancer import Balancer
+from gateway.proxy.upstream.limiter import ConcurrencyLimiter
+from gateway.proxy.upstream.streamed_response import StreamedResponse
+from gateway.proxy.upstream.upstream import StaleConnectionError, UpstreamRequest, failure
+from gateway.proxy.upstream.upstream_connection import UpstreamConnection
+
+# Shorter than what servers usually grant, so that they rarely close a connection just as it is
+# taken up again.
+_KEEP_IDLE = 30.0
+# Failing over may add so much to the requests of a service, once a reserve is spent: when all
+# targets fail, asking each of them in turn would only make it worse (Envoy's retry budget).
+_RETRY_SHARE = 0.2
+_RETRY_RESERVE = 10.0
+
+
+class ConnectError(Exception):
+    """No connection came about, so nothing was sent."""
+
+    def __init__(self, failure: FaultError) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+@dataclass(slots=True)
+class ServicePool:
+    """What is kept of one service between its requests."""
+
+    service: Service
+    balancer: Balancer
+    limiter: ConcurrencyLimiter
+    retries: float = _RETRY_RESERVE
+
+
+class Pool:
+    """Sends requests over kept connections; see `upstream.Upstream`."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, ServicePool] = {}
+        # Idle connections by target, in the order in which they came to rest.
+        self._idle: dict[Target, dict[UpstreamConnection, None]] = {}
+        self._open: set[UpstreamConnection] = set()
+
+    async def send(self, service: Service, request: UpstreamRequest) -> StreamedResponse:
+        """Return the response as soon as its head is there.
+
+        The least busy target is asked. One that refuses the connection is passed over, within a
+        budget; a kept connection that turns out to be closed is replaced if the request may be
+        sent twice.
+
+        Raises:
+            FaultError: there is no response.
+        """
+        members = self._members.get(service.name)
+        if members is None or members.service is not service:
+            members = self.members(service)
+        if not members.limiter.entered():
+            await members.limiter.enter()
+        balancer = members.balancer
+        tried: tuple[Target, ...] = ()
+        refused: FaultError | None = None
+        try:
+            while True:
+                target = _choose(members, tried, refused)
+                tried = (*tried, target)
+                balancer.began(target)
+                try:
+                    response = await self.ask(target, service.timeouts, request)
+                except ConnectError as error:
+                    balancer.ended(target, monotonic(), failed=True)
+                    refused = error.failure
+                except BaseException as error:
+                    balancer.ended(target, monotonic(), failed=_says(error))
+                    raise
+                else:
+                    response.ended = partial(_ended, members, target)
+                    return response
+        except BaseException:
+            members.limiter.leave()
+            raise
+
+    def members(self, service: Service) -> ServicePool:
+        """Return what is known of the targets of a service; a reload keeps what still holds."""
+        known = self._members.get(service.name)
+        if known is not None and known.service is service:
+            return known
+        capacity = service.capacity
+        if known is not None and known.service.capacity == capacity:
+            known.service = known.balancer.service = service
+            return known
+        healths = known.balancer.healths if known is not None else {}
+        limiter = ConcurrencyLimiter(capacity.in_flight, capacity.queue, capacity.patience)
+        self._members[service.name] = ServicePool(service, Balancer(service, healths), limiter)
+        return self._members[service.name]
+
+    def follow(self, services: Iterable[Service]) -> None:
+        """Forget what is known of targets that these services have no more."""
+        for service in services:
+            known = self._members.get(service.name)
+            if known is not None:
+                known.balancer.forget(service.targets)
+
+    def close(self) -> None:
+        """Close every connection."""
+        for connection in tuple(self._open):
+            connection.close()
+
+    async def ask(
+        self, target: Target, timeouts: Timeouts, request: UpstreamRequest
+    ) -> StreamedResponse:
+        """Return the response of one target as soon as its head is there.
+
+        Raises:
+            Refused: no connection came about.
+            FaultError: there is no response.
+        """
+        connection = self._take(target)
+        if connection is not None:
+            try:
+                return await connection.send(request, timeouts).arrived()
+            except StaleConnectionError:
+                if not request.repeatable:
+                    raise failure(
+                        FaultCode.UPSTREAM_UNREACHABLE,
+                        target.authority,
+                        "it closed a kept connection",
+                    ) from None
+        connection = await self._connect(target, timeouts.connect)
+        return await connection.send(request, timeouts).arrived()
+
+    def _take(self, target: Target) -> UpstreamConnection | None:
+        idle = self._idle.get(target)
+        while idle:
+            connection, _ = idle.popitem()
+            if connection.usable:
+                return connection
+        return None
+
+    async def _connect(self, target: Target, seconds: float) -> UpstreamConnection:
+        loop = asyncio.get_running_loop()
+        release, lost = partial(self._release, target), partial(self._lost, target)
+        name = target.authority
+        try:
+            async with asyncio.timeout(seconds):
+                _, connection = await loop.create_connection(
+                    lambda: UpstreamConnection(loop, name, release, lost), target.host, target.port
+                )
+        except TimeoutError:
+            raise ConnectError(
+                failure(FaultCode.UPSTREAM_TIMEOUT, name, "no connection in time")
+            ) from None
+        except OSError as error:
+            what = error.strerror or str(error)
+            raise ConnectError(failure(FaultCode.UPSTREAM_UNREACHABLE, name, what)) from None
+        if not connection.usable:  # lost while we were on the way here
+            gone = failure(FaultCode.UPSTREAM_UNREACHABLE, name, "it closed the connection")
+            raise ConnectError(gone)
+        self._open.add(connection)
+        return connection
+
+    def _release(self, target: Target, connection: UpstreamConnection) -> None:
+        connection.expire(_KEEP_IDLE)
+        self._idle.setdefault(target, {})[connection] = None
+
+    def _lost(self, target: Target, connection: UpstreamConnection) -> None:
+        self._open.discard(connection)
+        self._idle.get(target, {}).pop(connection, None)
+
+
+def _choose(members: ServicePool, tried: tuple[Target, ...], refused: FaultError | None) -> Target:
+    if members.retries < _RETRY_RESERVE and not tried:
+        members.retries += _RETRY_SHARE
+    target = members.balancer.choose(monotonic(), tried)
+    if target is None or (tried and members.retries < 1):
+        raise refused or _unavailable(members.service)
+    if tried:
+        members.retries -= 1
+    return target
+
+
+def _ended(members: ServicePool, target: Target, response: StreamedResponse) -> None:
+    failed = False if response.complete else _says(response.error)
+    members.balancer.ended(target, monotonic(), failed=failed)
+    members.limiter.leave()
+
+
+def _says(error: BaseException | None) -> bool | None:
+    """Whether an error speaks against the target; None if it says nothing of it."""
+    if isinstance(error, FaultError):
+        return error.fault.blame is Blame.UPSTREAM or None
+    return None
+
+
+def _unavailable(service: Service) -> FaultError:
+    fault = Fault(
+        FaultCode.UPSTREAM_UNAVAILABLE,
+        "No backend is well enough to be asked; try again.",
+        fields=((b"Retry-After", b"5"),),
+    )
+    return FaultError(fault, f"{service.name}: no healthy target")

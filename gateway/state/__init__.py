@@ -1,0 +1,1 @@
+"""State: what outlives a request, summed over processes and kept across restarts."""

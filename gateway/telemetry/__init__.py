@@ -1,0 +1,1 @@
+"""Telemetry: what one process logs and measures."""

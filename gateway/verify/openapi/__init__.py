@@ -1,0 +1,1 @@
+"""OpenAPI documents: where they come from, what they promise, and examples of it."""

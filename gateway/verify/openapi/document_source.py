@@ -1,0 +1,84 @@
+"""Where OpenAPI documents come from: files beside the rules, and URLs."""
+
+import asyncio
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import aiohttp
+import msgspec
+import yaml
+
+from gateway.verify.openapi.openapi import Description, DocumentError
+
+_TIMEOUT = aiohttp.ClientTimeout(total=10)
+
+
+async def fetch(locations: Iterable[str], folder: Path) -> dict[str, Description]:
+    """Return the documents at these locations.
+
+    Args:
+        locations: http or https URLs, and paths of files.
+        folder: what the paths of files start from.
+
+    Raises:
+        DocumentError: one cannot be had, or is not an OpenAPI 3 document.
+    """
+    once = tuple(dict.fromkeys(locations))
+    async with aiohttp.ClientSession(timeout=_TIMEOUT) as session:
+        texts = await asyncio.gather(*(_text(session, location, folder) for location in once))
+    return {location: read(text, location) for location, text in zip(once, texts, strict=True)}
+
+
+def read(text: bytes, source: str) -> Description:
+    """Return what a text in JSON or YAML says; `source` is its name in reports.
+
+    Raises:
+        DocumentError: it is neither, or not an OpenAPI 3 document.
+    """
+    try:
+        data = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        try:
+            data = yaml.load(text, _Loader)  # noqa: S506  # made of the safe loader
+        except (yaml.YAMLError, ValueError, RecursionError):
+            raise DocumentError(
+                f"{source}: neither JSON nor YAML; is it the right place?"
+            ) from None
+    return Description(data, source)
+
+
+class _Loader(yaml.CSafeLoader):
+    """The safe loader without dates, which JSON has none of."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    letter: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
+    for letter, pairs in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+async def _text(session: aiohttp.ClientSession, location: str, folder: Path) -> bytes:
+    if not location.startswith(("http://", "https://")):
+        try:
+            return await asyncio.to_thread((folder / location).read_bytes)
+        except OSError as error:
+            raise DocumentError(
+                f"{location}: cannot be read: {error.strerror}; is the path right?"
+            ) from None
+    try:
+        async with session.get(location) as response:
+            if response.status != 200:
+                raise DocumentError(
+                    f"{location}: answers {response.status}; publish the document there, or name"
+                    " another place: schema: FILE or URL"
+                )
+            return await response.read()
+    except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+        raise DocumentError(f"{location}: cannot be had ({_cause(error)}); is it up?") from None
+
+
+def _cause(error: Exception) -> str:
+    if isinstance(error, OSError) and error.errno and error.errno > 0:
+        return os.strerror(error.errno).lower()
+    return "too slow" if isinstance(error, TimeoutError) else str(error).lower()

@@ -1,0 +1,183 @@
+"""OpenAPI documents (3.0 and 3.1): the operations, and the schemas of their bodies."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+from gateway.verify.openapi.json_schema import Reading, Schema, Use
+
+_VERSION = re.compile(r"3\.[0-9]+(?:\.[0-9]+)?")
+_METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
+_JSON = re.compile(r"application/(?:json|[^;\s]+\+json)\s*(?:;.*)?\Z", re.IGNORECASE)
+_PARAMETER = re.compile(r"\{[^{}]*\}")
+
+
+class DocumentError(Exception):
+    """A document that cannot be used; the text says which, what is wrong, what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiParameter:
+    """What an operation reads beside its body, from `place`: query, header, path or cookie."""
+
+    name: str
+    place: str
+    required: bool
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A method of a path, and what goes in and out.
+
+    Attributes:
+        method: in capitals.
+        path: as the document has it.
+        request: the schema of a JSON body; None where there is none.
+        responses: the schema of each answer with a JSON body, None for one without, by what the
+            document calls the status: `200`, `2XX` or `default`.
+        parameters: what is read beside the body.
+    """
+
+    method: str
+    path: str
+    request: Schema | None = None
+    responses: Mapping[str, Schema | None] = field(default_factory=dict)
+    parameters: tuple[ApiParameter, ...] = ()
+
+    @property
+    def shape(self) -> str:
+        """Return the path without the names of its parameters, which are the document's own."""
+        return _PARAMETER.sub("{}", self.path)
+
+    def takes(self, path: str) -> bool:
+        """Whether a path that is asked for is this one."""
+        pattern = re.escape(self.shape).replace(r"\{\}", "[^/]+")
+        return re.fullmatch(pattern, path) is not None
+
+    def response(self, status: int) -> Schema | None:
+        """Return the schema of the answers of that status; None where the document has none."""
+        key = self.key(status)
+        return None if key is None else self.responses[key]
+
+    def key(self, status: int) -> str | None:
+        """Return what the document calls answers of that status; None if it knows of none."""
+        near = (str(status), f"{status // 100}XX", f"{status // 100}xx", "default")
+        return next((key for key in near if key in self.responses), None)
+
+
+class Description:
+    """What one OpenAPI document says; `source` is its name in reports.
+
+    Raises:
+        DocumentError: it is none, of another version, or leads nowhere.
+    """
+
+    def __init__(self, data: object, source: str) -> None:
+        self.source = source
+        if not isinstance(data, dict) or "openapi" not in data:
+            what = "Swagger 2.0" if isinstance(data, dict) and "swagger" in data else "no 'openapi'"
+            raise self._bad(f"not an OpenAPI 3 document ({what}); publish one, 3.0 or 3.1")
+        self._data = data
+        version = str(data["openapi"])
+        if not _VERSION.fullmatch(version):
+            raise self._bad(f"OpenAPI {version}; versions 3.0 and 3.1 are read")
+        self._of_3_0 = version.startswith("3.0")
+        self.operations = tuple(self._operations())
+
+    def _operations(self) -> Iterator[Operation]:
+        base = self._base()
+        for path, item in self._mapping(self._data.get("paths", {}), "paths").items():
+            where = f"paths.{path}"
+            entry = self._mapping(self._followed(item), where)
+            for method in _METHODS:
+                if method in entry:
+                    declared = self._mapping(entry[method], f"{where}.{method}")
+                    try:
+                        yield self._operation(method, base + path, entry, declared)
+                    except (ValueError, RecursionError) as error:
+                        raise self._bad(f"{method.upper()} {path}: {error}") from None
+
+    def _operation(
+        self, method: str, path: str, item: Mapping[str, object], declared: Mapping[str, object]
+    ) -> Operation:
+        given = {
+            (parameter.place, parameter.name): parameter
+            for source in (item, declared)
+            for raw in self._list(source.get("parameters", []), "parameters")
+            for parameter in (self._parameter(raw),)
+        }
+        body = self._followed(declared.get("requestBody"))
+        responses = self._mapping(declared.get("responses", {}), "responses")
+        return Operation(
+            method.upper(),
+            path,
+            None if body is None else self._body(body, Use.REQUEST),
+            {
+                str(status): self._body(self._followed(response), Use.RESPONSE)
+                for status, response in responses.items()
+            },
+            tuple(given.values()),
+        )
+
+    def _parameter(self, raw: object) -> ApiParameter:
+        parameter = self._mapping(self._followed(raw), "a parameter")
+        content = self._mapping(parameter.get("content", {}), "content")
+        schema = parameter.get("schema", next(iter(content.values()), {}))
+        return ApiParameter(
+            str(parameter.get("name")),
+            str(parameter.get("in")),
+            parameter.get("required") is True,
+            self._schema(schema, Use.REQUEST),
+        )
+
+    def _body(self, declared: object, use: Use) -> Schema | None:
+        content = self._mapping(self._mapping(declared, "a body").get("content", {}), "content")
+        for media_type, entry in content.items():
+            if _JSON.match(media_type):
+                return self._schema(self._mapping(entry, media_type).get("schema", {}), use)
+        return None
+
+    def _schema(self, schema: object, use: Use) -> Schema:
+        return Reading(self._resolve, use, nullable=self._of_3_0).read(schema)
+
+    def _followed(self, value: object) -> object:
+        for _ in range(32):
+            if not (isinstance(value, dict) and isinstance(value.get("$ref"), str)):
+                return value
+            value = self._resolve(value["$ref"])
+        raise ValueError("its references lead round in a circle")
+
+    def _resolve(self, reference: str) -> object:
+        if not reference.startswith("#"):
+            raise ValueError(f"'{reference}' leads out of the document; bundle it into one file")
+        value: object = self._data
+        for step in unquote(reference[1:]).split("/")[1:]:
+            key = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(value, dict) and key in value:
+                value = value[key]
+            elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+                value = value[int(key)]
+            else:
+                raise ValueError(f"'{reference}' leads nowhere; is its name right?")
+        return value
+
+    def _base(self) -> str:
+        servers = self._data.get("servers")
+        first = servers[0] if isinstance(servers, list) and servers else {}
+        url = first.get("url", "") if isinstance(first, dict) else ""
+        return urlsplit(str(url)).path.rstrip("/")
+
+    def _mapping(self, value: object, where: str) -> Mapping[str, object]:
+        if not isinstance(value, dict):
+            raise self._bad(f"{where}: expected an object")
+        return {str(key): inner for key, inner in value.items()}
+
+    def _list(self, value: object, where: str) -> list[object]:
+        if not isinstance(value, list):
+            raise self._bad(f"{where}: expected an array")
+        return value
+
+    def _bad(self, what: str) -> DocumentError:
+        return DocumentError(f"{self.source}: {what}")

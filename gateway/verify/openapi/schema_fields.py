@@ -1,0 +1,83 @@
+"""The fields of documents and of schemas, as JSON Pointers with `*` for any element of an array."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from gateway.core.conversion.field_path import pointer
+from gateway.verify.openapi.json_schema import PLACE, Schema, definitions
+
+# How often a schema that holds itself is followed into itself.
+_DEEP = 8
+
+
+def fields_of(document: object) -> set[str]:
+    """Return every field of a document, the document itself (the empty pointer) among them."""
+    return set(_fields(document, ""))
+
+
+def _fields(value: object, at: str) -> Iterator[str]:
+    yield at
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _fields(inner, at + pointer(key))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _fields(inner, f"{at}/*")
+
+
+@dataclass(slots=True)
+class Declared:
+    """What a schema speaks of.
+
+    Attributes:
+        fields: every field that it declares, the elements of arrays among them.
+        objects: the fields that are objects and say nothing of further fields.
+        types: the types that it names for a field, as JSON Schema calls them.
+    """
+
+    fields: set[str] = field(default_factory=lambda: {""})
+    objects: set[str] = field(default_factory=set)
+    types: dict[str, set[str]] = field(default_factory=dict)
+
+
+def declared(schema: Schema) -> Declared:
+    """Return what a schema speaks of, wherever in it, as far as it does not hold itself."""
+    found = Declared()
+    loose: set[str] = set()
+    _declare(schema, definitions(schema), "", 0, found, loose)
+    found.objects -= loose
+    return found
+
+
+def _declare(
+    schema: object,
+    known: Mapping[str, object],
+    at: str,
+    depth: int,
+    found: Declared,
+    loose: set[str],
+) -> None:
+    if not isinstance(schema, dict) or depth > _DEEP:
+        return
+
+    def into(inner: object, place: str) -> None:
+        _declare(inner, known, place, depth + 1, found, loose)
+
+    types = schema.get("type", ())
+    found.types.setdefault(at, set()).update((types,) if isinstance(types, str) else types)
+    if isinstance(reference := schema.get("$ref"), str):
+        into(known.get(reference.removeprefix(PLACE)), at)
+    for key in ("allOf", "anyOf", "oneOf"):
+        for member in schema.get(key, ()):
+            into(member, at)
+    if "properties" in schema:
+        found.objects.add(at)
+    for name, inner in schema.get("properties", {}).items():
+        found.fields.add(at + pointer(name))
+        into(inner, at + pointer(name))
+    if schema.get("additionalProperties", False) is not False or "patternProperties" in schema:
+        loose.add(at)
+    for inner in (schema.get("items"), *schema.get("prefixItems", ())):
+        if inner is not None:
+            found.fields.add(f"{at}/*")
+            into(inner, f"{at}/*")

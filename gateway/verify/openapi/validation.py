@@ -1,0 +1,102 @@
+"""Validation: what a document has that a schema does not allow, at which field."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+# jsonschema-rs: the fastest validator of JSON Schema for Python, which keeps up with the drafts.
+import jsonschema_rs
+
+from gateway.core.conversion.document import kind as kind_of
+from gateway.core.conversion.field_path import pointer
+from gateway.verify.openapi.json_schema import Schema
+
+_Kind = jsonschema_rs.ValidationErrorKind
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One thing that a schema does not allow.
+
+    Attributes:
+        path: the keys and indices that lead to the field.
+        keyword: of JSON Schema, that is violated; `convert` where nothing could be validated.
+        reason: a sentence for a person.
+    """
+
+    path: tuple[str | int, ...]
+    keyword: str
+    reason: str
+
+    @property
+    def pointer(self) -> str:
+        """Return the place as a JSON Pointer (RFC 6901)."""
+        return pointer(*self.path)
+
+    @property
+    def field(self) -> str:
+        """Return the place with `*` for the index of any element, so that places add up."""
+        return pointer(*("*" if isinstance(step, int) else step for step in self.path))
+
+
+class Validator:
+    """A schema, compiled.
+
+    Raises:
+        ValueError: it is no valid schema.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        try:
+            self._compiled = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
+        except jsonschema_rs.ValidationError as error:  # of the schema, by that of schemas
+            place = pointer(*error.instance_path)
+            raise ValueError(f"no valid schema: {place}: {error.message}") from None
+
+    def allows(self, document: object) -> bool:
+        """Whether the document is one of the schema's."""
+        return self._compiled.is_valid(document)
+
+    def violations(self, document: object) -> list[Violation]:
+        """Return everything that the schema does not allow, outermost first."""
+        return [
+            violation
+            for error in self._compiled.iter_errors(document)
+            for violation in _violations(error)
+        ]
+
+
+def _violations(error: jsonschema_rs.ValidationError) -> Iterator[Violation]:
+    path, kind = tuple(error.instance_path), error.kind
+    match kind:
+        case _Kind.AnyOf() | _Kind.OneOfNotValid():
+            # Of several schemas, the one that was meant is the one that gets on furthest.
+            for inner in max(kind.context, key=_depth, default=()):
+                yield from _violations(inner)
+        case _Kind.Required(property=name):
+            yield Violation((*path, name), kind.name, "is missing, but required")
+        case (
+            _Kind.AdditionalProperties(unexpected=names)
+            | _Kind.UnevaluatedProperties(unexpected=names)
+        ):
+            for name in names:
+                yield Violation(
+                    (*path, name), kind.name, "is not declared, and no other is allowed"
+                )
+        case _Kind.Type(types=types):
+            names = sorted(types, key="null".__eq__)  # which comes last
+            expected = " or ".join(_ARTICLE.get(name, f"a {name}") for name in names)
+            yield Violation(path, kind.name, f"expected {expected}, found {_kind(error.instance)}")
+        case _:
+            yield Violation(path, kind.name, error.message)
+
+
+_ARTICLE = {"null": "null"} | {name: f"an {name}" for name in ("object", "array", "integer")}
+
+
+def _kind(value: object) -> str:
+    return "a fraction" if isinstance(value, float) and value % 1 else kind_of(value)
+
+
+def _depth(errors: list[jsonschema_rs.ValidationError]) -> tuple[int, int]:
+    depths = (len(error.instance_path) + (error.kind.name == "required") for error in errors)
+    return max(depths, default=0), -len(errors)

@@ -1,0 +1,208 @@
+"""Whether a version can be retired: each reason, and what it comes to."""
+
+import pytest
+
+from gateway.admin.retirement import Verdict, sentence, verdict
+from gateway.core.overrides import NO_OVERRIDES, Overrides
+from gateway.state.state_changes import StateChanges
+from gateway.state.totals import Totals
+from gateway.telemetry.delta import CounterDelta, Delta, UsageDelta
+from tests.gateway.config.rules import RULES, edited, loaded
+
+DAY = 86_400.0
+NOW = 1_000 * DAY
+SERVED = ("person", "1")
+
+
+def totals(
+    *calls: tuple[str, float], counts: tuple[CounterDelta, ...] = (), since: float = 1
+) -> Totals:
+    """Return what was counted since a day, of clients that called on some days; x! was refused."""
+    made = Totals(StateChanges(documents={"since": since * DAY}))
+    for client, day in calls:
+        name, refused = client.removesuffix("!"), client.endswith("!")
+        usage = UsageDelta(*SERVED, "/p", name, 1, refused, 0, not refused)
+        made.absorb(Delta(day * DAY, [usage], [], [], [], []))
+    made.absorb(Delta(NOW - DAY, [], [], list(counts), [], []))
+    return made
+
+
+def judged(
+    counted: Totals, rules: str = RULES, overrides: Overrides = NO_OVERRIDES, within: str = "30d"
+) -> Verdict:
+    return verdict(SERVED, counted, loaded(rules), overrides, now=NOW, within=within)
+
+
+def said(found: Verdict, answer: str) -> list[str]:
+    return [reason.text for reason in found.reasons if reason.answer == answer]
+
+
+def test_nobody_calls() -> None:
+    found = judged(totals(("acme", 900)))
+    assert found.answer == "yes"
+    assert said(found, "yes") == ["nobody has called it in the last 30 days"]
+
+
+def test_somebody_does() -> None:
+    found = judged(totals(("acme", 980), ("", 990.5), ("old", 900)))
+    assert found.answer == "no"
+    assert said(found, "no") == [
+        (
+            "2 clients called it in the last 30 days: (anonymous) at 1972-09-17T12:00:00Z,"
+            " acme at 1972-09-07T00:00:00Z"
+        )
+    ]
+    assert judged(totals(("acme", 980)), within="10d").answer == "yes"
+
+
+def test_many_do() -> None:
+    (text,) = said(judged(totals(*((f"c{day}", day) for day in range(980, 990)))), "no")
+    assert text.startswith("10 clients called it")
+    assert text.endswith("and 5 more")
+
+
+OVER = edited(
+    "{ service: old }",
+    "{ service: old, lifecycle: { sunset: 1972-09-01, deprecated: 1972-01-01 } }",
+)
+
+
+def test_who_got_only_refusals_will_come_back() -> None:
+    found = judged(totals(("acme!", 980), ("acme!", 990)))
+    assert found.answer == "no"
+    assert said(found, "no") == [
+        (
+            "1 client called it in the last 30 days and got only refusals:"
+            " acme at 1972-09-17T00:00:00Z"
+        )
+    ]
+    assert said(found, "yes") == []
+
+
+def test_but_not_after_the_sunset() -> None:
+    found = judged(totals(("acme!", 980), ("", 800)), OVER)
+    assert found.answer == "yes"
+    assert said(found, "yes")[0] == "nobody was let through to it in the last 30 days"
+    assert "1 client called it in the last 30 days and got only refusals" in said(found, "note")[0]
+
+
+def test_who_was_served_and_then_refused_counts_as_served() -> None:
+    found = judged(totals(("acme", 980), ("acme!", 990), ("x!", 991)), OVER)
+    assert found.answer == "no"
+    assert said(found, "no") == [
+        "1 client called it in the last 30 days: acme at 1972-09-07T00:00:00Z"
+    ]
+    assert "x at" in said(found, "note")[0]
+    early = judged(totals(("x!", 996), since=995), OVER)
+    assert early.answer == "unknown"
+    assert said(early, "unknown")[0].startswith("nobody was let through to it since counting began")
+
+
+def test_nobody_has_looked_for_long() -> None:
+    found = judged(totals(since=995))
+    assert found.answer == "unknown"
+    assert said(found, "unknown") == [
+        (
+            "nobody has called it since counting began at 1972-09-22T00:00:00Z, which is less than"
+            " 30 days ago"
+        )
+    ]
+    assert judged(totals(since=995), within="1d").answer == "yes"
+
+
+@pytest.mark.parametrize(
+    ("kind", "looked", "by", "mend"),
+    [
+        ("differences", "compared", "shadow", "the conversion, or ignore what is known"),
+        ("violations", "checked", "schema", "the conversion, or the document"),
+    ],
+)
+def test_what_was_found(kind: str, looked: str, by: str, mend: str) -> None:
+    cases, field = CounterDelta(looked, SERVED, 40), CounterDelta(kind, (*SERVED, "name"), 2)
+    assert f"{by} {kind} were not looked for" in said(judged(totals()), "note")
+    assert f"no {by} {kind} in 40 answers" in said(judged(totals(counts=(cases,))), "yes")
+    found = judged(totals(counts=(cases, field)))
+    assert found.answer == "no"
+    assert said(found, "no") == [f"{by} {kind}: name 2 times, last at 1972-09-26T00:00:00Z"]
+    (remedy,) = [reason.remedy for reason in found.reasons if reason.answer == "no"]
+    assert remedy == f"mend {mend}; only what --within spans counts"
+
+
+def test_a_version_that_others_are_served_from() -> None:
+    found = judged(totals(), edited("{ service: new }", '{ via: "1" }'))
+    assert said(found, "no") == ["version 2 is served from it"]
+
+
+def test_a_version_that_is_served_from_another() -> None:
+    found = judged(totals(), edited("{ service: old }", '{ via: "2" }'))
+    assert found.answer == "yes"
+    assert "it is served from version 2, and the rules name no other service for it" in said(
+        found, "note"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lifecycle", "answer", "text"),
+    [
+        ("{ sunset: 1972-12-31 }", "no", "it is promised until 1972-12-31T00:00:00Z"),
+        ("{ sunset: 1972-01-01 }", "yes", "its sunset was 1972-01-01T00:00:00Z"),
+        (
+            "{ sunset: 1972-01-01, exempt: [ { client: acme, until: 1973-01-01 } ] }",
+            "no",
+            "acme may use it until 1973-01-01T00:00:00Z",
+        ),
+        ("{ deprecated: 1972-01-01 }", "note", "clients were never told when it ends"),
+    ],
+)
+def test_dates(lifecycle: str, answer: str, text: str) -> None:
+    named = "clients: { by: [ { header: X } ] }\n"
+    rules = named + edited("{ service: old }", f"{{ service: old, lifecycle: {lifecycle} }}")
+    found = judged(totals(), rules)
+    assert found.answer == ("no" if answer == "no" else "yes")
+    assert text in said(found, answer)
+
+
+def test_a_version_that_nobody_serves() -> None:
+    rules = edited("{ service: old }", "{ lifecycle: { sunset: 1972-01-01 } }")
+    found = judged(totals(), rules)
+    assert found.answer == "yes"
+    assert "nobody serves it any more" in said(found, "note")
+
+
+def test_a_cutover_half_way() -> None:
+    cutover = '{ service: old, cutover: { via: "2", percent: 25, sticky_by: request } }'
+    rules = edited("{ service: old }", cutover, RULES.replace("service: old\n", "service: new\n"))
+    assert said(judged(totals(), rules), "no") == ["its cutover stands at 25 %"]
+    assert judged(totals(), rules, Overrides(percents={SERVED: 100.0})).answer == "yes"
+
+
+def test_as_a_text() -> None:
+    head, first, remedy, *_ = sentence(judged(totals(("acme", 990)))).splitlines()
+    assert head == "Version 1 of person cannot be retired yet:"
+    assert first.startswith("  no       1 client called it in the last 30 days: acme at 1972-09-17")
+    assert remedy == "           -> have them ask for another version"
+
+
+@pytest.mark.parametrize(
+    ("within", "answer", "spelled"),
+    [
+        ("172800s", None, ""),
+        ("90s", "yes", "90 seconds"),
+        ("1m", "yes", "minute"),
+        ("11h", "yes", "11 hours"),
+        ("13h", "no", "13 hours"),
+        ("1d", "no", "day"),
+        ("0d", None, ""),
+        ("1w", None, ""),
+        ("-1d", None, ""),
+        ("", None, ""),
+    ],
+)
+def test_how_far_back(within: str, answer: str | None, spelled: str) -> None:
+    counted = totals(("acme", 999.5))
+    if answer is None:
+        with pytest.raises(ValueError, match="write it like 30d, 12h, 5m or 30s"):
+            judged(counted, within=within)
+    else:
+        (text,) = said(judged(counted, within=within), answer)
+        assert f"in the last {spelled}" in text

@@ -1,0 +1,78 @@
+"""The report: one line for each mistake, in the form that editors jump to."""
+
+import pytest
+
+from gateway.config.text.mistakes import (
+    ConfigError,
+    Issue,
+    Location,
+    Mistake,
+    Mistakes,
+    place,
+    suggest,
+)
+
+
+def test_a_line_for_each_issue_in_the_order_of_the_file() -> None:
+    error = ConfigError(
+        "gateway.yaml",
+        [
+            Issue(7, 3, "apis.person", "is wrong"),
+            Issue(0, 0, "", "cannot be read"),
+            Issue(2, 9, "services.old", "is bad"),
+            Issue(2, 1, "", "is odd"),
+        ],
+    )
+    assert str(error).splitlines() == [
+        "gateway.yaml: cannot be read",
+        "gateway.yaml:2:1: is odd",
+        "gateway.yaml:2:9: services.old: is bad",
+        "gateway.yaml:7:3: apis.person: is wrong",
+    ]
+
+
+def test_the_same_issue_is_reported_once() -> None:
+    issue = Issue(1, 1, "apis", "is wrong")
+    assert ConfigError("x", [issue, issue]).issues == (issue,)
+
+
+def test_an_issue_is_one_line_whatever_it_quotes() -> None:
+    error = ConfigError("gateway.yaml", [Issue(1, 2, "apis.a\nb", "'\x1b[2J\u2028é' is bad")])
+    assert str(error) == r"gateway.yaml:1:2: apis.a\nb: '\x1b[2J\u2028é' is bad"
+
+
+@pytest.mark.parametrize(
+    ("location", "text"),
+    [
+        ((), ""),
+        (("apis",), "apis"),
+        (("apis", "person", "endpoints", 2, "path"), "apis.person.endpoints[2].path"),
+        ((0, 1), "[0][1]"),
+    ],
+)
+def test_place(location: Location, text: str) -> None:
+    assert place(location) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "text"),
+    [
+        ("usres", ["users", "person"], "did you mean 'users'?"),
+        ("x", ["users", "person"], "known: person, users"),
+        ("x", [], "known: none"),
+    ],
+)
+def test_suggest(name: str, known: list[str], text: str) -> None:
+    assert suggest(name, known) == text
+
+
+def test_mistakes_are_collected() -> None:
+    mistakes = Mistakes()
+    assert mistakes.attempt(lambda: int("5"), "a") == 5
+    assert mistakes.attempt(lambda: int("x", 10), "b", 0) is None
+    assert mistakes.look_up("old", {"old": 1}, "service", "c") == 1
+    assert mistakes.look_up("odl", {"old": 1}, "service", "c") is None
+    assert mistakes.found == [
+        Mistake(("b", 0), "invalid literal for int() with base 10: 'x'"),
+        Mistake(("c",), "no service is called 'odl'; did you mean 'old'?"),
+    ]

@@ -1,0 +1,124 @@
+"""Field paths: how an operator spells a place in a document."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core.conversion.field_path import FieldPath, parse_path, pointer
+from tests.gateway.core.world import LAW
+
+
+@pytest.mark.parametrize(
+    ("text", "scopes", "keys"),
+    [
+        ("name", (), ("name",)),
+        ("name.firstName", (), ("name", "firstName")),
+        ("a.b.c", (), ("a", "b", "c")),
+        ("items[].name", (("items",),), ("name",)),
+        ("items[].name.first", (("items",),), ("name", "first")),
+        ("data.items[].name", (("data", "items"),), ("name",)),
+        ("a[].b[].c", (("a",), ("b",)), ("c",)),
+        ("a[][].c", (("a",), ()), ("c",)),
+        ("a.b[][][].c[].d", (("a", "b"), (), (), ("c",)), ("d",)),
+        ("first name", (), ("first name",)),
+        ("0", (), ("0",)),
+        ("a/b~c", (), ("a/b~c",)),
+        ("é", (), ("é",)),
+        ("a\nb", (), ("a\nb",)),
+        (r"a\.b", (), ("a.b",)),
+        (r"a\[\]", (), ("a[]",)),
+        (r"a\\.b", (), ("a\\", "b")),
+        (r"\a", (), ("a",)),
+        (r"\.\.[].\[", (("..",),), ("[",)),
+        ("a\\\n", (), ("a\n",)),
+    ],
+)
+def test_a_path(text: str, scopes: tuple[tuple[str, ...], ...], keys: tuple[str, ...]) -> None:
+    assert parse_path(text) == FieldPath(scopes, keys)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", ".", "..", ".a", "a.", "a..b", "[]", "[].a", "a.[].b", "a[", "a]", "a[0].b", "a[]b"),
+        *("a[ ].b", "a[].", "a[]..b", "[a]", "a[[]].b", "\\", "a\\", "a.b\\", "a]b", "a[]]"),
+    ],
+)
+def test_what_is_no_path_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^" + re.escape(f"'{text}' is not a field path; ")):
+        parse_path(text)
+
+
+@pytest.mark.parametrize("text", ["a[]", "a[][]", "a.b[]", "a[].b[]"])
+def test_an_array_is_no_field(text: str) -> None:
+    with pytest.raises(ValueError, match=r"ends in an array; name a field of its elements$"):
+        parse_path(text)
+
+
+keys = st.text(min_size=1, max_size=4) | st.text(st.sampled_from(r"a.[]\ "), min_size=1, max_size=4)
+
+
+def escaped(key: str) -> str:
+    """Spell a key so that it may stand in a path."""
+    return "".join(f"\\{char}" if char in ".[]\\" else char for char in key)
+
+
+@LAW
+@given(st.lists(st.tuples(keys, st.integers(0, 2)), max_size=3), keys)
+def test_every_place_can_be_spelled(steps: list[tuple[str, int]], last: str) -> None:
+    scopes: list[tuple[str, ...]] = []
+    open_keys: tuple[str, ...] = ()
+    for key, arrays in steps:
+        open_keys = (*open_keys, key)
+        for _ in range(arrays):
+            scopes.append(open_keys)
+            open_keys = ()
+    text = ".".join([escaped(key) + "[]" * arrays for key, arrays in steps] + [escaped(last)])
+    assert parse_path(text) == FieldPath(tuple(scopes), (*open_keys, last))
+
+
+@LAW
+@given(st.text() | st.text(st.sampled_from(r"ab.[]\ ")))
+def test_any_text_is_a_path_or_refused(text: str) -> None:
+    try:
+        path = parse_path(text)
+    except ValueError:
+        return
+    assert path.keys
+    assert all(path.keys)
+    assert all(path.scopes[:1])
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ((), ""),
+        (("a",), "/a"),
+        (("a", 0, "b"), "/a/0/b"),
+        (("a/b", "c~d", "~1"), "/a~1b/c~0d/~01"),
+        (("",), "/"),
+        ((" ",), "/ "),
+    ],
+)
+def test_a_pointer_is_as_rfc_6901_has_it(keys: tuple[str | int, ...], expected: str) -> None:
+    assert pointer(*keys) == expected
+
+
+def resolved(document: object, text: str) -> object:
+    """Follow a JSON Pointer, as RFC 6901 tells."""
+    for token in text.split("/")[1:]:
+        key = token.replace("~1", "/").replace("~0", "~")
+        document = document[int(key)] if isinstance(document, list) else document[key]  # type: ignore[index]
+    return document
+
+
+@LAW
+@given(st.lists(st.text(st.sampled_from("a/~01")) | st.integers(0, 2), max_size=4))
+def test_a_pointer_leads_where_the_keys_lead(path: list[str | int]) -> None:
+    document: object = "found"
+    for key in reversed(path):
+        document = {key: document} if isinstance(key, str) else [None] * key + [document]
+    assert resolved(json.loads(json.dumps(document)), pointer(*path)) == "found"

@@ -1,0 +1,131 @@
+"""How a cutover stands: a table of what happens to it, and what is said of it."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core.cutover.cutover import Cutover
+from gateway.core.cutover.cutover_state import (
+    CutoverState,
+    DecidedBy,
+    advance,
+    ordered,
+    outlook,
+)
+from gateway.core.cutover.gates import GateAction, GateEvidence, Gates, RouteOutcomes
+from tests.gateway.core.world import LAW
+
+GATES = Gates(errors=0.01, minimum=10)
+CUTOVER = Cutover(("person", "1"), "2", 50.0, gates=GATES)
+HOLDING = replace(CUTOVER, gates=replace(GATES, then=GateAction.HOLD))
+STEPS = replace(CUTOVER, percent=100.0, steps=(1.0, 25.0, 100.0), every=60.0)
+BARE = replace(STEPS, gates=None)
+GOOD = GateEvidence(new=RouteOutcomes(100, 0, 1))
+BAD = GateEvidence(new=RouteOutcomes(100, 50, 1))
+NONE = GateEvidence()
+
+
+def at(
+    percent: float, word: DecidedBy = DecidedBy.RULES, why: str = "the rules say so"
+) -> CutoverState:
+    """Return how a cutover stands since the beginning of time."""
+    return CutoverState(percent, word, why, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("cutover", "before", "evidence", "now", "after"),
+    [
+        pytest.param(CUTOVER, None, NONE, 5, (50, DecidedBy.RULES, 5), id="it begins"),
+        pytest.param(STEPS, None, BAD, 5, (1, DecidedBy.RULES, 5), id="with the first step"),
+        pytest.param(CUTOVER, at(50), GOOD, 5, (50, DecidedBy.RULES, 0), id="all is well"),
+        pytest.param(
+            CUTOVER, at(50), BAD, 5, (0, DecidedBy.ROLLED_BACK, 5), id="it is rolled back"
+        ),
+        pytest.param(
+            CUTOVER, at(0, DecidedBy.ROLLED_BACK), GOOD, 5, (0, DecidedBy.ROLLED_BACK, 0), id="so"
+        ),
+        pytest.param(
+            CUTOVER, at(70, DecidedBy.OPERATOR), BAD, 5, (70, DecidedBy.OPERATOR, 0), id="ordered"
+        ),
+        pytest.param(HOLDING, at(50), BAD, 5, (50, DecidedBy.HELD, 0), id="it is held"),
+        pytest.param(
+            HOLDING, at(50, DecidedBy.HELD), BAD, 5, (50, DecidedBy.HELD, 0), id="and stays held"
+        ),
+        pytest.param(
+            HOLDING, at(50, DecidedBy.HELD), GOOD, 5, (50, DecidedBy.RULES, 0), id="let go"
+        ),
+        pytest.param(
+            HOLDING, at(20, DecidedBy.HELD), BAD, 5, (20, DecidedBy.HELD, 0), id="it cannot rise"
+        ),
+        pytest.param(
+            HOLDING, at(20, DecidedBy.HELD), GOOD, 5, (50, DecidedBy.RULES, 5), id="now it can"
+        ),
+        pytest.param(
+            HOLDING, at(80, DecidedBy.HELD), BAD, 5, (50, DecidedBy.RULES, 5), id="it can fall"
+        ),
+        pytest.param(CUTOVER, at(0), BAD, 5, (0, DecidedBy.HELD, 0), id="nobody to take back"),
+        pytest.param(
+            CUTOVER, at(20), GOOD, 5, (50, DecidedBy.RULES, 5), id="the rules have changed"
+        ),
+        pytest.param(STEPS, at(1), GOOD, 59, (1, DecidedBy.RULES, 0), id="too early"),
+        pytest.param(STEPS, at(1), NONE, 60, (1, DecidedBy.RULES, 0), id="too little seen"),
+        pytest.param(STEPS, at(1), GOOD, 60, (25, DecidedBy.RULES, 60), id="a step"),
+        pytest.param(STEPS, at(25), GOOD, 60, (100, DecidedBy.RULES, 60), id="the last step"),
+        pytest.param(STEPS, at(100), GOOD, 60, (100, DecidedBy.RULES, 0), id="it has arrived"),
+        pytest.param(BARE, at(1), NONE, 60, (25, DecidedBy.RULES, 60), id="no gates, no evidence"),
+        pytest.param(STEPS, at(0.5), GOOD, 5, (1, DecidedBy.RULES, 5), id="below the first step"),
+    ],
+)
+def test_advance(
+    cutover: Cutover,
+    before: CutoverState | None,
+    evidence: GateEvidence,
+    now: float,
+    after: tuple[float, DecidedBy, float],
+) -> None:
+    stands = advance(cutover, before, evidence, now)
+    assert (stands.percent, stands.decided_by, stands.since) == after
+
+
+@pytest.mark.parametrize("cutover", [CUTOVER, HOLDING])
+def test_it_says_why(cutover: Cutover) -> None:
+    assert advance(cutover, at(50), BAD, 5).why.startswith("errors: 50 of 100 requests failed")
+
+
+@pytest.mark.parametrize(
+    ("cutover", "standing", "evidence", "said"),
+    [
+        (CUTOVER, ordered(5, 0), GOOD, "stays until it is cleared"),
+        (CUTOVER, at(0, DecidedBy.ROLLED_BACK), GOOD, "stays at 0% until it is cleared or set"),
+        (CUTOVER, at(50, DecidedBy.HELD), BAD, "is held until nothing speaks against it"),
+        (CUTOVER, at(50), GOOD, "has arrived"),
+        (STEPS, at(1), GOOD, "goes to 25% in 50 s at the earliest"),
+        (replace(STEPS, every=10), at(1), GateEvidence(), "goes to 25% after 10 more requests"),
+    ],
+)
+def test_outlook(
+    cutover: Cutover, standing: CutoverState, evidence: GateEvidence, said: str
+) -> None:
+    assert outlook(cutover, standing, evidence, 10) == said
+
+
+@LAW
+@given(
+    st.sampled_from([CUTOVER, HOLDING, STEPS, BARE]),
+    st.lists(st.tuples(st.sampled_from([GOOD, BAD, NONE]), st.floats(0, 100)), max_size=20),
+)
+def test_it_never_goes_beyond_the_rules(
+    cutover: Cutover, seen: list[tuple[GateEvidence, float]]
+) -> None:
+    """Left to itself, it climbs step by step, and what speaks against it never moves more."""
+    standing: CutoverState | None = None
+    now = 0.0
+    for evidence, passed in seen:
+        now += passed
+        before, standing = standing, advance(cutover, standing, evidence, now)
+        assert 0 <= standing.percent <= cutover.percent
+        if before is not None and evidence is BAD and cutover.gates is not None:
+            assert standing.percent <= before.percent
+        assert advance(cutover, standing, NONE, now).percent == standing.percent

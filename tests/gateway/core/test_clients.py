@@ -1,0 +1,190 @@
+"""Clients: the first source that says something names who asks, safely."""
+
+from ipaddress import ip_network
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core.clients import (
+    ANONYMOUS,
+    LONGEST,
+    AddressName,
+    ClaimName,
+    ClientNaming,
+    ClientSource,
+    HeaderName,
+    KeyName,
+    QueryName,
+    digest,
+)
+from gateway.core.request import RequestHead
+from gateway.core.versions.readers import QueryReader
+from tests.gateway.core.world import LAW, head
+
+CLIENT = HeaderName("X-Client")
+KEY = b"k" * 32
+
+
+def named(*sources: ClientSource, asked: RequestHead, peer: str = "", key: bytes = b"") -> str:
+    """Return the name of who asks."""
+    return ClientNaming(sources, key).name(asked, peer)
+
+
+class TestSources:
+    """What each source says."""
+
+    @pytest.mark.parametrize(
+        ("fields", "name"),
+        [
+            ([("x-client", "acme")], "acme"),
+            ([("X-Client", " \tacme ")], "acme"),
+            ([("X-Client", "acme"), ("X-Client", "other")], "acme"),
+            ([("X-Client", "")], ANONYMOUS),
+            ([], ANONYMOUS),
+        ],
+    )
+    def test_a_header(self, fields: list[tuple[str, str]], name: str) -> None:
+        assert named(CLIENT, asked=head("/", *fields)) == name
+
+    @pytest.mark.parametrize(
+        ("target", "name"),
+        [("/?key=a%20b&key=c", "a b"), ("/?key=", ANONYMOUS), ("/", ANONYMOUS)],
+    )
+    def test_a_query_parameter(self, target: str, name: str) -> None:
+        assert named(QueryName(QueryReader("key")), asked=head(target)) == name
+
+    def test_an_api_key_is_its_owner_or_a_hash(self) -> None:
+        source = KeyName(CLIENT, {digest("s3cret"): "acme"})
+        assert named(source, asked=head("/", ("X-Client", "s3cret"))) == "acme"
+        unknown = named(source, asked=head("/", ("X-Client", "other")))
+        assert unknown == digest("other") != digest("s3cret")
+        assert named(source, asked=head("/")) == ANONYMOUS
+        assert named(source, asked=head("/", ("X-Client", ""))) == ANONYMOUS
+        assert "s3cret" not in repr(source)
+
+    @pytest.mark.parametrize(
+        ("sent", "name"),
+        [
+            ("Bearer good", "bob"),
+            ("bearer  good", "bob"),
+            ("good", "bob"),
+            ("Basic good", ANONYMOUS),
+            ("Bearer bad", ANONYMOUS),
+            ("Bearer", ANONYMOUS),
+            ("", ANONYMOUS),
+        ],
+    )
+    def test_a_claim(self, sent: str, name: str) -> None:
+        source = ClaimName(CLIENT, "sub", {"good": {"sub": "bob"}}.get)
+        assert named(source, asked=head("/", ("X-Client", sent))) == name
+
+    @pytest.mark.parametrize(
+        ("value", "name"),
+        [("bob", "bob"), (7, "7"), (True, ""), (None, ""), (["bob"], ""), (1.5, ""), ("", "")],
+    )
+    def test_a_claim_is_a_text_or_a_whole_number(self, value: object, name: str) -> None:
+        source = ClaimName(CLIENT, "sub", lambda _: {"sub": value})
+        assert named(source, asked=head("/", ("X-Client", "token"))) == name
+        assert named(source, asked=head("/")) == ANONYMOUS
+
+
+PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
+
+
+class TestAddress:
+    """Of the peer, or of the one behind the proxies that are trusted."""
+
+    @pytest.mark.parametrize(
+        ("peer", "name"),
+        [
+            ("192.0.2.7", "192.0.2.7"),
+            ("2001:db8::1", "2001:db8::1"),
+            ("::ffff:192.0.2.7", "192.0.2.7"),
+            ("", ANONYMOUS),
+            ("somewhere", ANONYMOUS),
+            ("1" * 65, ANONYMOUS),
+            ("fe80::1%eth0", "fe80::1%eth0"),
+        ],
+    )
+    def test_of_the_peer(self, peer: str, name: str) -> None:
+        liar = head("/", ("X-Forwarded-For", "1.2.3.4"))
+        assert named(AddressName(), asked=liar, peer=peer) == name
+
+    @pytest.mark.parametrize(
+        ("peer", "name"),
+        [("192.0.2.7", "192.0.2.0/24"), ("2001:db8:1:2:3::1", "2001:db8:1:2::/64")],
+    )
+    def test_of_its_network(self, peer: str, name: str) -> None:
+        assert named(AddressName(24, 64), asked=head("/"), peer=peer) == name
+
+    @pytest.mark.parametrize(
+        ("field", "value", "name"),
+        [
+            ("X-Forwarded-For", "192.0.2.7", "192.0.2.7"),
+            ("X-Forwarded-For", "6.6.6.6, 192.0.2.7, 10.0.0.2", "192.0.2.7"),
+            ("X-Forwarded-For", "6.6.6.6, 192.0.2.7:4711", "192.0.2.7"),
+            ("X-Forwarded-For", "[2001:db8::1]:4711", "2001:db8::1"),
+            ("X-Forwarded-For", "2001:db8::1, [fd00::1]", "2001:db8::1"),
+            ("X-Forwarded-For", "10.0.0.3, 10.0.0.2", "10.0.0.3"),
+            ("X-Forwarded-For", "192.0.2.7, unknown, 10.0.0.2", "10.0.0.2"),
+            ("X-Forwarded-For", "", "10.0.0.1"),
+            ("Forwarded", "for=192.0.2.7;proto=https", "192.0.2.7"),
+            ("Forwarded", 'for=6.6.6.6, For="[2001:db8::1]:4711"', "2001:db8::1"),
+            ("Forwarded", "for=192.0.2.7, for=_hidden", "10.0.0.1"),
+            ("Forwarded", "proto=https", "10.0.0.1"),
+        ],
+    )
+    def test_of_who_a_trusted_proxy_asks_for(self, field: str, value: str, name: str) -> None:
+        asked = head("/", (field, value))
+        source = AddressName(trusted=PROXIES)
+        assert named(source, asked=asked, peer="10.0.0.1") == name
+        assert named(source, asked=asked, peer="198.51.100.1") == "198.51.100.1"
+
+    def test_several_lines_are_one_list(self) -> None:
+        lines = [("X-Forwarded-For", "6.6.6.6"), ("X-Forwarded-For", "192.0.2.7, 10.0.0.2")]
+        source = AddressName(trusted=PROXIES)
+        assert named(source, asked=head("/", *lines), peer="10.0.0.1") == "192.0.2.7"
+
+
+def test_the_first_that_says_something_names_the_client() -> None:
+    both = (CLIENT, AddressName())
+    assert named(*both, asked=head("/", ("X-Client", "acme")), peer="192.0.2.7") == "acme"
+    assert named(*both, asked=head("/", ("X-Client", "")), peer="192.0.2.7") == "192.0.2.7"
+    assert named(*both, asked=head("/")) == ANONYMOUS
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a\x1b[31m", "a\nb", "a\0", "a\u202eb", "a\udcff", "\u2028", "n" * (LONGEST + 1)],
+    ids=lambda name: ascii(name)[:12],
+)
+def test_what_would_spoil_a_line_or_a_table_is_hashed(name: str) -> None:
+    shown = named(CLIENT, asked=head("/", ("X-Client", name)))
+    assert shown == digest(name)
+    assert len(shown) == 17
+
+
+def test_with_a_key_every_name_is_a_hash_that_only_the_key_gives() -> None:
+    asked = head("/", ("X-Client", "acme"))
+    shown = named(CLIENT, asked=asked, key=KEY)
+    assert shown == digest("acme", KEY) != digest("acme")
+    assert named(CLIENT, asked=asked, key=b"other") != shown
+    assert "kkk" not in repr(ClientNaming((), KEY))
+
+
+@pytest.mark.parametrize("key", [b"", KEY], ids=["plain", "hashed"])
+def test_an_operator_may_write_the_name_or_what_is_shown_for_it(key: bytes) -> None:
+    naming = ClientNaming((CLIENT,), key)
+    shown = naming.name(head("/", ("X-Client", "acme")), "")
+    assert naming.known_as("acme") == shown
+    assert naming.known_as(shown) == shown
+
+
+@LAW
+@given(st.text(st.characters(codec=None), max_size=80), st.binary(max_size=64))
+def test_a_name_is_short_and_printable(text: str, key: bytes) -> None:
+    shown = named(CLIENT, asked=head("/", ("X-Client", text)), key=key)
+    assert len(shown) <= LONGEST
+    assert shown.isprintable()
+    assert bool(shown) == bool(text.strip(" \t"))

@@ -1,0 +1,77 @@
+"""The service's version stands wherever the client's did, and nothing else changes."""
+
+import pytest
+
+from gateway.core.headers import HeaderFields
+from gateway.core.versions.readers import Reader
+from gateway.core.versions.rewriting import VersionRewrite
+from tests.gateway.core.world import ACCEPT, HEADER, PATH, QUERY
+
+EVERYWHERE: tuple[Reader, ...] = (PATH, QUERY, HEADER, ACCEPT)
+V1, V2 = (b"application/vnd.comp.app-v%d+json" % version for version in (1, 2))
+
+
+def telling(*readers: Reader) -> VersionRewrite:
+    made = VersionRewrite.of(readers, "2")
+    assert made is not None
+    return made
+
+
+def test_a_path_tells_by_its_template() -> None:
+    assert VersionRewrite.of((PATH,), "2") is None
+    assert VersionRewrite.of((), "2") is None
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (None, None),
+        ("", ""),
+        ("version=1", "version=2"),
+        ("version=1&version=%31", "version=2&version=2"),
+        ("%76ersion=1", "%76ersion=2"),
+        ("a=%20&version=1.2+&b", "a=%20&version=2&b"),
+        ("Version=1&versions=1&a=version=1", "Version=1&versions=1&a=version=1"),
+    ],
+)
+def test_query(query: str | None, told: str | None) -> None:
+    assert telling(*EVERYWHERE).query(query) == told
+    assert telling(HEADER, ACCEPT).query(query) == query
+
+
+FIELDS = {
+    "a header": ([(b"x-api-Version", b"1")], [(b"x-api-Version", b"2")]),
+    "each of its lines": (
+        [(b"X-API-VERSION", b"1"), (b"A", b"1"), (b"X-API-VERSION", b"1")],
+        [(b"X-API-VERSION", b"2"), (b"A", b"1"), (b"X-API-VERSION", b"2")],
+    ),
+    "a media type": ([(b"Accept", V1)], [(b"Accept", V2)]),
+    "whatever its case": ([(b"ACCEPT", V1.upper())], [(b"ACCEPT", V2)]),
+    "among others": (
+        [(b"Accept", b"text/html ;q=0.1," + V1 + b"\t;q=1, */*," + V1)],
+        [(b"Accept", b"text/html ;q=0.1," + V2 + b"\t;q=1, */*," + V2)],
+    ),
+    "what a body is called": (
+        [(b"Content-Type", V1 + b"; charset=utf-8")],
+        [(b"Content-Type", V2 + b"; charset=utf-8")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "told"), FIELDS.values(), ids=FIELDS)
+def test_fields(fields: HeaderFields, told: HeaderFields) -> None:
+    assert telling(*EVERYWHERE).fields(fields) == told
+    assert telling(QUERY).fields(fields) == fields
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        (b"Accept", b"x" + V1),
+        (b"Accept", V1 + b"x"),
+        (b"Accept", b"application/json"),
+        (b"X-Accept", V1),
+    ],
+)
+def test_what_only_looks_like_it(line: tuple[bytes, bytes]) -> None:
+    assert telling(*EVERYWHERE).fields([line]) == [line]

@@ -1,0 +1,157 @@
+"""What is over goes at once: nothing of a request waits for the garbage collector.
+
+It comes by rarely, and until then what was read and not passed on would stay as well.
+"""
+
+import asyncio
+import gc
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from gateway.config.load import load
+from gateway.core.overrides import NO_OVERRIDES
+from gateway.core.routing import Router
+from gateway.core.snapshot import Endpoint
+from gateway.process.reloader import Reloader
+from gateway.process.serving import Serving
+from gateway.proxy.client.client_server import ClientConnection
+from gateway.proxy.upstream.streamed_response import StreamedResponse
+from gateway.proxy.upstream.upstream_connection import UpstreamConnection
+from tests.gateway.kit import Program, Scripted, StartUpstream, rules
+from tests.gateway.talk import OK, Client, Reader, Writer, ask, connect, reset, soon
+
+
+async def misbehave(upstream: Scripted, reader: Reader, writer: Writer) -> None:
+    """Answer by what is asked, and end the connection."""
+    head = await upstream.take(reader)
+    match head.split(b" ")[1]:
+        case b"/tail/broken":
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok")
+        case b"/tail/garbage":
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nok")
+        case b"/tail/long":
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + bytes(4_000_000))
+            await writer.drain()
+            await reader.read()
+        case b"/tail/reset":
+            reset(writer)
+        case b"/tail/stale":
+            writer.write(OK)
+            await upstream.take(reader)
+        case b"/socket":
+            writer.write(b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+        case _:
+            writer.write(OK)
+
+
+async def asks(client: Client, *paths: str) -> None:
+    """Ask, and take the answers as they come."""
+    for path in paths:
+        client.send(ask(f"GET /tail/{path}"))
+        await client.final()
+
+
+async def breaks(client: Client) -> None:
+    """Get an answer that breaks off."""
+    client.send(ask("GET /tail/broken"))
+    with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+        await client.final()
+
+
+async def leaves(client: Client) -> None:
+    """Leave in the middle of an answer."""
+    client.send(ask("GET /tail/long"))
+    await client.head()
+    client.cut()
+
+
+async def babbles(client: Client) -> None:
+    """Send what is not HTTP."""
+    client.send(b"x\r\n\r\n")
+    await client.final()
+
+
+async def posts(client: Client) -> None:
+    """Send a body, in chunks."""
+    client.send(ask("POST /plain", "Transfer-Encoding: chunked", body=b"2\r\nok\r\n0\r\n\r\n"))
+    await client.final()
+
+
+VISITS: dict[str, Callable[[Client], Awaitable[None]]] = {
+    "an answer": lambda client: asks(client, "x"),
+    "several": lambda client: asks(client, "x", "y", "z"),
+    "no such path": lambda client: asks(client, "%00"),
+    "a reset": lambda client: asks(client, "reset"),
+    "a protocol error": lambda client: asks(client, "garbage"),
+    "closed when taken up": lambda client: asks(client, "stale", "x"),
+    "broken off": breaks,
+    "a client that leaves": leaves,
+    "no HTTP": babbles,
+    "a body": posts,
+}
+
+
+@asynccontextmanager
+async def serving(folder: Path, port: int) -> AsyncIterator[Program]:
+    """Serve in this process."""
+    path = folder / "gateway.yaml"
+    path.write_text(rules(port))
+    listener = socket.create_server(("127.0.0.1", 0))
+    stop, ready = asyncio.Event(), asyncio.Event()
+    served = Serving(Reloader(path, {}, None), NO_OVERRIDES, lambda _: None)
+    task = asyncio.create_task(served.serve([listener], stop, 1.0, ready.set))
+    await ready.wait()
+    try:
+        yield cast(Program, SimpleNamespace(port=listener.getsockname()[1]))
+    finally:
+        stop.set()
+        await task
+
+
+def left() -> list[object]:
+    """Return what there is of connections that are over."""
+    return [
+        each
+        for each in gc.get_objects()
+        if isinstance(each, ClientConnection | StreamedResponse)
+        or (isinstance(each, UpstreamConnection) and not each.usable)
+    ]
+
+
+def test_rules_that_are_replaced_go_at_once() -> None:
+    def routed() -> int:
+        return sum(isinstance(each, Router | Endpoint) for each in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = routed()
+        snapshot = load(rules(1).encode(), "gateway.yaml", {})
+        assert routed() > before
+        snapshot.router.find("/tail/x")
+        del snapshot
+        assert routed() == before
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("visit", VISITS.values(), ids=VISITS)
+async def test_nothing_waits_for_the_garbage_collector(
+    tmp_path: Path, upstream: StartUpstream, visit: Callable[[Client], Awaitable[None]]
+) -> None:
+    backend = await upstream(misbehave)
+    async with serving(tmp_path, backend.port) as gateway:
+        gc.collect()
+        gc.disable()
+        try:
+            async with connect(gateway) as client:
+                await visit(client)
+            await soon(lambda: not left())
+        finally:
+            gc.enable()

@@ -1,0 +1,120 @@
+"""Tees: copies within a bound, and never in the way of what passes."""
+
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from gateway.core.headers import HeaderFields
+from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
+
+
+class Arriving:
+    """A response whose body arrives piece by piece."""
+
+    status = 200
+    reason = b"OK"
+    sized = True
+    switched = False
+    target = "here"
+
+    def __init__(self, *pieces: bytes) -> None:
+        self.fields: HeaderFields = [(b"A", b"b")]
+        self.pieces = list(pieces)
+        self.abandoned = False
+        self.written = b""
+        self.trailers: HeaderFields = [(b"T", b"u")]
+
+    @property
+    def complete(self) -> bool:
+        """Whether the last piece is taken."""
+        return not self.pieces
+
+    async def read(self) -> bytes:
+        """Return the next piece."""
+        return self.pieces.pop(0) if self.pieces else b""
+
+    async def write(self, data: bytes) -> None:
+        """Note what is written."""
+        self.written += data
+
+    def abandon(self) -> None:
+        """Note that it is over."""
+        self.abandoned = True
+
+
+@pytest.fixture
+def budget() -> CaptureBudget:
+    return CaptureBudget(10)
+
+
+def left(budget: CaptureBudget) -> int:
+    """Return how much of a budget is there."""
+    return next(size for size in range(100, -1, -1) if budget.take(size))
+
+
+def test_a_copy(budget: CaptureBudget) -> None:
+    copy = CapturedBody(budget, 6)
+    for piece in (b"abc", b"", b"def"):
+        copy.keep(piece)
+    assert (copy.whole(), copy.lost) == (b"abcdef", None)
+    copy.drop("done")
+    assert (copy.whole(), copy.lost, left(budget)) == (b"", "done", 10)
+
+
+@pytest.mark.parametrize(("most", "lost"), [(6, "large"), (50, "memory")])
+def test_too_much_loses_all(budget: CaptureBudget, most: int, lost: str) -> None:
+    """And gives back what it took, once."""
+    copy = CapturedBody(budget, most)
+    for piece in (b"abcdef", b"ghijkl", b"m"):
+        copy.keep(piece)
+    assert (copy.whole(), copy.lost) == (b"", lost)
+    copy.drop("done")
+    assert (copy.lost, left(budget)) == (lost, 10)
+
+
+def test_copies_share_a_budget(budget: CaptureBudget) -> None:
+    one, other = CapturedBody(budget, 8), CapturedBody(budget, 8)
+    one.keep(b"abcdefgh")
+    other.keep(b"abc")
+    assert (one.lost, other.lost) == (None, "memory")
+    one.drop("done")
+    assert left(budget) == 10
+
+
+async def test_a_request_body_passes(budget: CaptureBudget) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"abc"
+        yield b"def"
+
+    copy = CapturedBody(budget, 4)
+    assert [piece async for piece in copy.of(pieces())] == [b"abc", b"def"]
+    assert copy.lost == "large"
+
+
+def watched(
+    budget: CaptureBudget, *pieces: bytes
+) -> tuple[Arriving, CapturedBody, CapturingResponse, list[bool]]:
+    """Return a response, its copy, what is passed on, and how it ended."""
+    ends: list[bool] = []
+    over: Callable[[bool], None] = ends.append
+    response, copy = Arriving(*pieces), CapturedBody(budget, 8)
+    return response, copy, CapturingResponse(response, copy, over), ends
+
+
+async def test_a_response_passes(budget: CaptureBudget) -> None:
+    response, copy, teed, ends = watched(budget, b"abc", b"def")
+    assert (teed.status, teed.reason, teed.fields) == (200, b"OK", [(b"A", b"b")])
+    assert (teed.sized, teed.switched, teed.target, teed.complete) == (True, False, "here", False)
+    assert [await teed.read(), await teed.read(), await teed.read()] == [b"abc", b"def", b""]
+    await teed.write(b"x")
+    assert teed.trailers == [(b"T", b"u")]
+    teed.abandon()
+    assert (response.abandoned, response.written) == (True, b"x")
+    assert (copy.whole(), ends) == (b"abcdef", [True])
+
+
+async def test_a_response_that_nobody_reads_to_its_end(budget: CaptureBudget) -> None:
+    _, _, teed, ends = watched(budget, b"abc", b"def")
+    await teed.read()
+    teed.abandon()
+    assert ends == [False]

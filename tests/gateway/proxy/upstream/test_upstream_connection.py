@@ -1,0 +1,201 @@
+"""One connection to a service, where the timing is too fine for a test over sockets."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import pytest
+
+from gateway.core.errors import FaultCode, FaultError
+from gateway.core.service import Timeouts
+from gateway.proxy.upstream.streamed_response import StreamedResponse
+from gateway.proxy.upstream.upstream import StaleConnectionError, UpstreamRequest
+from gateway.proxy.upstream.upstream_connection import UpstreamConnection
+
+GET = UpstreamRequest("GET", "/", [])
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+
+class Wire(asyncio.Transport):
+    """The other end: notes what is sent, and how reading is paused and resumed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = b""
+        self.flow: list[str] = []
+        self.gone = asyncio.Event()
+
+    def write(self, data: Any) -> None:
+        self.sent += data
+
+    def pause_reading(self) -> None:
+        self.flow.append("pause")
+
+    def resume_reading(self) -> None:
+        self.flow.append("resume")
+
+    def is_closing(self) -> bool:
+        return self.gone.is_set()
+
+    def abort(self) -> None:
+        self.gone.set()
+
+
+class Kept:
+    """A connection under test, and how often it was free again."""
+
+    def __init__(self) -> None:
+        self.freed = 0
+        self.gone = False
+        self.wire = Wire()
+        loop = asyncio.get_running_loop()
+        self.connection = UpstreamConnection(loop, "service", self.free, self.lost)
+        self.connection.connection_made(self.wire)
+
+    def free(self, _: UpstreamConnection) -> None:
+        """Count."""
+        self.freed += 1
+
+    def lost(self, _: UpstreamConnection) -> None:
+        """Count, once only."""
+        assert not self.gone
+        self.gone = True
+
+    async def ask(
+        self,
+        pieces: Iterable[bytes],
+        request: UpstreamRequest = GET,
+        timeouts: Timeouts | None = None,
+    ) -> StreamedResponse:
+        """Send a request, let the pieces of an answer come, and return it."""
+        asked = asyncio.create_task(self.connection.send(request, timeouts or Timeouts()).arrived())
+        await asyncio.sleep(0)
+        for piece in pieces:
+            self.connection.data_received(piece)
+        return await asked
+
+
+async def whole(response: StreamedResponse) -> bytes:
+    """Return the body."""
+    pieces = []
+    while piece := await response.read():
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+async def test_byte_by_byte() -> None:
+    kept = Kept()
+    response = await kept.ask(bytes([byte]) for byte in OK)
+    assert (response.status, response.reason, await whole(response)) == (200, b"OK", b"ok")
+    assert kept.freed == 1
+    assert kept.wire.sent == b"GET / HTTP/1.1\r\nHost: service\r\n\r\n"
+
+
+async def test_a_large_body_is_no_large_head() -> None:
+    """The bound on heads does not count the body that comes in the same piece."""
+    kept = Kept()
+    start = b"HTTP/1.1 200 OK\r\nContent-Length: 250000\r\nA: " + b"a" * 20_000
+    response = await kept.ask([start, b"\r\n\r\n" + bytes(250_000)])
+    assert len(await whole(response)) == 250_000
+
+
+async def test_a_head_is_bounded() -> None:
+    kept = Kept()
+    pieces = [b"HTTP/1.1 200 OK\r\n", *[b"A: " + b"a" * 1000 + b"\r\n"] * 300]
+    with pytest.raises(FaultError) as failed:
+        await kept.ask(pieces)
+    assert failed.value.fault.code is FaultCode.UPSTREAM_PROTOCOL
+    assert kept.wire.is_closing()
+
+
+async def test_what_waits_unread_pauses_the_service() -> None:
+    kept = Kept()
+    piece = bytes(100_000)
+    response = await kept.ask([b"HTTP/1.1 200 OK\r\nContent-Length: 400000\r\n\r\n", piece, piece])
+    kept.connection.data_received(piece)
+    assert len(await response.read()) == 300_000
+    assert kept.wire.flow == ["pause", "resume"]
+    kept.connection.data_received(piece)
+    assert await whole(response) == piece
+
+
+async def test_a_pause_ends_with_its_response() -> None:
+    """However late it is read: the connection is another's by then."""
+    kept = Kept()
+    piece = bytes(150_000)
+    response = await kept.ask([b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n", piece, piece])
+    assert (kept.freed, kept.wire.flow) == (1, ["pause", "resume"])
+    assert len(await whole(response)) == 300_000
+    assert await whole(await kept.ask([OK])) == b"ok"
+
+
+async def slowly(seconds: float) -> AsyncIterator[bytes]:
+    yield b"slow"
+    await asyncio.sleep(seconds)
+    yield b"body"
+
+
+@pytest.mark.parametrize("length", [8, None], ids=["length", "chunked"])
+async def test_the_clock_of_an_idle_connection_stops_when_it_is_used(length: int | None) -> None:
+    kept = Kept()
+    await whole(await kept.ask([OK]))
+    kept.connection.expire(0.05)
+    asked = asyncio.create_task(
+        kept.connection.send(
+            UpstreamRequest("POST", "/", [], body=slowly(0.2), length=length), Timeouts()
+        ).arrived()
+    )
+    while not kept.wire.sent.endswith((b"body", b"\r\n0\r\n\r\n")):
+        await asyncio.sleep(0.01)
+        assert not kept.wire.is_closing()
+    await asyncio.sleep(0)
+    kept.connection.data_received(OK)
+    assert await whole(await asked) == b"ok"
+
+
+async def test_an_idle_connection_is_closed_in_the_end() -> None:
+    kept = Kept()
+    await whole(await kept.ask([OK]))
+    kept.connection.expire(0.05)
+    async with asyncio.timeout(5):
+        await kept.wire.gone.wait()
+    assert not kept.connection.usable
+
+
+async def test_an_answer_before_the_end_of_its_request_ends_the_connection() -> None:
+    kept = Kept()
+    response = await kept.ask([OK], UpstreamRequest("POST", "/", [], body=slowly(60), length=8))
+    assert await whole(response) == b"ok"
+    assert (kept.freed, kept.wire.is_closing()) == (0, True)
+
+
+async def test_the_clock_for_the_answer_starts_when_the_request_is_sent() -> None:
+    kept = Kept()
+    request = UpstreamRequest("POST", "/", [], body=slowly(0.2), length=8)
+    asked = asyncio.create_task(kept.connection.send(request, Timeouts(first_byte=0.1)).arrived())
+    while not kept.wire.sent.endswith(b"body"):
+        await asyncio.sleep(0.01)
+        assert not asked.done()
+    with pytest.raises(FaultError) as failed:
+        await asked
+    assert failed.value.fault.code is FaultCode.UPSTREAM_TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("used", "came", "raised"),
+    [(False, b"", FaultError), (True, b"", StaleConnectionError), (True, b"H", FaultError)],
+    ids=["a new one", "a used one", "a used one that began to answer"],
+)
+async def test_a_connection_that_is_lost(used: bool, came: bytes, raised: type[Exception]) -> None:
+    kept = Kept()
+    if used:
+        await whole(await kept.ask([OK]))
+    asked = asyncio.create_task(kept.connection.send(GET, Timeouts()).arrived())
+    await asyncio.sleep(0)
+    if came:
+        kept.connection.data_received(came)
+    kept.connection.connection_lost(None)
+    with pytest.raises(raised):
+        await asked
+    assert kept.gone
+    assert not kept.connection.usable

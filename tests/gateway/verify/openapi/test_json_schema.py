@@ -1,0 +1,98 @@
+"""Schemas of documents, made to stand for themselves."""
+
+import pytest
+
+from gateway.verify.openapi.json_schema import Reading, Schema, Use, closed
+
+
+def read(
+    schema: object, use: Use = Use.RESPONSE, *, nullable: bool = False, **named: object
+) -> object:
+    """Return a schema read out of a document with these components."""
+    known = {f"#/components/schemas/{name}": part for name, part in named.items()}
+    return Reading(known.__getitem__, use, nullable=nullable).read(schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "string", "title": "T", "description": "d"}, {"type": "string"}),
+        (True, {}),
+        (False, {"not": {}}),
+        ({"enum": [{"title": "kept"}]}, {"enum": [{"title": "kept"}]}),
+        (
+            {"properties": {"title": {"type": "string", "title": "T"}}},
+            {"properties": {"title": {"type": "string"}}},
+        ),
+        ({"items": {"title": "T"}}, {"items": {}}),
+        ({"oneOf": [{"title": "T"}, True]}, {"oneOf": [{}, True]}),
+        ({"nullable": True, "type": "string"}, {"nullable": True, "type": "string"}),
+    ],
+)
+def test_what_is_read(schema: object, expected: object) -> None:
+    assert read(schema) == expected
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "string", "nullable": True}, {"type": ["string", "null"]}),
+        ({"type": "string", "nullable": False}, {"type": "string"}),
+        ({"enum": [1], "nullable": True}, {"anyOf": [{"enum": [1]}, {"type": "null"}]}),
+        ({"minimum": 1, "exclusiveMinimum": True}, {"exclusiveMinimum": 1}),
+        ({"maximum": 1, "exclusiveMaximum": False}, {"maximum": 1}),
+        ({"$ref": "#/components/schemas/A", "type": "x"}, {"$ref": "#/components/schemas/A"}),
+    ],
+)
+def test_of_openapi_3_0(schema: object, expected: dict[str, object]) -> None:
+    got = read(schema, nullable=True, A={"type": "integer"})
+    known = {"components": {"schemas": {"A": {"type": "integer"}}}} if "$ref" in expected else {}
+    assert got == {**expected, **known}
+
+
+def test_a_schema_that_holds_itself() -> None:
+    node = {"properties": {"next": {"$ref": "#/components/schemas/Node"}}}
+    got = read({"$ref": "#/components/schemas/Node"}, Node=node)
+    assert got == {"$ref": "#/components/schemas/Node", "components": {"schemas": {"Node": node}}}
+
+
+@pytest.mark.parametrize(("use", "left"), [(Use.REQUEST, "secret"), (Use.RESPONSE, "id")])
+def test_what_goes_one_way_only(use: Use, left: str) -> None:
+    schema = {
+        "properties": {"id": {"readOnly": True}, "secret": {"writeOnly": True}},
+        "required": ["id", "secret"],
+    }
+    got = read(schema, use)
+    assert isinstance(got, dict)
+    assert list(got["properties"]) == got["required"] == [left]
+
+
+@pytest.mark.parametrize(
+    ("schema", "is_closed"),
+    [
+        ({"properties": {"a": {}}}, True),
+        ({"properties": {"a": {}}, "additionalProperties": {"type": "string"}}, False),
+        ({"properties": {"a": {}}, "allOf": [{}]}, False),
+        ({"type": "object"}, False),
+    ],
+)
+def test_objects_are_closed(schema: dict[str, object], is_closed: bool) -> None:
+    assert (closed(schema).get("additionalProperties") is False) == is_closed
+
+
+def test_members_of_all_of_stay_open() -> None:
+    named: Schema = {"A": {"properties": {"a": {}}}, "B": {"properties": {"b": {}}}}
+    schema: Schema = {
+        "allOf": [{"$ref": "#/components/schemas/A"}, {"properties": {"c": {}}}],
+        "components": {"schemas": named},
+    }
+    got = closed(schema)
+    assert got == {
+        "allOf": [{"$ref": "#/components/schemas/A"}, {"properties": {"c": {}}}],
+        "components": {
+            "schemas": {
+                "A": {"properties": {"a": {}}},
+                "B": {"properties": {"b": {}}, "additionalProperties": False},
+            }
+        },
+    }

@@ -1,0 +1,127 @@
+"""OpenAPI documents, good and bad."""
+
+from typing import Any
+
+import pytest
+
+from gateway.verify.openapi.document_source import read
+from gateway.verify.openapi.openapi import Description, DocumentError, Operation
+
+TEXT = {"type": "string"}
+
+
+def body(schema: object, media_type: str = "application/json") -> dict[str, object]:
+    return {"content": {media_type: {"schema": schema}}}
+
+
+def described(operation: object, **more: object) -> Description:
+    """Return a document with one operation, POST /a/{id}."""
+    return Description(
+        {"openapi": "3.1.0", "paths": {"/a/{id}": {"post": operation}}, **more}, "doc"
+    )
+
+
+def only(operation: object, **more: object) -> Operation:
+    (found,) = described(operation, **more).operations
+    return found
+
+
+def test_bodies() -> None:
+    found = only(
+        {
+            "requestBody": body(TEXT, "application/json; charset=utf-8"),
+            "responses": {"200": body(TEXT, "application/vnd.a+json"), 204: {}, "4XX": body(TEXT)},
+        }
+    )
+    assert (found.method, found.path, found.shape) == ("POST", "/a/{id}", "/a/{}")
+    assert found.request == TEXT
+    assert found.responses == {"200": TEXT, "204": None, "4XX": TEXT}
+    assert [found.key(status) for status in (200, 204, 404, 500)] == ["200", "204", "4XX", None]
+    assert found.response(404) == TEXT
+    assert found.response(500) is None
+
+
+def test_what_is_not_json_has_no_schema() -> None:
+    assert only({"requestBody": body(TEXT, "text/plain")}).request is None
+
+
+def test_references() -> None:
+    components = {
+        "responses": {"R": body({"$ref": "#/components/schemas/S"})},
+        "schemas": {"S": TEXT},
+    }
+    found = only(
+        {"responses": {"200": {"$ref": "#/components/responses/R"}}}, components=components
+    )
+    schema = {"$ref": "#/components/schemas/S", "components": {"schemas": {"S": TEXT}}}
+    assert found.response(200) == schema
+
+
+def test_parameters_of_the_operation_win() -> None:
+    path = {
+        "parameters": [{"name": "a", "in": "query"}, {"name": "b", "in": "query"}],
+        "get": {"parameters": [{"name": "a", "in": "query", "required": True, "schema": TEXT}]},
+    }
+    (found,) = Description({"openapi": "3.0.3", "paths": {"/": path}}, "doc").operations
+    assert [(one.name, one.required, one.schema) for one in found.parameters] == [
+        ("a", True, TEXT),
+        ("b", False, {}),
+    ]
+
+
+def test_the_path_of_the_first_server_goes_before() -> None:
+    assert only({}, servers=[{"url": "https://a.example/base/"}]).path == "/base/a/{id}"
+
+
+@pytest.mark.parametrize(
+    ("path", "taken"), [("/a/1", True), ("/a/", False), ("/a/1/b", False), ("/b/1", False)]
+)
+def test_paths(path: str, taken: bool) -> None:
+    assert only({}).takes(path) == taken
+
+
+@pytest.mark.parametrize(
+    ("data", "report"),
+    [
+        ([], "not an OpenAPI 3 document (no 'openapi'); publish one, 3.0 or 3.1"),
+        ({"swagger": "2.0"}, "not an OpenAPI 3 document (Swagger 2.0); publish one, 3.0 or 3.1"),
+        ({"openapi": "4.0.0"}, "OpenAPI 4.0.0; versions 3.0 and 3.1 are read"),
+        ({"openapi": "3.1.0", "paths": []}, "paths: expected an object"),
+    ],
+)
+def test_no_document(data: object, report: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        Description(data, "doc")
+    assert str(caught.value) == f"doc: {report}"
+
+
+@pytest.mark.parametrize(
+    ("operation", "report"),
+    [
+        ({"requestBody": body({"$ref": "#/no"})}, "'#/no' leads nowhere; is its name right?"),
+        (
+            {"requestBody": body({"$ref": "other.yaml#/A"})},
+            "'other.yaml#/A' leads out of the document; bundle it into one file",
+        ),
+        ({"requestBody": body("text")}, "a schema is an object"),
+        (
+            {"requestBody": {"$ref": "#/paths/~1a~1%7Bid%7D/post/requestBody"}},
+            "its references lead round in a circle",
+        ),
+    ],
+)
+def test_a_bad_operation(operation: Any, report: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        described(operation)
+    assert str(caught.value) == f"doc: POST /a/{{id}}: {report}"
+
+
+@pytest.mark.parametrize("text", [b'{"openapi": "3.1.0"}', b"openapi: 3.1.0", b"openapi: '3.1.0'"])
+def test_json_and_yaml(text: bytes) -> None:
+    assert read(text, "doc").operations == ()
+
+
+@pytest.mark.parametrize("text", [b"{", b"\xff", b"a: *b"])
+def test_neither_json_nor_yaml(text: bytes) -> None:
+    with pytest.raises(DocumentError, match="doc: neither JSON nor YAML; is it the right place"):
+        read(text, "doc")

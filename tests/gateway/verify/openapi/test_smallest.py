@@ -1,0 +1,52 @@
+"""The smallest document of which something is still true."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.core.conversion.document import kind
+from gateway.verify.openapi.smallest import smallest
+
+
+@pytest.mark.parametrize(
+    ("document", "still", "expected"),
+    [
+        ({"a": 1, "b": [1, {"c": "xyz"}]}, lambda d: "b" in d, {"b": []}),
+        ([5, 4, 3], lambda d: len(d) > 1, [0, 0]),
+        ("hello", lambda d: len(d) > 2, "aaa"),
+        ("7-B", lambda d: len(d) == 3 and d[1] == "-" and d[0].isdigit(), "0-a"),
+        (1000, lambda d: d > 36, 37),
+        (-1000, lambda d: d < -36, -37),
+        (2.5, lambda d: d > 1, 2),
+        (2.5, lambda d: d != int(d), 2.5),
+        (4.0, lambda d: True, 0),
+        (True, lambda d: True, False),
+        (None, lambda d: True, None),
+    ],
+)
+def test_smallest(document: object, still: Callable[[object], bool], expected: object) -> None:
+    found = smallest(document, still)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+ANY = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(ANY)
+def test_of_all_documents_of_a_type_the_empty_one(document: object) -> None:
+    found = smallest(document, lambda other: kind(other) == kind(document))
+    assert not found

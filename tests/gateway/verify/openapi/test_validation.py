@@ -1,0 +1,85 @@
+"""What a schema does not allow, and where."""
+
+import pytest
+
+from gateway.verify.openapi.json_schema import Schema
+from gateway.verify.openapi.schema_fields import declared, fields_of
+from gateway.verify.openapi.validation import Validator
+
+OBJECT: Schema = {
+    "type": "object",
+    "required": ["a"],
+    "properties": {
+        "a": {"type": "string"},
+        "b": {"type": "array", "items": {"enum": ["x", "y"]}},
+        "c": {"anyOf": [{"type": "null"}, {"type": "object", "required": ["d"]}]},
+        "e~/": {"type": ["integer", "null"]},
+        "f": {"type": "string", "format": "date"},
+    },
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ({"a": ""}, []),
+        ({}, [("/a", "required", "is missing, but required")]),
+        ({"a": 1}, [("/a", "type", "expected a string, found a number")]),
+        (
+            {"a": "", "e~/": 1.5},
+            [("/e~0~1", "type", "expected an integer or null, found a fraction")],
+        ),
+        ({"a": "", "b": ["x", "z"]}, [("/b/*", "enum", '"z" is not one of "x" or "y"')]),
+        ({"a": "", "c": {}}, [("/c/d", "required", "is missing, but required")]),
+        ({"a": "", "f": "x"}, [("/f", "format", '"x" is not a "date"')]),
+        (
+            {"a": "", "z": 1},
+            [("/z", "additionalProperties", "is not declared, and no other is allowed")],
+        ),
+        ([], [("", "type", "expected an object, found an array")]),
+    ],
+)
+def test_violations(document: object, expected: list[tuple[str, str, str]]) -> None:
+    validator = Validator(OBJECT)
+    found = validator.violations(document)
+    assert [(one.field, one.keyword, one.reason) for one in found] == expected
+    assert validator.allows(document) == (not expected)
+
+
+def test_the_place_has_the_index() -> None:
+    (found,) = Validator(OBJECT).violations({"a": "", "b": ["x", "z"]})
+    assert found.pointer == "/b/1"
+
+
+def test_fields_of_a_document() -> None:
+    found = fields_of({"a": [{"b": 1}, {"c/": [[2]]}]})
+    assert found == {"", "/a", "/a/*", "/a/*/b", "/a/*/c~1", "/a/*/c~1/*", "/a/*/c~1/*/*"}
+
+
+def test_fields_of_a_schema() -> None:
+    schema: Schema = {
+        "allOf": [{"$ref": "#/components/schemas/N"}, {"properties": {"a": {"type": "string"}}}],
+        "components": {
+            "schemas": {
+                "N": {
+                    "properties": {
+                        "next": {"$ref": "#/components/schemas/N"},
+                        "map": {"properties": {"k": {}}, "additionalProperties": True},
+                    }
+                }
+            }
+        },
+    }
+    found = declared(schema)
+    assert {"", "/a", "/next", "/next/next", "/map", "/map/k"} <= found.fields
+    assert {"", "/next"} <= found.objects
+    assert "/map" not in found.objects
+    assert found.types["/a"] == {"string"}
+
+
+def test_a_schema_that_is_none() -> None:
+    """One line says where, whatever the library has to say."""
+    with pytest.raises(ValueError, match=r"^no valid schema: /properties/a/pattern: .*$") as caught:
+        Validator({"properties": {"a": {"pattern": "(["}}})
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,385 @@
+"""Two versions of a thing, the changes between them, and what `verify` says of it."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.config.load import load
+from gateway.verify import verification_report
+from gateway.verify.claim import Gap, Unchecked
+from gateway.verify.hint import hint
+from gateway.verify.openapi.openapi import DocumentError
+from gateway.verify.proof import Finding, Proof
+from gateway.verify.verify import Question, UnanswerableError, verify
+
+RULES = """
+services: {{ s: {{ targets: ["http://127.0.0.1:1"] }} }}
+apis:
+  things:
+    endpoints: [ {{ path: /thing, version: {{ in: query, name: v }} }} ]
+    versions:
+      "1": {{ via: "2", schema: v1.json }}
+      "2": {{ service: s, schema: v2.json }}
+    conversions: [ {{ between: ["1", "2"], statuses: [404], changes: [{changes}] }} ]
+"""
+TEXT, NUMBER = {"type": "string"}, {"type": "integer", "minimum": 0, "maximum": 99}
+JOIN = "join: { fields: [name.first, name.last], into: name }"
+
+
+def thing(_required: tuple[str, ...] | None = None, **properties: object) -> dict[str, Any]:
+    required = list(properties) if _required is None else list(_required)
+    return {"type": "object", "required": required, "properties": properties}
+
+
+NAME = thing(first=TEXT, last=TEXT)
+
+
+def document(response: object, request: object = None, **operations: object) -> dict[str, object]:
+    """Return a document with one operation, and others that are given as they are."""
+    operation: dict[str, object] = {"responses": {"200": body(response)}}
+    if request is not None:
+        operation["requestBody"] = body(request)
+    return {"openapi": "3.1.0", "paths": {"/thing": {"put": operation, **operations}}}
+
+
+def body(schema: object) -> dict[str, object]:
+    return {"content": {"application/json": {"schema": schema}}}
+
+
+def outcomes(
+    folder: Path, older: Mapping[str, object], newer: Mapping[str, object], changes: str = ""
+) -> list[Proof | Gap | Unchecked]:
+    """Return what is found between two documents."""
+    (folder / "v1.json").write_text(json.dumps(older))
+    (folder / "v2.json").write_text(json.dumps(newer))
+    snapshot = load(RULES.format(changes=changes).encode(), "gateway.yaml", {})
+    return list(verify(snapshot, folder, Question(examples=20)))
+
+
+def findings(folder: Path, older: Any, newer: Any, changes: str = "") -> list[Finding]:
+    """Return what is found wrong with the only claim."""
+    (proof,) = outcomes(folder, older, newer, changes)
+    assert isinstance(proof, Proof)
+    return list(proof.findings)
+
+
+def test_a_conversion_that_holds(tmp_path: Path) -> None:
+    (proof,) = outcomes(tmp_path, document(thing(name=TEXT)), document(thing(name=NAME)), JOIN)
+    assert isinstance(proof, Proof)
+    assert proof.holds
+    assert (proof.examples, proof.failed) == (20, 0)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "expected", "advice"),
+    [
+        pytest.param(
+            thing(name=TEXT),
+            thing(name=NAME),
+            ("/name", "type", b'{"name":{"first":"","last":""}}'),
+            "join: { fields: [name.first, name.last], into: name }",
+            id="joined",
+        ),
+        pytest.param(
+            thing(name=NAME),
+            thing(name=TEXT),
+            ("/name", "type", b'{"name":""}'),
+            "split: { field: name, into: [name.first, name.last] }",
+            id="split",
+        ),
+        pytest.param(
+            thing(size=TEXT),
+            thing(size=NUMBER),
+            ("/size", "type", b'{"size":0}'),
+            "type: { field: size, newer: integer, older: text }",
+            id="retyped",
+        ),
+        pytest.param(
+            thing(size={"type": "array", "items": NUMBER}),
+            thing(size=NUMBER),
+            ("/size", "type", b'{"size":0}'),
+            "wrap: { field: size }",
+            id="wrapped",
+        ),
+        pytest.param(
+            thing(size=NUMBER),
+            thing(size={"type": "array", "items": NUMBER}),
+            ("/size", "type", b'{"size":[]}'),
+            "unwrap: { field: size }",
+            id="unwrapped",
+        ),
+        pytest.param(
+            thing(a=TEXT, b=TEXT),
+            thing(a=TEXT, c=TEXT),
+            ("/b", "required", b'{"a":"","c":""}'),
+            "rename: { field: c, to: b }",
+            id="renamed",
+        ),
+        pytest.param(
+            thing(a=TEXT, b=TEXT),
+            thing(a=TEXT),
+            ("/b", "required", b'{"a":""}'),
+            "remove: { field: b, value: ... }",
+            id="removed",
+        ),
+        pytest.param(
+            {**thing(a=TEXT), "additionalProperties": False},
+            thing(a=TEXT, b=TEXT),
+            ("/b", "additionalProperties", b'{"a":"","b":""}'),
+            "default: { field: b, value: ... }",
+            id="added",
+        ),
+        pytest.param(
+            thing(a={"type": "array", "items": {"enum": ["x"]}}),
+            thing(a={"type": "array", "items": {"enum": ["x", "y"]}}),
+            ("/a/*", "enum", b'{"a":["y"]}'),
+            "map: { field: a[], values: { ... } }",
+            id="another member",
+        ),
+        pytest.param(
+            thing(size={**NUMBER, "maximum": 36}),
+            thing(size=NUMBER),
+            ("/size", "maximum", b'{"size":37}'),
+            None,
+            id="narrowed",
+        ),
+        pytest.param(
+            thing((), a=TEXT, b=TEXT),
+            thing((), a=TEXT),
+            ("/b", "lost", None),
+            "remove: { field: b, value: ... }",
+            id="optional and removed",
+        ),
+    ],
+)
+def test_responses(
+    tmp_path: Path,
+    older: object,
+    newer: object,
+    expected: tuple[str, str, bytes | None],
+    advice: str | None,
+) -> None:
+    (proof,) = outcomes(tmp_path, document(older), document(newer))
+    assert isinstance(proof, Proof)
+    (found,) = proof.findings
+    assert (found.field, found.keyword, found.example) == expected
+    assert hint(proof.claim, found) == advice
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "expected", "advice"),
+    [
+        pytest.param(
+            thing(a=TEXT),
+            thing(a=TEXT, b=TEXT),
+            ("/b", "required", b'{"a":""}'),
+            "default: { field: b, value: ... }",
+            id="newly required",
+        ),
+        pytest.param(
+            thing(a=TEXT, b=TEXT),
+            thing(a=TEXT),
+            ("/b", "ignored", None),
+            "remove: { field: b, value: ... }",
+            id="no longer known",
+        ),
+        pytest.param(
+            thing(b=TEXT),
+            thing(c=TEXT),
+            ("/c", "required", b'{"b":""}'),
+            "rename: { field: c, to: b }",
+            id="renamed",
+        ),
+        pytest.param(
+            thing(a=TEXT),
+            thing(a={**TEXT, "minLength": 1}),
+            ("/a", "minLength", b'{"a":""}'),
+            None,
+            id="narrowed",
+        ),
+    ],
+)
+def test_requests(
+    tmp_path: Path,
+    older: object,
+    newer: object,
+    expected: tuple[str, str, bytes | None],
+    advice: str | None,
+) -> None:
+    request, response = outcomes(tmp_path, document(thing(), older), document(thing(), newer))
+    assert response.holds
+    assert isinstance(request, Proof)
+    found = next(found for found in request.findings if found.field == expected[0])
+    assert (found.field, found.keyword, found.example) == expected
+    assert hint(request.claim, found) == advice
+
+
+@pytest.mark.parametrize(
+    "of", [lambda schema: schema, lambda schema: {"type": "array", "items": schema}]
+)
+def test_what_is_removed_by_declaration_is_no_finding(
+    tmp_path: Path, of: Callable[[object], object]
+) -> None:
+    older, newer = document(of(thing((), a=TEXT, b=TEXT))), document(of(thing((), a=TEXT)))
+    assert findings(tmp_path, older, newer, "remove: { field: b }") == []
+    assert [found.keyword for found in findings(tmp_path, older, newer)] == ["lost"]
+
+
+def parameters(place: str, **schemas: object) -> dict[str, object]:
+    """Return a document whose operation takes these parameters."""
+    taken = [
+        {"name": name.replace("_", "-"), "in": place, "required": True, "schema": schema}
+        for name, schema in schemas.items()
+    ]
+    operation = {"parameters": taken, "responses": {}}
+    return {"openapi": "3.1.0", "paths": {"/thing": {"get": operation}}}
+
+
+ENUM = {"enum": ["up", "down"]}
+LIST = {"type": "array", "items": NUMBER, "minItems": 1}
+
+
+@pytest.mark.parametrize("place", ["query", "header"])
+@pytest.mark.parametrize(
+    ("older", "newer", "expected", "advice"),
+    [
+        ({"a": NUMBER}, {"a": NUMBER}, [], None),
+        ({"a": LIST}, {"a": LIST}, [], None),
+        ({"a": ENUM}, {"a": ENUM}, [], None),
+        (
+            {"X_Size": NUMBER},
+            {"X_Length": NUMBER},
+            [("X-Length", "required"), ("X-Size", "ignored")],
+            "rename: {{ field: {X-Length}, to: {X-Size} }}",
+        ),
+        (
+            {"a": TEXT},
+            {"a": NUMBER},
+            [("a", "type")],
+            "type: {{ field: a, newer: integer, older: text }}",
+        ),
+        (
+            {"a": {"enum": ["up", "left"]}},
+            {"a": ENUM},
+            [("a", "enum")],
+            "map: {{ field: a, values: {{ ... }} }}",
+        ),
+    ],
+)
+def test_parameters(
+    tmp_path: Path,
+    place: str,
+    older: dict[str, object],
+    newer: dict[str, object],
+    expected: list[tuple[str, str]],
+    advice: str | None,
+) -> None:
+    def named(text: str) -> str:
+        return text.lower() if place == "header" else text
+
+    (proof,) = outcomes(tmp_path, parameters(place, **older), parameters(place, **newer))
+    assert isinstance(proof, Proof)
+    assert [(found.field, found.keyword) for found in proof.findings] == [
+        (f"/{named(name)}", keyword) for name, keyword in expected
+    ]
+    for found in proof.findings[:1]:
+        assert advice is not None
+        filled = advice.format(**{name: named(name) for name in ("X-Length", "X-Size")})
+        assert hint(proof.claim, found) == filled
+
+
+def test_what_cannot_be_converted(tmp_path: Path) -> None:
+    older, newer = document(thing(name=TEXT)), document(thing(name=thing(first=NUMBER, last=TEXT)))
+    (found,) = findings(tmp_path, older, newer, JOIN)
+    assert (found.field, found.keyword, found.converted) == ("/name/first", "convert", None)
+    assert found.reason == "cannot be converted: expected a string, found a number"
+
+
+def test_every_field_that_is_wrong_is_found(tmp_path: Path) -> None:
+    older, newer = document(thing(a=TEXT, b=TEXT)), document(thing(a=NUMBER, b=NUMBER))
+    assert [found.field for found in findings(tmp_path, older, newer)] == ["/a", "/b"]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "operation", "reason"),
+    [
+        ({"get": {}}, {}, "GET /thing", "has no such operation"),
+        ({"post": {"requestBody": body(TEXT)}}, {"post": {}}, "POST /thing", "takes no JSON body"),
+        (
+            {"post": {}},
+            {"post": {"responses": {"202": body(TEXT)}}},
+            "POST /thing",
+            "answers 202, of which this version does not know",
+        ),
+    ],
+)
+def test_gaps(
+    tmp_path: Path,
+    older: dict[str, object],
+    newer: dict[str, object],
+    operation: str,
+    reason: str,
+) -> None:
+    found = outcomes(tmp_path, document(thing(), **older), document(thing(), **newer))
+    (gap,) = (outcome for outcome in found if not outcome.holds)
+    assert isinstance(gap, Gap)
+    assert (gap.operation, gap.reason, gap.holds) == (operation, reason, False)
+
+
+def test_errors_are_converted_where_a_status_is_named(tmp_path: Path) -> None:
+    responses = [{"default": body(thing(name=schema))} for schema in (TEXT, NAME)]
+    older, newer = (document(thing(), get={"responses": one}) for one in responses)
+    others, named, _ = outcomes(tmp_path, older, newer, JOIN)
+    assert isinstance(named, Proof)
+    assert isinstance(others, Proof)
+    assert (named.claim.status, named.holds) == ("404", True)
+    assert (others.claim.status, others.holds) == ("default", False)
+
+
+def test_the_same_seed_gives_the_same_report(tmp_path: Path) -> None:
+    documents = document(thing(a=TEXT)), document(thing(a=NUMBER))
+    one, other = (list(verification_report.text(outcomes(tmp_path, *documents))) for _ in range(2))
+    assert one == other
+
+
+def test_a_schema_that_contradicts_itself(tmp_path: Path) -> None:
+    with pytest.raises(DocumentError, match=r"v2.json: PUT /thing: its response 200 allows "):
+        outcomes(
+            tmp_path,
+            document(thing()),
+            document({"type": "string", "minLength": 3, "maxLength": 2}),
+        )
+
+
+def test_both_ways_where_the_older_version_serves_the_newer(tmp_path: Path) -> None:
+    rules = (
+        RULES.format(changes=JOIN)
+        .replace('via: "2"', "service: s")
+        .replace('"2": { service: s', '"2": { via: "1"')
+    )
+    (tmp_path / "v1.json").write_text(json.dumps(document(thing(name=TEXT))))
+    (tmp_path / "v2.json").write_text(json.dumps(document(thing(name=NAME))))
+    snapshot = load(rules.encode(), "gateway.yaml", {})
+    found = [
+        outcome.claim
+        for outcome in verify(snapshot, tmp_path, Question(examples=5))
+        if isinstance(outcome, Proof) and outcome.holds
+    ]
+    assert [(str(claim.client), str(claim.service)) for claim in found] == [("1", "2"), ("2", "1")]
+
+
+def test_a_way_without_conversions(tmp_path: Path) -> None:
+    rules = RULES.format(changes="").replace('via: "2"', "service: s")
+    start = rules.index("    conversions")
+    snapshot = load(rules[:start].encode(), "gateway.yaml", {})
+    with pytest.raises(UnanswerableError, match="no conversions lead from 1 to 2; declare them"):
+        list(verify(snapshot, tmp_path, Question(between=("2", "1"))))
+
+
+def test_none_of_the_operations(tmp_path: Path) -> None:
+    elsewhere = {"openapi": "3.1.0", "paths": {"/other": {"get": {}}}}
+    with pytest.raises(UnanswerableError, match=r"v1.json has none of the operations"):
+        outcomes(tmp_path, elsewhere, elsewhere)
