@@ -15,6 +15,7 @@ from gateway.core.clients import (
     HeaderName,
     KeyName,
     Network,
+    Proof,
     QueryName,
     digest,
 )
@@ -67,7 +68,9 @@ def _source(
     if config.jwt is not None:
         claims = mistakes.attempt(partial(claims_of, config.jwt, folder), *at, "jwt")
         place = HeaderName(config.jwt.header)
-        return None if claims is None else ClaimName(place, config.jwt.claim, claims)
+        keyed = config.jwt.key is not None or config.jwt.key_file is not None
+        proof = Proof.CREDENTIAL if keyed else Proof.CLAIM
+        return None if claims is None else ClaimName(place, config.jwt.claim, claims, proof)
     if config.address is None or config.address is True:
         return AddressName(trusted=trusted)
     return AddressName(config.address.ipv4, config.address.ipv6, trusted)

@@ -55,8 +55,8 @@ def test_every_source_takes_its_turn() -> None:
     token = jwt.encode({"azp": "app"}, SECRET, "HS256")
     assert names.name(head("/?key=s3cret", ("X-Client", "c")), "192.0.2.7") == "acme"
     assert names.name(head("/?key=other", ("X-Client", "c")), "192.0.2.7") == digest("other")
-    assert names.name(head("/", ("X-Client", "c")), "192.0.2.7") == "c"
-    assert bearer(names, token) == "app"
+    assert names.name(head("/", ("X-Client", "c")), "192.0.2.7") == "unverified:c"
+    assert bearer(names, token) == "unverified:app"
     assert bearer(names, "no token") == "192.0.2.0/24"
     assert naming("{ address: true }").name(head("/"), "192.0.2.7") == "192.0.2.7"
     assert naming("{ api_key: { header: K } }").name(head("/", ("k", "a")), "") == digest("a")
