@@ -12,8 +12,8 @@ from pathlib import Path
 from gateway.admin.explanation import explain, parse_request
 from gateway.cli.admin_client import AdminRefusedError, AdminUnreachableError
 from gateway.cli.operator_commands import add_commands
+from gateway.config.editor_schema import json_schema
 from gateway.config.load import check_file, load_file
-from gateway.config.sections.root_section import json_schema
 from gateway.config.text.dates import parse_date
 from gateway.config.text.mistakes import ConfigError, report
 from gateway.settings import SettingError, from_environment

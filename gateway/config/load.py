@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from gateway.config.build import build
 from gateway.config.python_functions import look_in
+from gateway.config.root import Config
 from gateway.config.schema_files import check_documents
-from gateway.config.sections.root_section import Config
 from gateway.config.text.mistakes import ConfigError, Issue, Mistakes
 from gateway.config.text.source import read
 from gateway.config.violation import explain

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from gateway.config.sections import root_section
-from gateway.config.sections.lifecycle_section import VersionEnd, lifecycle_at
 from gateway.config.sections.version_choice import SAYS_ELSE, Choice
+from gateway.config.sections.versions.lifecycle_section import VersionEnd, lifecycle_at
 from gateway.config.text.mistakes import Location, Mistakes, place
 from gateway.core.headers import ENDING, SPOKEN_FOR
 from gateway.core.lifecycle.lifecycle import Lifecycle

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 import yaml
 
-from gateway.config.sections.root_section import json_schema
+from gateway.config.editor_schema import json_schema
 from gateway.config.text.source import read
 from tests.gateway.config.rules import RULES, edited, loaded, report
 from tests.gateway.kit import ROOT

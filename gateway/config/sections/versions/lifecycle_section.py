@@ -1,12 +1,14 @@
-"""The lifecycles of an API's versions: dates in order, successors that outlive them."""
+"""`lifecycle` in gateway.yaml: when a version is deprecated, when it ends, and what follows it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import inf
+from typing import Annotated
 from urllib.parse import quote
 
-from gateway.config.sections.lifecycle_models import LifecycleConfig, exemptions
+from gateway.config.sections.versions.exemptions import SunsetExemptionConfig, build_exemptions
+from gateway.config.shape import Date, SectionModel, matching
 from gateway.config.text.dates import format_date, parse_date
 from gateway.config.text.mistakes import Location, Mistakes
 from gateway.core.clients import ClientNaming
@@ -15,25 +17,50 @@ from gateway.core.routing import Template
 from gateway.core.versions.readers import AcceptReader, HeaderReader, QueryReader, Reader
 from gateway.core.versions.version import Version
 
+PageUrl = Annotated[
+    str,
+    matching(
+        r"^https?://[!#-;=?-Z\[\]_a-z~]+$",
+        "not the URL of a page; write one like https://example.com/v1-ends",
+    ),
+]
+
+
+class LifecycleConfig(SectionModel):
+    """How the version ends. A date is a day such as 2026-12-31, from 00:00 UTC on, or a time."""
+
+    deprecated: Date | None = None
+    """The date from which on the version is deprecated. Every answer has it in its Deprecation
+    header (RFC 9745). Without it, the version is not deprecated."""
+    sunset: Date | None = None
+    """The date on which the version ends. Every answer before has it in its Sunset header (RFC
+    8594), and every request from then on is answered 410. Without it, the version does not end."""
+    link: PageUrl | None = None
+    """The URL of a page about the end of the version. Answers link to it."""
+    successor: str | None = None
+    """The later version that clients should use instead. Answers link to it."""
+    exempt: tuple[SunsetExemptionConfig, ...] = ()
+    """The clients for which the version ends later. By default, there are none."""
+
 
 @dataclass(frozen=True, slots=True)
 class VersionEnd:
-    """How a version ends, and which versions follow it, the next one first."""
+    """How a version ends, and the versions that succeed it, the next one first."""
 
     terms: Terms
-    heirs: tuple[Version, ...]
+    successors: tuple[Version, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LifecycleBuilder:
-    """Builds the lifecycles of one API; what is wrong goes to `mistakes`.
+    """Builds the lifecycles of one API; mistakes go to `mistakes`.
 
     Attributes:
-        versions: by label.
-        configs: the lifecycles by label, where a version has one.
-        naming: how clients are named, if they are.
-        at: where the versions stand.
-        mistakes: takes what is wrong.
+        versions: the versions of the API by label.
+        configs: the lifecycles by label, for the versions that have one.
+        naming: how clients get their names; None where they have none.
+        at: the location of the versions.
+        mistakes: collects the mistakes.
     """
 
     versions: Mapping[str, Version]
@@ -43,18 +70,20 @@ class LifecycleBuilder:
     mistakes: Mistakes
 
     def endings(self) -> dict[Version, VersionEnd]:
-        """Return how versions end, of those that do."""
+        """Return how versions end, for those that have a lifecycle."""
         terms = {
             self.versions[label]: self._terms(label, config)
             for label, config in self.configs.items()
             if label in self.versions
         }
-        heirs = {
-            self.versions[label]: self._heir(label, config.successor, terms)
+        successors = {
+            self.versions[label]: self._successor(label, config.successor, terms)
             for label, config in self.configs.items()
             if label in self.versions and config.successor is not None
         }
-        return {version: VersionEnd(terms[version], _line(version, heirs)) for version in terms}
+        return {
+            version: VersionEnd(terms[version], _chain(version, successors)) for version in terms
+        }
 
     def _terms(self, label: str, config: LifecycleConfig) -> Terms:
         at = (*self.at, label, "lifecycle")
@@ -72,21 +101,21 @@ class LifecycleBuilder:
         ends = inf if sunset is None else sunset
         if config.exempt and sunset is None:
             self.mistakes.add("nothing ends that is to end later; add sunset", *at, "exempt")
-        exempt = exemptions(
+        exempt = build_exemptions(
             config.exempt, self.naming, (*at, "exempt"), self.mistakes, sunset or -inf
         )
         return Terms(self.versions[label], deprecated, ends, config.link, exempt)
 
-    def _heir(self, label: str, named: str, terms: Mapping[Version, Terms]) -> Version | None:
+    def _successor(self, label: str, named: str, terms: Mapping[Version, Terms]) -> Version | None:
         at = (*self.at, label, "lifecycle", "successor")
-        heir = self.mistakes.look_up(named, self.versions, "version", *at)
-        if heir is None:
+        successor = self.mistakes.look_up(named, self.versions, "version", *at)
+        if successor is None:
             return None
         version = self.versions[label]
-        if heir <= version:
+        if successor <= version:
             self.mistakes.add(f"is not newer than version {label}; name a later one", *at)
             return None
-        ends, until = terms[version].sunset, terms[heir].sunset if heir in terms else inf
+        ends, until = terms[version].sunset, terms[successor].sunset if successor in terms else inf
         if until < inf and until <= ends:
             later = "which has no sunset" if ends == inf else f"which does on {format_date(ends)}"
             self.mistakes.add(
@@ -94,19 +123,19 @@ class LifecycleBuilder:
                 f" {later}; name one that lasts longer",
                 *at,
             )
-        return heir
+        return successor
 
     def _date(self, text: str | None, *location: str | int) -> float | None:
         return None if text is None else self.mistakes.attempt(partial(parse_date, text), *location)
 
 
-def _line(version: Version, heirs: Mapping[Version, Version | None]) -> tuple[Version, ...]:
-    line = []
-    following = heirs.get(version)
-    while following is not None:  # ends, as every heir is newer
-        line.append(following)
-        following = heirs.get(following)
-    return tuple(line)
+def _chain(version: Version, successors: Mapping[Version, Version | None]) -> tuple[Version, ...]:
+    chain = []
+    following = successors.get(version)
+    while following is not None:  # it ends, as every successor is newer
+        chain.append(following)
+        following = successors.get(following)
+    return tuple(chain)
 
 
 def lifecycle_at(
@@ -115,11 +144,11 @@ def lifecycle_at(
     template: Template,
     readers: tuple[Reader, ...],
 ) -> Lifecycle:
-    """Return the lifecycle of a version, one of `endings`, as an endpoint tells it."""
+    """Return the lifecycle of a version, one of `endings`, as an endpoint announces it."""
     ending = endings[version]
     successors = (
-        _successor(heir, endings[heir].terms if heir in endings else None, template, readers)
-        for heir in ending.heirs
+        _successor(later, endings[later].terms if later in endings else None, template, readers)
+        for later in ending.successors
     )
     return lifecycle(ending.terms, tuple(successors))
 

@@ -1,28 +1,68 @@
-"""Verified JSON Web Tokens: from the key in gateway.yaml to what reads the claims."""
+"""`jwt` in gateway.yaml: a claim of a JSON Web Token, verified or not, gives a client its name."""
 
 import time
 from collections.abc import Mapping
 from functools import lru_cache
 from math import inf
 from pathlib import Path
+from typing import Literal
 
-from gateway.config.sections.client_models import JwtConfig
+from gateway.config.shape import FieldName, NonEmptyText, SectionModel
 from gateway.core.clients import Claims
 from gateway.core.unverified_token import LONGEST, unverified
 
 # Verifying a signature costs as much as answering a request: those of busy clients are remembered.
 _REMEMBERED = 1024
 
+Algorithm = Literal[
+    "HS256",
+    "HS384",
+    "HS512",
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "ES256",
+    "ES384",
+    "ES512",
+    "EdDSA",
+]
 
-def claims_of(config: JwtConfig, folder: Path) -> Claims:
-    """Return what reads the claims of a token, verified if the rules give a key.
+
+class JwtConfig(SectionModel):
+    """A claim of a JSON Web Token gives the client its name. Without a key, it is not verified."""
+
+    claim: NonEmptyText
+    """The claim of the token that holds the client's name, such as sub."""
+    header: FieldName = "Authorization"
+    """The request header that holds the token, with or without `Bearer` before it. The default is
+    Authorization."""
+    key: NonEmptyText | None = None
+    """The key that verifies tokens: a shared secret, or a public key as PEM. Without key and
+    key_file, tokens are not verified."""
+    key_file: NonEmptyText | None = None
+    """The file that holds the key, instead of key. Its path starts from the folder of
+    gateway.yaml."""
+    algorithms: tuple[Algorithm, ...] = ()
+    """The signature algorithms that are accepted (RFC 7518), such as HS256 or RS256. A key needs
+    at least one."""
+    audience: str | None = None
+    """The audience (aud) that a token must have. Without it, any audience is accepted."""
+    issuer: str | None = None
+    """The issuer (iss) that a token must have. Without it, any issuer is accepted."""
+
+
+def build_claims(config: JwtConfig, folder: Path) -> Claims:
+    """Return the function that reads the claims of a token, verified if there is a key.
 
     Args:
-        config: what the rules say of it.
-        folder: what the path of a key's file starts from.
+        config: the section of gateway.yaml.
+        folder: the folder that the path of a key file starts from.
 
     Raises:
-        ValueError: with a sentence for the operator, when key and algorithms are of no use.
+        ValueError: the key and the algorithms cannot be used; its text is the mistake.
     """
     key = _key(config, folder)
     if key is None:
@@ -50,8 +90,8 @@ def _key(config: JwtConfig, folder: Path) -> str | None:
 
 
 def _verifying(config: JwtConfig, key: str) -> Claims:
-    # PyJWT: signatures, with cryptography where keys are public. Imported only where rules ask,
-    # for it takes a fifth of a second.
+    # PyJWT: signatures, with cryptography where keys are public. Imported only where tokens are
+    # verified, as the import takes a fifth of a second.
     import jwt
 
     if not config.algorithms:
@@ -87,7 +127,7 @@ def _verifying(config: JwtConfig, key: str) -> Claims:
         options: jwt.types.Options = {
             "verify_aud": config.audience is not None,
             "verify_sub": False,
-            # What time it is, is asked each time.
+            # The times are checked at each request, as this result is remembered.
             "verify_exp": False,
             "verify_iat": False,
             "verify_nbf": False,
