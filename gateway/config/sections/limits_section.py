@@ -15,7 +15,8 @@ class LimitsConfig(SectionModel):
     """The largest body that is converted, in bytes, before and after its content coding is
     undone. The default is 16777216, which is 16 MiB."""
     body: Bytes | None = None
-    """The largest request body, in bytes. Without it, there is no bound."""
+    """The largest request body, in bytes. An endpoint may have its own max_body. Without both,
+    there is no bound."""
     target: Annotated[int, Field(ge=256, le=64 * 1024), NumberText] = 8 * 1024
     """The longest request target, which is path and query, in bytes. The default is 8192."""
     header_bytes: Annotated[int, Field(ge=1024, le=1024 * 1024), NumberText] = 64 * 1024

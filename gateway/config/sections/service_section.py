@@ -28,7 +28,7 @@ HostPolicy = Annotated[
 
 
 class TimeoutsConfig(SectionModel):
-    """How long the gateway waits for a service, in seconds; a slower service is answered 504."""
+    """How long the gateway waits for a service, in seconds, before it answers 504 or gives up."""
 
     connect: Seconds = 5.0
     """The longest time to connect to a target, in seconds. The default is 5."""

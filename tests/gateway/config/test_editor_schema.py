@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from typing import Any
 
 import jsonschema
@@ -10,11 +11,24 @@ import yaml
 
 from gateway.config.editor_schema import json_schema
 from gateway.config.text.source import read
+from tests.gateway.config.keys import KEYS, MODELS, Key
 from tests.gateway.config.rules import RULES, edited, loaded, report
 from tests.gateway.kit import ROOT
 
 COMMITTED = ROOT / "gateway.schema.json"
 SHIPPED = ROOT / "gateway.yaml"
+# The unit that the description of a key has to name.
+UNITS = {
+    "percentage": ("percent", "steps"),
+    "minutes": ("minutes",),
+    "bits": ("ipv4", "ipv6"),
+    "bytes": ("convert", "body", "target", "header_bytes", "max_body"),
+    "seconds": (
+        *("connect", "first_byte", "between_bytes", "whole", "seconds", "longest", "patience"),
+        *("interval", "timeout", "timeouts", "window", "every"),
+        *("header_seconds", "idle_seconds", "stall_seconds"),
+    ),
+}
 
 
 def accepts(data: Any) -> bool:
@@ -81,3 +95,42 @@ def test_editors_find_what_the_gateway_refuses(old: str, new: str) -> None:
     text = edited(old, new)
     assert not accepts(yaml.safe_load(text))
     assert report(text)
+
+
+def is_sentence(text: str) -> bool:
+    """Whether a text is long enough to make sense alone, and begins and ends as a sentence."""
+    return bool(re.match(r"[A-Z`]", text)) and text.endswith(".") and len(text.split()) >= 5
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.path)
+def test_a_description_makes_sense_alone(key: Key) -> None:
+    assert is_sentence(key.description), key.description
+
+
+def test_every_section_has_a_description() -> None:
+    sections = {
+        name: model["description"]
+        for name, model in MODELS.items()
+        if name == "Config" or any(key.schema in model["properties"].values() for key in KEYS)
+    }
+    assert len(sections) > 20
+    assert all(is_sentence(text) for text in sections.values())
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key.default], ids=lambda key: key.path)
+def test_a_description_gives_the_default(key: Key) -> None:
+    assert re.search(rf"The default is {re.escape(key.default)}[.,]", key.description)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_description_gives_the_unit(unit: str) -> None:
+    described = [key for key in KEYS if key.path.rpartition(".")[2] in UNITS[unit]]
+    assert {key.path.rpartition(".")[2] for key in described} == {*UNITS[unit]}
+    assert [key.path for key in described if unit not in key.description] == []
+
+
+def test_two_keys_share_no_description() -> None:
+    named: dict[str, set[str]] = {}
+    for key in KEYS:
+        named.setdefault(key.description, set()).add(key.path.rpartition(".")[2])
+    assert [names for names in named.values() if len(names) > 1] == []

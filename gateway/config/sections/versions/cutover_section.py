@@ -38,8 +38,8 @@ class GatesConfig(SectionModel):
     """The largest share of compared answers that may differ, in percent, such as 0.1%. Without
     it, differences are not judged."""
     errors: Share | None = None
-    """How far the share of failed requests may exceed that of the old route, in percent, such as
-    1%. Without it, errors are not judged."""
+    """How far the share of failed requests may exceed that of the old route, in percentage points,
+    such as 1%. Without it, errors are not judged."""
     latency: Factor | None = None
     """How many times as long as on the old route a request may take on average, such as 1.5x.
     Without it, latency is not judged."""
