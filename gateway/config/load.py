@@ -1,4 +1,4 @@
-"""Load: from a file to a Snapshot. Start, reload, `check` and `explain` share this one way."""
+"""Load: from a file to a Snapshot, for the start, a reload, `check` and `explain` alike."""
 
 import json
 import time
@@ -21,16 +21,16 @@ def load_file(path: Path, environment: Mapping[str, str]) -> Snapshot:
     """Return the Snapshot that a file describes.
 
     Raises:
-        ConfigError: it cannot be read or used; says every mistake with its line.
+        ConfigError: the file cannot be read or used; it has every mistake with its line.
     """
     return check_file(path, environment)[0]
 
 
 def check_file(path: Path, environment: Mapping[str, str]) -> tuple[Snapshot, list[Issue]]:
-    """Return the Snapshot that a file describes, and what should be known of it.
+    """Return the Snapshot that a file describes, and the warnings about it.
 
     Raises:
-        ConfigError: it cannot be read or used; says every mistake with its line.
+        ConfigError: the file cannot be read or used; it has every mistake with its line.
     """
     try:
         content = path.read_bytes()
@@ -48,13 +48,14 @@ def load(
     """Return the Snapshot that the content of a file describes.
 
     Args:
-        content: of the file.
-        source: its name in reports.
-        environment: what its variables stand for.
-        folder: where the files are that it names; without it, they are not looked at.
+        content: the content of the file.
+        source: the name of the file in reports.
+        environment: the environment variables.
+        folder: the folder that relative paths of files start from; without it, files are not
+            checked.
 
     Raises:
-        ConfigError: it cannot be used; says every mistake with its line.
+        ConfigError: the content cannot be used; it has every mistake with its line.
     """
     return check(content, source, environment, folder)[0]
 
@@ -62,10 +63,10 @@ def load(
 def check(
     content: bytes, source: str, environment: Mapping[str, str], folder: Path | None = None
 ) -> tuple[Snapshot, list[Issue]]:
-    """Return what `load` returns, and the warnings, such as what a conversion loses."""
+    """Return the Snapshot as `load` does, and the warnings, such as of a lossy conversion."""
     document = read(content, source, environment)
     try:
-        # By way of JSON, so that strict models take a list for a tuple, as the schema says.
+        # Through JSON, so that strict models accept a list for a tuple, as the schema does.
         config = Config.model_validate_json(json.dumps(document.data))
     except ValidationError as error:
         raise ConfigError(source, explain(document, error)) from None

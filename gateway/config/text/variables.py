@@ -1,9 +1,9 @@
-"""Environment variables in the texts of gateway.yaml, as Compose and the shell write them."""
+"""Environment variables in the texts of gateway.yaml, in the syntax of Compose and the shell."""
 
 import re
 from collections.abc import Mapping
 
-# What a default may hold: braces in pairs, so that it may hold `/v{version}` or other variables.
+# A default may hold pairs of braces, such as `/v{version}` or other variables.
 _BALANCED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*"
 _VARIABLE = re.compile(
     rf"\$(?:(?P<dollar>\$)"
@@ -13,13 +13,13 @@ _VARIABLE = re.compile(
 
 
 def fill(text: str, environment: Mapping[str, str]) -> str:
-    """Return the text with its variables filled in.
+    """Return the text with its variables replaced by their values.
 
-    `${NAME}` is a value, `${NAME:-default}` where it is unset or empty the default, and
-    `${NAME-default}` only where it is unset; `$$` is a dollar sign. A value is taken as it is.
+    `${NAME}` is the value of a variable. `${NAME:-default}` is the default if the variable is unset
+    or empty, `${NAME-default}` only if it is unset. `$$` is a dollar sign. Values are not parsed.
 
     Raises:
-        ValueError: with a sentence for the operator, when there is no value or no such form.
+        ValueError: a variable is not set or not well formed; the message is for the operator.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -46,16 +46,16 @@ def fill(text: str, environment: Mapping[str, str]) -> str:
 
 
 def hide(message: str, filled: str, written: str) -> str:
-    """Return a message in which what it quotes of a filled text is as the file has it.
+    """Return a message whose quotes have the names of variables instead of their values.
 
     Values may be secrets, and messages go to logs.
 
     Args:
-        message: what is wrong with the text; what it quotes stands in single quotes.
+        message: the message; its quotes are in single quotes.
         filled: the text with the values of variables.
-        written: the text with their names.
+        written: the text with the names of variables.
     """
-    if "'" in filled:  # where the quotation ends cannot be told
+    if "'" in filled:  # the end of the quote is ambiguous
         return re.sub(r"'.*'", lambda _: f"'{written}'", message, flags=re.DOTALL)
 
     def one(match: re.Match[str]) -> str:
