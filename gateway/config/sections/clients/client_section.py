@@ -59,7 +59,8 @@ class ClientsConfig(SectionModel):
     """What gives clients the names that they have in logs, usage and rules."""
 
     by: Some[ClientSourceConfig]
-    """The sources of client names. The first that finds a name in a request counts."""
+    """The sources of client names. The first that finds a name in a request counts. If any of them
+    checks a credential, a name that a client only claims begins with `unverified:`."""
     hash: NonEmptyText | None = None
     """The secret with which client names are hashed before they are kept or shown. Without it,
     names are kept and shown as they are."""
