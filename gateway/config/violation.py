@@ -8,7 +8,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gateway.config import shape
-from gateway.config.changes import conversion_section
+from gateway.config.changes import python_section
+from gateway.config.conversions import conversion_section
 from gateway.config.sections import lifecycle_models, root_section
 from gateway.config.text.mistakes import Issue, Location, suggest
 from gateway.config.text.source import Data, YamlDocument
@@ -27,7 +28,7 @@ _PATTERNS = {
     conversion_section.STATUSES: (
         "not an error status; write one such as 404, or 4xx for all of them"
     ),
-    conversion_section.PYTHON: "not a Python function; write module:function",
+    python_section.PYTHON: "not a Python function; write module:function",
 }
 
 

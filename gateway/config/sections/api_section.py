@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 
-from gateway.config.changes.clashes import Part, find_clashes
-from gateway.config.changes.conversion_section import ConversionConfig
-from gateway.config.changes.links import build_link
+from gateway.config.conversions.clashes import Part, find_clashes
+from gateway.config.conversions.conversion_section import ConversionConfig
+from gateway.config.conversions.links import build_link
 from gateway.config.sections import root_section
 from gateway.config.sections.alternatives_section import AlternativesBuilder
 from gateway.config.sections.brownout_section import BrownoutBuilder

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag
 
-from gateway.config.changes.conversion_section import ConversionConfig
+from gateway.config.conversions.conversion_section import ConversionConfig
 from gateway.config.sections.client_models import ClientName, ClientsConfig
 from gateway.config.sections.cutover_models import CutoverConfig, ShadowConfig
 from gateway.config.sections.lifecycle_models import BrownoutConfig, LifecycleConfig

@@ -4,7 +4,7 @@ Lines keep their order, and one that no change speaks of keeps every byte. Value
 lines of one name are changed alike.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from urllib.parse import quote, unquote_plus
@@ -84,36 +84,6 @@ class ParameterChange(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Renamed:
-    """What is called `newer` in the newer version is called `older` in the older one."""
-
-    newer: str
-    older: str
-
-    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Call it as the newer version does."""
-        return self._rename(lines, spelling, self.older, self.newer)
-
-    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Call it as the older version does."""
-        return self._rename(lines, spelling, self.newer, self.older)
-
-    def _rename(
-        self, lines: ParameterLines, spelling: Spelling, source: str, target: str
-    ) -> ParameterLines:
-        old, new = spelling.key(source), spelling.key(target)
-        keys = {line.key for line in lines}
-        if old not in keys:
-            return lines
-        if new in keys and new != old:
-            raise ConversionError(
-                f"the {spelling.what} '{target}' is there already, and '{source}' is to become it"
-            )
-        name = spelling.name(target)
-        return [ParameterLine(new, name, line.value) if line.key == old else line for line in lines]
-
-
-@dataclass(frozen=True, slots=True)
 class Rewritten:
     """The value reads otherwise in the two versions.
 
@@ -154,26 +124,6 @@ class Rewritten:
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
-    """Only the newer version has it; upwards, `value` is added where it is absent, unless None."""
-
-    name: str
-    value: str | None
-
-    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Add it where it is absent."""
-        key = spelling.key(self.name)
-        if self.value is None or any(line.key == key for line in lines):
-            return lines
-        return [*lines, ParameterLine(key, spelling.name(self.name), spelling.write(self.value))]
-
-    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Take it away."""
-        key = spelling.key(self.name)
-        return [line for line in lines if line.key != key]
-
-
-@dataclass(frozen=True, slots=True)
 class Reversed:
     """A change read the other way round."""
 
@@ -186,26 +136,6 @@ class Reversed:
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Do what the change does upwards."""
         return self.change.up(lines, spelling)
-
-
-def words(known: Mapping[str, str], unknown: str | None, keep: bool) -> Callable[[str], str]:
-    """Return what says a word otherwise.
-
-    Args:
-        known: what each word becomes.
-        unknown: what every other becomes; None where there is no such word.
-        keep: whether others stay as they are, else they are refused.
-    """
-
-    def convert(word: str) -> str:
-        found = known.get(word, unknown)
-        if found is not None:
-            return found
-        if keep:
-            return word
-        raise ValueError("not a value that the map has")
-
-    return convert
 
 
 def rewrite_query(query: str | None, rewrites: Sequence[Rewrite]) -> str | None:

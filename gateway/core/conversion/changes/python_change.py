@@ -1,4 +1,4 @@
-"""Function: a change that Python code makes, where data cannot say it."""
+"""Python: a change that two Python functions make, where no other operation describes it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,6 +48,10 @@ class PythonChange:
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Call the function that downgrades."""
         self._call(self.downwards, fields, form)
+
+    def for_patch(self) -> "PythonChange":
+        """Return the same change: the functions are given what the PATCH request holds."""
+        return self
 
     def _call(self, code: PythonFunction, fields: JsonObject, form: JsonForm) -> None:
         if self.field is None:
