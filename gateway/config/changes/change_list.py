@@ -11,6 +11,7 @@ from gateway.config.changes.join_section import JoinConfig, SplitConfig
 from gateway.config.changes.map_section import MapConfig
 from gateway.config.changes.python_section import PythonConfig
 from gateway.config.changes.rename_section import RenameConfig
+from gateway.config.changes.round_section import RoundConfig
 from gateway.config.changes.type_section import TypeConfig
 from gateway.config.changes.wrap_section import UnwrapConfig, WrapConfig
 from gateway.config.shape import SectionModel
@@ -19,6 +20,7 @@ CHANGES: Final[Mapping[str, type[BodySection]]] = {
     "rename": RenameConfig,
     "map": MapConfig,
     "type": TypeConfig,
+    "round": RoundConfig,
     "wrap": WrapConfig,
     "unwrap": UnwrapConfig,
     "join": JoinConfig,

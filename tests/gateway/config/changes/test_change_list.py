@@ -108,6 +108,15 @@ EXAMPLES: dict[str, list[Example]] = {
             query=("a=1250", "a=12.50"),
         ),
     ],
+    "round": [
+        Example(
+            {"field": "a", "digits": 2},
+            {"a": st.sampled_from([1, "1.5", "12.34", None])},
+            {"a": st.sampled_from([1, "1.5", "12.34", None])},
+            lost={False: {"a": "12.345"}},
+            query=("a=1.5", "a=1.5"),
+        ),
+    ],
     "wrap": [
         Example(
             {"field": "a"},

@@ -17,6 +17,7 @@ from gateway.core.conversion.changes.map import Map, Unknown
 from gateway.core.conversion.changes.python_change import PythonChange
 from gateway.core.conversion.changes.rename import Rename, Renamed
 from gateway.core.conversion.changes.retype import Retype
+from gateway.core.conversion.changes.round import Round
 from gateway.core.conversion.changes.scale import Scale
 from gateway.core.conversion.changes.wrap import Wrap
 from gateway.core.conversion.document import MISSING, Number
@@ -89,6 +90,7 @@ def link(old: str, new: str) -> VersionLink:
             "type: { field: f, newer: number, older: integer, scale: 3 }",
             Inverse(Scale((), ("f",), 3, NUMBER)),
         ),
+        ("round: { field: a.f, digits: 2 }", Round((), ("a", "f"), 2)),
         ("wrap: { field: f }", Wrap((), ("f",))),
         ("unwrap: { field: f, many: refuse }", Inverse(Wrap((), ("f",), strict=True))),
         ("remove: { field: f }", Inverse(Default((), ("f",), MISSING))),
@@ -172,6 +174,7 @@ QUERY = [
     ("type: { field: all, newer: boolean, older: number }", "all=true", "all=1"),
     ("type: { field: min, newer: integer, older: text, scale: 2 }", "min=1250", "min=12.50"),
     ("type: { field: min, newer: text, older: integer, scale: 2 }", "min=12.50", "min=1250"),
+    ("round: { field: min, digits: 1 }", "min=12.25&min=3", "min=12.3&min=3"),
     ("default: { field: size }", "size=1&x", "x"),
     ("remove: { field: size, value: '20' }", "x", "x&size=20"),
 ]
@@ -196,6 +199,15 @@ LOSSES = [
     ),
     ("default: { field: a, value: 1 }", ["lossy towards version 1: 'a' is left out"]),
     ("remove: { field: a }", ["lossy towards version 2: 'a' is left out"]),
+    (
+        "round: { field: a, digits: 1 }",
+        [
+            (
+                "lossy towards version 1: 'a' is rounded to 1 digit after the decimal point, and"
+                " the way back cannot restore the others"
+            )
+        ],
+    ),
     ("wrap: { field: a }", ["lossy towards version 2: of several elements, 'a' keeps the first"]),
     ("unwrap: { field: a }", ["lossy towards version 1: of several elements, 'a' keeps the first"]),
     ("wrap: { field: a, many: refuse }", []),

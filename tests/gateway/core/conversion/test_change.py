@@ -14,6 +14,7 @@ from gateway.core.conversion.changes.map import Map
 from gateway.core.conversion.changes.python_change import PythonChange
 from gateway.core.conversion.changes.rename import Rename
 from gateway.core.conversion.changes.retype import Retype
+from gateway.core.conversion.changes.round import Round
 from gateway.core.conversion.changes.scale import Scale
 from gateway.core.conversion.changes.wrap import Wrap
 from gateway.core.conversion.document import MISSING, PLAIN, ConversionError
@@ -40,6 +41,7 @@ IN_PATCHES: list[tuple[Change, Change]] = [
         Map((), ("a",), {}, {}),
         Retype((), ("a",), Type.TEXT, Type.NUMBER),
         Scale((), ("a",), 2, Type.TEXT),
+        Round((), ("a",), 2),
         Wrap((), ("a",)),
         join("a b", "c"),
         default("items[].a", 1),
