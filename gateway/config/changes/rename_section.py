@@ -1,4 +1,4 @@
-"""`rename`: a field, query parameter or header field that the older version names otherwise."""
+"""`rename`: a field, query parameter or header field that has another name in the older version."""
 
 from collections.abc import Iterable
 

@@ -64,7 +64,7 @@ class VersionLink:
     headers: tuple[ParameterChange, ...] = ()
 
     def applies(self, method: str, status: int | None) -> bool:
-        """Whether it speaks of requests of a method, or of the responses of a status to them."""
+        """Whether it applies to requests of a method, or to responses of a status to them."""
         if self.methods is not None and method not in self.methods:
             return False
         if status is None:
@@ -121,7 +121,7 @@ class Conversion:
             form: how its values are held.
 
         Raises:
-            ConversionError: the document is not what the declarations say.
+            ConversionError: the document does not fit the declared changes.
         """
         if not self._steps:
             return document
@@ -156,7 +156,7 @@ class Conversion:
     def for_response(self, method: str, status: int) -> "Conversion | None":
         """Return what applies to the body of that response to a request, or None if nothing does.
 
-        Success (2xx) is what the declarations describe. Redirects say nothing of the resource, and
+        Success (2xx) is what the declarations describe. Redirects do not describe the resource, and
         error bodies have a shape of their own: they pass, unless a declaration names the status.
         """
         return self._applied(method, status).body

@@ -1,6 +1,6 @@
 """Parameters: changes of query parameters and header fields, which are lines of name and value.
 
-Lines keep their order, and one that no change speaks of keeps every byte. Values are texts; all
+Lines keep their order, and one that no change names keeps every byte. Values are texts; all
 lines of one name are changed alike.
 """
 
@@ -34,7 +34,7 @@ class Spelling:
         what: what a line is called, for the message to a client.
         key: returns the name to compare by.
         name: returns a name as it is to be written.
-        read: returns what a written value says.
+        read: returns the text that a written value stands for.
         write: returns a value as it is to be written.
     """
 
@@ -85,12 +85,12 @@ class ParameterChange(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """The value reads otherwise in the two versions.
+    """The value is written differently in the two versions.
 
     Attributes:
         name: what it is called, in both.
         to_newer: returns the newer version's value for the older one's; raises ValueError, whose
-            text says what is wrong and quotes no value.
+            text names the fault and quotes no value.
         to_older: the way back.
     """
 
@@ -112,10 +112,10 @@ class Rewritten:
         key = spelling.key(self.name)
 
         def changed(line: ParameterLine) -> ParameterLine:
-            said = spelling.read(line.value or "")
-            made = convert(said)
-            # What says the same keeps every byte, which reading it may not have.
-            return line if made == said else line._replace(value=spelling.write(made))
+            known = spelling.read(line.value or "")
+            made = convert(known)
+            # A value that stays the same keeps every byte, which reading it may not have kept.
+            return line if made == known else line._replace(value=spelling.write(made))
 
         try:
             return [changed(line) if line.key == key else line for line in lines]
@@ -142,7 +142,7 @@ def rewrite_query(query: str | None, rewrites: Sequence[Rewrite]) -> str | None:
     """Return a raw query after changes; None is no query at all.
 
     Raises:
-        ConversionError: it is not what the declarations say.
+        ConversionError: it does not fit the declared changes.
     """
     lines: ParameterLines = []
     for pair in query.split("&") if query else ():

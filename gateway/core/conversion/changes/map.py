@@ -20,7 +20,7 @@ from gateway.core.conversion.scalars import Scalar
 
 
 class Unknown(Enum):
-    """What becomes of a value that a map does not speak of."""
+    """How a value is treated that the map does not name."""
 
     REFUSE = "refuse"
     KEEP = "keep"
@@ -31,7 +31,7 @@ Otherwise = Unknown | Scalar
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """The two versions have other words for the same things; null stays null.
+    """The two versions have different words for the same things; null stays null.
 
     Attributes:
         older: what each value of the newer version is in the older one.
@@ -53,11 +53,11 @@ class Map:
         return (self.field,)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Say it in the newer version's words."""
+        """Replace the word by the newer version's."""
         self._map(fields, form, self.newer, self.unknown_back)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Say it in the older version's words."""
+        """Replace the word by the older version's."""
         self._map(fields, form, self.older, self.unknown)
 
     def for_patch(self) -> "Map":
@@ -89,7 +89,7 @@ class Map:
 
 
 def words(known: Mapping[str, str], unknown: str | None, keep: bool) -> Callable[[str], str]:
-    """Return what says a word otherwise.
+    """Return a function that replaces a word; the function raises ValueError.
 
     Args:
         known: what each word becomes.

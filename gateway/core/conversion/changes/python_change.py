@@ -22,8 +22,8 @@ class PythonChange:
     """A pair of functions of a value, parsed to the leaves: of a field, or of the whole object.
 
     They are given a value of their own, null too, with fractions as Decimal; where the field is
-    absent, they are not called. What they raise says that the document cannot be converted; the
-    log is told its type and where it was raised, and not its text, which may quote the document.
+    absent, they are not called. If they raise, the document cannot be converted; the
+    log holds the error's type and place, and not its text, which may quote the document.
 
     Attributes:
         field: where the value is; None for the object itself.
