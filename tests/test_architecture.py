@@ -113,7 +113,7 @@ def circle(uses: dict[str, set[str]]) -> set[str]:
 
 def test_there_is_something_to_read() -> None:
     assert len(MODULES) > 40
-    assert "gateway.core.conversion.change" in imports("gateway.config.changes.links")
+    assert "gateway.core.conversion.chain" in imports("gateway.config.conversions.links")
     assert "core" in rooms("gateway")["proxy"]
     assert circle({"a": {"b"}, "b": {"c", "a"}, "c": set()}) == {"a", "b"}
     assert "backend_v1.model" in imports("backend_v1.app")

@@ -4,13 +4,13 @@ Every refusal is a problem detail (RFC 9457), as on the other port.
 """
 
 import time
-from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import NoReturn
 
 import msgspec
 from aiohttp import web
 
+from gateway.admin.admin_guard import Handle
 from gateway.admin.cutover_report import cutover_report
 from gateway.admin.operator import Operator, check_known
 from gateway.admin.retirement import WITHIN, verdict
@@ -19,8 +19,6 @@ from gateway.admin.usage_report import usage
 from gateway.config.text.mistakes import suggest
 from gateway.core.overrides import VersionKey
 from gateway.state.active_overrides import as_json
-
-Handle = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def admin_app(operator: Operator) -> web.Application:

@@ -7,7 +7,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gateway.config.changes import conversion_section
+from gateway.config.changes import python_section
+from gateway.config.conversions import conversion_section
 from gateway.config.root import Config
 from gateway.config.shape import PATTERN_MESSAGES
 from gateway.config.text.mistakes import Issue, Location, suggest
@@ -18,7 +19,7 @@ _PATTERNS = {
     conversion_section.STATUSES: (
         "not an error status; write one such as 404, or 4xx for all of them"
     ),
-    conversion_section.PYTHON: "not a Python function; write module:function",
+    python_section.PYTHON: "not a Python function; write module:function",
 }
 
 

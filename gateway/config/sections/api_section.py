@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gateway.config.changes.clashes import Part, find_clashes
-from gateway.config.changes.conversion_section import ConversionConfig
-from gateway.config.changes.links import build_link
+from gateway.config.conversions.clashes import Part, find_clashes
+from gateway.config.conversions.conversion_section import ConversionConfig
+from gateway.config.conversions.links import build_link
 from gateway.config.sections.endpoint_section import EndpointBuilder
 from gateway.config.sections.root_section import EndpointConfig
 from gateway.config.sections.version_choice import (

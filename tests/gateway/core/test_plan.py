@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from gateway.core import headers
 from gateway.core.context import RequestContext
 from gateway.core.conversion.chain import Conversion, Direction, VersionLink
-from gateway.core.conversion.parameter_change import Added, Renamed
+from gateway.core.conversion.changes.default import Added
+from gateway.core.conversion.changes.rename import Renamed
 from gateway.core.errors import FaultCode
 from gateway.core.lifecycle.brownout import Brownout, Window
 from gateway.core.lifecycle.lifecycle import Lifecycle, Successor, Terms, lifecycle

@@ -1,4 +1,4 @@
-"""Function: a change that Python code makes, where data cannot say it."""
+"""Python: a change that two Python functions make, where no other operation describes it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ class PythonChange:
     """A pair of functions of a value, parsed to the leaves: of a field, or of the whole object.
 
     They are given a value of their own, null too, with fractions as Decimal; where the field is
-    absent, they are not called. What they raise says that the document cannot be converted; the
-    log is told its type and where it was raised, and not its text, which may quote the document.
+    absent, they are not called. If they raise, the document cannot be converted; the
+    log holds the error's type and place, and not its text, which may quote the document.
 
     Attributes:
         field: where the value is; None for the object itself.
@@ -48,6 +48,10 @@ class PythonChange:
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Call the function that downgrades."""
         self._call(self.downwards, fields, form)
+
+    def for_patch(self) -> "PythonChange":
+        """Return the same change: the functions are given what the PATCH request holds."""
+        return self
 
     def _call(self, code: PythonFunction, fields: JsonObject, form: JsonForm) -> None:
         if self.field is None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.core.conversion.changes.rename import Rename
 from gateway.core.conversion.document import PLAIN
 from gateway.core.conversion.field_path import parse_path
-from gateway.core.conversion.rename import Rename
 from tests.gateway.core.conversion.documents import (
     SCOPES,
     SEALED,

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gateway.core.conversion.change import Inverse
+from gateway.core.conversion.changes.python_change import PythonChange
 from gateway.core.conversion.document import PLAIN, ConversionError, Document, JsonForm
-from gateway.core.conversion.python_change import PythonChange
 from tests.gateway.core.conversion.documents import (
     SEALED,
     down,

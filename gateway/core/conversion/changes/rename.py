@@ -1,4 +1,7 @@
-"""Rename: a field that is called otherwise, or lies elsewhere, in the two versions."""
+"""Rename: a field that has another name, or another place, in each of the two versions.
+
+A query parameter or a header field of another name is `Renamed`.
+"""
 
 from dataclasses import dataclass
 
@@ -13,6 +16,7 @@ from gateway.core.conversion.document import (
     take,
 )
 from gateway.core.conversion.field_path import Keys, pointer
+from gateway.core.conversion.parameter_change import ParameterLine, ParameterLines, Spelling
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,40 @@ class Rename:
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Move from the newer place to the older."""
         _move(fields, self.newer, self.older, form)
+
+    def for_patch(self) -> "Rename":
+        """Return the same change: what a PATCH request leaves out is not moved."""
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """What is called `newer` in the newer version is called `older` in the older one."""
+
+    newer: str
+    older: str
+
+    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        """Call it as the newer version does."""
+        return self._rename(lines, spelling, self.older, self.newer)
+
+    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        """Call it as the older version does."""
+        return self._rename(lines, spelling, self.newer, self.older)
+
+    def _rename(
+        self, lines: ParameterLines, spelling: Spelling, source: str, target: str
+    ) -> ParameterLines:
+        old, new = spelling.key(source), spelling.key(target)
+        keys = {line.key for line in lines}
+        if old not in keys:
+            return lines
+        if new in keys and new != old:
+            raise ConversionError(
+                f"the {spelling.what} '{target}' is there already, and '{source}' is to become it"
+            )
+        name = spelling.name(target)
+        return [ParameterLine(new, name, line.value) if line.key == old else line for line in lines]
 
 
 def _common(one: Keys, other: Keys) -> Keys:

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from gateway.config.changes import conversion_section as model
-from gateway.config.changes.value_kinds import Held, leaves, reads
-from gateway.config.shape import SectionModel
+from gateway.config.changes.change_section import WHOLE, Upgrade
+from gateway.config.changes.value_kinds import ValueKinds
+from gateway.config.conversions.conversion_section import ConversionConfig
 from gateway.config.text.mistakes import Location, Mistakes, place
 from gateway.core.conversion.chain import VersionLink
 
@@ -15,7 +15,7 @@ _ORDER = "changes are listed in the order that upgrades a document"
 class Part(NamedTuple):
     """A part of a conversion: as it is declared, where, and the link that it became."""
 
-    config: model.ConversionConfig
+    config: ConversionConfig
     at: Location
     link: VersionLink
 
@@ -60,15 +60,14 @@ def _uses_of(
 ) -> Iterator[_Use]:
     for config, at, _ in parts:
         for index, entry in enumerate(getattr(config, key)):
-            for name, change in entry:
-                if change is not None:
-                    taken, makes = _uses(name, change)
-                    yield _Use(
-                        (*at, key, index),
-                        name,
-                        tuple(spelling(field) for field in taken if field),
-                        tuple(spelling(field) for field in makes if field),
-                    )
+            for name, change in entry.named().items():
+                upgrade = change.upgrade()
+                yield _Use(
+                    (*at, key, index),
+                    name,
+                    tuple(spelling(field) for field in upgrade.takes if field != WHOLE),
+                    tuple(spelling(field) for field in upgrade.makes if field != WHOLE),
+                )
 
 
 def _find(uses: Iterator[_Use], within: Callable[[str, str], bool], mistakes: Mistakes) -> None:
@@ -107,7 +106,7 @@ def _find(uses: Iterator[_Use], within: Callable[[str, str], bool], mistakes: Mi
         made |= {field: here for field in makes if field not in taken}
 
 
-_Known = dict[str, tuple[Held, Location]]
+_Known = dict[str, tuple[ValueKinds, Location]]
 
 
 def _find_unreadable(parts: Sequence[Part], mistakes: Mistakes) -> None:
@@ -115,10 +114,9 @@ def _find_unreadable(parts: Sequence[Part], mistakes: Mistakes) -> None:
     for config, at, _ in parts:
         for index, entry in enumerate(config.changes):
             here = (*at, "changes", index)
-            for name, change in entry:
-                if change is None:
-                    continue
-                for field, read in reads(change).items():
+            for name, change in entry.named().items():
+                upgrade = change.upgrade()
+                for field, read in upgrade.reads.items():
                     found, other = held.get(field, (read, here))
                     if not found.meets(read):
                         mistakes.add(
@@ -127,44 +125,21 @@ def _find_unreadable(parts: Sequence[Part], mistakes: Mistakes) -> None:
                             *here,
                             name,
                         )
-                held = _still_known(held, name, change)
-                held |= {field: (left, here) for field, left in leaves(change).items()}
+                held = _still_known(held, upgrade)
+                held |= {field: (left, here) for field, left in upgrade.leaves.items()}
 
 
-def _still_known(held: _Known, name: str, change: SectionModel) -> _Known:
-    """Return what is known of fields that an upgrade by this change only moves, or lets alone."""
-    if isinstance(change, model.PythonConfig) and change.field is None:
-        return {}
-    touched = [field for fields in _uses(name, change) for field in fields]
+def _still_known(held: _Known, upgrade: Upgrade) -> _Known:
+    """Return what is known of fields that an upgrade only moves, or does not touch."""
+    touched = (*upgrade.takes, *upgrade.makes)
     known = {
         field: known
         for field, known in held.items()
         if not any(_within(field, each) for each in touched)
     }
-    if isinstance(change, model.RenameConfig) and change.to in held:
-        known[change.field] = held[change.to]
+    known |= {to: held[source] for to, source in upgrade.moves.items() if source in held}
     return known
 
 
-def _uses(name: str, config: SectionModel) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the fields that an upgrade takes, and those that it makes."""
-    match config:
-        case model.RenameConfig(field=field, to=to):
-            return (to,), (field,)
-        case model.JoinConfig(fields=fields, into=into):
-            return (into,), fields
-        case model.SplitConfig(field=field, into=parts):
-            return parts, (field,)
-        case model.RemoveConfig(field=field):
-            return (field,), ()
-        case model.AddedConfig(field=field) if name == "remove":
-            return (field,), ()
-        case model.DefaultConfig(field=field) | model.AddedConfig(field=field):
-            return (), (field,)
-        case _:
-            one = getattr(config, "field", None)
-            return ((one,), (one,)) if one else ((), ())
-
-
 def _within(field: str, container: str) -> bool:
-    return field == container or field.startswith((f"{container}.", f"{container}["))
+    return container in (WHOLE, field) or field.startswith((f"{container}.", f"{container}["))

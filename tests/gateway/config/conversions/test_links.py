@@ -10,13 +10,19 @@ import pytest
 from gateway.config.load import check, load_file
 from gateway.config.text.mistakes import ConfigError
 from gateway.core.conversion.chain import MessageKind, VersionLink
-from gateway.core.conversion.change import Change, Default, Inverse, Join
+from gateway.core.conversion.change import Change, Inverse
+from gateway.core.conversion.changes.default import Default
+from gateway.core.conversion.changes.join import Join
+from gateway.core.conversion.changes.map import Map, Unknown
+from gateway.core.conversion.changes.python_change import PythonChange
+from gateway.core.conversion.changes.rename import Rename, Renamed
+from gateway.core.conversion.changes.retype import Retype
+from gateway.core.conversion.changes.round import Round
+from gateway.core.conversion.changes.scale import Scale
+from gateway.core.conversion.changes.wrap import Wrap
 from gateway.core.conversion.document import MISSING, Number
-from gateway.core.conversion.parameter_change import Renamed, rewrite_query
-from gateway.core.conversion.python_change import PythonChange
-from gateway.core.conversion.rename import Rename
-from gateway.core.conversion.retype import Retype, Scale, Type
-from gateway.core.conversion.values import Map, Unknown, Wrap
+from gateway.core.conversion.parameter_change import rewrite_query
+from gateway.core.conversion.scalars import Type
 from tests.gateway.config.rules import edited, loaded
 
 LOADS: Any = json.loads
@@ -84,6 +90,7 @@ def link(old: str, new: str) -> VersionLink:
             "type: { field: f, newer: number, older: integer, scale: 3 }",
             Inverse(Scale((), ("f",), 3, NUMBER)),
         ),
+        ("round: { field: a.f, digits: 2 }", Round((), ("a", "f"), 2)),
         ("wrap: { field: f }", Wrap((), ("f",))),
         ("unwrap: { field: f, many: refuse }", Inverse(Wrap((), ("f",), strict=True))),
         ("remove: { field: f }", Inverse(Default((), ("f",), MISSING))),
@@ -167,6 +174,7 @@ QUERY = [
     ("type: { field: all, newer: boolean, older: number }", "all=true", "all=1"),
     ("type: { field: min, newer: integer, older: text, scale: 2 }", "min=1250", "min=12.50"),
     ("type: { field: min, newer: text, older: integer, scale: 2 }", "min=12.50", "min=1250"),
+    ("round: { field: min, digits: 1 }", "min=12.25&min=3", "min=12.3&min=3"),
     ("default: { field: size }", "size=1&x", "x"),
     ("remove: { field: size, value: '20' }", "x", "x&size=20"),
 ]
@@ -191,6 +199,15 @@ LOSSES = [
     ),
     ("default: { field: a, value: 1 }", ["lossy towards version 1: 'a' is left out"]),
     ("remove: { field: a }", ["lossy towards version 2: 'a' is left out"]),
+    (
+        "round: { field: a, digits: 1 }",
+        [
+            (
+                "lossy towards version 1: 'a' is rounded to 1 digit after the decimal point, and"
+                " the way back cannot restore the others"
+            )
+        ],
+    ),
     ("wrap: { field: a }", ["lossy towards version 2: of several elements, 'a' keeps the first"]),
     ("unwrap: { field: a }", ["lossy towards version 1: of several elements, 'a' keeps the first"]),
     ("wrap: { field: a, many: refuse }", []),
@@ -228,65 +245,3 @@ def test_statuses() -> None:
     classes = link("changes:", 'on: errors\n        statuses: [4xx, "503"]\n        changes:')
     assert classes.statuses == {*range(400, 500), 503}
     assert classes.on == {MessageKind.ERROR}
-
-
-@pytest.mark.parametrize(
-    "apart",
-    [
-        'methods: [GET], changes: [ *renamed ] }\n      - { between: ["1", "2"], methods: [POST]',
-        'on: requests, changes: [ *renamed ] }\n      - { between: ["1", "2"], on: responses',
-        'paths: [/param], changes: [ *renamed ] }\n      - { between: ["1", "2"], paths: [/header]',
-    ],
-)
-def test_parts_that_never_meet_do_not_clash(apart: str) -> None:
-    twice = apart.replace("*renamed", "rename: { field: a, to: b }")
-    text = edited("        changes:\n          - " + JOIN, "").replace(
-        '- between: ["1", "2"]',
-        f'- {{ between: ["1", "2"], {twice}, changes: [ rename: {{ field: a, to: b }} ] }}',
-    )
-    loaded(text)
-
-
-@pytest.mark.parametrize(
-    "fitting",
-    [
-        ["type: { field: a, newer: number, older: text }", "map: { field: a, values: { x: 1 } }"],
-        [
-            "map: { field: a, values: { A: x }, unknown: keep }",
-            "map: { field: a, values: { B: y } }",
-        ],
-        [
-            "map: { field: a, values: { A: x, C: z } }",
-            "map: { field: a, values: { B: A, D: A }, back: { A: B } }",
-        ],
-        [
-            "map: { field: a, values: { A: x } }",
-            "map: { field: a, values: { B: y }, default: { newer: C } }",
-        ],
-        [
-            "map: { field: a, values: { A: x }, back: { y: 1 } }",
-            "type: { field: a, newer: boolean, older: number }",
-        ],
-        ["wrap: { field: a }", "type: { field: a, newer: number, older: text }"],
-        ["unwrap: { field: a, many: refuse }", "wrap: { field: a, many: refuse }"],
-        [
-            "type: { field: a, newer: number, older: text }",
-            "python: { field: a, up: 'json:loads', down: 'json:dumps' }",
-            "type: { field: a, newer: number, older: text }",
-        ],
-        [
-            "type: { field: a, newer: number, older: text }",
-            "python: { up: 'json:loads', down: 'json:dumps' }",
-            "type: { field: a, newer: number, older: text }",
-        ],
-        [
-            "type: { field: a.b, newer: number, older: text }",
-            "wrap: { field: a }",
-            "type: { field: a.b, newer: number, older: text }",
-        ],
-        ["default: { field: a, value: null }", "type: { field: a, newer: number, older: text }"],
-        ["join: { fields: [b, c], into: a }", "split: { field: d, into: [b, c] }"],
-    ],
-)
-def test_changes_that_fit_do_not_clash(fitting: list[str]) -> None:
-    loaded(edited(JOIN, "\n          - ".join(fitting)))

@@ -1,9 +1,9 @@
-"""Changes of a value in its place: said in other words, or held in a list.
+"""Map: the two versions have different words for the same values.
 
 An absent field stays absent, both ways.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -14,25 +14,24 @@ from gateway.core.conversion.document import (
     Number,
     kind,
     reach,
-    refuse,
 )
 from gateway.core.conversion.field_path import Keys, pointer
+from gateway.core.conversion.scalars import Scalar
 
 
 class Unknown(Enum):
-    """What becomes of a value that a map does not speak of."""
+    """How a value is treated that the map does not name."""
 
     REFUSE = "refuse"
     KEEP = "keep"
 
 
-Scalar = str | bool | Number
 Otherwise = Unknown | Scalar
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """The two versions have other words for the same things; null stays null.
+    """The two versions have different words for the same things; null stays null.
 
     Attributes:
         older: what each value of the newer version is in the older one.
@@ -54,12 +53,16 @@ class Map:
         return (self.field,)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Say it in the newer version's words."""
+        """Replace the word by the newer version's."""
         self._map(fields, form, self.newer, self.unknown_back)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Say it in the older version's words."""
+        """Replace the word by the older version's."""
         self._map(fields, form, self.older, self.unknown)
+
+    def for_patch(self) -> "Map":
+        """Return the same change: what a PATCH request leaves out has no value to map."""
+        return self
 
     def _map(
         self, fields: JsonObject, form: JsonForm, words: Mapping[Scalar, Scalar], unknown: Otherwise
@@ -85,44 +88,21 @@ class Map:
             raise ConversionError(f"{kind(value)} that is not in the map", pointer(*self.field))
 
 
-@dataclass(frozen=True, slots=True)
-class Wrap:
-    """The older version has a list where the newer one has a single value.
+def words(known: Mapping[str, str], unknown: str | None, keep: bool) -> Callable[[str], str]:
+    """Return a function that replaces a word; the function raises ValueError.
 
-    Downwards, the value becomes the only element, and null the empty list. Upwards, the first
-    element becomes the value, and null where there is none; null stays null. A list of several
-    elements is refused if `strict`, else the others are lost.
+    Args:
+        known: what each word becomes.
+        unknown: what every other becomes; None where there is no such word.
+        keep: whether others stay as they are, else they are refused.
     """
 
-    scopes: tuple[Keys, ...]
-    field: Keys
-    strict: bool = False
+    def convert(word: str) -> str:
+        found = known.get(word, unknown)
+        if found is not None:
+            return found
+        if keep:
+            return word
+        raise ValueError("not a value that the map has")
 
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        """The field."""
-        return (self.field,)
-
-    def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Take the value out of the list."""
-        holder = fields if len(self.field) == 1 else reach(fields, self.field, form)
-        key = self.field[-1]
-        if holder is None or key not in holder:
-            return
-        values = form.open(holder[key])
-        if values is None:
-            return
-        if not isinstance(values, list):
-            refuse("an array", values, *self.field)
-        if len(values) > 1 and self.strict:
-            raise ConversionError("an array of several elements", pointer(*self.field))
-        holder[key] = values[0] if values else None
-
-    def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Put the value into a list."""
-        holder = fields if len(self.field) == 1 else reach(fields, self.field, form)
-        key = self.field[-1]
-        if holder is None or key not in holder:
-            return
-        value = holder[key]
-        holder[key] = [] if form.open(value) is None else [value]
+    return convert
