@@ -141,7 +141,8 @@ def test_the_wheel_holds_the_gateway_alone(wheel: Path) -> None:
         held = set(archive.namelist())
         (metadata,) = (name for name in held if name.endswith("METADATA"))
         about = Parser().parsestr(archive.read(metadata).decode())
-    source = {str(path.relative_to(ROOT)) for path in (ROOT / "gateway").rglob("*.py")}
+    found = (path for path in (ROOT / "gateway").rglob("*") if path.is_file())
+    source = {str(path.relative_to(ROOT)) for path in found if path.suffix != ".pyc"}
     assert {name for name in held if ".dist-info/" not in name} == source
     assert (about["Name"], about["Version"]) == (PROJECT["name"], gateway.__version__)
     assert set(about.get_all("Provides-Extra", [])) == set(EXTRAS)
