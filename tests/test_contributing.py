@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+import gateway
 from tests.gateway.kit import ROOT
 
 TEXTS = {page: (ROOT / page).read_text() for page in ("CONTRIBUTING.md", "docs/architecture.md")}
@@ -57,3 +58,11 @@ def test_the_functions_of_the_walks_exist() -> None:
         )
     ]
     assert missing == []
+
+
+def test_the_docstring_of_the_package_has_words_of_the_glossary() -> None:
+    section = TEXTS["docs/architecture.md"].split("## Glossary")[1].split("\n## ")[0]
+    first = re.findall(r"^\| ([A-Z][^|]*) \|", section, re.MULTILINE)
+    words = re.findall(r"^([A-Z]\w+) {2,}", gateway.__doc__ or "", re.MULTILINE)
+    assert len(words) > 10
+    assert set(words) <= {word for cell in first for word in cell.split(", ")}
