@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
 
+from gateway import __version__
 from gateway.admin.explanation import explain, parse_request
 from gateway.cli.admin_client import AdminRefusedError, AdminUnreachableError
 from gateway.cli.operator_commands import add_commands
@@ -18,6 +19,8 @@ from gateway.config.text.dates import parse_date
 from gateway.config.text.mistakes import ConfigError, report
 from gateway.settings import SettingError, from_environment
 from gateway.state.state_changes import StateError
+
+_NAME = "version-gateway"
 
 
 def run(words: Sequence[str]) -> int | None:
@@ -95,8 +98,8 @@ def _verify(arguments: argparse.Namespace) -> int:
         from gateway.cli import verify_command
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"verify needs {error.name}, which is not installed; install what"
-            " requirements/verify.txt lists, as `make verify` does"
+            f"verify needs {error.name}, which is not installed; install version-gateway[verify],"
+            " or what requirements/verify.txt lists, as `make verify` does"
         ) from None
 
     path = arguments.file or from_environment(os.environ).config
@@ -109,12 +112,13 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m gateway",
+        prog="python -m gateway" if Path(sys.argv[0]).name == "__main__.py" else _NAME,
         description="The version gateway.",
         epilog="The environment says where to listen and which rules to load: GATEWAY_HOST,"
         " GATEWAY_PORT, GATEWAY_ADMIN_HOST, GATEWAY_ADMIN_PORT, GATEWAY_CONFIG,"
         " GATEWAY_WORKERS, GATEWAY_GRACE.",
     )
+    parser.add_argument("--version", action="version", version=f"{_NAME} {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("serve", help="answer requests; this is what no command does too")
     check = commands.add_parser("check", help="say what is wrong with a file of rules")

@@ -7,20 +7,10 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gateway.config.changes import python_section
-from gateway.config.conversions import conversion_section
 from gateway.config.root import Config
 from gateway.config.shape import PATTERN_MESSAGES
 from gateway.config.text.mistakes import Issue, Location, suggest
 from gateway.config.text.source import Data, YamlDocument
-
-_PATTERNS = {
-    **PATTERN_MESSAGES,
-    conversion_section.STATUSES: (
-        "not an error status; write one such as 404, or 4xx for all of them"
-    ),
-    python_section.PYTHON: "not a Python function; write module:function",
-}
 
 
 def explain(document: YamlDocument, error: ValidationError) -> list[Issue]:
@@ -76,7 +66,7 @@ def _text(error: ErrorDetails, value: Data) -> str | None:
         case "union_tag_invalid":
             return f"not one of {_mechanisms(at)}"
         case "string_pattern_mismatch":
-            return _PATTERNS[context["pattern"]]
+            return PATTERN_MESSAGES[context["pattern"]]
         case _:
             return ("is empty; " if value is None else "") + _expected(error, value)
 

@@ -4,17 +4,16 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Annotated
 
-from pydantic import Field
-
 from gateway.config.changes.change_section import WHOLE, BodySection, Loss, Upgrade
 from gateway.config.changes.change_site import BodySite
 from gateway.config.python_functions import load_function
+from gateway.config.shape import matching
 from gateway.core.conversion.change import Change
 from gateway.core.conversion.changes.python_change import PythonChange
 
-PYTHON = r"^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_.]*$"
+_PYTHON = r"^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_.]*$"
 
-PythonName = Annotated[str, Field(pattern=PYTHON)]
+PythonName = Annotated[str, matching(_PYTHON, "not a Python function; write module:function")]
 
 
 class PythonConfig(BodySection):

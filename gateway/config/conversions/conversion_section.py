@@ -2,12 +2,12 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, WithJsonSchema
 
 from gateway.config.changes.change_list import ChangeConfig, ParameterConfig
-from gateway.config.shape import Method, SectionModel, Some
+from gateway.config.shape import Method, SectionModel, Some, matching
 
-STATUSES = r"^[45](?:[0-9][0-9]|xx)$"
+_STATUSES = r"^[45](?:[0-9][0-9]|xx)$"
 
 
 def _as_text(value: object) -> object:
@@ -17,12 +17,12 @@ def _as_text(value: object) -> object:
 Statuses = Annotated[
     str,
     BeforeValidator(_as_text),
-    Field(pattern=STATUSES),
+    matching(_STATUSES, "not an error status; write one such as 404, or 4xx for all of them"),
     WithJsonSchema(
         {
             "anyOf": [
                 {"type": "integer", "minimum": 400, "maximum": 599},
-                {"type": "string", "pattern": STATUSES},
+                {"type": "string", "pattern": _STATUSES},
             ]
         }
     ),

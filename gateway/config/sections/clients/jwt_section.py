@@ -92,7 +92,12 @@ def _key(config: JwtConfig, folder: Path) -> str | None:
 def _verifying(config: JwtConfig, key: str) -> Claims:
     # PyJWT: signatures, with cryptography where keys are public. Imported only where tokens are
     # verified, as the import takes a fifth of a second.
-    import jwt
+    try:
+        import jwt
+    except ModuleNotFoundError:
+        raise ValueError(
+            "a token is verified by PyJWT, which is not installed; install version-gateway[jwt]"
+        ) from None
 
     if not config.algorithms:
         raise ValueError(
