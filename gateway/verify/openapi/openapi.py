@@ -11,6 +11,8 @@ _VERSION = re.compile(r"3\.[0-9]+(?:\.[0-9]+)?")
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _JSON = re.compile(r"application/(?:json|[^;\s]+\+json)\s*(?:;.*)?\Z", re.IGNORECASE)
 _PARAMETER = re.compile(r"\{[^{}]*\}")
+# `default` is taken for errors: success that a document does not name is no promise of it.
+_ERRORS = range(400, 600)
 
 
 class DocumentError(Exception):
@@ -181,3 +183,11 @@ class Description:
 
     def _bad(self, what: str) -> DocumentError:
         return DocumentError(f"{self.source}: {what}")
+
+
+def statuses_of(key: str) -> range:
+    """Return the statuses that a key of `responses` covers: `200`, `2XX` or `default`."""
+    if key == "default":
+        return _ERRORS
+    first = int(key.upper().replace("X", "0"))
+    return range(first, first + (1 if key.isdecimal() else 100))
