@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from gateway.verify.claim import Claim, Gap, MessagePart, Unchecked, Unmatched
-from gateway.verify.excerpt import excerpt
 from gateway.verify.hint import hint
+from gateway.verify.openapi.excerpt import excerpt, values_at
 from gateway.verify.proof import Finding, Proof
 
 VerificationResult = Proof | Gap | Unchecked | Unmatched
@@ -73,9 +73,11 @@ def _finding(claim: Claim, finding: Finding, advise: Advise) -> Iterator[str]:
     if (advice := advise(claim, finding)) is not None:
         yield f"             missing   {advice}"
     if finding.example is not None:
-        yield f"             smallest  {excerpt(finding.example, finding)}"
+        failing = finding.example if finding.converted is None else finding.converted
+        values = values_at(failing, finding.field)
+        yield f"             smallest  {excerpt(finding.example, finding.field, values)}"
         if claim.conversion is not None and finding.converted is not None:
-            yield f"             becomes   {excerpt(finding.converted, finding)}"
+            yield f"             becomes   {excerpt(finding.converted, finding.field, values)}"
 
 
 def _object(result: VerificationResult, advise: Advise) -> dict[str, object]:

@@ -62,7 +62,7 @@ def _uses_of(
         for index, entry in enumerate(getattr(config, key)):
             for name, change in entry:
                 if change is not None:
-                    taken, makes = _uses(name, change)
+                    taken, makes = uses(name, change)
                     yield _Use(
                         (*at, key, index),
                         name,
@@ -71,11 +71,11 @@ def _uses_of(
                     )
 
 
-def _find(uses: Iterator[_Use], within: Callable[[str, str], bool], mistakes: Mistakes) -> None:
+def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes: Mistakes) -> None:
     gone: dict[str, Location] = {}
     made: dict[str, Location] = {}
     used: dict[str, Location] = {}
-    for here, name, taken, makes in uses:
+    for here, name, taken, makes in changes:
         for field in taken:
             for known, other in gone.items():
                 if within(field, known):
@@ -92,6 +92,18 @@ def _find(uses: Iterator[_Use], within: Callable[[str, str], bool], mistakes: Mi
                     *here,
                     name,
                 )
+            for known, other in (used | made).items():
+                if (
+                    known != field
+                    and within(known, field)
+                    and not any(within(known, each) for each in taken)
+                ):
+                    mistakes.add(
+                        f"'{field}' is made here, and {place(other)}, which comes before, looks for"
+                        f" '{known}' in it; {_ORDER}",
+                        *here,
+                        name,
+                    )
             if field in made and field not in taken:
                 mistakes.add(
                     f"'{field}' is made by {place(made[field])} already; keep one of the two",
@@ -135,7 +147,7 @@ def _still_known(held: _Known, name: str, change: SectionModel) -> _Known:
     """Return what is known of fields that an upgrade by this change only moves, or lets alone."""
     if isinstance(change, model.PythonConfig) and change.field is None:
         return {}
-    touched = [field for fields in _uses(name, change) for field in fields]
+    touched = [field for fields in uses(name, change) for field in fields]
     known = {
         field: known
         for field, known in held.items()
@@ -146,7 +158,7 @@ def _still_known(held: _Known, name: str, change: SectionModel) -> _Known:
     return known
 
 
-def _uses(name: str, config: SectionModel) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def uses(name: str, config: SectionModel) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the fields that an upgrade takes, and those that it makes."""
     match config:
         case model.RenameConfig(field=field, to=to):
