@@ -163,7 +163,7 @@ def test_a_document_that_cannot_be_used_is_warned_of(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path) -> None:
     change = "{ default: { field: x, value: 1 } }"
     written(tmp_path, document(loans="get"), document(lendings="get"), change)
-    command = [sys.executable, "-m", "gateway", "check", tmp_path / "gateway.yaml"]
+    command = [sys.executable, "-m", "gateway", "check", str(tmp_path / "gateway.yaml")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "gateway.yaml:16:21: apis.loans.conversions[0].changes[0].default: " in done.stderr
