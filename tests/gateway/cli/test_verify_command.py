@@ -63,8 +63,8 @@ def test_the_shipped_rules_hold(stack: Stack) -> None:
         "person: version 1, served by version 2\n"
         "  ok     GET /person                  response 200     10 examples\n"
         "  ok     GET /person                  response default 10 examples\n"
-        "  -      GET /healthz                                  not checked: no endpoint leads to it\n"
-        "  -      GET /readyz                                   not checked: no endpoint leads to it\n"
+        f"  -      GET /healthz {' ' * 33}not checked: no endpoint leads to it\n"
+        f"  -      GET /readyz {' ' * 34}not checked: no endpoint leads to it\n"
         "2 of 2 claims hold, by 20 examples; not checked: 2\n"
     )
 
