@@ -12,7 +12,7 @@ from typing import Literal
 
 from gateway.config.changes.clashes import Part, uses
 from gateway.config.changes.conversion_section import ConversionConfig
-from gateway.config.sections.root_section import Config
+from gateway.config.root import Config
 from gateway.config.shape import SectionModel
 from gateway.config.text.mistakes import ConfigError, Issue, Location, Mistakes, suggest
 from gateway.config.text.source import read

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from gateway.config.build import build
-from gateway.config.sections.root_section import Config
+from gateway.config.root import Config
 from gateway.config.text.mistakes import ConfigError, Mistakes
 from gateway.config.text.source import read
 from gateway.verify.claim import Claim, MessagePart

@@ -33,7 +33,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class ClaimProof:
     """A claim, the number of examples tried and of those that failed, and the findings."""
 
     claim: Claim
@@ -47,7 +47,7 @@ class Proof:
         return not self.findings
 
 
-def prove(claim: Claim, count: int, start: int) -> Proof:
+def prove(claim: Claim, count: int, start: int) -> ClaimProof:
     """Return the proof of a claim by `count` examples, the same ones for the same `start`.
 
     Raises:
@@ -59,7 +59,7 @@ def prove(claim: Claim, count: int, start: int) -> Proof:
     for document in generate(claim.given, count, start):
         failed += trial.run(document)
     findings = [trial.finding(*known) for known in trial.failures.items()]
-    return Proof(claim, trial.examples, failed, (*findings, *trial.differences()))
+    return ClaimProof(claim, trial.examples, failed, (*findings, *trial.differences()))
 
 
 @dataclass(slots=True)

@@ -8,9 +8,9 @@ import msgspec
 from gateway.verify.claim import Claim, Gap, MessagePart, Unchecked, Unmatched
 from gateway.verify.hint import hint
 from gateway.verify.openapi.excerpt import excerpt, values_at
-from gateway.verify.proof import Finding, Proof
+from gateway.verify.proof import ClaimProof, Finding
 
-VerificationResult = Proof | Gap | Unchecked | Unmatched
+VerificationResult = ClaimProof | Gap | Unchecked | Unmatched
 Advise = Callable[[Claim, Finding], str | None]
 
 
@@ -19,7 +19,7 @@ def text(results: Iterable[VerificationResult], advise: Advise = hint) -> Iterat
     versions = None
     counts: Counter[str] = Counter()
     for result in results:
-        about = result.claim if isinstance(result, Proof) else result
+        about = result.claim if isinstance(result, ClaimProof) else result
         if versions != (versions := (about.api, about.client, about.service)):
             yield f"{about.api}: version {about.client}, served by version {about.service}"
         match result:
@@ -33,7 +33,7 @@ def text(results: Iterable[VerificationResult], advise: Advise = hint) -> Iterat
             case Gap():
                 counts["claims"] += 1
                 yield _line("GAP", about.operation, "", f"version {about.service} {result.reason}")
-            case Proof():
+            case ClaimProof():
                 counts["claims"] += 1
                 counts["hold"] += result.holds
                 counts["examples"] += result.examples
@@ -63,7 +63,7 @@ def _line(verdict: str, operation: str, part: str, text: str) -> str:
     return f"  {verdict:<6} {operation:<28} {part:<16} {text}".rstrip()
 
 
-def _count(proof: Proof) -> str:
+def _count(proof: ClaimProof) -> str:
     examples = f"{proof.examples} examples"
     return f"{proof.failed} of {examples}" if proof.failed else examples
 
@@ -81,7 +81,7 @@ def _finding(claim: Claim, finding: Finding, advise: Advise) -> Iterator[str]:
 
 
 def _object(result: VerificationResult, advise: Advise) -> dict[str, object]:
-    claim = result.claim if isinstance(result, Proof) else result
+    claim = result.claim if isinstance(result, ClaimProof) else result
     about: dict[str, object] = {
         "api": claim.api,
         "client": str(claim.client),
@@ -100,7 +100,7 @@ def _object(result: VerificationResult, advise: Advise) -> dict[str, object]:
                 "holds": None,
                 "reason": f"without counterpart: {result.reason}",
             }
-        case Proof():
+        case ClaimProof():
             response = result.claim.part is MessagePart.RESPONSE
             return {
                 **about,

@@ -13,7 +13,7 @@ from gateway.verify.located_operation import NO_ENDPOINT
 from gateway.verify.openapi.document_source import fetch
 from gateway.verify.openapi.examples import NoExamplesError
 from gateway.verify.openapi.openapi import DocumentError
-from gateway.verify.proof import Proof, prove
+from gateway.verify.proof import ClaimProof, prove
 from gateway.verify.verification_report import VerificationResult
 
 
@@ -88,7 +88,7 @@ def verify(
                 yield claim
 
 
-def _proven(claim: Claim, source: str, options: VerifyOptions) -> Proof:
+def _proven(claim: Claim, source: str, options: VerifyOptions) -> ClaimProof:
     part = f"{claim.part.value} {claim.status}".rstrip()
     try:
         return prove(claim, options.examples, options.seed)

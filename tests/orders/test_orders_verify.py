@@ -9,7 +9,7 @@ from _pytest.mark import ParameterSet
 
 from gateway.config.load import load
 from gateway.config.text.source import read
-from gateway.verify.proof import Proof
+from gateway.verify.proof import ClaimProof
 from gateway.verify.verification_report import VerificationResult
 from gateway.verify.verify import VerifyOptions, verify
 from tests.orders.backend import HERE
@@ -55,7 +55,7 @@ def test_no_change_can_be_missing(index: int, kind: str, place: int) -> None:
     fields = {
         finding.field
         for outcome in found
-        if isinstance(outcome, Proof)
+        if isinstance(outcome, ClaimProof)
         for finding in outcome.findings
     }
     names = [said[key] for key in ("field", "to", "into") if key in said] + said.get("fields", [])

@@ -5,7 +5,7 @@ import json
 from gateway.core.versions.version import Version
 from gateway.verify import verification_report
 from gateway.verify.claim import Claim, Gap, MessagePart, Unchecked, Unmatched
-from gateway.verify.proof import Finding, Proof
+from gateway.verify.proof import ClaimProof, Finding
 
 ABOUT = ("things", Version(1), Version(2))
 
@@ -17,8 +17,8 @@ def claim(status: str) -> Claim:
 LONG = json.dumps({"a": "x" * 90, "b": 7}).encode()
 FINDING = Finding("/b", "maximum", "7 is too much", LONG, b'{"b":7}')
 RESULTS = (
-    Proof(claim("200"), 10, 0, ()),
-    Proof(claim("404"), 10, 3, (FINDING, Finding("", "lost", "never arrives"))),
+    ClaimProof(claim("200"), 10, 0, ()),
+    ClaimProof(claim("404"), 10, 3, (FINDING, Finding("", "lost", "never arrives"))),
     Gap(*ABOUT, "PUT /a", "has no such operation"),
     Unchecked(*ABOUT, "GET /b", "204", "nothing there"),
     Unmatched(*ABOUT, "GET /c"),

@@ -12,7 +12,7 @@ from gateway.verify import verification_report
 from gateway.verify.claim import Gap
 from gateway.verify.hint import hint
 from gateway.verify.openapi.openapi import DocumentError
-from gateway.verify.proof import Finding, Proof
+from gateway.verify.proof import ClaimProof, Finding
 from gateway.verify.verification_report import VerificationResult
 from gateway.verify.verify import VerifyError, VerifyOptions, verify
 
@@ -63,13 +63,13 @@ def outcomes(
 def findings(folder: Path, older: Any, newer: Any, changes: str = "") -> list[Finding]:
     """Return what is found wrong with the only claim."""
     (proof,) = outcomes(folder, older, newer, changes)
-    assert isinstance(proof, Proof)
+    assert isinstance(proof, ClaimProof)
     return list(proof.findings)
 
 
 def test_a_conversion_that_holds(tmp_path: Path) -> None:
     (proof,) = outcomes(tmp_path, document(thing(name=TEXT)), document(thing(name=NAME)), JOIN)
-    assert isinstance(proof, Proof)
+    assert isinstance(proof, ClaimProof)
     assert proof.holds
     assert (proof.examples, proof.failed) == (20, 0)
 
@@ -164,7 +164,7 @@ def test_responses(
     advice: str | None,
 ) -> None:
     (proof,) = outcomes(tmp_path, document(older), document(newer))
-    assert isinstance(proof, Proof)
+    assert isinstance(proof, ClaimProof)
     (found,) = proof.findings
     assert (found.field, found.keyword, found.example) == expected
     assert hint(proof.claim, found) == advice
@@ -212,7 +212,7 @@ def test_requests(
 ) -> None:
     request, response = outcomes(tmp_path, document(thing(), older), document(thing(), newer))
     assert response.holds
-    assert isinstance(request, Proof)
+    assert isinstance(request, ClaimProof)
     found = next(found for found in request.findings if found.field == expected[0])
     assert (found.field, found.keyword, found.example) == expected
     assert hint(request.claim, found) == advice
@@ -282,7 +282,7 @@ def test_parameters(
         return text.lower() if place == "header" else text
 
     (proof,) = outcomes(tmp_path, parameters(place, **older), parameters(place, **newer))
-    assert isinstance(proof, Proof)
+    assert isinstance(proof, ClaimProof)
     assert [(found.field, found.keyword) for found in proof.findings] == [
         (f"/{named(name)}", keyword) for name, keyword in expected
     ]
@@ -334,8 +334,8 @@ def test_errors_are_converted_where_a_status_is_named(tmp_path: Path) -> None:
     responses = [{"default": body(thing(name=schema))} for schema in (TEXT, NAME)]
     older, newer = (document(thing(), get={"responses": one}) for one in responses)
     others, named, _ = outcomes(tmp_path, older, newer, JOIN)
-    assert isinstance(named, Proof)
-    assert isinstance(others, Proof)
+    assert isinstance(named, ClaimProof)
+    assert isinstance(others, ClaimProof)
     assert (named.claim.status, named.holds) == ("404", True)
     assert (others.claim.status, others.holds) == ("default", False)
 
@@ -367,7 +367,7 @@ def test_both_ways_where_the_older_version_serves_the_newer(tmp_path: Path) -> N
     found = [
         outcome.claim
         for outcome in verify(snapshot, tmp_path, VerifyOptions(examples=5))
-        if isinstance(outcome, Proof) and outcome.holds
+        if isinstance(outcome, ClaimProof) and outcome.holds
     ]
     assert [(str(claim.client), str(claim.service)) for claim in found] == [("1", "2"), ("2", "1")]
 
