@@ -19,10 +19,9 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from gateway.config.sections.client_models import JwtConfig
-from gateway.config.sections.verified_token import claims_of
 
 import gateway
+from gateway.config.sections.clients.jwt_section import JwtConfig, build_claims
 from tests.gateway.kit import DEADLINE, ROOT, wait_for
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -83,7 +82,7 @@ def test_a_key_without_the_extra_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "jwt", None)
     config = JwtConfig(claim="sub", key="secret", algorithms=("HS256",))
     with pytest.raises(ValueError, match=r"install version-gateway\[jwt\]"):
-        claims_of(config, ROOT)
+        build_claims(config, ROOT)
 
 
 @pytest.fixture(scope="module")

@@ -62,6 +62,10 @@ def _run(arguments: argparse.Namespace) -> int | None:
     match arguments.command:
         case "check":
             snapshot, warnings = check_file(arguments.file, os.environ)
+            # Imported here: a gateway that serves needs no memory for OpenAPI documents.
+            from gateway.verify.field_check import check_fields
+
+            warnings += check_fields(arguments.file, os.environ, snapshot)
             if arguments.strict and warnings:
                 raise ConfigError(str(arguments.file), warnings)
             for line in report(str(arguments.file), warnings):

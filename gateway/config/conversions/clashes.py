@@ -70,11 +70,11 @@ def _uses_of(
                 )
 
 
-def _find(uses: Iterator[_Use], within: Callable[[str, str], bool], mistakes: Mistakes) -> None:
+def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes: Mistakes) -> None:
     gone: dict[str, Location] = {}
     made: dict[str, Location] = {}
     used: dict[str, Location] = {}
-    for here, name, taken, makes in uses:
+    for here, name, taken, makes in changes:
         for field in taken:
             for known, other in gone.items():
                 if within(field, known):
@@ -91,6 +91,18 @@ def _find(uses: Iterator[_Use], within: Callable[[str, str], bool], mistakes: Mi
                     *here,
                     name,
                 )
+            for known, other in (used | made).items():
+                if (
+                    known != field
+                    and within(known, field)
+                    and not any(within(known, each) for each in taken)
+                ):
+                    mistakes.add(
+                        f"'{field}' is made here, and {place(other)}, which comes before, looks for"
+                        f" '{known}' in it; {_ORDER}",
+                        *here,
+                        name,
+                    )
             if field in made and field not in taken:
                 mistakes.add(
                     f"'{field}' is made by {place(made[field])} already; keep one of the two",

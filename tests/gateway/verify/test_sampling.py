@@ -9,6 +9,7 @@ from gateway.config.load import load
 from gateway.core.plan import Plan, plan
 from gateway.proxy.client.client_response import ClientResponse
 from gateway.proxy.exchange import Exchange
+from gateway.telemetry.recorder import Recorder
 from gateway.verify.sampling import Sampling
 from tests.gateway.core.world import head
 from tests.gateway.talk import soon
@@ -34,14 +35,14 @@ DOCUMENT = {
 }
 
 
-class Tally:
+class Tally(Recorder):
     """Notes the violations that it is told, and how many answers were checked."""
 
     def __init__(self) -> None:
         self.violations: list[tuple[str, ...]] = []
         self.checked = 0
 
-    def count(self, kind: str, *labels: str) -> None:
+    def count(self, kind: str, *labels: str, times: int = 1) -> None:
         if kind == "checked":
             assert labels == ("person", "1")
             self.checked += 1

@@ -1,6 +1,7 @@
-"""Passages: what becomes of a body, of query parameters and of header fields on their way.
+"""Conversions of one part of a message: its body, its query parameters or its header fields.
 
-Parameters and fields are held as an object each, by name: that is what schemas speak of.
+Query parameters and header fields are held as one JSON object each, by name, so that a JSON Schema
+can describe them.
 """
 
 import re
@@ -19,48 +20,48 @@ _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)\Z", re.ASCII)
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z", re.ASCII)
 
 
-class Passage(Protocol):
-    """A way from one version to another."""
+class PartConversion(Protocol):
+    """Converts one part of a message from one version to another."""
 
     def __call__(self, document: object, /) -> object:
-        """Return what arrives; raises Unconvertible."""
+        """Return the part as the other version has it; raises ConversionError."""
         ...
 
 
-def of_body(conversion: Conversion) -> Passage:
-    """Return the passage of a JSON body, which is the live one."""
+def convert_body(conversion: Conversion) -> PartConversion:
+    """Return the conversion of a JSON body, by the code that converts live traffic."""
 
-    def arrive(document: object) -> object:
+    def convert(document: object) -> object:
         return msgspec.json.decode(json_body.convert(msgspec.json.encode(document), conversion))
 
-    return arrive
+    return convert
 
 
-def of_query(conversion: Conversion, method: str, wanted: Schema) -> Passage:
-    """Return the passage of query parameters; `wanted` says as what the texts are read."""
+def convert_query(conversion: Conversion, method: str, wanted: Schema) -> PartConversion:
+    """Return the conversion of query parameters; `wanted` gives the types to read texts as."""
 
-    def arrive(document: object) -> object:
+    def convert(document: object) -> object:
         lines = _lines(document)
         raw = conversion.query(method, urlencode(lines) if lines else None)
         return _object(parse_qsl(raw or "", keep_blank_values=True), wanted)
 
-    return arrive
+    return convert
 
 
-def of_headers(conversion: Conversion, method: str, wanted: Schema) -> Passage:
-    """Return the passage of the header fields of a request."""
+def convert_headers(conversion: Conversion, method: str, wanted: Schema) -> PartConversion:
+    """Return the conversion of a request's header fields; `wanted` is as for the query."""
 
-    def arrive(document: object) -> object:
+    def convert(document: object) -> object:
         lines = [(name.encode(), value.encode()) for name, value in _lines(document)]
-        arrived = conversion.fields(method, None, lines)
-        texts = [(name.decode().lower(), value.decode()) for name, value in arrived]
+        converted = conversion.fields(method, None, lines)
+        texts = [(name.decode().lower(), value.decode()) for name, value in converted]
         return _object(texts, wanted)
 
-    return arrive
+    return convert
 
 
 def schema_of(parameters: tuple[ApiParameter, ...], place: str) -> Schema:
-    """Return the schema of the object that the parameters of one place make."""
+    """Return the schema of the object that holds all parameters of one place by name."""
     here = {
         (one.name.lower() if place == "header" else one.name): one
         for one in parameters
