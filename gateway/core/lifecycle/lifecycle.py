@@ -11,6 +11,7 @@ from gateway.core.context import RequestContext
 from gateway.core.errors import Fault, FaultCode
 from gateway.core.headers import FieldLines
 from gateway.core.routing import Template
+from gateway.core.versions.reader import IN_PATH, VersionAddress
 from gateway.core.versions.version import Version
 
 # What a URI is made of (RFC 3986, section 2), percent-encoding included.
@@ -53,17 +54,13 @@ class Successor:
         version: the version.
         terms: its own, if it has any; it may be over as well by the time it is named.
         path: of the endpoint.
-        query: the query that names it, where a query does.
-        header: the header field that names it, where one does.
-        media_type: the media type that names it, where Accept does.
+        address: what a link to it adds to the path.
     """
 
     version: Version
     terms: Terms | None
     path: Template
-    query: str | None = None
-    header: str | None = None
-    media_type: str | None = None
+    address: VersionAddress = IN_PATH
 
     def link(self, captures: Mapping[str, str]) -> str:
         """Return the link to it (RFC 5829, section 3.3).
@@ -72,26 +69,24 @@ class Successor:
         header field to send, so it tells people, in its title (RFC 8288, section 3.4.1).
         """
         hint = ""
-        if self.media_type is not None:
-            hint = f'; type="{self.media_type}"'
-        elif self.header is not None:
-            hint = f'; title="{self.header}: {self.version}"'
+        if self.address.media_type is not None:
+            hint = f'; type="{self.address.media_type}"'
+        elif self.address.header is not None:
+            hint = f'; title="{self.address.header}"'
         return f'<{self.target(captures)}>; rel="successor-version"{hint}'
 
     def members(self, captures: Mapping[str, str]) -> dict[str, object]:
         """Return what a problem detail says of it; `captures` are raw."""
         plain = {name: _plain(value) for name, value in captures.items()}
         told: dict[str, object] = {"version": str(self.version), "path": self.target(plain)}
-        if self.header is not None:
-            told["header"] = f"{self.header}: {self.version}"
-        if self.media_type is not None:
-            told["header"] = f"Accept: {self.media_type}"
+        if self.address.header is not None:
+            told["header"] = self.address.header
         return told
 
     def target(self, captures: Mapping[str, str]) -> str:
         """Return the path and query of it; `captures` are fit for a URI."""
         path = self.path.fill({**captures, "version": str(self.version)})
-        return path if self.query is None else f"{path}?{self.query}"
+        return path if self.address.query is None else f"{path}?{self.address.query}"
 
 
 @dataclass(frozen=True, slots=True)

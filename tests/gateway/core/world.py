@@ -9,13 +9,11 @@ from gateway.core.request import RequestHead
 from gateway.core.routing import Router, parse_template
 from gateway.core.service import Service, Target
 from gateway.core.snapshot import Endpoint, Route, Snapshot
-from gateway.core.versions.readers import (
-    AcceptReader,
-    HeaderReader,
-    PathReader,
-    QueryReader,
-    Reader,
-)
+from gateway.core.versions.mechanisms.accept_reader import AcceptReader
+from gateway.core.versions.mechanisms.header_reader import HeaderReader
+from gateway.core.versions.mechanisms.path_reader import PathReader
+from gateway.core.versions.mechanisms.query_reader import QueryReader
+from gateway.core.versions.reader import Reader
 from gateway.core.versions.selection import Selector
 from gateway.core.versions.version import Version
 

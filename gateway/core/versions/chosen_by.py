@@ -1,0 +1,15 @@
+"""What chose the version of a request."""
+
+from enum import StrEnum
+
+
+class ChosenBy(StrEnum):
+    """A mechanism that the request named the version by, or what stood in for it."""
+
+    PATH = "path"
+    QUERY = "query"
+    HEADER = "header"
+    ACCEPT = "accept"
+    PIN = "pin"
+    DEFAULT = "default"
+    NEWEST = "newest"
