@@ -37,7 +37,8 @@ def parse_request(line: str, fields: Sequence[str]) -> RequestHead:
         if field is None:
             raise ValueError(f"{text!r} is not a header; write it like 'X-API-VERSION: 1'")
         headers.add(field[1], field[2])
-    return RequestHead(request[1].upper(), request[2], request[3], headers)
+    authority = headers.get("Host", "")
+    return RequestHead(request[1].upper(), request[2], request[3], headers, authority)
 
 
 def explain(

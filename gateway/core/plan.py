@@ -12,6 +12,7 @@ from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.cutover.shadow import Shadow
 from gateway.core.errors import Fault, FaultCode
 from gateway.core.headers import FieldLines
+from gateway.core.lifecycle.lifecycle import places
 from gateway.core.request import RequestHead
 from gateway.core.snapshot import Alternative, Endpoint, Route, Snapshot
 from gateway.core.versions.chosen_by import ChosenBy
@@ -110,6 +111,7 @@ def plan(
     fields = () if route is None else route.fields
     lifecycle = endpoint.retired[version] if route is None else route.lifecycle
     if lifecycle is not None:
+        captures = places(captures, head)
         fields += lifecycle.told(context.client, captures)
     if not allowed:
         return _other_method(endpoint, head.method, version, fields)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from gateway.core.context import RequestContext
 from gateway.core.errors import Fault, FaultCode
 from gateway.core.headers import FieldLines
+from gateway.core.request import RequestHead
 from gateway.core.routing import Template
 from gateway.core.versions.reader import IN_PATH, VersionAddress
 from gateway.core.versions.version import Version
@@ -19,6 +20,12 @@ _URI = "!#$%&'()*+,/:;=?@[]~"
 _PLAIN = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]*\Z")
 # Around the name of a capture, in a link to be filled; no template holds it.
 _MARK = "\0"
+
+PORT = ":port"
+"""Stands among the captures for the port that the client used, which a link to another host keeps;
+no capture of a path is called so."""
+
+_PORT = re.compile(r":[0-9]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +85,24 @@ class Successor:
     def members(self, captures: Mapping[str, str]) -> dict[str, object]:
         """Return what a problem detail says of it; `captures` are raw."""
         plain = {name: _plain(value) for name, value in captures.items()}
-        told: dict[str, object] = {"version": str(self.version), "path": self.target(plain)}
+        told: dict[str, object] = {"version": str(self.version), "path": self._path(plain)}
+        if self.address.host is not None:
+            told["host"] = self.address.host + plain.get(PORT, "")
         if self.address.header is not None:
             told["header"] = self.address.header
         return told
 
     def target(self, captures: Mapping[str, str]) -> str:
-        """Return the path and query of it; `captures` are fit for a URI."""
+        """Return the reference to it; `captures` are fit for a URI.
+
+        To another host, it has no scheme, and so the one that the client used: the gateway may
+        stand behind a proxy that ends TLS (RFC 3986, section 4.2).
+        """
+        if self.address.host is None:
+            return self._path(captures)
+        return f"//{self.address.host}{captures.get(PORT, '')}{self._path(captures)}"
+
+    def _path(self, captures: Mapping[str, str]) -> str:
         path = self.path.fill({**captures, "version": str(self.version)})
         return path if self.address.query is None else f"{path}?{self.address.query}"
 
@@ -154,12 +172,20 @@ def lifecycle(terms: Terms, successors: tuple[Successor, ...]) -> Lifecycle:
     link: str | None = None
     if following is not None:
         captures = following.path.captures
+        if following.address.host is not None:
+            captures += (PORT,)
         link = following.link({name: f"{_MARK}{name}{_MARK}" for name in captures})
         if _MARK in link:
             moving, link = tuple(link.split(_MARK)), None
     graces = {client: _fields(terms, until, link) for client, until in terms.exempt.items()}
     fields = _fields(terms, terms.sunset, link)
     return Lifecycle(terms, successors, fields, graces, moving)
+
+
+def places(captures: Mapping[str, str], head: RequestHead) -> Mapping[str, str]:
+    """Return what links are filled with: the captures of the path, and the port."""
+    port = _PORT.search(head.authority)
+    return {**captures, PORT: port[0] if port else ""}
 
 
 def _fields(terms: Terms, sunset: float, link: str | None) -> FieldLines:

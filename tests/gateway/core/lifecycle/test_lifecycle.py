@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from gateway.core.context import RequestContext
 from gateway.core.errors import FaultCode
-from gateway.core.lifecycle.lifecycle import Successor, Terms, lifecycle
+from gateway.core.lifecycle.lifecycle import PORT, Successor, Terms, lifecycle, places
 from gateway.core.routing import parse_template
 from gateway.core.versions.reader import VersionAddress
 from gateway.core.versions.version import Version
-from tests.gateway.core.world import LAW, V1, V2
+from tests.gateway.core.world import LAW, V1, V2, head
 
 V3 = Version(3)
 JANUARY, JUNE, DECEMBER = 1_767_225_600.0, 1_780_272_000.0, 1_798_675_200.0
@@ -108,6 +108,23 @@ class TestSuccessor:
         assert told(
             Terms(V1), Successor(V2, None, path, VersionAddress(header="X-V: 2")), **where
         ) == ['Link: </users/5/a/b>; rel="successor-version"; title="X-V: 2"']
+
+    @pytest.mark.parametrize(
+        ("authority", "port"),
+        [("", ""), ("v1.api.test", ""), ("v1.api.test:8080", ":8080"), ("[::1]", ""), ("h:", "")],
+    )
+    def test_another_host_is_asked_at_the_same_port(self, authority: str, port: str) -> None:
+        successor = Successor(V2, None, MOVING, VersionAddress(host="v2.api.test"))
+        where = places({"id": "5"}, head("/")._replace(authority=authority))
+        assert told(Terms(V1), successor, **where) == [
+            f'Link: <//v2.api.test{port}/v2/users/5>; rel="successor-version"'
+        ]
+        assert successor.members(where) == {
+            "version": "2",
+            "path": "/v2/users/5",
+            "host": f"v2.api.test{port}",
+        }
+        assert where[PORT] == port
 
     @pytest.mark.parametrize(
         ("raw", "sent"),

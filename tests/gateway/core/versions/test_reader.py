@@ -3,8 +3,8 @@
 import pytest
 
 from gateway.core.versions.chosen_by import ChosenBy
-from gateway.core.versions.reader import Reader
-from tests.gateway.core.world import ACCEPT, HEADER, PATH, QUERY, VENDOR, head
+from gateway.core.versions.reader import Reader, VersionAddress
+from tests.gateway.core.world import ACCEPT, HEADER, PATH, QUERY, V2, VENDOR, head
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,9 @@ def test_a_reader_reads_its_own_mechanism_only(reader: Reader, value: str) -> No
 @pytest.mark.parametrize("reader", [QUERY, HEADER, ACCEPT], ids=["query", "header", "accept"])
 def test_nothing_is_found_where_nothing_is(reader: Reader) -> None:
     assert reader.read(head("/v1/person"), {"version": "1"}) == ()
+
+
+def test_what_a_link_can_say_most_of_comes_first() -> None:
+    host = VersionAddress(host="v2.api.test")
+    addresses = [reader.address(V2) for reader in (PATH, QUERY, ACCEPT, HEADER)]
+    assert sorted([*reversed(addresses), host], key=lambda one: one.rank) == [host, *addresses]
