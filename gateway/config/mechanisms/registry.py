@@ -6,11 +6,12 @@ from pydantic import Field
 
 from gateway.config.mechanisms.accept_section import AcceptVersion
 from gateway.config.mechanisms.header_section import HeaderVersion
+from gateway.config.mechanisms.host_section import HostVersion
 from gateway.config.mechanisms.path_section import PathVersion
 from gateway.config.mechanisms.query_section import QueryVersion
 
 ReaderConfig = Annotated[
-    PathVersion | QueryVersion | HeaderVersion | AcceptVersion,
+    PathVersion | QueryVersion | HeaderVersion | AcceptVersion | HostVersion,
     Field(discriminator="in_"),
 ]
 

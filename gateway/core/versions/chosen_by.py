@@ -10,6 +10,7 @@ class ChosenBy(StrEnum):
     QUERY = "query"
     HEADER = "header"
     ACCEPT = "accept"
+    HOST = "host"
     PIN = "pin"
     DEFAULT = "default"
     NEWEST = "newest"

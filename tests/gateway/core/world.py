@@ -11,6 +11,7 @@ from gateway.core.service import Service, Target
 from gateway.core.snapshot import Endpoint, Route, Snapshot
 from gateway.core.versions.mechanisms.accept_reader import AcceptReader
 from gateway.core.versions.mechanisms.header_reader import HeaderReader
+from gateway.core.versions.mechanisms.host_reader import HostReader
 from gateway.core.versions.mechanisms.path_reader import PathReader
 from gateway.core.versions.mechanisms.query_reader import QueryReader
 from gateway.core.versions.reader import Reader
@@ -26,6 +27,7 @@ SUPPORTED = {"1": V1, "2": V2}
 PATH = PathReader()
 QUERY = QueryReader("version")
 HEADER = HeaderReader("X-API-VERSION")
+HOST = HostReader("v", ".api.example.com")
 ACCEPT = AcceptReader("application/vnd.comp.app-v", "+json")
 VENDOR = "application/vnd.comp.app-v{}+json"
 
