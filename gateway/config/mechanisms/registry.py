@@ -5,13 +5,14 @@ from typing import Annotated, get_args
 from pydantic import Field
 
 from gateway.config.mechanisms.accept_section import AcceptVersion
+from gateway.config.mechanisms.content_type_section import ContentTypeVersion
 from gateway.config.mechanisms.header_section import HeaderVersion
 from gateway.config.mechanisms.host_section import HostVersion
 from gateway.config.mechanisms.path_section import PathVersion
 from gateway.config.mechanisms.query_section import QueryVersion
 
 ReaderConfig = Annotated[
-    PathVersion | QueryVersion | HeaderVersion | AcceptVersion | HostVersion,
+    PathVersion | QueryVersion | HeaderVersion | AcceptVersion | HostVersion | ContentTypeVersion,
     Field(discriminator="in_"),
 ]
 

@@ -11,6 +11,7 @@ class ChosenBy(StrEnum):
     HEADER = "header"
     ACCEPT = "accept"
     HOST = "host"
+    CONTENT_TYPE = "content_type"
     PIN = "pin"
     DEFAULT = "default"
     NEWEST = "newest"

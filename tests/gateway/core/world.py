@@ -10,6 +10,7 @@ from gateway.core.routing import Router, parse_template
 from gateway.core.service import Service, Target
 from gateway.core.snapshot import Endpoint, Route, Snapshot
 from gateway.core.versions.mechanisms.accept_reader import AcceptReader
+from gateway.core.versions.mechanisms.content_type_reader import ContentTypeReader
 from gateway.core.versions.mechanisms.header_reader import HeaderReader
 from gateway.core.versions.mechanisms.host_reader import HostReader
 from gateway.core.versions.mechanisms.path_reader import PathReader
@@ -29,6 +30,7 @@ QUERY = QueryReader("version")
 HEADER = HeaderReader("X-API-VERSION")
 HOST = HostReader("v", ".api.example.com")
 ACCEPT = AcceptReader("application/vnd.comp.app-v", "+json")
+CONTENT_TYPE = ContentTypeReader("application/vnd.comp.app-v", "+json")
 VENDOR = "application/vnd.comp.app-v{}+json"
 
 PERSON_V1 = Service("person_v1", (Target("127.0.0.1", 8001),))

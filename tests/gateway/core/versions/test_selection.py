@@ -17,11 +17,29 @@ from gateway.core.versions.mechanisms.query_reader import QueryReader
 from gateway.core.versions.reader import Reader
 from gateway.core.versions.selection import Selected, Selector
 from gateway.core.versions.version import Format, Version
-from tests.gateway.core.world import ACCEPT, HEADER, HOST, LAW, PATH, QUERY, SUPPORTED, V1, V2
+from tests.gateway.core.world import (
+    ACCEPT,
+    CONTENT_TYPE,
+    HEADER,
+    HOST,
+    LAW,
+    PATH,
+    QUERY,
+    SUPPORTED,
+    V1,
+    V2,
+)
 
 Values = tuple[str, ...]
 
-STATUS: dict[Reader, int] = {PATH: 404, QUERY: 400, HEADER: 400, ACCEPT: 406, HOST: 404}
+STATUS: dict[Reader, int] = {
+    PATH: 404,
+    QUERY: 400,
+    HEADER: 400,
+    ACCEPT: 406,
+    HOST: 404,
+    CONTENT_TYPE: 415,
+}
 READERS = pytest.mark.parametrize("reader", STATUS, ids=lambda reader: reader.mechanism.value)
 MALFORMED = [
     "",
