@@ -92,3 +92,7 @@ def test_equal_weights_keep_the_order_and_zero_refuses(wishes: list[tuple[int, i
 @given(st.integers(0, 10**9))
 def test_a_reader_reads_the_media_type_that_it_names(version: int) -> None:
     assert ACCEPT.read(head("/", ("Accept", ACCEPT.media_type(version))), {}) == (str(version),)
+
+
+def test_an_answer_is_called_by_the_media_type_that_was_asked_for() -> None:
+    assert ACCEPT.content_type(V1) == VENDOR.format(1)
