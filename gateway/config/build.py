@@ -1,10 +1,9 @@
 """Build: from a valid Config to a Snapshot, or to the mistakes that involve several sections."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from gateway.config.root import Config
-from gateway.config.sections import root_section
 from gateway.config.sections.api_section import ApiBuilder
 from gateway.config.sections.clients.client_section import build_naming
 from gateway.config.sections.limits_section import build_limits
@@ -60,18 +59,17 @@ def build(config: Config, mistakes: Mistakes, now: float, folder: Path) -> Snaps
         config.state or None,
         cutovers,
         tuple(apis),
-        headers.withheld(_request_fields(config)),
+        headers.withheld(_request_fields(config, endpoints.values())),
     )
 
 
-def _request_fields(config: Config) -> set[str]:
+def _request_fields(config: Config, endpoints: Iterable[Endpoint]) -> set[str]:
     """Return the request headers that name versions or clients."""
     names = {
-        reader.name
-        for api in config.apis.values()
-        for endpoint in api.endpoints
-        for reader in endpoint.readers
-        if isinstance(reader, root_section.HeaderVersion)
+        name
+        for endpoint in endpoints
+        for reader in (() if endpoint.selector is None else endpoint.selector.readers)
+        for name in reader.vary
     }
     return names | (set() if config.clients is None else {*config.clients.vary} - {"*"})
 

@@ -14,7 +14,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Protocol
 
 from gateway.core.request import RequestHead
-from gateway.core.versions.readers import QueryReader
+from gateway.core.versions.mechanisms.query_reader import QueryReader
 
 ANONYMOUS = ""
 """The name of who is not named."""

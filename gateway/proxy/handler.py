@@ -26,7 +26,7 @@ from gateway.core.headers import FieldLines, HeaderFields
 from gateway.core.overrides import NO_OVERRIDES, Overrides
 from gateway.core.plan import Options, Plan, plan
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
-from gateway.core.snapshot import Limits, Snapshot
+from gateway.core.snapshot import Limits, Route, Snapshot
 from gateway.proxy.body import body_conversion
 from gateway.proxy.client.client_request import ClientRequest
 from gateway.proxy.client.client_response import ClientResponse
@@ -121,7 +121,8 @@ class _Walk(Struct):
     def plan(self, overrides: Overrides) -> Plan | None:
         """Return what is to be done, or None if that is done; raises FaultError to refuse."""
         exchange = self.exchange
-        head, self.authority = self.inbound.read()
+        head = self.inbound.read()
+        self.authority = head.authority
         if self.snapshot.naming is not None:
             exchange.client = self.snapshot.naming.name(head, self.inbound.peer)
         # Whom a brownout meets is no secret to keep: a plain generator will do.
@@ -207,15 +208,19 @@ class _Walk(Struct):
             body = inbound.pieces(self._most(todo))
         expects = self._expects()
         inform = self.down.inform
-        host = self._host(todo.route.service.host)
+        host = self._host(todo.route)
         return UpstreamRequest(
             message.method, todo.target, fields, host, body, length, expects, bool(upgrade), inform
         )
 
-    def _host(self, policy: str) -> bytes | None:
+    def _host(self, route: Route) -> bytes | None:
+        policy = route.service.host
         if policy == TARGET_HOST:
             return None
-        return (self.authority if policy == CLIENT_HOST else policy).encode()
+        if policy != CLIENT_HOST:
+            return policy.encode()
+        rewrite = route.request_rewrite
+        return (rewrite.authority(self.authority) if rewrite else self.authority).encode()
 
     def _most(self, todo: Plan) -> int | None:
         limits, most = self.snapshot.limits, todo.endpoint.max_body

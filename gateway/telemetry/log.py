@@ -49,7 +49,7 @@ class _RequestLine(msgspec.Struct):
     api: str | msgspec.UnsetType = msgspec.UNSET
     endpoint: str | msgspec.UnsetType = msgspec.UNSET
     version: str | msgspec.UnsetType | None = msgspec.UNSET
-    mechanism: str | msgspec.UnsetType | None = msgspec.UNSET
+    chosen_by: str | msgspec.UnsetType | None = msgspec.UNSET
     service: str | msgspec.UnsetType = msgspec.UNSET
     target: str | msgspec.UnsetType | None = msgspec.UNSET
     converted: bool | msgspec.UnsetType = msgspec.UNSET
@@ -109,7 +109,7 @@ class RequestLog:
         if plan is not None or exchange.version is not None:
             line.version = None if exchange.version is None else str(exchange.version)
         if plan is not None:
-            line.mechanism = plan.mechanism
+            line.chosen_by = plan.chosen_by
             line.service = plan.route.service.name
             line.target = exchange.target
             line.converted = exchange.converted

@@ -9,8 +9,7 @@ from pydantic import Field
 from gateway.config.conversions.clashes import Part, find_clashes
 from gateway.config.conversions.conversion_section import ConversionConfig
 from gateway.config.conversions.links import build_link
-from gateway.config.sections.endpoint_section import EndpointBuilder
-from gateway.config.sections.root_section import EndpointConfig
+from gateway.config.sections.endpoint_section import EndpointBuilder, EndpointConfig
 from gateway.config.sections.version_choice import (
     ChoiceBuilder,
     VersionChoiceConfig,

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from gateway.config.mechanisms.header_section import SAYS_ELSE
 from gateway.config.shape import ClientName, FieldName, SectionModel
 from gateway.config.text.mistakes import Location, Mistakes, suggest
 from gateway.core.clients import ClientNaming
@@ -22,8 +23,6 @@ _FORMAT_MESSAGES = {
     ),
     Format.DATE: "not a date of the calendar; write it like 2026-01-31",
 }
-
-SAYS_ELSE = "says something else already; name one of your own, like X-API-Version"
 
 
 class VersionChoiceConfig(SectionModel):

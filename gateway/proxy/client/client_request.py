@@ -87,8 +87,8 @@ class ClientRequest(Struct, frozen=True):
             return path
         return quote(path.encode("utf-8", "surrogateescape"), safe=_SAFE)
 
-    def read(self) -> tuple[RequestHead, str]:
-        """Return the head of the request and the authority that it is for.
+    def read(self) -> RequestHead:
+        """Return the head of the request.
 
         Raises:
             FaultError: the request line, the Host field or the framing of the body is not what
@@ -111,8 +111,8 @@ class ClientRequest(Struct, frozen=True):
             raise _bad("the request target has a fragment, which belongs to the client alone")
         path, mark, query = target.partition("?")
         return RequestHead(
-            message.method, path, query if mark else None, message.headers
-        ), authority
+            message.method, path, query if mark else None, message.headers, authority
+        )
 
     def _check_framing(self) -> None:
         # The parser takes some more than can be passed on without saying something else.

@@ -36,7 +36,7 @@ async def replay(
     """
     route, limit = todo.route, rule.body * _GROWTH
     try:
-        host = _host(route.service.host, request)
+        host = _host(route, request)
         fields = (
             request.fields
             if route.request_rewrite is None
@@ -54,13 +54,18 @@ async def replay(
         return CapturedAnswer(error.fault.status, [], b"")
 
 
-def _host(policy: str, request: UpstreamRequest) -> bytes | None:
+def _host(route: Route, request: UpstreamRequest) -> bytes | None:
+    policy = route.service.host
     if policy == TARGET_HOST:
         return None
     if policy != CLIENT_HOST:
         return policy.encode()
     said = (value for name, value in request.fields if name.lower() == b"x-forwarded-host")
-    return next(said, request.host)
+    host = next(said, request.host)
+    if host is None or route.request_rewrite is None:
+        return host
+    text = host.decode("utf-8", "surrogateescape")
+    return route.request_rewrite.authority(text).encode("utf-8", "surrogateescape")
 
 
 class CapturedAnswer(msgspec.Struct):

@@ -21,7 +21,7 @@ from gateway.core.clients import (
     trusts,
 )
 from gateway.core.request import RequestHead
-from gateway.core.versions.readers import QueryReader
+from gateway.core.versions.mechanisms.query_reader import QueryReader
 from tests.gateway.core.world import LAW, head
 
 CLIENT = HeaderName("X-Client")

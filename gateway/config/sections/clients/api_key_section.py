@@ -5,7 +5,7 @@ from pydantic import Field
 from gateway.config.shape import ClientName, FieldName, NonEmptyText, SectionModel
 from gateway.config.text.mistakes import Location, Mistakes
 from gateway.core.clients import ClientSource, HeaderName, KeyName, QueryName, digest
-from gateway.core.versions.readers import QueryReader
+from gateway.core.versions.mechanisms.query_reader import QueryReader
 
 
 class ApiKeyConfig(SectionModel):

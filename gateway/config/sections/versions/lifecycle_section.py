@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import partial
 from math import inf
 from typing import Annotated
-from urllib.parse import quote
 
 from gateway.config.sections.versions.exemptions import SunsetExemptionConfig, build_exemptions
 from gateway.config.shape import Date, SectionModel, matching
@@ -14,7 +13,7 @@ from gateway.config.text.mistakes import Location, Mistakes
 from gateway.core.clients import ClientNaming
 from gateway.core.lifecycle.lifecycle import Lifecycle, Successor, Terms, lifecycle
 from gateway.core.routing import Template
-from gateway.core.versions.readers import AcceptReader, HeaderReader, QueryReader, Reader
+from gateway.core.versions.reader import IN_PATH, Reader
 from gateway.core.versions.version import Version
 
 PageUrl = Annotated[
@@ -156,20 +155,7 @@ def lifecycle_at(
 def _successor(
     version: Version, terms: Terms | None, template: Template, readers: tuple[Reader, ...]
 ) -> Successor:
-    # One of the readers suffices, and first the one of which a link can say most.
-    query = header = media_type = None
-    for reader in readers:
-        match reader:
-            case QueryReader(name=name):
-                query = f"{quote(name)}={version}"
-            case HeaderReader(name=name):
-                header = name
-            case AcceptReader():
-                media_type = reader.media_type(version)
-    if "version" in template.captures:
-        return Successor(version, terms, template)
-    if query is not None:
-        return Successor(version, terms, template, query=query)
-    if media_type is not None:
-        return Successor(version, terms, template, media_type=media_type)
-    return Successor(version, terms, template, header=header)
+    # One of the readers suffices: the one of which a link can say most.
+    addresses = (reader.address(version) for reader in readers)
+    best = min(addresses, key=lambda address: address.rank, default=IN_PATH)
+    return Successor(version, terms, template, best)
