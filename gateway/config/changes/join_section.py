@@ -16,9 +16,9 @@ class _PartsSection(BodySection):
     """What `join` and `split` have in common."""
 
     separator: Annotated[str, Field(min_length=1)] = " "
-    """The text between two parts; a space, if nothing is given."""
+    """The text that stands between two parts. The default is a space."""
     default: str = ""
-    """The value of a part that the text does not reach; the empty text, if nothing is given."""
+    """The value of a part that the text does not reach. The default is the empty text."""
 
     @classmethod
     def parameter_form(cls) -> None:

@@ -44,7 +44,7 @@ class MapConfig(BodySection, ParameterSection):
     back: dict[str, MapWord] = Field(default_factory=dict)
     """The newer version's word for a word of the older one that `values` names twice or not."""
     unknown: Literal["refuse", "keep"] = "refuse"
-    """Whether other values are refused (the default) or kept, where `default` has no word."""
+    """What is done with other values: refuse them, or keep them. The default is refuse."""
     default: WordsConfig | None = None
     """The words that every other value becomes; without them, `unknown` decides."""
 

@@ -16,7 +16,7 @@ class _ListSection(BodySection):
     field: str
     """The field, which has the same name in both versions."""
     many: Literal["first", "refuse"] = "first"
-    """Whether a list of several elements becomes its first (the default) or is refused."""
+    """What a list of several becomes: its first element, or a refusal. The default is first."""
 
     @classmethod
     def parameter_form(cls) -> None:

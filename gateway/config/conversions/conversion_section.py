@@ -43,7 +43,7 @@ class ConversionConfig(SectionModel):
     statuses: tuple[Statuses, ...] = ()
     """The error statuses, such as 404 or 4xx, that the conversion applies to beside success."""
     on: Literal["requests", "responses", "errors", "both"] = "both"
-    """The messages that the conversion applies to; `errors` are responses of `statuses` alone."""
+    """The messages it applies to; `errors` are responses of `statuses`. The default is both."""
     methods: Some[Method] | None = None
     """The methods of the requests that the conversion applies to; without it, all methods."""
     paths: Some[str] | None = None
