@@ -18,7 +18,7 @@ class Rules(Protocol):
     """The rules of a running gateway; see `gateway.process.reloader`."""
 
     latest: Snapshot
-    taken: int
+    loaded: int
     rejected: int
 
 
@@ -54,9 +54,9 @@ class Operator:
 
     async def reset_shadow(self, key: VersionKey) -> None:
         """Begin anew what the shadow of a version finds, in all workers; may raise TimeoutError."""
-        await self.overrides.settle()
-        self.totals.forget_shadow(key)
-        self.cutovers.forget_shadow(key)
+        await self.overrides.apply_again()
+        self.totals.reset_shadow(key)
+        self.cutovers.reset_shadow(key)
         await self.writer.write()
         log.event("shadow_reset", api=key[0], version=key[1])
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from gateway.admin.formatting import format_time, named
+from gateway.admin.formatting import client_text, format_time
 from gateway.core.cutover.cutover import in_force
 from gateway.core.overrides import Overrides, VersionKey
 from gateway.core.snapshot import Snapshot
@@ -20,8 +20,8 @@ _PERIOD = re.compile(r"([0-9]{1,5})([smhd])", re.ASCII)
 _UNITS = {"s": (1, "second"), "m": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
 # The last moment that has a date to write.
 _FOREVER = 253_402_300_799.0
-# So many callers and fields are named in a line; how many more there are is said.
-_NAMED = 5
+# A line names so many clients or fields, and the number of the rest.
+_MAX_NAMED = 5
 
 VerdictAnswer = Literal["yes", "no", "unknown"]
 
@@ -91,7 +91,7 @@ def _callers(
 ) -> Iterator[Reason]:
     got: dict[str | None, float] = {}
     refused: dict[str | None, float] = {}
-    for (_, client), row in totals.books.get(key, TopClients()).rows.items():
+    for (_, client), row in totals.clients.get(key, TopClients()).rows.items():
         for lasts, last in ((got, row.served), (refused, row.last)):
             if last >= begin:
                 lasts[client] = max(last, lasts.get(client, 0))
@@ -131,8 +131,10 @@ def _who(lasts: Mapping[str | None, float]) -> str:
 
 def _when(lasts: Mapping[str | None, float]) -> str:
     latest = sorted(lasts.items(), key=lambda each: -each[1])
-    told = [f"{named(client)} at {format_time(last)}" for client, last in latest[:_NAMED]]
-    return ", ".join(told) + (f", and {len(latest) - _NAMED} more" if len(latest) > _NAMED else "")
+    told = [f"{client_text(client)} at {format_time(last)}" for client, last in latest[:_MAX_NAMED]]
+    return ", ".join(told) + (
+        f", and {len(latest) - _MAX_NAMED} more" if len(latest) > _MAX_NAMED else ""
+    )
 
 
 def _asking(lasts: Mapping[str | None, float]) -> str:
@@ -217,10 +219,10 @@ def _found(
         if times.last >= begin
     ]
     if fields:
-        more = f"; and {len(fields) - _NAMED} more" if len(fields) > _NAMED else ""
+        more = f"; and {len(fields) - _MAX_NAMED} more" if len(fields) > _MAX_NAMED else ""
         yield Reason(
             "no",
-            f"{by} {kind}: {'; '.join(fields[:_NAMED])}{more}",
+            f"{by} {kind}: {'; '.join(fields[:_MAX_NAMED])}{more}",
             f"mend the conversion, or {_ELSE[kind]}; only what --within spans counts",
         )
     elif cases:

@@ -91,7 +91,9 @@ class SqliteStore:
             self._engine = self._open()
             raise StateLostError(f"{self.name}: the state file was removed") from None
         except OSError as error:
-            raise StateError(f"{self.name}: the state cannot be written: {error.strerror}") from None
+            raise StateError(
+                f"{self.name}: the state cannot be written: {error.strerror}"
+            ) from None
         if replaced:
             raise StateError(
                 f"{self.name}: the state file was replaced while the gateway ran; put the former"

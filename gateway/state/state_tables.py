@@ -129,7 +129,10 @@ def _replace(
         same = and_(*(key == bindparam(f"key_{key.name}") for key in keys))
         connection.execute(
             delete(table).where(same),
-            [{f"key_{key.name}": value for key, value in zip(keys, row)} for row in former],
+            [
+                {f"key_{key.name}": value for key, value in zip(keys, row, strict=True)}
+                for row in former
+            ],
         )
     if rows:
         names = table.columns.keys()

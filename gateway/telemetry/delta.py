@@ -25,6 +25,7 @@ COUNTERS = {
     "differences": ("api", "version", "field"),
     "checked": ("api", "version"),
     "violations": ("api", "version", "field"),
+    "task_failures": ("task",),
 }
 
 

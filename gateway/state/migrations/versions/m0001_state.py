@@ -1,5 +1,7 @@
 """Create the tables of usage, of counts, and of documents."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -16,23 +18,19 @@ def upgrade() -> None:
         *_numbers(sa.BigInteger(), "count", "refused", "failed", "slack"),
         *_numbers(sa.Float(53), "first", "last", "served"),
     )
-    op.create_table(
-        "floors", *_texts("api", "version"), *_numbers(sa.BigInteger(), "floor")
-    )
+    op.create_table("floors", *_texts("api", "version"), *_numbers(sa.BigInteger(), "floor"))
     op.create_table(
         "counts",
         *_texts("kind", "labels"),
         *_numbers(sa.BigInteger(), "count"),
         *_numbers(sa.Float(53), "first", "last"),
     )
-    op.create_table(
-        "documents", *_texts("name"), sa.Column("document", sa.Text, nullable=False)
-    )
+    op.create_table("documents", *_texts("name"), sa.Column("document", sa.Text, nullable=False))
 
 
 def _texts(*names: str) -> list[sa.Column[str]]:
     return [sa.Column(name, sa.Text, primary_key=True) for name in names]
 
 
-def _numbers(kind: sa.types.TypeEngine[float], *names: str) -> list[sa.Column[float]]:
+def _numbers(kind: sa.types.TypeEngine[Any], *names: str) -> list[sa.Column[Any]]:
     return [sa.Column(name, kind, nullable=False) for name in names]
