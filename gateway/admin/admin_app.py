@@ -55,10 +55,12 @@ class _Admin:
         return _json({"status": "ok"})
 
     async def readyz(self, _: web.Request) -> web.Response:
-        reason = self._operator.unready()
+        reason, failing = self._operator.unready(), self._operator.failing_tasks(time.time())
+        # A task that fails makes no request fail, and would fail on all replicas alike.
+        found: dict[str, object] = {"failing": failing} if failing else {}
         if reason is None:
-            return _json({"status": "ready"})
-        return _json({"status": "not ready", "reason": reason}, 503)
+            return _json({"status": "ready", **found})
+        return _json({"status": "not ready", "reason": reason, **found}, 503)
 
     async def metrics(self, _: web.Request) -> web.Response:
         # Imported when first asked for: it is memory that a gateway without a monitor saves.

@@ -88,13 +88,9 @@ def load(
 def check(
     content: bytes, source: str, environment: Mapping[str, str], folder: Path | None = None
 ) -> tuple[Snapshot, list[Issue]]:
-<<<<<<< HEAD
     """Return the Snapshot as `load` does, and the warnings, such as of a lossy conversion."""
-=======
-    """Return what `load` returns, and the warnings, such as what a conversion loses."""
     if folder is not None:
         look_in(folder)
->>>>>>> c250869 (Run every long-lived task under supervision, and give workers their rules as text)
     document = read(content, source, environment)
     try:
         # Through JSON, so that strict models accept a list for a tuple, as the schema does.

@@ -10,7 +10,7 @@ from typing import NoReturn
 from gateway.config.text import syntax
 from gateway.config.text.mistakes import ConfigError, Issue, Location, place
 from gateway.config.text.syntax import MAX_DEPTH, Node, ScalarNode, YamlError, compose
-from gateway.config.text.variables import fill, hide
+from gateway.config.text.variables import fill, hide, hide_elsewhere
 
 Data = dict[str, "Data"] | list["Data"] | str | int | float | bool | None
 
@@ -71,6 +71,8 @@ class YamlDocument:
         line, column = self.marks.get(known, (1, 1))
         if known in self.texts:
             text = hide(text, *self.texts[known])
+        # A message may quote a value from elsewhere, such as a name that is known there.
+        text = hide_elsewhere(text, self.texts.values())
         return Issue(line, column, place(location), text)
 
 

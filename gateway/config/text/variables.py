@@ -1,10 +1,12 @@
 """Environment variables in the texts of gateway.yaml, in the syntax of Compose and the shell."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 # A default may hold pairs of braces, such as `/v{version}` or other variables.
 _BALANCED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*"
+# A shorter value is no secret, and may stand in any message by chance.
+_SHORTEST_SECRET = 4
 _VARIABLE = re.compile(
     rf"\$(?:(?P<dollar>\$)"
     rf"|\{{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:(?P<when>:?-)(?P<default>{_BALANCED}))?\}}"
@@ -63,3 +65,22 @@ def hide(message: str, filled: str, written: str) -> str:
         return f"'{written if quoted in filled else quoted.replace(filled, written)}'"
 
     return re.sub(r"'([^']*)'", one, message) if filled else message
+
+
+def hide_elsewhere(message: str, texts: Iterable[tuple[str, str]]) -> str:
+    """Return a message in which no filled text stands as a whole.
+
+    Args:
+        message: what is wrong with some other text.
+        texts: filled texts, each with the text that has the names of its variables.
+    """
+    written = {
+        filled: text
+        for filled, text in texts
+        if len(filled) >= _SHORTEST_SECRET and filled in message and text not in message
+    }
+    if not written:
+        return message
+    longest_first = sorted(written, key=len, reverse=True)
+    found = re.compile("|".join(map(re.escape, longest_first)))
+    return found.sub(lambda match: written[match[0]], message)

@@ -133,13 +133,13 @@ async def role(
         channel.send(ApplyOverrides(0, NO_OVERRIDES))
         work = app.work(settings)
     else:
-        count = app.Tasks._count
+        count = Tasks._count
 
         def counted(tasks: Tasks, name: str) -> None:
             deltas.append(Delta(0.0, [], [], [CounterDelta("task_failures", (name,), 1)], [], []))
             count(tasks, name)
 
-        monkeypatch.setattr(app.Tasks, "_count", counted)
+        monkeypatch.setattr(Tasks, "_count", counted)
         reloader = Reloader(path, {})
         work = (
             app.serve(settings, reloader)
