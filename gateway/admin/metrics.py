@@ -1,8 +1,8 @@
-"""Metrics: the totals as Prometheus reads it. Labels are what the rules name, never clients."""
+"""Metrics: the totals in the format of Prometheus. No label has the name of a client."""
 
 from collections.abc import Iterable, Iterator
 
-# prometheus_client: the format is its makers' to know. Imported where metrics are first asked for.
+# prometheus_client: writes the format of Prometheus, which is its makers' own.
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -135,7 +135,11 @@ def _usage(totals: Totals) -> Iterator[Metric]:
         lasts.append((version, max((row.last for row in usage.rows.values()), default=0)))
         clients.append((version, len({client for _, client in usage.rows})))
     yield requests
-    yield _gauge("usage_last_seen_timestamp_seconds", "When a version was last asked for.", lasts)
+    yield _gauge(
+        "usage_last_seen_timestamp_seconds",
+        "Time of the last request for a version, in seconds since 1970.",
+        lasts,
+    )
     yield _gauge("usage_clients", "Clients that asked for a version, by distinct name.", clients)
 
 

@@ -18,7 +18,7 @@ _MAX_LOOKS = 20
 
 
 class Reloader:
-    """Loads the rules, and loads them again on request or when their file has changed.
+    """Loads the rules, and loads them again on request or after a change of their file.
 
     The file is looked at once an interval rather than watched: that sees an edit in place, an
     atomic rename, a symlink to another file (as mounted volumes have) and a network file system

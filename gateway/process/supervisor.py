@@ -198,6 +198,7 @@ class Supervisor:
         finally:
             with suppress(ProcessLookupError):  # it has ended, unless this task has failed
                 process.kill()
+            await process.wait()
             self._ready.discard(index)
             del self._running[index]
             self._orphaned.add(index)

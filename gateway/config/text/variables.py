@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 # A default may hold pairs of braces, such as `/v{version}` or other variables.
 _BALANCED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*"
+_NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
 # A shorter value is no secret, and may stand in any message by chance.
 _SHORTEST_SECRET = 4
 _VARIABLE = re.compile(
@@ -67,20 +68,20 @@ def hide(message: str, filled: str, written: str) -> str:
     return re.sub(r"'([^']*)'", one, message) if filled else message
 
 
-def hide_elsewhere(message: str, texts: Iterable[tuple[str, str]]) -> str:
-    """Return a message in which no filled text stands as a whole.
-
-    Args:
-        message: what is wrong with some other text.
-        texts: filled texts, each with the text that has the names of its variables.
-    """
-    written = {
-        filled: text
-        for filled, text in texts
-        if len(filled) >= _SHORTEST_SECRET and filled in message and text not in message
+def secrets(texts: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of the variables in texts, each with the variable as it is written."""
+    names = {name for text in texts for name in _NAME.findall(text)}
+    return {
+        environment[name]: f"${{{name}}}"
+        for name in names
+        if len(environment.get(name, "")) >= _SHORTEST_SECRET
     }
-    if not written:
+
+
+def hide_values(message: str, values: Mapping[str, str]) -> str:
+    """Return a message with variables in place of their values; see `secrets`."""
+    if not any(value in message for value in values):
         return message
-    longest_first = sorted(written, key=len, reverse=True)
+    longest_first = sorted(values, key=len, reverse=True)
     found = re.compile("|".join(map(re.escape, longest_first)))
-    return found.sub(lambda match: written[match[0]], message)
+    return found.sub(lambda match: values[match[0]], message)
