@@ -68,7 +68,12 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def load(
-    content: bytes, source: str, environment: Mapping[str, str], folder: Path | None = None
+    content: bytes,
+    source: str,
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+    *,
+    documents: bool = True,
 ) -> Snapshot:
     """Return the Snapshot that the content of a file describes.
 
@@ -78,15 +83,21 @@ def load(
         environment: the environment variables.
         folder: the folder that relative paths of files start from; without it, files are not
             checked.
+        documents: whether the OpenAPI documents of versions are checked.
 
     Raises:
         ConfigError: the content cannot be used; it has every mistake with its line.
     """
-    return check(content, source, environment, folder)[0]
+    return check(content, source, environment, folder, documents=documents)[0]
 
 
 def check(
-    content: bytes, source: str, environment: Mapping[str, str], folder: Path | None = None
+    content: bytes,
+    source: str,
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+    *,
+    documents: bool = True,
 ) -> tuple[Snapshot, list[Issue]]:
     """Return the Snapshot as `load` does, and the warnings, such as of a lossy conversion."""
     if folder is not None:
@@ -99,7 +110,7 @@ def check(
         raise ConfigError(source, explain(document, error)) from None
     mistakes = Mistakes()
     snapshot = build(config, mistakes, time.time(), folder or Path())
-    if folder is not None:
+    if folder is not None and documents:
         check_documents(snapshot.apis, folder, mistakes)
     if mistakes.found:
         issues = [document.issue(mistake.location, mistake.text) for mistake in mistakes.found]

@@ -92,7 +92,14 @@ class Reloader:
         # request each time; it runs once when the rules are in force.
         gc.disable()
         try:
-            snapshot = load(content, str(self._path), self._environment, self.folder)
+            # A supervisor has checked what a worker is given; documents may be broken since then.
+            snapshot = load(
+                content,
+                str(self._path),
+                self._environment,
+                self.folder,
+                documents=self._given is None,
+            )
         finally:
             gc.enable()
         self.content = content

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config.load import MAX_BYTES
+from gateway.config.text.mistakes import ConfigError
 from gateway.process import reloader as reloader_module
 from gateway.process.reloader import Reloader
 from gateway.telemetry import log
@@ -122,7 +123,7 @@ async def test_an_error_of_any_kind(
 ) -> None:
     path = tmp_path / "gateway.yaml"
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise error
 
     async with reloading(path) as reloader:
@@ -148,3 +149,12 @@ async def test_half_of_a_file_is_read_again(tmp_path: Path, rejected: list[str])
         await soon(lambda: reloader.loaded)
         assert "http://127.0.0.1:3" in reloader.content.decode()
         assert rejected == []
+
+
+def test_what_a_worker_is_given_needs_no_document_that_is_gone(tmp_path: Path) -> None:
+    content = rules(1).replace('"2": { service: s }', '"2": { service: s, schema: gone.json }')
+    path = tmp_path / "gateway.yaml"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match=r"gone\.json"):
+        Reloader(path, {})
+    assert Reloader(path, {}, None, content.encode()).latest.labels["person"] == ["1", "2"]
