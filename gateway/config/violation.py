@@ -52,7 +52,8 @@ def _text(error: ErrorDetails, value: Data) -> str | None:
         case "missing" if isinstance(at[-1], str):
             return f"'{at[-1]}' is missing here; add it"
         case "missing":
-            return f"expected {_schemas(at[:-1])[0]['minItems']} elements"
+            sizes = (schema.get("minItems") for schema in _schemas(at[:-1]))
+            return f"expected {next(filter(None, sizes), 'more')} elements"
         case "too_long":
             return f"expected {context['max_length']} elements"
         case "too_short" if isinstance(value, dict | list) and len(value) >= context["min_length"]:

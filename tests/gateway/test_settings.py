@@ -4,16 +4,19 @@ from pathlib import Path
 
 import pytest
 
-from gateway.settings import SettingError, Settings, from_environment
+from gateway.settings import SettingError, Settings
 
 
 def test_defaults() -> None:
-    assert from_environment({}) == Settings()
-    assert from_environment({"GATEWAY_PORT": "", "PORT": "1", "GATEWAY_OTHER": "1"}) == Settings()
+    assert Settings.from_environment({}) == Settings()
+    assert (
+        Settings.from_environment({"GATEWAY_PORT": "", "PORT": "1", "GATEWAY_OTHER": "1"})
+        == Settings()
+    )
 
 
 def test_values() -> None:
-    settings = from_environment(
+    settings = Settings.from_environment(
         {"GATEWAY_PORT": "0", "GATEWAY_WORKERS": "4", "GATEWAY_CONFIG": "a.yaml"}
     )
     assert (settings.port, settings.workers, settings.config) == (0, 4, Path("a.yaml"))
@@ -34,5 +37,5 @@ def test_values() -> None:
 def test_what_cannot_be_used(name: str, value: str) -> None:
     right = Settings.model_fields[name.lower()].description
     with pytest.raises(SettingError) as caught:
-        from_environment({f"GATEWAY_{name}": value})
-    assert str(caught.value) == f"GATEWAY_{name} is {value!r}; it must be {right}"
+        Settings.from_environment({f"GATEWAY_{name}": value})
+    assert str(caught.value) == f"GATEWAY_{name}={value!r}: must be {right}"

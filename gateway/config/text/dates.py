@@ -20,7 +20,12 @@ def parse_date(text: str) -> float:
         date = date.replace(tzinfo=UTC)
     if date.tzinfo is None:
         raise ValueError(f"a time needs its offset; write {text}Z if it is UTC, or like +01:00")
-    return date.timestamp()
+    try:
+        return date.astimezone(UTC).timestamp()
+    except OverflowError:
+        raise ValueError(
+            "a date lies between the years 1 and 9999, in UTC as well; write one like 2026-12-31"
+        ) from None
 
 
 def format_date(seconds: float) -> str:

@@ -7,6 +7,10 @@ from typing import TypeVar
 T = TypeVar("T")
 Location = tuple[str | int, ...]
 
+# A report has so many mistakes, and of each so many characters, so that no file floods a log.
+_MAX_SHOWN = 100
+_MAX_LENGTH = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Issue:
@@ -35,8 +39,11 @@ class ConfigError(Exception):
         super().__init__(self.report())
 
     def report(self) -> str:
-        """Return one line for each mistake."""
-        return "\n".join(report(self.source, self.issues))
+        """Return one line for each mistake, and how many more there are."""
+        lines = list(report(self.source, self.issues[:_MAX_SHOWN]))
+        if len(self.issues) > _MAX_SHOWN:
+            lines.append(f"{self.source}: and {len(self.issues) - _MAX_SHOWN} more")
+        return "\n".join(lines)
 
 
 def report(source: str, issues: Iterable[Issue]) -> Iterator[str]:
@@ -44,7 +51,8 @@ def report(source: str, issues: Iterable[Issue]) -> Iterator[str]:
     for issue in issues:
         line = f":{issue.line}:{issue.column}: " if issue.line else ": "
         text = f"{issue.place}: {issue.text}" if issue.place else issue.text
-        yield f"{source}{line}{_printable(text)}"
+        shown = text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."
+        yield f"{source}{line}{_printable(shown)}"
 
 
 def _printable(text: str) -> str:

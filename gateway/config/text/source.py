@@ -10,7 +10,7 @@ from typing import NoReturn
 from gateway.config.text import syntax
 from gateway.config.text.mistakes import ConfigError, Issue, Location, place
 from gateway.config.text.syntax import MAX_DEPTH, Node, ScalarNode, YamlError, compose
-from gateway.config.text.variables import fill, hide
+from gateway.config.text.variables import fill, hide, hide_values, secrets
 
 Data = dict[str, "Data"] | list["Data"] | str | int | float | bool | None
 
@@ -57,11 +57,13 @@ class YamlDocument:
         data: the mappings, lists and scalars.
         marks: the line and column, from 1, of the key or element at each location.
         texts: for each text with variables, the text with their values and the text in the file.
+        values: the value of each variable, with the name of the variable.
     """
 
     data: Data
     marks: Mapping[Location, tuple[int, int]]
     texts: Mapping[Location, tuple[str, str]]
+    values: Mapping[str, str]
 
     def issue(self, location: Location, text: str) -> Issue:
         """Return an issue at a location, or at the nearest container that exists."""
@@ -71,6 +73,8 @@ class YamlDocument:
         line, column = self.marks.get(known, (1, 1))
         if known in self.texts:
             text = hide(text, *self.texts[known])
+        # A message may quote a value from elsewhere, such as a name that is known there.
+        text = hide_values(text, self.values)
         return Issue(line, column, place(location), text)
 
 
@@ -90,7 +94,8 @@ def read(content: bytes, source: str, environment: Mapping[str, str]) -> YamlDoc
         raise ConfigError(source, [broken.issue]) from None
     if builder.issues:
         raise ConfigError(source, builder.issues)
-    return YamlDocument(data, builder.marks, builder.texts)
+    values = secrets((written for _, written in builder.texts.values()), environment)
+    return YamlDocument(data, builder.marks, builder.texts, values)
 
 
 _Entries = dict[str, tuple[ScalarNode, Node]]

@@ -1,10 +1,13 @@
 """Environment variables in the texts of gateway.yaml, in the syntax of Compose and the shell."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 # A default may hold pairs of braces, such as `/v{version}` or other variables.
 _BALANCED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*"
+_NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
+# A shorter value is no secret, and may stand in any message by chance.
+_SHORTEST_SECRET = 4
 _VARIABLE = re.compile(
     rf"\$(?:(?P<dollar>\$)"
     rf"|\{{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:(?P<when>:?-)(?P<default>{_BALANCED}))?\}}"
@@ -63,3 +66,22 @@ def hide(message: str, filled: str, written: str) -> str:
         return f"'{written if quoted in filled else quoted.replace(filled, written)}'"
 
     return re.sub(r"'([^']*)'", one, message) if filled else message
+
+
+def secrets(texts: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of the variables in texts, each with the variable as it is written."""
+    names = {name for text in texts for name in _NAME.findall(text)}
+    return {
+        environment[name]: f"${{{name}}}"
+        for name in names
+        if len(environment.get(name, "")) >= _SHORTEST_SECRET
+    }
+
+
+def hide_values(message: str, values: Mapping[str, str]) -> str:
+    """Return a message with variables in place of their values; see `secrets`."""
+    if not any(value in message for value in values):
+        return message
+    longest_first = sorted(values, key=len, reverse=True)
+    found = re.compile("|".join(map(re.escape, longest_first)))
+    return found.sub(lambda match: values[match[0]], message)

@@ -1,7 +1,9 @@
 """Active health checks: every target of a service is asked now and then whether it is well."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
+from typing import Protocol
 
 from gateway.core.errors import FaultError
 from gateway.core.headers import PSEUDONYM
@@ -10,18 +12,33 @@ from gateway.proxy.upstream.pool import ConnectError, Pool
 from gateway.proxy.upstream.upstream import UpstreamRequest
 
 
+class StoppableTask(Protocol):
+    """A task that runs until it is stopped."""
+
+    def stop(self) -> None:
+        """Stop it for good."""
+
+
+StartTask = Callable[[str, Callable[[], Coroutine[None, None, None]]], StoppableTask]
+"""Starts a task, by its name and the function that runs it, and again whenever it fails."""
+
+
 class HealthChecks:
     """Runs the checks that the current rules ask for.
 
     Args:
         pool: knows the targets and how they stand.
         report: called with service, target and whether it is well, each time that changes.
+        start: starts a task for each target.
     """
 
-    def __init__(self, pool: Pool, report: Callable[[Service, Target, bool], None]) -> None:
+    def __init__(
+        self, pool: Pool, report: Callable[[Service, Target, bool], None], start: StartTask
+    ) -> None:
         self._pool = pool
+        self._start = start
         self._report = report
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: list[StoppableTask] = []
 
     def follow(self, services: Iterable[Service]) -> None:
         """Check the targets of these services from now on, and no others."""
@@ -31,13 +48,13 @@ class HealthChecks:
                 if service.health is None:
                     self._pool.members(service).balancer.health_of(target).down = False
                 else:
-                    check = self._check(service, service.health, target)
-                    self._tasks.append(asyncio.create_task(check))
+                    check = partial(self._check, service, service.health, target)
+                    self._tasks.append(self._start("health_check", check))
 
     def stop(self) -> None:
         """Check nothing any more."""
         for task in self._tasks:
-            task.cancel()
+            task.stop()
         self._tasks = []
 
     async def _check(self, service: Service, health: Health, target: Target) -> None:

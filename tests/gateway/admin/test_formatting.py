@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.admin.formatting import ANONYMOUS, columns, format_time, named
+from gateway.admin.formatting import ANONYMOUS, client_text, columns, format_time
 from gateway.state.totals import OTHERS
 
 
@@ -27,7 +27,7 @@ def test_no_line_ends_in_blanks() -> None:
 
 @pytest.mark.parametrize(("client", "text"), [(None, OTHERS), ("", ANONYMOUS), ("acme", "acme")])
 def test_clients(client: str | None, text: str) -> None:
-    assert named(client) == text
+    assert client_text(client) == text
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ def lines() -> list[str]:
         overrides=SimpleNamespace(in_force=Overrides(frozenset({("person", "1")}), {})),
         rules=loaded(RULES),
         workers=lambda: 3,
-        reloader=SimpleNamespace(taken=2, rejected=1),
+        reloader=SimpleNamespace(loaded=2, rejected=1),
+        writer=SimpleNamespace(failing=False),
     )
     text = exposition(cast(Operator, operator)).decode()
     return [line for line in text.splitlines() if not line.startswith("#")]
@@ -42,6 +43,7 @@ def lines() -> list[str]:
         'gateway_usage_last_seen_timestamp_seconds{api="person",version="2"} 10.0',
         'gateway_brownout_paused{api="person",version="1"} 1.0',
         "gateway_gateway_workers 3.0",
+        "gateway_state_unwritten 0.0",
         'gateway_reloads_total{result="rejected"} 1.0',
     ],
 )

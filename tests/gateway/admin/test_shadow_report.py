@@ -17,6 +17,6 @@ def test_what_was_found() -> None:
 def test_nothing_is_found_of_another_version_or_once_it_is_forgotten() -> None:
     assert shadow_report(totals(), ("person", "2")).fields == []
     forgotten = totals()
-    forgotten.forget_shadow(KEY)
+    forgotten.reset_shadow(KEY)
     found = shadow_report(forgotten, KEY)
     assert (found.compared, found.fields, found.samples, found.shed) == (0, [], [], {})

@@ -34,7 +34,7 @@ def test_the_table() -> None:
 
 def test_a_count_that_may_be_too_low_has_a_plus_sign() -> None:
     found = totals()
-    found.books["person", "2"].rows["/p", "late"].slack = 4
+    found.clients["person", "2"].rows["/p", "late"].slack = 4
     assert " 3+ " in usage_table(usage(found, version="2"))
 
 

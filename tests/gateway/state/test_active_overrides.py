@@ -41,7 +41,7 @@ async def test_each_change_is_applied() -> None:
     await overrides.set_percent(key, 50.0, "a test")
     await overrides.resume(key)
     await overrides.set_percent(key, None, "a test")
-    await overrides.settle()
+    await overrides.apply_again()
     assert applied == [
         Overrides(frozenset({key}), {key: 25.0}),
         Overrides(frozenset({key}), {key: 50.0}),

@@ -73,7 +73,7 @@ def test_a_shadow_that_is_forgotten_is_taken_out_of_the_state() -> None:
     for kind in ("compared", "noise", "refusals"):
         totals.absorb(counted(1.0, kind, *KEY, "x"))
     totals.changes()
-    totals.forget_shadow(KEY)
+    totals.reset_shadow(KEY)
     changes = totals.changes()
     assert sorted(changes.uncounted) == [("compared", (*KEY, "x")), ("noise", (*KEY, "x"))]
     assert list(totals.counts) == [("refusals", (*KEY, "x"))]
