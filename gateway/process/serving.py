@@ -7,9 +7,8 @@ from contextlib import suppress
 
 from gateway.core.overrides import Overrides
 from gateway.process.reloader import Reloader
-from gateway.proxy.client.client_response import ClientResponse
 from gateway.proxy.client.client_server import ClientServer
-from gateway.proxy.exchange import Exchange
+from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.handler import Handler
 from gateway.proxy.shadow.shadows import Shadows
 from gateway.proxy.upstream.health_checks import HealthChecks
@@ -115,8 +114,8 @@ class Serving:
             self._sampling.forget()
             log.event("config_loaded")
 
-    def _record(self, exchange: Exchange, down: ClientResponse) -> None:
-        self._requests.record(exchange, down)
-        self._recorder.record(exchange, down)
+    def _record(self, exchange: Exchange) -> None:
+        self._requests.record(exchange)
+        self._recorder.record(exchange)
         if exchange.body is not None:
-            self._sampling.record(exchange, down)
+            self._sampling.record(exchange)
