@@ -2,9 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
+
+from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.web_protocol import ERROR
 
 from gateway.config.load import load
+from gateway.proxy.client.client_response import ClientTransport
 from gateway.proxy.client.client_server import ClientConnection, ClientServer
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.handler import Handler
@@ -40,6 +44,19 @@ class Wire(asyncio.Transport):
 
     pause_reading = resume_reading = close = abort = write_eof = nothing
     set_write_buffer_limits = nothing
+
+
+class Somewhere:
+    """Where an exchange came from, for tests that need no connection."""
+
+    peer = "192.0.2.1"
+
+
+def exchange(method: str = "GET", status: int = 200) -> Exchange:
+    """Return the exchange of a request that was answered with a status."""
+    exchange = Exchange(cast(ClientTransport, Somewhere()), ERROR, EMPTY_PAYLOAD)
+    exchange.method, exchange.status = method, status
+    return exchange
 
 
 def whole_request(data: bytes) -> bool:

@@ -3,18 +3,14 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import cast
-
-from aiohttp.streams import EMPTY_PAYLOAD
-from aiohttp.web_protocol import ERROR
 
 from gateway.config.load import load
 from gateway.core.plan import Plan, plan
-from gateway.proxy.client.client_response import ClientTransport
 from gateway.proxy.client.exchange import Exchange
 from gateway.telemetry.recorder import Recorder
 from gateway.verify.sampling import Sampling
 from tests.gateway.core.world import head
+from tests.gateway.proxy import wires
 from tests.gateway.talk import soon
 
 RULES = """
@@ -54,18 +50,11 @@ class Tally(Recorder):
             self.violations.append(labels)
 
 
-class Connection:
-    """Where an exchange came from: all that a sample needs of it."""
-
-    peer = "127.0.0.1"
-
-
 def answered(body: bytes) -> Exchange:
     """Return the exchange of a request for version 1 that got this body."""
     chosen = plan(load(RULES.encode(), "gateway.yaml", {}), head("/v1/person"))
     assert isinstance(chosen, Plan)
-    exchange = Exchange(cast(ClientTransport, Connection()), ERROR, EMPTY_PAYLOAD)
-    exchange.method, exchange.status = "GET", 200
+    exchange = wires.exchange()
     exchange.plan, exchange.body = chosen, body
     return exchange
 
