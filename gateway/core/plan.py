@@ -164,14 +164,15 @@ def _target(route: Route, head: RequestHead, captures: Mapping[str, str]) -> str
     else:
         path = template.text
     query = head.query
-    if route.request_rewrite is not None:
-        query = route.request_rewrite.query(query)
     if route.request is not None:
         try:
             query = route.request.query(head.method, query)
         except ConversionError as error:
             detail = f"The request does not fit this version: {error.reason}."
             return Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail)
+    # Last, as in `gateway.proxy.transit`: a parameter may be given the version's own name.
+    if route.request_rewrite is not None:
+        query = route.request_rewrite.query(query)
     return path if query is None else f"{path}?{query}"
 
 

@@ -9,9 +9,8 @@ from gateway.core.overrides import Overrides
 from gateway.process.listening import BACKLOG
 from gateway.process.reloader import Reloader
 from gateway.process.tasks import Tasks
-from gateway.proxy.client.client_response import ClientResponse
 from gateway.proxy.client.client_server import ClientServer
-from gateway.proxy.exchange import Exchange
+from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.handler import Handler
 from gateway.proxy.shadow.shadows import Shadows
 from gateway.proxy.upstream.health_checks import HealthChecks
@@ -123,8 +122,8 @@ class Serving:
             self._sampling.forget()
             log.event("config_loaded")
 
-    def _record(self, exchange: Exchange, down: ClientResponse) -> None:
-        self._log.record(exchange, down)
-        self._recorder.record(exchange, down)
+    def _record(self, exchange: Exchange) -> None:
+        self._log.record(exchange)
+        self._recorder.record(exchange)
         if exchange.body is not None:
-            self._sampling.record(exchange, down)
+            self._sampling.record(exchange)

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gateway.proxy.client.client_response import ClientResponse
-from gateway.proxy.exchange import Exchange
+from gateway.proxy.client.exchange import Exchange
 from gateway.telemetry import log
 from gateway.telemetry.recorder import Recorder
 from gateway.verify.answer_sample import AnswerSample
@@ -55,7 +54,7 @@ class Sampling:
     _contracts: "dict[str, Contract | float]" = field(default_factory=dict)
     _seen: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
-    def record(self, exchange: Exchange, down: ClientResponse) -> None:
+    def record(self, exchange: Exchange) -> None:
         """Take a sample of a finished exchange, if its version is checked and the draw is below."""
         plan, body = exchange.plan, exchange.body
         if plan is None or body is None or plan.route.check is None or exchange.aborted:
@@ -66,7 +65,9 @@ class Sampling:
             self.shed += 1
             return
         self._waiting.append(
-            AnswerSample(plan.endpoint, plan.route, exchange.method, plan.target, down.status, body)
+            AnswerSample(
+                plan.endpoint, plan.route, exchange.method, plan.target, exchange.status, body
+            )
         )
         self._size += len(body)
         self._arrived.set()

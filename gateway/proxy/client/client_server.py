@@ -18,8 +18,8 @@ from aiohttp.web_protocol import ERROR
 from gateway.core.errors import Fault, FaultCode
 from gateway.core.snapshot import Limits
 from gateway.proxy.client import parser_limits
-from gateway.proxy.client.client_request import ClientRequest
-from gateway.proxy.client.client_response import ClientResponse, reset
+from gateway.proxy.client.client_response import reset
+from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.client.tunnel import Tunnel
 from gateway.proxy.deadline import Deadline
 
@@ -35,11 +35,11 @@ class HttpHandler(Protocol):
         """Return what bounds new connections."""
         ...
 
-    async def answer(self, inbound: ClientRequest, down: ClientResponse) -> None:
+    async def answer(self, exchange: Exchange) -> None:
         """Answer a request, whatever happens; cancelled when the client leaves."""
         ...
 
-    def refuse(self, inbound: ClientRequest, down: ClientResponse, fault: Fault) -> None:
+    def refuse(self, exchange: Exchange, fault: Fault) -> None:
         """Answer with a fault what could not be read as a request."""
         ...
 
@@ -104,9 +104,10 @@ class ClientConnection(RequestHandler):
         "_heavy",
         "_last",
         "_limits",
-        "_own",
-        "_peer",
         "_unparsed",
+        "own",
+        "peer",
+        "stall_seconds",
     )
 
     def __init__(self, front: ClientServer, loop: asyncio.AbstractEventLoop) -> None:
@@ -127,17 +128,18 @@ class ClientConnection(RequestHandler):
         self._unparsed = 0
         self._heavy = False
         self._content = EMPTY_PAYLOAD
-        self._down: ClientResponse | None = None
+        self._down: Exchange | None = None
         self._end = b""
         self._last = False
-        self._peer = self._own = ""
+        self.peer = self.own = ""
+        self.stall_seconds = limits.stall_seconds
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note who is at the two ends; show one out who is too many."""
         peer = transport.get_extra_info("peername")  # None if the client has left again
-        self._peer = peer[0] if peer else ""
+        self.peer = peer[0] if peer else ""
         host, port = transport.get_extra_info("sockname")[:2]
-        self._own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         super().connection_made(transport)
         self._deadline.set(self._limits.idle_seconds)
         if self._front.open > self._limits.connections:
@@ -186,17 +188,14 @@ class ClientConnection(RequestHandler):
             self.transport.close()
 
     def _turn_away(self, fault: Fault) -> None:
-        inbound = ClientRequest(
-            ERROR, EMPTY_PAYLOAD, self._peer, self._own, self._limits.stall_seconds
-        )
-        self._answers.refuse(inbound, ClientResponse(self, ERROR), fault)
+        self._answers.refuse(Exchange(self, ERROR, EMPTY_PAYLOAD), fault)
         if self.transport is not None:
             self.transport.close()
 
     async def drain(self) -> None:
         """Wait until the client has taken some; raises ConnectionError if it does not."""
         try:
-            async with asyncio.timeout(self._limits.stall_seconds):
+            async with asyncio.timeout(self.stall_seconds):
                 await self._drain_helper()
         except TimeoutError:
             raise ConnectionAbortedError("the client took none of the response") from None
@@ -251,25 +250,21 @@ class ClientConnection(RequestHandler):
         self._content = content
         try:
             if isinstance(message, RawRequestMessage):
-                inbound = ClientRequest(
-                    message, content, self._peer, self._own, self._limits.stall_seconds
-                )
-                self._down = down = ClientResponse(self, message)
+                self._down = down = Exchange(self, message, content)
                 if self._last or message.upgrade:
                     # Where another protocol could begin, the parser stops: nothing can follow.
                     down.keep_alive = False
                 if self._heavy and parser_limits.size(message) > self._limits.header_bytes:
                     down.keep_alive = False
-                    self._answers.refuse(inbound, down, parser_limits.too_heavy(self._limits))
+                    self._answers.refuse(down, parser_limits.too_heavy(self._limits))
                 else:
-                    await self._answers.answer(inbound, down)
+                    await self._answers.answer(down)
             else:
-                inbound = ClientRequest(ERROR, content, self._peer, self._own, 0.0)
-                self._down = down = ClientResponse(self, ERROR)
+                self._down = down = Exchange(self, ERROR, content)
                 error = getattr(message, "exc", None)
                 if error is not None:
                     error.__traceback__ = None  # it leads to the parser's caller, and so to itself
-                self._answers.refuse(inbound, down, parser_limits.fault(error, self._limits))
+                self._answers.refuse(down, parser_limits.fault(error, self._limits))
             if self.writing_paused:  # a client that asks ahead and does not read waits here
                 await self.drain()
             keep = down.keep_alive and (content.at_eof() or await self._read_rest(content))

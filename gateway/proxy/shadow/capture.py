@@ -1,4 +1,4 @@
-"""A tee: the bodies of one exchange, kept beside while they pass, within a bound."""
+"""Capture: the bodies of one exchange, kept while they pass on, within a bound."""
 
 from collections.abc import AsyncIterator, Callable
 

@@ -1,28 +1,20 @@
 """The recorder counts requests, and hands a report on when it is due."""
 
 import asyncio
-from typing import cast
 
 import pytest
 
 from gateway.core.errors import FAULT_KINDS, Blame, FaultCode
 from gateway.core.plan import Plan, plan
 from gateway.core.versions.version import Version
-from gateway.proxy.client.client_response import ClientResponse
-from gateway.proxy.exchange import Exchange
+from gateway.proxy.client.exchange import Exchange
 from gateway.telemetry.delta import CounterDelta, Delta, SampleDelta, UsageDelta
 from gateway.telemetry.recorder import Recorder, version_label
 from tests.gateway.core.world import PATH, head, person, snapshot
+from tests.gateway.proxy import wires
 from tests.gateway.talk import soon
 
 RULES = snapshot([person("/v{version}/person", PATH)])
-
-
-class Answered:
-    """A response: all that is recorded of one."""
-
-    def __init__(self, status: int) -> None:
-        self.status = status
 
 
 def recorded(*exchanges: tuple[Exchange, int]) -> Delta:
@@ -31,7 +23,8 @@ def recorded(*exchanges: tuple[Exchange, int]) -> Delta:
     loop = asyncio.new_event_loop()
     recorder = Recorder(loop, reports.append)
     for exchange, status in exchanges:
-        recorder.record(exchange, cast(ClientResponse, Answered(status)))
+        exchange.status = status
+        recorder.record(exchange)
     recorder.flush()
     recorder.flush()  # nothing was counted since: no report
     loop.close()
@@ -42,7 +35,8 @@ def recorded(*exchanges: tuple[Exchange, int]) -> Delta:
 def planned(client: str = "", code: FaultCode | None = None) -> Exchange:
     chosen = plan(RULES, head("/v1/person"))
     assert isinstance(chosen, Plan)
-    exchange = Exchange("id", "GET", "/v1/person", "192.0.2.1", client)
+    exchange = wires.exchange()
+    exchange.client = client
     exchange.plan, exchange.endpoint, exchange.version = chosen, chosen.endpoint, Version(1)
     exchange.code = None if code is None else code.value
     return exchange
@@ -69,7 +63,8 @@ def test_who_asked_for_what_and_to_what_end() -> None:
 
 def test_a_path_of_no_endpoint_is_counted_by_its_code_alone() -> None:
     code = next(code for code in FaultCode if "not_found" in code.value)
-    exchange = Exchange("id", "GET", "/nothing", "192.0.2.1", "acme")
+    exchange = wires.exchange()
+    exchange.client = "acme"
     exchange.code = code.value
     report = recorded((exchange, 404))
     assert report.usages == []
