@@ -82,7 +82,7 @@ class Rules:
     """The rules of a gateway that has just been started."""
 
     latest: Snapshot
-    taken: int = 0
+    loaded: int = 0
     rejected: int = 0
 
 

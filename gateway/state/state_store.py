@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
-from gateway.state.state_changes import StateChanges
+from gateway.state.state_changes import StateChanges, StateError
 
 
 class StateStore(Protocol):
@@ -44,6 +44,11 @@ def open_store(path: Path, *, read_only: bool = False) -> StateStore:
         StateError: it cannot be used.
     """
     # SQLAlchemy is memory that neither workers nor a gateway without state need.
-    from gateway.state.sqlite_store import SqliteStore
-
+    try:
+        from gateway.state.sqlite_store import SqliteStore
+    except ModuleNotFoundError as error:
+        raise StateError(
+            f"{path}: 'state' needs {error.name}, which is not installed; install"
+            " version-gateway[state]"
+        ) from None
     return SqliteStore(path, read_only=read_only)
