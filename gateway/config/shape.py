@@ -94,6 +94,11 @@ OneOrPair = Annotated[
     Annotated[T, Tag("one")] | Annotated[tuple[T, T], Tag("several")],
     Discriminator(_one_or_several),
 ]
+U = TypeVar("U")
+OneOrSome = Annotated[
+    Annotated[T, Tag("one")] | Annotated[tuple[U, ...], Field(min_length=1), Tag("several")],
+    Discriminator(_one_or_several),
+]
 
 
 class SectionModel(BaseModel):

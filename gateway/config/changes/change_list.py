@@ -13,6 +13,11 @@ from gateway.config.changes.python_section import PythonConfig
 from gateway.config.changes.rename_section import RenameConfig
 from gateway.config.changes.round_section import RoundConfig
 from gateway.config.changes.type_section import TypeConfig
+from gateway.config.changes.values.affix_section import AffixConfig
+from gateway.config.changes.values.case_section import CaseConfig, KeyCaseConfig
+from gateway.config.changes.values.invert_section import InvertConfig
+from gateway.config.changes.values.money_section import MoneyConfig
+from gateway.config.changes.values.time_section import TimeConfig
 from gateway.config.changes.wrap_section import UnwrapConfig, WrapConfig
 from gateway.config.shape import SectionModel
 
@@ -21,6 +26,12 @@ CHANGES: Final[Mapping[str, type[BodySection]]] = {
     "map": MapConfig,
     "type": TypeConfig,
     "round": RoundConfig,
+    "time": TimeConfig,
+    "money": MoneyConfig,
+    "affix": AffixConfig,
+    "invert": InvertConfig,
+    "case": CaseConfig,
+    "key_case": KeyCaseConfig,
     "wrap": WrapConfig,
     "unwrap": UnwrapConfig,
     "join": JoinConfig,

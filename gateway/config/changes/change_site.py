@@ -8,6 +8,8 @@ from typing import TypeVar
 
 from gateway.config import shape
 from gateway.config.text.mistakes import Location, Mistakes
+from gateway.core.conversion.change import Change
+from gateway.core.conversion.elements import ELEMENT, Elements
 from gateway.core.conversion.field_path import FieldPath, Keys, parse_path
 from gateway.core.headers import HOP_BY_HOP
 
@@ -38,8 +40,32 @@ class BodySite(ChangeSite):
     """The place of a change of bodies."""
 
     def path(self, text: str, *location: str | int) -> FieldPath | None:
-        """Return a field path, or None after a mistake."""
-        return self.attempt(partial(parse_path, text), *location)
+        """Return the path to a field, or None after a mistake."""
+        found = self.attempt(partial(parse_path, text), *location)
+        if found is None or not found.elements:
+            return found
+        self.complain(f"'{text}' ends in an array; name a field of its elements", *location)
+        return None
+
+    def value_change(
+        self,
+        text: str,
+        make: Callable[[tuple[Keys, ...], Keys], Change],
+        *location: str | int,
+    ) -> Change | None:
+        """Return the change of one value, or None after a mistake in its path.
+
+        Args:
+            text: the path, of a field or of the elements of an array: `tags[]`.
+            make: returns the change of a field, given its scopes and keys.
+            location: where the path is written within the change.
+        """
+        path = self.attempt(partial(parse_path, text), *location)
+        if path is None:
+            return None
+        if not path.elements:
+            return make(path.scopes, path.keys)
+        return Elements(path.scopes, path.keys, path.elements, make((), ELEMENT))
 
     def paths(self, *named: tuple[str, tuple[str | int, ...]]) -> list[FieldPath] | None:
         """Return field paths through the same arrays, or None after a mistake.

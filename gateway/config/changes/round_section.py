@@ -46,9 +46,10 @@ class RoundConfig(BodySection, ParameterSection):
         return (Loss(False, f"{text}, and the way back cannot restore the others"),)
 
     def body_change(self, site: BodySite) -> Change | None:
-        """Return the change of a field."""
-        path = site.path(self.field, "field")
-        return None if path is None else Round(path.scopes, path.keys, self.digits)
+        """Return the change of a field, or of the elements of an array."""
+        return site.value_change(
+            self.field, lambda scopes, keys: Round(scopes, keys, self.digits), "field"
+        )
 
     def parameter_change(self, site: ParameterSite) -> ParameterChange:
         """Return the change of a parameter."""

@@ -12,6 +12,7 @@ from gateway.config.shape import NumberText
 from gateway.core.conversion.change import Change, Inverse
 from gateway.core.conversion.changes.retype import Retype, retyping
 from gateway.core.conversion.changes.scale import Scale
+from gateway.core.conversion.field_path import Keys
 from gateway.core.conversion.parameter_change import ParameterChange, Rewritten
 from gateway.core.conversion.scalars import Type
 
@@ -45,16 +46,19 @@ class TypeConfig(BodySection, ParameterSection):
         return ()
 
     def body_change(self, site: BodySite) -> Change | None:
-        """Return the change of a field."""
-        path = site.path(self.field, "field")
-        places = self._places(site) if path is not None else None
-        if path is None or places is None:
+        """Return the change of a field, or of the elements of an array."""
+        places = self._places(site)
+        if places is None:
             return None
-        if places == 0:
-            return Retype(path.scopes, path.keys, Type(self.newer), Type(self.older))
-        if self.newer == "integer":
-            return Scale(path.scopes, path.keys, places, Type(self.older))
-        return Inverse(Scale(path.scopes, path.keys, places, Type(self.newer)))
+
+        def change(scopes: tuple[Keys, ...], keys: Keys) -> Change:
+            if places == 0:
+                return Retype(scopes, keys, Type(self.newer), Type(self.older))
+            if self.newer == "integer":
+                return Scale(scopes, keys, places, Type(self.older))
+            return Inverse(Scale(scopes, keys, places, Type(self.newer)))
+
+        return site.value_change(self.field, change, "field")
 
     def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
         """Return the change of a parameter."""

@@ -36,14 +36,16 @@ BOOLEAN = ValueKinds(frozenset({"a boolean"}))
 ARRAY = ValueKinds(frozenset({"an array"}))
 
 
-def one_of(words: Iterable[Scalar]) -> ValueKinds:
-    """Return the kinds of values that are these alone."""
-    found = frozenset(words)
-    return ValueKinds(frozenset(map(kind, found)), found)
+def one_of(words: Iterable[Scalar]) -> ValueKinds | None:
+    """Return the kinds of values that are these alone; None where they are only null."""
+    found = frozenset(word for word in words if word is not None)
+    return ValueKinds(frozenset(map(kind, found)), found) if found else None
 
 
 def spelt(word: Scalar) -> str:
     """Return a scalar as a text."""
+    if word is None:
+        return "null"
     if isinstance(word, bool):
         return "true" if word else "false"
     return word.digits if isinstance(word, Number) else word

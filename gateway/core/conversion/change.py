@@ -2,7 +2,7 @@
 
 A declaration reads from the newer version to the older one. Each operation is one module of
 `gateway.core.conversion.changes`; `Inverse` makes the opposite operation of one, as `split` of
-`join`.
+`join`, and `ChangeSequence` one of several.
 """
 
 from dataclasses import dataclass
@@ -65,3 +65,38 @@ class Inverse:
     def for_patch(self) -> "Inverse":
         """Return the inverse of what the change is for a PATCH request."""
         return Inverse(self.change.for_patch())
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSequence:
+    """Changes within the same arrays, one after the other: in this order upwards.
+
+    Attributes:
+        changes: one or more, all with the same scopes.
+    """
+
+    changes: tuple[Change, ...]
+
+    @property
+    def scopes(self) -> tuple[Keys, ...]:
+        """The arrays of the changes."""
+        return self.changes[0].scopes
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The fields of all changes."""
+        return tuple(keys for change in self.changes for keys in change.touches)
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Do what the changes do upwards."""
+        for change in self.changes:
+            change.up(fields, form)
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Do what the changes do downwards, the last one first."""
+        for change in reversed(self.changes):
+            change.down(fields, form)
+
+    def for_patch(self) -> "ChangeSequence":
+        """Return what the changes are for a PATCH request."""
+        return ChangeSequence(tuple(change.for_patch() for change in self.changes))

@@ -17,14 +17,16 @@ class FieldPath:
     Attributes:
         scopes: for each array on the way, the keys that lead to it from the one before.
         keys: the keys that lead to the field from the innermost element, or from the root.
+        elements: how many arrays lie in one another at the field, where their elements are meant.
     """
 
     scopes: tuple[Keys, ...]
     keys: Keys
+    elements: int = 0
 
 
 def parse_path(text: str) -> FieldPath:
-    r"""Return the path that `text` spells: `name.firstName`, `orders[].lines[].price`.
+    r"""Return the path that `text` spells: `name.firstName`, `orders[].lines[].price`, `tags[]`.
 
     A dot, bracket or backslash that belongs to a key is written after a backslash.
 
@@ -43,9 +45,11 @@ def parse_path(text: str) -> FieldPath:
         for _ in range(arrays.count("[]")):
             scopes.append(keys)
             keys = ()
-    if not keys:
-        raise ValueError(f"'{text}' ends in an array; name a field of its elements")
-    return FieldPath(tuple(scopes), keys)
+    elements = 0
+    while not keys:
+        keys = scopes.pop()
+        elements += 1
+    return FieldPath(tuple(scopes), keys, elements)
 
 
 def pointer(*keys: str | int) -> str:

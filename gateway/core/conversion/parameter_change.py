@@ -138,6 +138,21 @@ class Reversed:
         return self.change.up(lines, spelling)
 
 
+@dataclass(frozen=True, slots=True)
+class ParameterSequence:
+    """Changes one after the other: in this order upwards."""
+
+    changes: tuple[ParameterChange, ...]
+
+    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        """Do what the changes do upwards."""
+        return _rewritten(lines, [change.up for change in self.changes], spelling)
+
+    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        """Do what the changes do downwards, the last one first."""
+        return _rewritten(lines, [change.down for change in reversed(self.changes)], spelling)
+
+
 def rewrite_query(query: str | None, rewrites: Sequence[Rewrite]) -> str | None:
     """Return a raw query after changes; None is no query at all.
 

@@ -14,7 +14,7 @@ from gateway.core.conversion.document import (
 )
 from gateway.core.conversion.field_path import Keys, pointer
 
-Scalar = str | bool | Number
+Scalar = str | bool | Number | None
 
 
 class Type(StrEnum):

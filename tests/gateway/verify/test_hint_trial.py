@@ -49,7 +49,14 @@ def claim(given: dict[str, object], wanted: dict[str, object], part: MessagePart
             None,
         ),
         # No change names an element of an array that is no object.
-        ("", MessagePart.RESPONSE, ("/a/*", "enum"), {}, {}, None),
+        (
+            "",
+            MessagePart.RESPONSE,
+            ("/a/*", "enum"),
+            {},
+            {},
+            'map: { field: "a[]", values: { ... } }',
+        ),
         (
             "",
             MessagePart.RESPONSE,

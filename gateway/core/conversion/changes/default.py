@@ -17,12 +17,14 @@ class Default:
 
     Upwards, it is added with `value` where it is absent, in containers that are made if need be;
     where a container is null, it stays so. Downwards, the field is removed, and with it a
-    container that this empties. Without a value (MISSING), nothing is added.
+    container that this empties. Without a value (MISSING), nothing is added. Where the older
+    version may have the field as well, it is kept.
     """
 
     scopes: tuple[Keys, ...]
     field: Keys
     value: Document
+    keep: bool = False
 
     @property
     def touches(self) -> tuple[Keys, ...]:
@@ -45,7 +47,8 @@ class Default:
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Remove the field."""
-        take(fields, self.field, form)
+        if not self.keep:
+            take(fields, self.field, form)
 
     def for_patch(self) -> "Default":
         """Return the change without its value: what a PATCH request leaves out is not filled in.
@@ -57,10 +60,14 @@ class Default:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Only the newer version has it; upwards, `value` is added where it is absent, unless None."""
+    """Only the newer version has it; upwards, `value` is added where it is absent, unless None.
+
+    Where the older version may have it as well, it is kept.
+    """
 
     name: str
     value: str | None
+    keep: bool = False
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Add it where it is absent."""
@@ -71,5 +78,7 @@ class Added:
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Take it away."""
+        if self.keep:
+            return lines
         key = spelling.key(self.name)
         return [line for line in lines if line.key != key]

@@ -31,7 +31,9 @@ Otherwise = Unknown | Scalar
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """The two versions have different words for the same things; null stays null.
+    """The two versions have different words for the same things.
+
+    Null stays null, unless the map names it.
 
     Attributes:
         older: what each value of the newer version is in the older one.
@@ -75,10 +77,10 @@ class Map:
         if type(value) is str and type(known := words.get(value)) is str:
             holder[key] = known  # nearly always
             return
-        if value is None:
-            return
         word = unknown
-        if isinstance(value, str | bool | Number):
+        if value is None:
+            word = words.get(None)
+        elif isinstance(value, str | bool | Number):
             word = words.get(value, unknown)
         if isinstance(word, Number):
             holder[key] = form.number(word.digits)

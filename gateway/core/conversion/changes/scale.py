@@ -75,4 +75,4 @@ class Scale:
         if len(units) <= places or units[0] == "-":
             sign, units = ("-", units[1:]) if units[0] == "-" else ("", units)
             units = sign + units.zfill(places + 1)
-        return f"{units[:-places]}.{units[-places:]}"
+        return f"{units[:-places]}.{units[-places:]}" if places else units

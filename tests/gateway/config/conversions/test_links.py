@@ -10,7 +10,7 @@ import pytest
 from gateway.config.load import check, load_file
 from gateway.config.text.mistakes import ConfigError
 from gateway.core.conversion.chain import MessageKind, VersionLink
-from gateway.core.conversion.change import Change, Inverse
+from gateway.core.conversion.change import Change, ChangeSequence, Inverse
 from gateway.core.conversion.changes.default import Default
 from gateway.core.conversion.changes.join import Join
 from gateway.core.conversion.changes.map import Map, Unknown
@@ -19,8 +19,15 @@ from gateway.core.conversion.changes.rename import Rename, Renamed
 from gateway.core.conversion.changes.retype import Retype
 from gateway.core.conversion.changes.round import Round
 from gateway.core.conversion.changes.scale import Scale
+from gateway.core.conversion.changes.values.affix import Affix, AffixForm
+from gateway.core.conversion.changes.values.invert import Invert
+from gateway.core.conversion.changes.values.moment import UnixTime
+from gateway.core.conversion.changes.values.money import Money
+from gateway.core.conversion.changes.values.time_change import Time
+from gateway.core.conversion.changes.values.time_pattern import rfc_3339
 from gateway.core.conversion.changes.wrap import Wrap
 from gateway.core.conversion.document import MISSING, Number
+from gateway.core.conversion.elements import ELEMENT, Elements
 from gateway.core.conversion.parameter_change import rewrite_query
 from gateway.core.conversion.scalars import Type
 from tests.gateway.config.rules import edited, loaded
@@ -91,6 +98,24 @@ def link(old: str, new: str) -> VersionLink:
             Inverse(Scale((), ("f",), 3, NUMBER)),
         ),
         ("round: { field: a.f, digits: 2 }", Round((), ("a", "f"), 2)),
+        ('round: { field: "a[][]", digits: 2 }', Elements((), ("a",), 2, Round((), ELEMENT, 2))),
+        (
+            "rename: { field: a, to: b, default: null }",
+            ChangeSequence((Rename((), ("a",), ("b",)), Default((), ("a",), None, keep=True))),
+        ),
+        (
+            "time: { field: f, newer: rfc3339, older: unix_ms, text: true, zone: '+02:00' }",
+            Time((), ("f",), rfc_3339(120), UnixTime(3, None, TEXT)),
+        ),
+        (
+            'money: { field: "i[].f", currency: c, newer: text, older: integer, unknown: 2 }',
+            Inverse(Money((), ("c",), (("i",),), ("f",), TEXT, 2)),
+        ),
+        (
+            "affix: { field: f, newer: { type: number }, older: { prefix: E, suffix: '!' } }",
+            Affix((), ("f",), AffixForm(type=NUMBER), AffixForm("E", "!")),
+        ),
+        ("invert: { field: f, to: f }", Invert((), ("f",))),
         ("wrap: { field: f }", Wrap((), ("f",))),
         ("unwrap: { field: f, many: refuse }", Inverse(Wrap((), ("f",), strict=True))),
         ("remove: { field: f }", Inverse(Default((), ("f",), MISSING))),
@@ -175,6 +200,11 @@ QUERY = [
     ("type: { field: min, newer: integer, older: text, scale: 2 }", "min=1250", "min=12.50"),
     ("type: { field: min, newer: text, older: integer, scale: 2 }", "min=12.50", "min=1250"),
     ("round: { field: min, digits: 1 }", "min=12.25&min=3", "min=12.3&min=3"),
+    ("time: { field: t, newer: rfc3339, older: unix }", "t=1970-01-01T00%3A00%3A01Z", "t=1"),
+    ("affix: { field: id, older: { prefix: E } }", "id=12&id=13", "id=E12&id=E13"),
+    ("invert: { field: live, to: old }", "live=true", "old=false"),
+    ("case: { field: s, newer: camel, older: upper_snake }", "s=aB", "s=A_B"),
+    ("rename: { field: a, to: b, default: x }", "a=1", "b=1"),
     ("default: { field: size }", "size=1&x", "x"),
     ("remove: { field: size, value: '20' }", "x", "x&size=20"),
 ]
@@ -206,6 +236,35 @@ LOSSES = [
                 "lossy towards version 1: 'a' is rounded to 1 digit after the decimal point, and"
                 " the way back cannot restore the others"
             )
+        ],
+    ),
+    (
+        "time: { field: a, newer: rfc3339, older: dd/MM/yyyy, zone: '+01:00' }",
+        [
+            "lossy towards version 1: 'a' is cut to days",
+            (
+                "lossy towards version 1: 'a' loses the offset that it names; the way back writes"
+                " +01:00"
+            ),
+        ],
+    ),
+    (
+        "time: { field: a, newer: unix, older: 'yyyy-MM-dd HH:mm:ss.S' }",
+        ["lossy towards version 1: 'a' is cut to 1 digit of a second"],
+    ),
+    ("time: { field: a, newer: rfc3339, older: unix, other_zones: refuse }", []),
+    (
+        "rename: { field: a, to: b, default: x }",
+        ["lossy towards version 2: where 'b' is absent, 'a' is the default"],
+    ),
+    (
+        "case: { field: a, newer: camel, older: snake, unknown: keep }",
+        [
+            (
+                f"lossy towards version {version}: 'a' is kept where it is in {case} case already,"
+                " and the way back changes it"
+            )
+            for version, case in ((1, "snake"), (2, "camel"))
         ],
     ),
     ("wrap: { field: a }", ["lossy towards version 2: of several elements, 'a' keeps the first"]),

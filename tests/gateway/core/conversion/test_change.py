@@ -2,20 +2,28 @@
 
 import json
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversion import changes
-from gateway.core.conversion.change import Change, Inverse
+from gateway.core.conversion.change import Change, ChangeSequence, Inverse
 from gateway.core.conversion.changes.map import Map
 from gateway.core.conversion.changes.python_change import PythonChange
 from gateway.core.conversion.changes.rename import Rename
 from gateway.core.conversion.changes.retype import Retype
 from gateway.core.conversion.changes.round import Round
 from gateway.core.conversion.changes.scale import Scale
+from gateway.core.conversion.changes.values.affix import Affix, AffixForm
+from gateway.core.conversion.changes.values.case_change import Case
+from gateway.core.conversion.changes.values.invert import Invert
+from gateway.core.conversion.changes.values.key_case import KeyCase
+from gateway.core.conversion.changes.values.moment import UnixTime
+from gateway.core.conversion.changes.values.money import Money
+from gateway.core.conversion.changes.values.time_change import Time
+from gateway.core.conversion.changes.values.word_case import CaseRewriting, WordCase
 from gateway.core.conversion.changes.wrap import Wrap
 from gateway.core.conversion.document import MISSING, PLAIN, ConversionError
 from gateway.core.conversion.scalars import Type
@@ -33,6 +41,8 @@ from tests.gateway.core.conversion.documents import (
 )
 from tests.gateway.core.world import LAW
 
+TO_SNAKE = CaseRewriting(WordCase.CAMEL, WordCase.SNAKE)
+TO_CAMEL = CaseRewriting(WordCase.SNAKE, WordCase.CAMEL)
 # One of each, with what it is for the body of a PATCH request.
 IN_PATCHES: list[tuple[Change, Change]] = [
     (change, change)
@@ -42,6 +52,12 @@ IN_PATCHES: list[tuple[Change, Change]] = [
         Retype((), ("a",), Type.TEXT, Type.NUMBER),
         Scale((), ("a",), 2, Type.TEXT),
         Round((), ("a",), 2),
+        Time((), ("a",), UnixTime(3), UnixTime()),
+        Money((), ("c",), (), ("a",), Type.TEXT),
+        Affix((), ("a",), AffixForm("E"), AffixForm()),
+        Invert((), ("a",)),
+        Case((), ("a",), TO_CAMEL, TO_SNAKE),
+        KeyCase((), None, TO_CAMEL, TO_SNAKE),
         Wrap((), ("a",)),
         join("a b", "c"),
         default("items[].a", 1),
@@ -50,6 +66,10 @@ IN_PATCHES: list[tuple[Change, Change]] = [
 ] + [
     (default("a", 1), default("a", MISSING)),
     (Inverse(default("a", 1)), Inverse(default("a", MISSING))),
+    (
+        ChangeSequence((Rename((), ("a",), ("b",)), default("a", 1))),
+        ChangeSequence((Rename((), ("a",), ("b",)), default("a", MISSING))),
+    ),
 ]
 
 
@@ -61,11 +81,20 @@ def test_in_the_body_of_a_patch_request(change: Change, in_patch: Change) -> Non
 def test_every_change_is_asked_what_it_is_in_a_patch_request() -> None:
     found = {
         kind
-        for module in iter_modules(changes.__path__, f"{changes.__name__}.")
+        for module in walk_packages(changes.__path__, f"{changes.__name__}.")
         for kind in vars(import_module(module.name)).values()
         if isinstance(kind, type) and kind.__module__ == module.name and hasattr(kind, "touches")
     }
-    assert found == {type(change) for change, _ in IN_PATCHES} - {Inverse}
+    assert found == {type(change) for change, _ in IN_PATCHES} - {Inverse, ChangeSequence}
+
+
+def test_a_sequence_runs_backwards_downwards() -> None:
+    moved = Rename((), ("items", "a"), ("b",))
+    change = ChangeSequence((moved, Retype((), ("items", "a"), Type.TEXT, Type.NUMBER)))
+    assert up(change, {"b": 1}) == {"items": {"a": "1"}}
+    assert down(change, {"items": {"a": "1"}}) == {"b": 1}
+    assert change.scopes == ()
+    assert change.touches == (("items",), ("b",), ("items", "a"))
 
 
 # Any JSON at all, with the keys that changes look for at the wrong places as well.

@@ -52,10 +52,18 @@ def test_what_is_no_path_is_refused(text: str) -> None:
         parse_path(text)
 
 
-@pytest.mark.parametrize("text", ["a[]", "a[][]", "a.b[]", "a[].b[]"])
-def test_an_array_is_no_field(text: str) -> None:
-    with pytest.raises(ValueError, match=r"ends in an array; name a field of its elements$"):
-        parse_path(text)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a[]", FieldPath((), ("a",), 1)),
+        ("a[][]", FieldPath((), ("a",), 2)),
+        ("a.b[]", FieldPath((), ("a", "b"), 1)),
+        ("a[].b[]", FieldPath((("a",),), ("b",), 1)),
+        ("a[].b.c[][]", FieldPath((("a",),), ("b", "c"), 2)),
+    ],
+)
+def test_the_elements_of_an_array(text: str, expected: FieldPath) -> None:
+    assert parse_path(text) == expected
 
 
 keys = st.text(min_size=1, max_size=4) | st.text(st.sampled_from(r"a.[]\ "), min_size=1, max_size=4)

@@ -1,0 +1,83 @@
+"""`affix`: the older version writes the same value with another prefix and suffix."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from gateway.config.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
+from gateway.config.changes.change_site import BodySite, ChangeSite, ParameterSite
+from gateway.config.changes.value_kinds import NUMBER, TEXT
+from gateway.config.shape import SectionModel
+from gateway.core.conversion.change import Change
+from gateway.core.conversion.changes.values.affix import Affix, AffixForm, affixing
+from gateway.core.conversion.parameter_change import ParameterChange, Rewritten
+from gateway.core.conversion.scalars import Type
+
+
+class AffixFormConfig(SectionModel):
+    """How one version writes the value: a text with a prefix and a suffix, or a number."""
+
+    prefix: str = ""
+    """The text before the value. The default is the empty text."""
+    suffix: str = ""
+    """The text behind the value. The default is the empty text."""
+    type: Literal["text", "number"] = "text"
+    """The type of the value; a number has no prefix and no suffix. The default is text."""
+
+
+class AffixConfig(BodySection, ParameterSection):
+    """Write a value with another prefix and suffix, such as E12 for the number 12."""
+
+    field: str
+    """The field, query parameter or header field, which has the same name in both versions."""
+    newer: AffixFormConfig = AffixFormConfig()
+    """How the newer version writes the value; without it, as a text without prefix and suffix."""
+    older: AffixFormConfig = AffixFormConfig()
+    """How the older version writes the value; without it, as a text without prefix and suffix."""
+
+    @classmethod
+    def parameter_form(cls) -> type[ParameterSection]:
+        """Return the same model: the text of a parameter may have a prefix."""
+        return cls
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it reads one form and leaves another."""
+        kinds = {"text": TEXT, "number": NUMBER}
+        return Upgrade.in_place(self.field, kinds[self.older.type], kinds[self.newer.type])
+
+    def losses(self) -> Iterable[Loss]:
+        """Return nothing: a value without the prefix and suffix of its version is refused."""
+        return ()
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field, or of the elements of an array."""
+        forms = self._forms(site)
+        if forms is None:
+            return None
+        newer, older = forms
+        return site.value_change(
+            self.field, lambda scopes, keys: Affix(scopes, keys, newer, older), "field"
+        )
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of a parameter."""
+        forms = self._forms(site)
+        if forms is None:
+            return None
+        newer, older = forms
+        for key, form in (("newer", newer), ("older", older)):
+            site.text(form.prefix + form.suffix, key)
+        name = site.name(self.field, "field")
+        return Rewritten(name, affixing(older, newer), affixing(newer, older))
+
+    def _forms(self, site: ChangeSite) -> tuple[AffixForm, AffixForm] | None:
+        """Return the two forms, or None after recording a mistake."""
+        if self.newer == self.older:
+            site.complain("both versions write it alike; give one a prefix or a suffix")
+            return None
+        forms = []
+        for key, form in (("newer", self.newer), ("older", self.older)):
+            if form.type == "number" and form.prefix + form.suffix:
+                site.complain("a number has no prefix and no suffix; remove them", key)
+                return None
+            forms.append(AffixForm(form.prefix, form.suffix, Type(form.type)))
+        return forms[0], forms[1]

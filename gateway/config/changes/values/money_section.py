@@ -1,0 +1,78 @@
+"""`money`: minor units of a currency in one version, decimal amounts in the other."""
+
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gateway.config.changes.change_section import BodySection, Loss, Upgrade
+from gateway.config.changes.change_site import BodySite
+from gateway.config.changes.value_kinds import NUMBER, TEXT
+from gateway.config.shape import NumberText
+from gateway.core.conversion.change import Change, Inverse
+from gateway.core.conversion.changes.values.money import Money
+from gateway.core.conversion.scalars import Type
+
+_KINDS = {"text": TEXT, "number": NUMBER, "integer": NUMBER}
+
+
+class MoneyConfig(BodySection):
+    """Write an amount of money in minor units or with decimal places, by its currency."""
+
+    field: str
+    """The field of the amount, which has the same name in both versions."""
+    currency: str
+    """The field of the currency, a code of ISO 4217: beside the amount, or further out."""
+    newer: Literal["integer", "text", "number"]
+    """The amount in the newer version: an integer of minor units, or a decimal text or number."""
+    older: Literal["integer", "text", "number"]
+    """The amount in the older version: an integer of minor units, or a decimal text or number."""
+    unknown: Annotated[int, Field(ge=0, le=18), NumberText] | None = None
+    """The decimal places where the currency is unknown; without it, the amount is refused."""
+
+    @classmethod
+    def parameter_form(cls) -> None:
+        """Return None: a change of parameters is of one parameter."""
+        return
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it reads one type and leaves another; the currency stays."""
+        return Upgrade(
+            takes=(self.field, self.currency),
+            makes=(self.field, self.currency),
+            reads={self.field: _KINDS[self.older]},
+            leaves={self.field: _KINDS[self.newer]},
+            moves={self.currency: self.currency},
+        )
+
+    def losses(self) -> Iterable[Loss]:
+        """Return nothing: an amount with more places than its currency has is refused."""
+        return ()
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field."""
+        if (self.newer == "integer") == (self.older == "integer"):
+            site.complain("one version has an integer of minor units, the other a text or a number")
+            return None
+        amount = site.path(self.field, "field")
+        currency = site.path(self.currency, "currency")
+        if amount is None or currency is None:
+            return None
+        depth = len(currency.scopes)
+        if amount.scopes[:depth] != currency.scopes:
+            site.complain(
+                "lies in an array that does not lead to the amount; name the currency beside the"
+                " amount, or further out",
+                "currency",
+            )
+            return None
+        older = self.newer == "integer"
+        change = Money(
+            currency.scopes,
+            currency.keys,
+            amount.scopes[depth:],
+            amount.keys,
+            Type(self.older if older else self.newer),
+            self.unknown,
+        )
+        return change if older else Inverse(change)

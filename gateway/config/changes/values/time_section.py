@@ -1,0 +1,125 @@
+"""`time`: the older version writes the same moment in another form."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gateway.config.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
+from gateway.config.changes.change_site import BodySite, ChangeSite, ParameterSite
+from gateway.config.changes.value_kinds import NUMBER, TEXT, ValueKinds
+from gateway.config.shape import NonEmptyText, NumberText, matching
+from gateway.core.conversion.change import Change
+from gateway.core.conversion.changes.values.moment import SECONDS, MomentForm, UnixTime
+from gateway.core.conversion.changes.values.time_change import Time, rewriting
+from gateway.core.conversion.changes.values.time_pattern import minutes_of, parse_pattern, rfc_3339
+from gateway.core.conversion.parameter_change import ParameterChange, Rewritten
+from gateway.core.conversion.scalars import Type
+
+_UNIX = {"unix": 0, "unix_ms": 3}
+_UNITS = ("years", "months", "days", "hours", "minutes", "seconds")
+
+Zone = Annotated[
+    str,
+    matching(
+        r"^(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])$",
+        "not an offset from UTC; write Z, or one such as +02:00",
+    ),
+]
+
+
+class TimeConfig(BodySection, ParameterSection):
+    """Write a moment in another form: as unix time, by RFC 3339, or by a pattern."""
+
+    field: str
+    """The field, query parameter or header field, which has the same name in both versions."""
+    newer: NonEmptyText
+    """The newer version's form: unix, unix_ms, rfc3339, or a pattern such as dd/MM/yyyy HH:mm."""
+    older: NonEmptyText
+    """The older version's form: unix, unix_ms, rfc3339, or a pattern such as dd/MM/yyyy HH:mm."""
+    zone: Zone = "Z"
+    """The offset from UTC of times that name none, and of those written anew. The default is Z."""
+    other_zones: Literal["convert", "refuse"] = "convert"
+    """What is done with a time that names another offset than `zone`. The default is convert."""
+    digits: Annotated[int, Field(ge=0, le=18), NumberText] | None = None
+    """The digits after the point that unix time has at most; without it, all that there are."""
+    text: bool = False
+    """Whether unix time is a text of digits in bodies, and no number. The default is false."""
+
+    @classmethod
+    def parameter_form(cls) -> type[ParameterSection]:
+        """Return the same model: the text of a parameter may be a moment."""
+        return cls
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it reads one form and leaves another."""
+        return Upgrade.in_place(self.field, self._kinds(self.older), self._kinds(self.newer))
+
+    def losses(self) -> Iterator[Loss]:
+        """Yield what one form has and the other has not."""
+        try:
+            newer, older = self._form(self.newer), self._form(self.older)
+        except ValueError:
+            return  # a mistake, which is reported where the change is built
+        for is_newer, source, target in ((False, newer, older), (True, older, newer)):
+            if source.precision > target.precision:
+                yield Loss(is_newer, f"'{self.field}' is cut to {_unit(target.precision)}")
+            if source.names_zone and not target.names_zone and self.other_zones == "convert":
+                text = f"'{self.field}' loses the offset that it names; the way back writes"
+                yield Loss(is_newer, f"{text} {self.zone}")
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field, or of the elements of an array."""
+        forms = self._forms(site)
+        if forms is None:
+            return None
+        newer, older = forms
+        return site.value_change(
+            self.field, lambda scopes, keys: Time(scopes, keys, newer, older), "field"
+        )
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of a parameter."""
+        forms = self._forms(site)
+        if forms is None:
+            return None
+        newer, older = forms
+        name = site.name(self.field, "field")
+        return Rewritten(name, rewriting(older, newer), rewriting(newer, older))
+
+    def _kinds(self, form: str) -> ValueKinds:
+        return NUMBER if form in _UNIX and not self.text else TEXT
+
+    def _form(self, form: str) -> MomentForm:
+        if form in _UNIX:
+            return UnixTime(_UNIX[form], self.digits, Type.TEXT if self.text else Type.NUMBER)
+        zone, only = minutes_of(self.zone), self.other_zones == "refuse"
+        if form == "rfc3339":
+            return rfc_3339(zone, only_zone=only)
+        return parse_pattern(form, zone, only_zone=only)
+
+    def _forms(self, site: ChangeSite) -> tuple[MomentForm, MomentForm] | None:
+        """Return the two forms, or None after recording a mistake."""
+        if self.newer == self.older:
+            site.complain("is the form that it has already; remove the change", "older")
+            return None
+        newer = site.attempt(partial(self._form, self.newer), "newer")
+        older = site.attempt(partial(self._form, self.older), "older")
+        if newer is None or older is None:
+            return None
+        if newer.has_date != older.has_date:
+            site.complain("one form has a date, and the other is a time of day; give both the same")
+            return None
+        for key in ("digits", "text"):
+            if key in self.model_fields_set and not {self.newer, self.older} & _UNIX.keys():
+                site.complain("goes with unix or unix_ms; remove it", key)
+                return None
+        return newer, older
+
+
+def _unit(precision: float) -> str:
+    digits = int(precision) - SECONDS
+    if digits <= 0:
+        return _UNITS[int(precision)]
+    return f"{digits} digit{'s' if digits > 1 else ''} of a second"

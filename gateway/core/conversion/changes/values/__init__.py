@@ -1,0 +1,1 @@
+"""The operations that write one value in another way: moments, money, words, texts."""

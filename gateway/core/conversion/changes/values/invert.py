@@ -1,0 +1,46 @@
+"""Invert: true in the newer version is false in the older one.
+
+An absent field stays absent, and null stays null, both ways.
+"""
+
+from dataclasses import dataclass
+
+from gateway.core.conversion.document import JsonForm, JsonObject
+from gateway.core.conversion.field_path import Keys
+from gateway.core.conversion.scalars import Type, replace_scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Invert:
+    """The older version has the opposite of a boolean."""
+
+    scopes: tuple[Keys, ...]
+    field: Keys
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The field."""
+        return (self.field,)
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Make it the opposite."""
+        replace_scalar(fields, self.field, form, Type.BOOLEAN, Type.BOOLEAN, _is_false)
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Make it the opposite."""
+        self.up(fields, form)
+
+    def for_patch(self) -> "Invert":
+        """Return the same change: what a PATCH request leaves out has no opposite."""
+        return self
+
+
+def inverted(text: str) -> str:
+    """Return false for true, and true for false; raises ValueError for another text."""
+    if text not in ("true", "false"):
+        raise ValueError("expected true or false, found something else")
+    return "true" if _is_false(text) else "false"
+
+
+def _is_false(text: str) -> bool:
+    return text == "false"

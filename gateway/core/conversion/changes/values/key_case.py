@@ -1,0 +1,106 @@
+"""Key case: all keys of an object in another case, and those of all that is in it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gateway.core.conversion.changes.values.word_case import CaseRewriting
+from gateway.core.conversion.document import (
+    ConversionError,
+    Document,
+    JsonForm,
+    JsonObject,
+    reach,
+)
+from gateway.core.conversion.field_path import Keys, pointer
+
+
+@dataclass(frozen=True, slots=True)
+class KeyCase:
+    """The two versions write keys in different cases, however deep in objects and arrays.
+
+    Attributes:
+        field: leads to the object or array; None for the whole object.
+        to_newer: writes a key as the newer version does.
+        to_older: writes a key as the older version does.
+        but: the newer version's keys of objects whose own keys are data, and stay.
+    """
+
+    scopes: tuple[Keys, ...]
+    field: Keys | None
+    to_newer: CaseRewriting
+    to_older: CaseRewriting
+    but: frozenset[str] = frozenset()
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The field, or everything."""
+        return ((),) if self.field is None else (self.field,)
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Write the keys as the newer version does."""
+        self._rewrite(fields, form, self.to_newer, frozenset(map(self._older_name, self.but)))
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Write the keys as the older version does."""
+        self._rewrite(fields, form, self.to_older, self.but)
+
+    def for_patch(self) -> "KeyCase":
+        """Return the same change: what a PATCH request leaves out has no keys."""
+        return self
+
+    def _older_name(self, key: str) -> str:
+        return self.to_older(key)
+
+    def _rewrite(
+        self, fields: JsonObject, form: JsonForm, write: CaseRewriting, but: frozenset[str]
+    ) -> None:
+        if self.field is None:
+            made = _object(fields, form, write, but)
+            fields.clear()
+            fields.update(made)
+            return
+        holder = reach(fields, self.field, form)
+        key = self.field[-1]
+        if holder is not None and key in holder:
+            try:
+                holder[key] = _value(holder[key], form, write, but)
+            except ConversionError as error:
+                raise error.under(*self.field) from None
+
+
+def _value(
+    value: Document, form: JsonForm, write: Callable[[str], str], but: frozenset[str]
+) -> Document:
+    opened = form.open(value)
+    if isinstance(opened, dict):
+        return form.close(_object(opened, form, write, but))
+    if not isinstance(opened, list):
+        return value
+    index = 0
+    try:
+        for index, element in enumerate(opened):
+            opened[index] = _value(element, form, write, but)
+    except ConversionError as error:
+        raise error.under(index) from None
+    return opened
+
+
+def _object(
+    fields: JsonObject, form: JsonForm, write: Callable[[str], str], but: frozenset[str]
+) -> JsonObject:
+    made: JsonObject = {}
+    for key, value in fields.items():
+        try:
+            name = write(key)
+        except ValueError as error:
+            raise ConversionError(f"the key is no name: {error}", pointer(key)) from None
+        if name in made:
+            raise ConversionError(f"becomes '{name}', which is there already", pointer(key))
+        if key in but:
+            made[name] = value
+            continue
+        try:
+            made[name] = _value(value, form, write, but)
+        except ConversionError as error:
+            raise error.under(key) from None
+    return made

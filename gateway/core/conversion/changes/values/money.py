@@ -1,0 +1,94 @@
+"""Money: whole numbers of a currency's smallest unit in the newer version, amounts in the older.
+
+How many decimal places an amount has follows from its currency, which another field names. An
+absent amount stays absent, and null stays null, both ways.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gateway.core.conversion.changes.scale import Scale
+from gateway.core.conversion.changes.values.currency import PLACES
+from gateway.core.conversion.document import JsonForm, JsonObject, get
+from gateway.core.conversion.field_path import Keys
+from gateway.core.conversion.scalars import Type, replace_scalar
+from gateway.core.conversion.steps import ConversionStep, ConversionTask, fuse
+
+
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """The two directions for the amounts of one number of decimal places."""
+
+    up: tuple[ConversionStep, ...]
+    down: tuple[ConversionStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """The newer version counts the smallest unit of the currency, the older one writes amounts.
+
+    Attributes:
+        scopes: the arrays in whose elements the currency stands.
+        currency: leads to the currency, whose code may be in small letters.
+        inner: the arrays from there to the objects that hold the amounts.
+        amount: leads to the amount.
+        older: how the older version writes an amount, as a TEXT or a NUMBER.
+        unknown: the decimal places where the currency is absent or not in ISO 4217; None refuses.
+    """
+
+    scopes: tuple[Keys, ...]
+    currency: Keys
+    inner: tuple[Keys, ...]
+    amount: Keys
+    older: Type
+    unknown: int | None = None
+
+    _ways: Mapping[int | None, _Ways] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        ways = {places: self._way(places) for places in {*PLACES.values(), self.unknown}}
+        object.__setattr__(self, "_ways", ways)
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The currency, and the amount or the array that leads to it."""
+        return (self.currency, self.inner[0] if self.inner else self.amount)
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Count the units."""
+        for step in self._of(fields, form).up:
+            step(fields, form)
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Write the amounts."""
+        for step in self._of(fields, form).down:
+            step(fields, form)
+
+    def for_patch(self) -> "Money":
+        """Return the same change: an amount without its currency cannot be converted."""
+        return self
+
+    def _of(self, fields: JsonObject, form: JsonForm) -> _Ways:
+        code = get(fields, self.currency, form)
+        known = PLACES.get(code.upper()) if isinstance(code, str) else None
+        return self._ways[self.unknown if known is None else known]
+
+    def _way(self, places: int | None) -> _Ways:
+        scale = Scale((), self.amount, places or 0, self.older)
+        units = _refused if places is None else scale.units
+        decimal = _refused if places is None else scale.amount
+
+        def up(fields: JsonObject, form: JsonForm) -> None:
+            replace_scalar(fields, self.amount, form, self.older, Type.NUMBER, units)
+
+        def down(fields: JsonObject, form: JsonForm) -> None:
+            replace_scalar(fields, self.amount, form, Type.NUMBER, self.older, decimal)
+
+        return _Ways(self._through(up), self._through(down))
+
+    def _through(self, step: ConversionStep) -> tuple[ConversionStep, ...]:
+        return fuse([ConversionTask(self.inner, (self.amount,), step)])
+
+
+def _refused(text: str) -> str:
+    raise ValueError("its currency is absent, or not an alphabetic code of ISO 4217")

@@ -1,0 +1,125 @@
+"""Patterns of dates and times."""
+
+import re
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core.conversion.changes.values.moment import Moment
+from gateway.core.conversion.changes.values.time_pattern import (
+    minutes_of,
+    offset_text,
+    parse_pattern,
+    rfc_3339,
+)
+from tests.gateway.core.world import LAW
+
+
+@pytest.mark.parametrize(
+    ("pattern", "strftime"),
+    [
+        ("yyyy-MM-dd", "%Y-%m-%d"),
+        ("dd/MM/yyyy HH:mm", "%d/%m/%Y %H:%M"),
+        ("yyyyMMdd'T'HHmmss", "%Y%m%dT%H%M%S"),
+        ("dd.MM.yyyy, HH 'o''clock'", "%d.%m.%Y, %H o'clock"),
+        ("MM/yyyy", "%m/%Y"),
+        ("HH''mm{}", "%H'%M{}"),
+        ("yyyy-MM-dd HH:mm:ss.SSSSSS", "%Y-%m-%d %H:%M:%S.%f"),
+    ],
+)
+@LAW
+@given(moment=st.datetimes(datetime(1000, 1, 1)))
+def test_it_writes_and_reads_as_the_standard_library(
+    pattern: str, strftime: str, moment: datetime
+) -> None:
+    form = parse_pattern(pattern)
+    text = moment.strftime(strftime)
+    assert form.write(form.read(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("", "'' has no field of a time; write one such as yyyy-MM-dd"),
+        ("XXX", "'XXX' has no field of a time"),
+        ("yy-MM-dd", "'yy' is not a field of a time; write yyyy, MM"),
+        ("YYYY", "'YYYY' is not a field"),
+        ("yyyy-MM-ddTHH", "'T' is not a field of a time; write yyyy, MM, dd, HH, mm, ss, SSS"),
+        ("yyyy-MM-dd dd", "'dd' stands twice in the pattern; name each field once"),
+        ("dd/MM", "'dd/MM' lacks a field between others"),
+        ("yyyy-dd", "lacks a field between others"),
+        ("yyyy-MM-dd mm", "lacks a field between others"),
+        ("HH:mmXXX", "is a time of day, which has no offset; remove XXX"),
+        ("yyyy 'x", "a single quote is not closed"),
+    ],
+)
+def test_what_is_no_pattern_is_refused(pattern: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        parse_pattern(pattern)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1/12/2026", "01/12/26", " 01/12/2026", "01/12/2026 ", "01-12-2026", "\u06601/12/2026", ""],
+)
+def test_it_is_strict(text: str) -> None:
+    with pytest.raises(
+        ValueError, match=r"^expected a time written as dd/MM/yyyy, found something else$"
+    ):
+        parse_pattern("dd/MM/yyyy").read(text)
+
+
+@pytest.mark.parametrize("text", ["29/02/2023", "31/04/2023", "00/01/2023", "01/13/2023"])
+def test_there_is_such_a_day(text: str) -> None:
+    with pytest.raises(ValueError, match=r"found no such day or hour$"):
+        parse_pattern("dd/MM/yyyy").read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("1970-01-01t00:00:01z", Moment(1, "", 0)),
+        ("1970-01-01T00:00:01.50-00:00", Moment(1, "50", 0)),
+        ("1970-01-01T02:00:01+02:00", Moment(1, "", 120)),
+        ("0001-01-01T00:00:00+23:59", Moment(-62135596800 - 23 * 3600 - 59 * 60, "", 1439)),
+    ],
+)
+def test_rfc_3339(text: str, moment: Moment) -> None:
+    assert rfc_3339().read(text) == moment
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2023-11-14T22:13:20", "2023-11-14T22:13:60Z", "2023-11-14T24:00:00Z", "2023-11-14T22:13Z"],
+)
+def test_what_rfc_3339_has_not(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^expected a time written as 2026-12-31T18:00:00Z"):
+        rfc_3339().read(text)
+
+
+def test_another_zone_may_be_refused() -> None:
+    form = rfc_3339(60, only_zone=True)
+    assert form.read("1970-01-01T01:00:00+01:00").second == 0
+    with pytest.raises(ValueError, match=r"^expected a time in the zone \+01:00, found another$"):
+        form.read("1970-01-01T00:00:00Z")
+
+
+def test_a_year_of_five_digits_is_refused() -> None:
+    with pytest.raises(ValueError, match="years 1 to 9999"):
+        parse_pattern("yyyy", 60).write(Moment(253402300799))
+
+
+def test_offsets() -> None:
+    for text, minutes in (("Z", 0), ("+02:00", 120), ("-03:30", -210)):
+        assert minutes_of(text) == minutes
+        assert offset_text(minutes) == text
+    with pytest.raises(ValueError, match=r"^not an offset from UTC; write Z, or one such as \+02"):
+        minutes_of("+2")
+
+
+def test_precision() -> None:
+    assert rfc_3339().precision == float("inf")
+    assert [parse_pattern(text).precision for text in ("yyyy", "HH:mm", "HH:mm:ss.SS")] == [0, 4, 7]
+    assert (parse_pattern("HH").has_date, parse_pattern("yyyy").names_zone) == (False, False)
