@@ -20,6 +20,7 @@ from gateway.core.snapshot import Limits
 from gateway.proxy.client import parser_limits
 from gateway.proxy.client.client_request import ClientRequest
 from gateway.proxy.client.client_response import ClientResponse, reset
+from gateway.proxy.client.client_state import BETWEEN, TRANSITIONS, ClientEvent, ClientState
 from gateway.proxy.client.tunnel import Tunnel
 from gateway.proxy.deadline import Deadline
 
@@ -92,7 +93,10 @@ async def _unused(_: object) -> Any:
 
 
 class ClientConnection(RequestHandler):
-    """One client connection."""
+    """One client connection.
+
+    `client_state` has its states; what belongs to the request under way stands beside the state.
+    """
 
     __slots__ = (
         "_answers",
@@ -102,10 +106,10 @@ class ClientConnection(RequestHandler):
         "_end",
         "_front",
         "_heavy",
-        "_last",
         "_limits",
         "_own",
         "_peer",
+        "_state",
         "_unparsed",
     )
 
@@ -124,12 +128,12 @@ class ClientConnection(RequestHandler):
         self._front = front
         self._answers = front.answers
         self._deadline = Deadline(loop, self._too_slow)
+        self._state = ClientState.IDLE
         self._unparsed = 0
         self._heavy = False
         self._content = EMPTY_PAYLOAD
         self._down: ClientResponse | None = None
         self._end = b""
-        self._last = False
         self._peer = self._own = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -150,15 +154,15 @@ class ClientConnection(RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Forget the deadline."""
+        self._state = TRANSITIONS[self._state, ClientEvent.LOST]
         self._deadline.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Parse what came; a body that turns out to be broken is broken for its reader too."""
-        idle = self._down is None and not self._messages and not self._close
         super().data_received(data)
         self._end = data[-4:] if len(data) > 3 else (self._end + data)[-4:]
-        if idle:
+        if self._state in BETWEEN:
             self._note_head(len(data))
         if (
             self._messages
@@ -170,22 +174,27 @@ class ClientConnection(RequestHandler):
     def _note_head(self, size: int) -> None:
         # Counted as it comes; only what might be too much is looked at once it is there.
         if self._messages:
+            self._state = TRANSITIONS[self._state, ClientEvent.REQUEST]
+            self._deadline.clear()
             self._heavy = self._unparsed + size > self._limits.header_bytes
             self._unparsed = 0
-        else:
-            if not self._unparsed:
+        elif size:
+            if self._state is ClientState.IDLE:
                 self._deadline.set(self._limits.header_seconds)
+            self._state = TRANSITIONS[self._state, ClientEvent.BYTES]
             self._unparsed += size
 
     def _too_slow(self) -> None:
-        if self._unparsed:
+        if self._state is ClientState.HEAD:
             seconds = self._limits.header_seconds
             detail = f"The header fields were not there within {seconds:g} seconds."
             self._turn_away(Fault(FaultCode.REQUEST_TIMEOUT, detail))
         elif self.transport is not None:
+            self._state = TRANSITIONS[self._state, ClientEvent.REFUSE]
             self.transport.close()
 
     def _turn_away(self, fault: Fault) -> None:
+        self._state = TRANSITIONS[self._state, ClientEvent.REFUSE]
         inbound = ClientRequest(
             ERROR, EMPTY_PAYLOAD, self._peer, self._own, self._limits.stall_seconds
         )
@@ -203,16 +212,17 @@ class ClientConnection(RequestHandler):
 
     def switch(self) -> Tunnel:
         """Stop parsing HTTP; return what reads the client's bytes from here on."""
+        self._state = TRANSITIONS[self._state, ClientEvent.SWITCH]
         tunnel = Tunnel(self._pause_transport_reading, self._resume_transport_reading)
         self.set_parser(tunnel)  # type: ignore[arg-type]  # made for WebSockets, content with this
         return tunnel
 
     def finish(self) -> None:
         """Close the connection, after the answer that is under way or due if there is one."""
-        self._last = True
+        self._state = TRANSITIONS[self._state, ClientEvent.FINISH]
         if self._down is not None:
             self._down.keep_alive = False
-        elif self.transport is not None and not self._messages:
+        elif self.transport is not None and self._state is ClientState.ENDING:
             self.transport.close()
 
     def cut(self) -> None:
@@ -222,22 +232,25 @@ class ClientConnection(RequestHandler):
 
     async def start(self) -> None:
         """Answer one request after the other."""
-        keep = True
-        while keep and not self._force_close:
+        while self._state is not ClientState.ENDING and not self._force_close:
             if not self._messages:
                 self._waiter = self._loop.create_future()
                 try:
                     await self._waiter
                 finally:
                     self._waiter = None
-            self._deadline.clear()
             message, content = self._messages.popleft()
             self._let_parser_go_on()
             keep = await self._answer(message, content)
             if keep and isinstance(message, RawRequestMessage) and message.chunked:
                 keep = self._renew_parser()
-            if keep:
-                self._deadline.set(self._limits.idle_seconds)
+            event = ClientEvent.ANSWERED if keep else ClientEvent.LAST_ANSWERED
+            self._state = TRANSITIONS[self._state, event]
+            if self._state is ClientState.IDLE:
+                if self._messages:
+                    self._state = TRANSITIONS[self._state, ClientEvent.REQUEST]
+                else:
+                    self._deadline.set(self._limits.idle_seconds)
             elif self._messages or not (
                 isinstance(message, RawRequestMessage) and content.is_eof()
             ):
@@ -247,6 +260,7 @@ class ClientConnection(RequestHandler):
 
     async def _answer(self, message: object, content: StreamReader) -> bool:
         """Answer one request; return whether another can follow on this connection."""
+        self._state = TRANSITIONS[self._state, ClientEvent.TAKE]
         self._request_in_progress = True
         self._content = content
         try:
@@ -255,7 +269,7 @@ class ClientConnection(RequestHandler):
                     message, content, self._peer, self._own, self._limits.stall_seconds
                 )
                 self._down = down = ClientResponse(self, message)
-                if self._last or message.upgrade:
+                if self._state is ClientState.LAST or message.upgrade:
                     # Where another protocol could begin, the parser stops: nothing can follow.
                     down.keep_alive = False
                 if self._heavy and parser_limits.size(message) > self._limits.header_bytes:
