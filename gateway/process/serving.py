@@ -1,9 +1,11 @@
 """Serving: all that answers requests in one process, alone or as one of several workers."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from gateway.core.overrides import Overrides
 from gateway.process.reloader import Reloader
@@ -18,6 +20,8 @@ from gateway.telemetry import log
 from gateway.telemetry.delta import Deliver
 from gateway.telemetry.recorder import Recorder
 from gateway.verify.sampling import Sampling
+
+_log = logging.getLogger(__name__)
 
 # How many connections may wait to be accepted, at each listening socket.
 BACKLOG = 1024
@@ -44,7 +48,7 @@ class Serving:
         self._shadows = Shadows(self._pool, self._recorder)
         self._handler = Handler(reloader.latest, self._pool, self._shadows, self._record)
         self._handler.overrides = overrides
-        self._front = ClientServer(self._handler)
+        self._front = ClientServer(self._handler, partial(self._recorder.count, "client_bounds"))
         self._others: dict[int, socket.socket] = {}
         self._standing_in: dict[int, asyncio.Server] = {}
         self._checks = HealthChecks(self._pool, log.health)
@@ -116,7 +120,10 @@ class Serving:
             log.event("config_loaded")
 
     def _record(self, exchange: Exchange, down: ClientResponse) -> None:
-        self._requests.record(exchange, down)
-        self._recorder.record(exchange, down)
-        if exchange.body is not None:
-            self._sampling.record(exchange, down)
+        try:
+            self._requests.record(exchange, down)
+            self._recorder.record(exchange, down)
+            if exchange.body is not None:
+                self._sampling.record(exchange, down)
+        except Exception:  # what cannot be recorded is answered all the same
+            _log.exception("request %s could not be recorded", exchange.request_id)

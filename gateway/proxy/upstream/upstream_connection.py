@@ -267,8 +267,8 @@ class UpstreamConnection(asyncio.Protocol):
         assert response is not None
         assert request is not None
         status = self._parser.get_status_code()
-        if status < 100:
-            raise HttpParserError("a status below 100")
+        if not 100 <= status <= 599:  # RFC 9110, section 15
+            raise HttpParserError(f"the status {status}")
         if status < 200:
             if status == 101 and request.upgrade:
                 self._state = TRANSITIONS[self._state, UpstreamEvent.SWITCH]
