@@ -36,6 +36,8 @@ from gateway.proxy.upstream.upstream import Upstream, UpstreamRequest, UpstreamR
 
 _log = logging.getLogger(__name__)
 
+# Where the next request would begin is in doubt, or behind a body that nobody wants.
+_FINAL = frozenset({FaultCode.BAD_REQUEST, FaultCode.BODY_TOO_LARGE})
 _THEIRS = frozenset({b"x-request-id"})
 _THEIRS_CONVERTED = _THEIRS | headers.ABOUT_BYTES
 _VIA = b"1.1 " + headers.PSEUDONYM
@@ -122,6 +124,9 @@ class _Walk(Struct):
         """Return what is to be done, or None if that is done; raises FaultError to refuse."""
         exchange = self.exchange
         head, self.authority = self.inbound.read()
+        if head.path == "*":  # OPTIONS for the gateway itself (RFC 9110, section 9.3.7)
+            self._send(204, b"", self._dressed([]))
+            return None
         if self.snapshot.naming is not None:
             exchange.client = self.snapshot.naming.name(head, self.inbound.peer)
         # Whom a brownout meets is no secret to keep: a plain generator will do.
@@ -164,7 +169,7 @@ class _Walk(Struct):
             exchange.aborted = True
             self.down.abort()
             return
-        if fault.code is FaultCode.BAD_REQUEST:  # where the next one would begin is in doubt
+        if fault.code in _FINAL:
             self.down.keep_alive = False
         body = msgspec.json.encode(fault.problem(exchange.path))
         fields = [

@@ -14,9 +14,6 @@ from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.upstream import StaleConnectionError, UpstreamRequest, failure
 from gateway.proxy.upstream.upstream_connection import UpstreamConnection
 
-# Shorter than what servers usually grant, so that they rarely close a connection just as it is
-# taken up again.
-_KEEP_IDLE = 30.0
 # Failing over may add so much to the requests of a service, once a reserve is spent: when all
 # targets fail, asking each of them in turn would only make it worse (Envoy's retry budget).
 _RETRY_SHARE = 0.2
@@ -168,7 +165,7 @@ class Pool:
         return connection
 
     def _release(self, target: Target, connection: UpstreamConnection) -> None:
-        connection.expire(_KEEP_IDLE)
+        connection.expire(connection.may_rest)
         self._idle.setdefault(target, {})[connection] = None
 
     def _lost(self, target: Target, connection: UpstreamConnection) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from math import inf
 from typing import cast
 
 # httptools: Python's binding of llhttp, the parser of Node.js, strict unless told otherwise.
@@ -10,6 +11,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from gateway.core.errors import FaultCode, FaultError
 from gateway.core.service import Timeouts
 from gateway.proxy.deadline import Deadline
+from gateway.proxy.upstream.keep_alive import LOOK_AFTER, USUAL, granted, is_quiet, jittered
 from gateway.proxy.upstream.request_head import request_bytes
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.upstream import StaleConnectionError, UpstreamRequest, failure
@@ -61,6 +63,8 @@ class UpstreamConnection(asyncio.Protocol):
         self._deadline = Deadline(loop, self._too_slow)
         self._timeouts = Timeouts()
         self._state = UpstreamState.FRESH
+        self.may_rest = jittered(USUAL)  # between two exchanges, in seconds
+        self._rested_since = inf
         self._exchange_over()
 
     def _exchange_over(self) -> None:
@@ -72,10 +76,11 @@ class UpstreamConnection(asyncio.Protocol):
 
     @property
     def usable(self) -> bool:
-        """Whether an exchange can begin: open, and nothing under way."""
-        return (
-            self._state in FREE and self._transport is not None and not self._transport.is_closing()
-        )
+        """Whether an exchange can begin: open, nothing under way, and nothing came unasked."""
+        transport = self._transport
+        if self._state not in FREE or transport is None or transport.is_closing():
+            return False
+        return self.loop.time() - self._rested_since < LOOK_AFTER or is_quiet(transport)
 
     def send(self, request: UpstreamRequest, timeouts: Timeouts) -> StreamedResponse:
         """Send a request over a usable connection; return the response, of which nothing has come.
@@ -100,6 +105,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def expire(self, seconds: float) -> None:
         """Close the connection if it is not used within that time."""
+        self._rested_since = self.loop.time()
         self._deadline.set(seconds)
 
     def expect_bytes(self) -> None:
@@ -131,8 +137,6 @@ class UpstreamConnection(asyncio.Protocol):
         self._deadline.cancel()
         if self._transport is not None:
             self._transport.abort()
-
-    # Sending.
 
     async def _send_pieces(self, body: AsyncIterator[bytes], chunked: bool) -> None:
         assert self._transport is not None
@@ -258,6 +262,9 @@ class UpstreamConnection(asyncio.Protocol):
             if len(value) > _DIGITS:
                 raise HttpParserError("a length of too many digits")
             response.sized = True
+        elif len(name) == 10 and name.lower() == b"keep-alive":
+            seconds = granted(value)
+            self.may_rest = jittered(USUAL if seconds is None else seconds)
         elif len(name) == 17 and name.lower() == b"transfer-encoding":
             self._coding += value.rstrip(b" ").lower() + b","  # to llhttp, a tab hides chunked
 
@@ -317,8 +324,6 @@ class UpstreamConnection(asyncio.Protocol):
             self._protocol_error("it switched protocols unasked")
         elif data:
             response.feed(data)
-
-    # The ends.
 
     def _finish(self) -> None:
         if self._state is UpstreamState.SPENT:
