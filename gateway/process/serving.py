@@ -11,6 +11,7 @@ from gateway.core.overrides import Overrides
 from gateway.process.reloader import Reloader
 from gateway.proxy.client.client_response import ClientResponse
 from gateway.proxy.client.client_server import ClientServer
+from gateway.proxy.client.descriptors import raise_limit
 from gateway.proxy.exchange import Exchange
 from gateway.proxy.handler import Handler
 from gateway.proxy.shadow.shadows import Shadows
@@ -40,6 +41,7 @@ class Serving:
 
     def __init__(self, reloader: Reloader, overrides: Overrides, deliver: Deliver) -> None:
         loop = asyncio.get_running_loop()
+        raise_limit()
         self._reloader = reloader
         self._pool = Pool()
         self._requests = log.RequestLog(loop)

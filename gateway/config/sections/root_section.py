@@ -243,7 +243,14 @@ class LimitsConfig(SectionModel):
     stall_seconds: Seconds = 60.0
     """How long a client may neither send nor take any of a body."""
     connections: PositiveInt = 10_000
-    """How many clients may be connected to one worker at a time."""
+    """How many clients may be connected to one worker at a time (10,000 by default); fewer where
+    the process may open too few files for a connection to a service beside each."""
+    tunnels: PositiveInt = 1000
+    """How many connections to one worker may have switched to WebSocket at a time (1,000 by
+    default); one more is refused with 503."""
+    tunnel_seconds: Seconds = 3600.0
+    """How many seconds may pass without a byte in either direction before a connection that has
+    switched to WebSocket is cut (3,600 by default)."""
 
 
 class Config(SectionModel):

@@ -16,7 +16,7 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestPayloadError, Server
 from aiohttp.web_protocol import ERROR
 
-from gateway.core.errors import Fault, FaultCode
+from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.core.snapshot import Limits
 from gateway.proxy.client import parser_limits
 from gateway.proxy.client.client_request import ClientRequest
@@ -63,7 +63,7 @@ class ClientConnection(RequestReceiver):
         loop: the event loop.
     """
 
-    __slots__ = ("_answers", "_down", "_own", "_peer", "_unsent")
+    __slots__ = ("_answers", "_down", "_own", "_passed", "_peer", "_tunnel", "_unsent")
 
     def __init__(
         self,
@@ -75,7 +75,8 @@ class ClientConnection(RequestReceiver):
         super().__init__(server, answers.limits, totals, loop)
         self._answers = answers
         self._down: ClientResponse | None = None
-        self._unsent = 0
+        self._tunnel: Tunnel | None = None
+        self._passed = self._unsent = 0
         self._peer = self._own = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -86,7 +87,7 @@ class ClientConnection(RequestReceiver):
         self._own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         super().connection_made(transport)
         self._deadline.set(self._limits.idle_seconds)
-        if self._totals.connections > self._limits.connections:
+        if self._totals.connections > min(self._limits.connections, self._totals.most):
             again = ((b"Retry-After", b"1"),)
             self._turn_away(
                 ClientBound.CONNECTIONS,
@@ -114,6 +115,13 @@ class ClientConnection(RequestReceiver):
         elif self._state is ClientState.ENDING and not self._client_takes():
             self._totals.reached(ClientBound.STALL_SECONDS)
             self.cut()
+        elif self._tunnel is not None and self._down is not None:
+            before, self._passed = self._passed, self._down.bytes_sent + self._tunnel.received
+            if self._passed > before:
+                self._deadline.set(self._limits.tunnel_seconds)
+            else:
+                self._totals.reached(ClientBound.TUNNEL_SECONDS)
+                self.cut()
 
     def _turn_away(self, bound: ClientBound, fault: Fault) -> None:
         self._totals.reached(bound)
@@ -162,9 +170,22 @@ class ClientConnection(RequestReceiver):
                 raise ConnectionAbortedError("the client took none of the response") from None
 
     def switch(self) -> Tunnel:
-        """Stop parsing HTTP; return what reads the client's bytes from here on."""
+        """Stop parsing HTTP; return what reads the client's bytes from here on.
+
+        Raises:
+            FaultError: as many connections have switched as may.
+        """
+        if self._totals.tunnels >= self._limits.tunnels:
+            self._totals.reached(ClientBound.TUNNELS)
+            detail = "Too many connections have switched protocols; try again."
+            again = ((b"Retry-After", b"1"),)
+            raise FaultError(Fault(FaultCode.OVERLOADED, detail, fields=again))
         self._state = TRANSITIONS[self._state, ClientEvent.SWITCH]
-        tunnel = Tunnel(self._pause_transport_reading, self._resume_transport_reading)
+        self._totals.tunnels += 1
+        self._deadline.set(self._limits.tunnel_seconds)
+        self._tunnel = tunnel = Tunnel(
+            self._pause_transport_reading, self._resume_transport_reading
+        )
         self.set_parser(tunnel)  # type: ignore[arg-type]  # made for WebSockets, content with this
         return tunnel
 
@@ -248,6 +269,9 @@ class ClientConnection(RequestReceiver):
         finally:
             self._content = EMPTY_PAYLOAD
             self._down = None
+            if self._tunnel is not None:
+                self._tunnel = None
+                self._totals.tunnels -= 1
             self._request_in_progress = False
             if self._handler_waiter is not None and not self._handler_waiter.done():
                 self._handler_waiter.set_result(None)

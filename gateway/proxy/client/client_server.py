@@ -8,6 +8,7 @@ from aiohttp.web import RequestHandler, Server
 
 from gateway.proxy.client.client_connection import ClientConnection, HttpHandler
 from gateway.proxy.client.client_totals import ClientBound, ClientTotals
+from gateway.proxy.client.descriptors import most_clients
 
 
 class ClientServer(Server):
@@ -21,7 +22,7 @@ class ClientServer(Server):
     def __init__(self, answers: HttpHandler, reached: Callable[[ClientBound], None]) -> None:
         super().__init__(_unused, handler_cancellation=True)
         self._answers = answers
-        self._totals = ClientTotals(reached)
+        self._totals = ClientTotals(reached, most_clients())
         self._emptied = asyncio.Event()
 
     def __call__(self) -> ClientConnection:

@@ -28,10 +28,12 @@ class ClientTotals:
 
     Attributes:
         reached: called whenever a bound is reached.
+        most: how many connections the file descriptors are enough for.
         connections: the open connections.
         tunnels: those of them that have switched to another protocol.
     """
 
     reached: Callable[[ClientBound], None]
+    most: int
     connections: int = 0
     tunnels: int = 0

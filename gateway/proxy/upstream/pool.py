@@ -80,6 +80,8 @@ class Pool:
                     raise
                 else:
                     response.ended = partial(_ended, members, target)
+                    if response.switched:  # no request is in flight any more
+                        members.limiter.leave()
                     return response
         except BaseException:
             members.limiter.leave()
@@ -187,7 +189,8 @@ def _choose(members: ServicePool, tried: tuple[Target, ...], refused: FaultError
 def _ended(members: ServicePool, target: Target, response: StreamedResponse) -> None:
     failed = False if response.complete else _says(response.error)
     members.balancer.ended(target, monotonic(), failed=failed)
-    members.limiter.leave()
+    if not response.switched:
+        members.limiter.leave()
 
 
 def _says(error: BaseException | None) -> bool | None:
