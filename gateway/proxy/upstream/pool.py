@@ -9,6 +9,7 @@ from time import monotonic
 from gateway.core.errors import Blame, Fault, FaultCode, FaultError
 from gateway.core.service import Service, Target, Timeouts
 from gateway.proxy.upstream.balancer import Balancer
+from gateway.proxy.upstream.body_ahead import BodiesAhead
 from gateway.proxy.upstream.limiter import ConcurrencyLimiter
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.upstream import StaleConnectionError, UpstreamRequest, failure
@@ -46,6 +47,7 @@ class Pool:
         # Idle connections by target, in the order in which they came to rest.
         self._idle: dict[Target, dict[UpstreamConnection, None]] = {}
         self._open: set[UpstreamConnection] = set()
+        self._bodies = BodiesAhead()
 
     async def send(self, service: Service, request: UpstreamRequest) -> StreamedResponse:
         """Return the response as soon as its head is there.
@@ -60,6 +62,8 @@ class Pool:
         members = self._members.get(service.name)
         if members is None or members.service is not service:
             members = self.members(service)
+        if members.limiter.half_full and request.body is not None:
+            request = await self._bodies.read(request)
         if not members.limiter.entered():
             await members.limiter.enter()
         balancer = members.balancer

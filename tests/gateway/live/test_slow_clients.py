@@ -2,12 +2,13 @@
 
 import asyncio
 import socket
+from contextlib import AsyncExitStack
 
 import pytest
 
 from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, rules
 from tests.gateway.live.bounds import bound
-from tests.gateway.talk import Reader, Writer, ask, connect, get, soon
+from tests.gateway.talk import OK, Reader, Writer, ask, connect, get, soon
 
 LARGE = 12_000_000
 SLOW = "limits: { stall_seconds: 0.5, idle_seconds: 30 }\n"
@@ -94,3 +95,20 @@ async def test_no_connection_dies_unseen(gateway: StartGateway, upstream: StartU
             answer = await client.answer()
             assert (answer.status, b'"upstream_protocol"' in answer.body) == (502, True)
     assert not program.log("log")
+
+
+@pytest.mark.parametrize("framing", ["Content-Length: 100", "Transfer-Encoding: chunked"])
+async def test_slow_senders_leave_room_at_the_service(
+    gateway: StartGateway, upstream: StartUpstream, framing: str
+) -> None:
+    """Forty of them, where eight requests may be in flight: fresh requests are answered."""
+    scripted = await upstream(OK)
+    capacity = ", capacity: { in_flight: 8, queue: 8, patience: 0.5 }"
+    program = gateway(rules(scripted.port, extra=capacity))
+    async with AsyncExitStack() as stack:
+        for _ in range(40):
+            slow = await stack.enter_async_context(connect(program))
+            slow.send(ask("POST /plain", framing, body=b"1\r\nx\r\n"))
+        await asyncio.sleep(0.5)
+        for _ in range(10):
+            assert (await get(program)).status == 200
