@@ -58,10 +58,11 @@ fuzz: $(VENV)/fuzz.stamp ## fuzz what reads bytes of strangers, SECONDS (60) eac
 bench: $(VENV)/bench.stamp ## measure beside nginx, HAProxy and Envoy, within 6 minutes
 	@exec $(PY) -m benchmarks --rounds $(ROUNDS) --seconds $(SECONDS) --megabytes $(MEGABYTES)
 
-lock: ## pin requirements/*.txt anew from requirements/*.in
+lock: ## pin requirements/*.txt anew from requirements/*.in and pyproject.toml
 	@$(PYTHON) -m venv --clear $(VENV)/uv
 	@$(VENV)/uv/bin/python -m pip install --quiet --disable-pip-version-check $(UV)
-	$(LOCK) requirements/run.in --output-file requirements/run.txt
+	$(LOCK) pyproject.toml --extra jwt requirements/run.in --output-file requirements/run.txt
+	$(LOCK) requirements/build.in --output-file requirements/build.txt
 	$(LOCK) requirements/test.in --output-file requirements/test.txt
 	$(LOCK) requirements/verify.in --output-file requirements/verify.txt
 	$(LOCK) requirements/bench.in --output-file requirements/bench.txt
@@ -84,8 +85,8 @@ $(VENV)/verify.stamp: $(VENV)/run.stamp requirements/verify.txt
 	@$(INSTALL) --requirement requirements/verify.txt
 	@touch $@
 
-$(VENV)/test.stamp: $(VENV)/verify.stamp requirements/test.txt
-	@$(INSTALL) --requirement requirements/test.txt
+$(VENV)/test.stamp: $(VENV)/verify.stamp requirements/test.txt requirements/build.txt
+	@$(INSTALL) --requirement requirements/test.txt --requirement requirements/build.txt
 	@touch $@
 
 $(VENV)/bench.stamp: $(VENV)/run.stamp requirements/bench.txt

@@ -13,7 +13,7 @@ logger = logging.getLogger(PROGRAM)
 
 
 class JsonLines(logging.Formatter):
-    """Writes a record as JSON: the message is the event, ``extra={"fields": ...}`` is added."""
+    """Writes a record as JSON: the message is the event, `extra={"fields": ...}` is added."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line; ASCII only, so any terminal or collector can hold it."""

@@ -9,7 +9,7 @@ CONTENT_TYPE = "application/problem+json"
 
 
 class Problem(BaseModel, frozen=True):
-    """Why a request was refused; ``code`` is stable and meant for programs."""
+    """Why a request was refused; `code` is stable and meant for programs."""
 
     type: str
     title: str
@@ -22,7 +22,7 @@ class Problem(BaseModel, frozen=True):
     def of(cls, status: HTTPStatus, detail: str, path: str) -> "Problem":
         """Describe a refusal that says no more than its status does (RFC 9457, section 4.2.1).
 
-        ``path`` is the request's as it was received; ``instance`` must be a URI reference, so what
+        `path` is the request's as it was received; `instance` must be a URI reference, so what
         a URI cannot hold is percent-encoded.
         """
         return cls(

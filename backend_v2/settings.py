@@ -35,7 +35,6 @@ class Settings(BaseModel, frozen=True):
 
         Raises:
             SettingError: a value cannot be used.
-
         """
         variables = {
             field: f"{'PERSON' if field.endswith('_name') else PROGRAM.upper()}_{field.upper()}"
@@ -49,4 +48,4 @@ class Settings(BaseModel, frozen=True):
         except ValidationError as invalid:
             field = str(invalid.errors()[0]["loc"][0])
             right = cls.model_fields[field].description
-            raise SettingError(f"{variables[field]}={found[field]!r}: must be {right}") from invalid
+            raise SettingError(f"{variables[field]}={found[field]!r}: must be {right}") from None

@@ -1,23 +1,31 @@
-"""The version gateway: clients choose a version, operators say where it is served.
+"""The version gateway: clients choose a version, operators decide where it is served.
 
-The words of this house:
+The words of this house (docs/architecture.md has the same glossary, with more of each):
 
-API         a resource family with versions.
-Endpoint    a public path of an API, with the mechanism that selects the version there.
-Client      who asks, by a name to count and to choose by; it lets nobody in.
-Reader      takes the raw version values that a request carries; it decides nothing.
-Matching    what names a version beside its label: a later one, a range.
-Selection   turns readings into one Version, or into a named refusal.
-Service     a backend and its targets.
-Conversion  the reversible change between versions of an API, applied to bodies.
-Route         how one version is served at one endpoint: service, path, conversions.
+API         a family of resources with versions.
+Endpoint    a public path of an API, with the mechanisms that select the version there.
+Client      the caller of a request, by a name that is counted and that choices depend on; no one
+            is authenticated by it.
+Reader      takes the raw version values from one place of a request; it decides nothing.
+Matching    which version a value names: its own label, a range, or the nearest lower one.
+Selection   turns readings into one Version, or into a refusal with a name.
+Service     a backend, and its Targets: the addresses where it listens.
+Conversion  the reversible difference between two versions; a Change is one declared part of it.
+Route       how one version is served at one endpoint: service, path, conversions.
 Plan        what will be done with one request.
 Snapshot    everything compiled from one configuration, immutable.
-Shadow      the same request asked of another version's service, to compare the answers.
-Cutover     the share of a version's clients that is served via another version already.
+Override    what an operator or a gate has set over the configuration: a pause, a percentage.
+Lifecycle   when a version is deprecated and when it ends (its sunset).
+Brownout    a version refused for a while before its sunset.
+Shadow      the same request sent to another version's service too, to compare the answers.
+Cutover     the share of a version's clients that another version's service answers; a Gate is a
+            bound on its errors, latency or differences that rolls it back.
+Exchange    the record of one request, written once: log line, metrics and usage come from it.
 Fault       what went wrong with one request, and whose fault it was.
-Exchange    the record of one request, written once.
 
-The floors, imports only downward: `core` (pure), `config`, `wire`, `operation`, and on top `app`
-and `__main__`. A request walks through `wire.handler`; start reading there.
+The floors, from the bottom, imports only downward: `core` (pure), `config` and `settings`, `proxy`,
+`telemetry`, `state`, `verify`, `admin`, `process`, and on top `app` and `cli`. A request passes
+through `proxy.handler`; start reading there.
 """
+
+__version__ = "1.0.0"

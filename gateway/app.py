@@ -1,7 +1,7 @@
 """The composition root: puts the parts together, runs them, and takes them down in order.
 
 One process serves by itself. Several are workers under a supervisor, which holds the port, the
-admin port, the state and the watch over the rules; they answer requests and do nothing else.
+admin port, the state and the reloader; they answer requests and do nothing else.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -19,29 +19,32 @@ from aiohttp import web
 
 from gateway.admin.admin_app import admin_app
 from gateway.admin.operator import Operator
-from gateway.config.load import load_file
 from gateway.config.text.mistakes import ConfigError
 from gateway.core.overrides import Overrides
+from gateway.process.listening import listening_sockets
 from gateway.process.reloader import Reloader
 from gateway.process.serving import Serving
-from gateway.process.supervisor import Supervisor, Worker, is_worker, listening_sockets
-from gateway.settings import SettingError, Settings, from_environment
+from gateway.process.supervisor import Supervisor
+from gateway.process.tasks import Tasks
+from gateway.process.worker import SupervisorLostError, Worker, is_worker
+from gateway.settings import SettingError, Settings
 from gateway.state.active_overrides import ActiveOverrides
 from gateway.state.cutover_controller import CutoverController
 from gateway.state.state_changes import StateError
+from gateway.state.state_store import open_store
 from gateway.state.state_writer import StateWriter
 from gateway.telemetry import log
 
 
 class ListenError(Exception):
-    """An address that cannot be listened on; the text says which and why."""
+    """An address that cannot be listened on; the text names it and the reason."""
 
 
 def run() -> int:
-    """Serve until told to stop; return the exit status: 0 done, 1 refused, 2 wrongly set."""
+    """Serve until asked to stop; return the exit status: 0 done, 1 refused, 2 wrongly set."""
     try:
         log.configure()
-        uvloop.run(_role(from_environment(os.environ)))
+        uvloop.run(_main(Settings.from_environment(os.environ)))
     except (ConfigError, StateError, ListenError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -51,27 +54,26 @@ def run() -> int:
     return 0
 
 
-def _role(settings: Settings) -> Coroutine[None, None, None]:
+def _main(settings: Settings) -> Coroutine[None, None, None]:
     if is_worker(os.environ):
         return work(settings)
-    rules = load_file(settings.config, os.environ)
-    count = settings.workers or rules.workers or len(os.sched_getaffinity(0))
-    return serve(settings) if count == 1 else supervise(settings, count)
+    reloader = Reloader(settings.config, os.environ)
+    count = settings.workers or reloader.latest.workers or len(os.sched_getaffinity(0))
+    return serve(settings, reloader) if count == 1 else supervise(settings, reloader, count)
 
 
-async def serve(settings: Settings) -> None:
-    """Serve in this process until told to stop, then finish what is in flight within the grace.
+async def serve(settings: Settings, reloader: Reloader) -> None:
+    """Serve in this process until asked to stop, then finish what is in flight within the grace.
 
     Raises:
-        ConfigError: the rules cannot be used.
-        StateError: the state cannot.
-        ListenError: a port is taken, or an address is not ours.
+        StateError: the state cannot be used.
+        ListenError: a port is taken, or an address is not one of this machine.
     """
-    stop = _stop_on_signals()
-    reloader = _reloader(settings)
-    async with _keeping(reloader.latest.state) as writer:
+    stop = _stop_on_signals(lambda: log.event("stopping"))
+    _on_hangup(reloader.reload)
+    async with _state(reloader.latest.state) as (writer, tasks):
         overrides = ActiveOverrides(writer)
-        serving = Serving(reloader, overrides.in_force, writer.totals.absorb)
+        serving = Serving(reloader, overrides.in_force, writer.totals.absorb, tasks)
 
         async def apply(overrides: Overrides) -> None:
             serving.apply(overrides)
@@ -81,7 +83,7 @@ async def serve(settings: Settings) -> None:
         operator = Operator(
             writer, overrides, cutovers, reloader, lambda: 1, lambda: _stopping(stop)
         )
-        async with _admin(settings, operator) as admin:
+        async with _admin(settings, operator, tasks) as admin:
             (listener,) = _listen(settings.host, settings.port, 1)
             url = _url(listener)
             await serving.serve(
@@ -94,71 +96,89 @@ async def serve(settings: Settings) -> None:
 
 
 async def work(settings: Settings) -> None:
-    """Serve as one of several workers, until told to stop or left alone; raises ConfigError."""
-    stop = _stop_on_signals(say=False)
+    """Serve as one of several workers, until asked to stop or the supervisor has ended.
+
+    Raises:
+        ConfigError: the rules cannot be used in this process.
+    """
+    stop = _stop_on_signals()
+    _on_hangup(lambda: None)  # its supervisor loads the rules
     worker = Worker(os.environ)
-    reloader = _reloader(settings, interval=None)
-    serving = Serving(reloader, await worker.join(), worker.deliver)
-    listening = asyncio.create_task(worker.listen(serving.apply, serving.stand_in))
-    listening.add_done_callback(lambda _: stop.set())
+    try:
+        rules, in_force = await worker.join()
+    except SupervisorLostError:
+        return
+    tasks = Tasks(worker.deliver)
+    reloader = Reloader(settings.config, os.environ, None, rules)
+    serving = Serving(reloader, in_force, worker.deliver, tasks)
+
+    async def listen() -> None:
+        await worker.listen(reloader.reload, serving.apply, serving.stand_in)
+        stop.set()
+
+    tasks.start("channel", listen)
     await serving.serve(worker.listeners, stop, settings.grace, worker.report_ready)
-    listening.cancel()
     await worker.leave()
 
 
-async def supervise(settings: Settings, count: int) -> None:
-    """Have workers serve until told to stop, then let them finish within the grace.
+async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
+    """Have workers serve until asked to stop, then let them finish within the grace.
 
     Raises:
-        ConfigError: the rules cannot be used.
-        StateError: the state cannot.
-        ListenError: a port is taken, or an address is not ours.
+        StateError: the state cannot be used.
+        ListenError: a port is taken, or an address is not one of this machine.
     """
-    stop = _stop_on_signals()
-    reloader = _reloader(settings)
+    stop = _stop_on_signals(lambda: log.event("stopping"))
+    _on_hangup(reloader.reload)
 
     def unready() -> str | None:
-        return _stopping(stop) or (None if workers.ready else "no worker is ready")
+        return _stopping(stop) or (None if supervisor.ready else "no worker is ready")
 
-    async with _keeping(reloader.latest.state) as writer:
+    async with _state(reloader.latest.state) as (writer, tasks):
         overrides = ActiveOverrides(writer)
         cutovers = CutoverController(writer, overrides, lambda: reloader.latest)
-        operator = Operator(writer, overrides, cutovers, reloader, lambda: workers.ready, unready)
-        async with _admin(settings, operator) as admin:
+        operator = Operator(
+            writer, overrides, cutovers, reloader, lambda: supervisor.ready, unready
+        )
+        async with _admin(settings, operator, tasks) as admin:
             listeners = _listen(settings.host, settings.port, count)
-            workers = Supervisor(listeners, os.environ, writer.totals.absorb, overrides.in_force)
-            overrides.follow(workers.apply)
-            await workers.start()
-            log.event("listening", url=_url(listeners[0]), admin=admin, workers=count)
+            supervisor = Supervisor(
+                listeners,
+                os.environ,
+                tasks,
+                writer.totals.absorb,
+                reloader.content,
+                overrides.in_force,
+            )
 
-            following = asyncio.create_task(_pass_on(reloader, workers))
+            async def pass_on() -> None:
+                async for _ in reloader.changes():
+                    supervisor.reload(reloader.content)
+
+            overrides.follow(supervisor.apply)
+            await supervisor.start()
+            log.event("listening", url=_url(listeners[0]), admin=admin, workers=count)
+            reload = tasks.start("reload", pass_on)
             await stop.wait()
-            following.cancel()
-            await workers.stop(settings.grace)
+            reload.stop()
+            await supervisor.stop(settings.grace)
     log.event("stopped")
 
 
-async def _pass_on(reloader: Reloader, workers: Supervisor) -> None:
-    async for _ in reloader.changes():
-        workers.reload()
+def _on_hangup(act: Callable[[], None]) -> None:
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, act)
 
 
-def _reloader(settings: Settings, interval: float | None = 0.5) -> Reloader:
-    reloader = Reloader(settings.config, os.environ, interval)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.tell)
-    return reloader
-
-
-def _stop_on_signals(*, say: bool = True) -> asyncio.Event:
+def _stop_on_signals(announce: Callable[[], None] = lambda: None) -> asyncio.Event:
     stop = asyncio.Event()
 
-    def told() -> None:
-        if say and not stop.is_set():
-            log.event("stopping")
+    def stop_once() -> None:
+        if not stop.is_set():
+            announce()
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told)
+        asyncio.get_running_loop().add_signal_handler(number, stop_once)
     return stop
 
 
@@ -167,28 +187,32 @@ def _stopping(stop: asyncio.Event) -> str | None:
 
 
 @asynccontextmanager
-async def _keeping(state: str | None) -> AsyncIterator[StateWriter]:
-    store = None
-    if state is not None:
-        # SQLite is a megabyte that neither workers nor a gateway without state need.
-        from gateway.state.sqlite_store import SqliteStore
-
-        store = SqliteStore(Path(state))
-    async with StateWriter(store).keeping() as writer:
-        yield writer
+async def _state(path: str | None) -> AsyncIterator[tuple[StateWriter, Tasks]]:
+    """Yield the writer of the state, and the tasks of this process, which it counts."""
+    if path is None:
+        writer = StateWriter(None)
+    else:
+        store = open_store(Path(path))
+        writer = StateWriter(store, await store.read())
+    tasks = Tasks(writer.totals.absorb)
+    tasks.start("state", writer.run)
+    try:
+        yield writer, tasks
+    finally:
+        tasks.stop()
+        await writer.close()
 
 
 @asynccontextmanager
-async def _admin(settings: Settings, operator: Operator) -> AsyncIterator[str]:
+async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncIterator[str]:
     runner = web.AppRunner(admin_app(operator), access_log=None)
     await runner.setup()
     (listener,) = _listen(settings.admin_host, settings.admin_port, 1)
     await web.SockSite(runner, listener).start()
-    moving = asyncio.create_task(operator.cutovers.run())
+    tasks.start("cutovers", operator.cutovers.run)
     try:
         yield _url(listener)
     finally:
-        moving.cancel()
         await runner.cleanup()
 
 

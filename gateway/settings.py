@@ -1,61 +1,57 @@
-"""Settings: what belongs to the process and not to the rules, from the environment."""
+"""Settings: what the environment sets of a process, beside the rules."""
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-_PREFIX = "GATEWAY_"
-
-
-class SettingError(Exception):
-    """A variable that cannot be used; the text says which, its value, and what would be right."""
+from pydantic import BaseModel, Field, ValidationError
 
 
-class Settings(BaseModel):
-    """Where to listen, which rules to load, how long to finish; descriptions say what is right."""
+class SettingError(ValueError):
+    """A variable cannot be used; the text names it, its value and what would be right."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+
+class Settings(BaseModel, frozen=True):
+    """Where to listen, and which rules to load. A field's description completes "must be ..."."""
 
     host: str = Field(default="127.0.0.1", min_length=1, description="an address or a host name")
-    port: int = Field(default=8080, ge=0, le=65535, description="a port, or 0 for any that is free")
+    port: int = Field(
+        default=8080, ge=0, le=65535, description="a whole number from 0 (any free port) to 65535"
+    )
     admin_host: str = Field(
         default="127.0.0.1", min_length=1, description="an address or a host name"
     )
     admin_port: int = Field(
-        default=8090, ge=0, le=65535, description="a port, or 0 for any that is free"
+        default=8090, ge=0, le=65535, description="a whole number from 0 (any free port) to 65535"
     )
     config: Path = Field(default=Path("gateway.yaml"), description="the path of gateway.yaml")
     workers: int | None = Field(
         default=None,
         ge=1,
         le=256,
-        description="a number of processes from 1 to 256; without it, as gateway.yaml says",
+        description="a whole number of processes from 1 to 256",
     )
     grace: float = Field(
         default=10.0,
         ge=0,
         le=86_400,
-        description="seconds to finish what is in flight when told to stop",
+        description="a number of seconds from 0 to 86400",
     )
 
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Self:
+        """Read the settings; a variable that is absent or empty leaves its default.
 
-def from_environment(environment: Mapping[str, str]) -> Settings:
-    """Return the settings that `GATEWAY_HOST`, `GATEWAY_PORT` and their like make.
-
-    Raises:
-        SettingError: a value cannot be used.
-    """
-    given = {
-        name: environment[_PREFIX + name.upper()]
-        for name in Settings.model_fields
-        if environment.get(_PREFIX + name.upper())
-    }
-    try:
-        return Settings.model_validate(given)
-    except ValidationError as error:
-        name = str(error.errors()[0]["loc"][0])
-        right = Settings.model_fields[name].description
-        raise SettingError(
-            f"{_PREFIX}{name.upper()} is {given[name]!r}; it must be {right}"
-        ) from None
+        Raises:
+            SettingError: a value cannot be used.
+        """
+        variables = {field: f"GATEWAY_{field.upper()}" for field in cls.model_fields}
+        found = {
+            field: environment[name] for field, name in variables.items() if environment.get(name)
+        }
+        try:
+            return cls.model_validate(found)
+        except ValidationError as invalid:
+            field = str(invalid.errors()[0]["loc"][0])
+            right = cls.model_fields[field].description
+            raise SettingError(f"{variables[field]}={found[field]!r}: must be {right}") from None

@@ -94,7 +94,6 @@ def settle(
 
     Raises:
         RefusedError: a port is no port number, or cannot be listened on.
-
     """
     settled = dict(environment)
     addresses = {}

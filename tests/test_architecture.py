@@ -4,11 +4,14 @@ Read from the source by `ast`, so that an import inside a function counts as wel
 """
 
 import ast
+import re
 import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from gateway.core.versions.chosen_by import ChosenBy
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = ("gateway", "backend_v1", "backend_v2", "users_service")
@@ -113,7 +116,7 @@ def circle(uses: dict[str, set[str]]) -> set[str]:
 
 def test_there_is_something_to_read() -> None:
     assert len(MODULES) > 40
-    assert "gateway.core.conversion.change" in imports("gateway.config.changes.links")
+    assert "gateway.core.conversion.chain" in imports("gateway.config.conversions.links")
     assert "core" in rooms("gateway")["proxy"]
     assert circle({"a": {"b"}, "b": {"c", "a"}, "c": set()}) == {"a", "b"}
     assert "backend_v1.model" in imports("backend_v1.app")
@@ -195,3 +198,46 @@ def test_the_core_is_frozen(module: str) -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_files_are_short(module: str) -> None:
     assert len(MODULES[module].read_text().splitlines()) <= MAX_LINES
+
+
+# A mechanism describes itself in its own two files; nothing else may tell it from others.
+MECHANISMS = [
+    name
+    for name in GATEWAY
+    if name.startswith(("gateway.core.versions.mechanisms.", "gateway.config.mechanisms."))
+]
+MECHANISM_NAMES = {name for module in MECHANISMS for name in public_types(module)} | {
+    f"ChosenBy.{by.name}"
+    for by in set(ChosenBy) - {ChosenBy.PIN, ChosenBy.DEFAULT, ChosenBy.NEWEST}
+}
+
+
+def switches(syntax: ast.Module) -> set[str]:
+    """Return the mechanisms that are told apart by their types or their names."""
+    found: set[str] = set()
+    for node in ast.walk(syntax):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "issubclass"):
+            found |= set(re.findall(r"\w+", ast.unparse(node.args[1])))
+        elif isinstance(node, ast.MatchClass | ast.Compare):  # as in `type(reader) is QueryReader`
+            found |= set(re.findall(r"\w+", ast.unparse(node)))
+        elif isinstance(node, ast.Attribute):
+            found.add(ast.unparse(node))
+    return found & MECHANISM_NAMES
+
+
+@pytest.mark.parametrize("module", sorted(set(GATEWAY) - set(MECHANISMS)))
+def test_no_switch_on_a_mechanism(module: str) -> None:
+    assert not switches(tree(module))
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "isinstance(reader, A | AcceptReader)",
+        "type(reader) is AcceptReader",
+        "match reader:\n    case readers.AcceptReader(): pass",
+        "reader.mechanism is ChosenBy.ACCEPT",
+    ],
+)
+def test_a_switch_on_a_mechanism_is_found(code: str) -> None:
+    assert len(switches(ast.parse(code))) == 1

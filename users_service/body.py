@@ -26,14 +26,13 @@ MAX_INT_DIGITS = 1000  # Python refuses to parse integers of over 4300 digits
 
 
 async def read(request: web.Request, limit: int, wait: float) -> bytes:
-    """Return the body of a request that says it is JSON, of at most ``limit`` bytes.
+    """Return the body of a request that says it is JSON, of at most `limit` bytes.
 
-    It must be here within ``wait`` seconds. The application's ``client_max_size`` must be that
+    It must be here within `wait` seconds. The application's `client_max_size` must be that
     limit, too: it holds for chunked bodies.
 
     Raises:
         ProblemError: it is another kind of body, too large, too slow, or breaks off.
-
     """
     if "Content-Encoding" in request.headers:
         # The answer says what is supported (RFC 9110, section 15.5.16).
@@ -84,8 +83,7 @@ def parse(body: bytes, max_depth: int) -> object:
     """Return the JSON value: dict, list, str, int, Decimal (of a huge integer), float, bool, None.
 
     Raises:
-        ProblemError: the body is not such JSON, or nests deeper than ``max_depth``.
-
+        ProblemError: the body is not such JSON, or nests deeper than `max_depth`.
     """
     if not body:
         raise _malformed("The body is empty.")

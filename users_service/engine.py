@@ -26,7 +26,6 @@ def database_url(text: object) -> URL:
     Raises:
         ValueError: it is no URL, its driver is missing or not for asyncio, or it is an SQLite
             database that is in memory or has options, either of which may lose what was stored.
-
     """
     try:
         url = make_url(str(text))
@@ -42,12 +41,11 @@ def engines(url: URL, wait: float) -> tuple[AsyncEngine, AsyncEngine]:
     """Return one engine to read with and one to write with, perhaps the same.
 
     An SQLite database that is not there is made here, and only here: later, a file that has gone is
-    an error, and not replaced by an empty one. ``wait`` is how many seconds to wait for a
+    an error, and not replaced by an empty one. `wait` is how many seconds to wait for a
     connection, and again for a lock.
 
     Raises:
         OSError: the file cannot be made.
-
     """
     if not _is_sqlite(url):
         engine = create_async_engine(

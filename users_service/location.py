@@ -9,11 +9,11 @@ AUTHORITY = re.compile(r"(?:[A-Za-z0-9._~-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[
 
 
 def location(headers: MultiMapping[str], listening: str, path: str, new_id: int) -> str:
-    """Return the absolute URL of the new resource, one segment below ``path``.
+    """Return the absolute URL of the new resource, one segment below `path`.
 
     Scheme and authority are those the client used at the gateway, as X-Forwarded-Proto and
     X-Forwarded-Host tell. Where these are absent, repeated or not sane, they are http and the Host,
-    or at last ``listening``, the authority that this program listens on.
+    or at last `listening`, the authority that this program listens on.
     """
     protos = [proto.lower() for proto in headers.getall("X-Forwarded-Proto", ())]
     scheme = "https" if protos == ["https"] else "http"

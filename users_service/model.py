@@ -44,9 +44,9 @@ class _Json(BaseModel):
 
 
 class NewUser(_Json):
-    """What a client sends to have a user made. Other members, ``id`` too, are ignored.
+    """What a client sends to have a user made. Other members, `id` too, are ignored.
 
-    Validate it with the context ``{"today": date}``, as the past depends on where today is.
+    Validate it with the context `{"today": date}`, as the past depends on where today is.
     """
 
     name: Annotated[

@@ -13,7 +13,7 @@ CONTENT_TYPE = "application/problem+json"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of problem; ``code`` is stable and meant for programs."""
+    """One kind of problem; `code` is stable and meant for programs."""
 
     status: HTTPStatus
     code: str
@@ -70,7 +70,7 @@ class Problem(BaseModel, frozen=True):
 def answer(error: ProblemError, path: str) -> web.Response:
     """Make the response that tells the client.
 
-    ``path`` is the request's as it was received; ``instance`` must be a URI reference, so what
+    `path` is the request's as it was received; `instance` must be a URI reference, so what
     a URI cannot hold is percent-encoded.
     """
     kind = error.kind

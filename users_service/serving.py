@@ -40,7 +40,7 @@ class InFlight:
         return response
 
     async def drain(self, grace: float) -> None:
-        """Wait until no request is in flight, ``grace`` seconds at most.
+        """Wait until no request is in flight, `grace` seconds at most.
 
         From now on each response ends its connection. aiohttp's own shutdown comes later, as it
         stops reading the bodies that are still on their way.
@@ -79,11 +79,10 @@ class Protocol(web.RequestHandler):
 
 
 async def serve(app: web.Application, settings: Settings, stop: asyncio.Event) -> None:
-    """Serve until ``stop`` is set, then finish within the grace.
+    """Serve until `stop` is set, then finish within the grace.
 
     Raises:
         OSError: the address cannot be listened on.
-
     """
     in_flight = InFlight()
     app.middlewares.append(in_flight.count)

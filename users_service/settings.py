@@ -62,7 +62,6 @@ class Settings(BaseModel, frozen=True, arbitrary_types_allowed=True):
 
         Raises:
             SettingError: a value cannot be used.
-
         """
         variables = {field: f"{PREFIX}_{field.upper()}" for field in cls.model_fields}
         found = {

@@ -45,7 +45,7 @@ class StorageError(Exception):
 
 
 class Store:
-    """The users of one database. Open it with ``Store.open``; close it at the end."""
+    """The users of one database. Open it with `Store.open`; close it at the end."""
 
     def __init__(self, reader: AsyncEngine, writer: AsyncEngine) -> None:
         self._reader = reader
@@ -55,11 +55,10 @@ class Store:
     async def open(cls, url: URL, wait: float) -> Self:
         """Connect, and bring the database to the shape that this program knows.
 
-        ``wait`` is how many seconds to wait for a connection, and again for a lock.
+        `wait` is how many seconds to wait for a connection, and again for a lock.
 
         Raises:
             StorageError: the database cannot be reached, made or brought to that shape.
-
         """
         with _errors_translated():
             store = cls(*engines(url, wait))
@@ -76,7 +75,6 @@ class Store:
 
         Raises:
             StorageError: nothing was stored.
-
         """
         with _errors_translated():
             async with self._writer.begin() as connection:
@@ -90,7 +88,6 @@ class Store:
 
         Raises:
             StorageError: the database cannot tell.
-
         """
         if user_id > MAX_ID:
             return None
@@ -106,7 +103,6 @@ class Store:
 
         Raises:
             StorageError: no user could be kept now.
-
         """
         with _errors_translated():
             async with self._writer.begin() as connection:

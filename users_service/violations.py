@@ -1,7 +1,7 @@
 """What is wrong with an object, as a flat JSON object: path of a field -> message.
 
 This is the contract's validation error body, for any pydantic model: nested objects have dotted
-paths, list items their index (``guests.0.name``), and a violation of a whole object has the path of
+paths, list items their index (`guests.0.name`), and a violation of a whole object has the path of
 that object, the outermost one going by a name of its own. Pydantic judges a whole object only
 when each of its fields holds, so a rule over several fields speaks once these are right.
 """
@@ -25,7 +25,7 @@ EXPECTED = {
 
 
 def violations(error: ValidationError, whole: str) -> dict[str, str]:
-    """Map every violation in ``error``; ``whole`` is the name of the object that was validated.
+    """Map every violation in `error`; `whole` is the name of the object that was validated.
 
     Several of one path are one message, in the order in which pydantic found them.
     """
@@ -45,6 +45,6 @@ def _message(details: ErrorDetails, path: str) -> str:
 
 
 def _label(path: str) -> str:
-    """Return the last name in a path as words: ``guests.0.birthDate`` is "Birth date"."""
+    """Return the last name in a path as words: `guests.0.birthDate` is "Birth date"."""
     name = next((part for part in reversed(path.split(".")) if not part.isdecimal()), path)
     return re.sub(r"(?<=[a-z0-9])[A-Z]", lambda capital: f" {capital[0]}", name).capitalize()

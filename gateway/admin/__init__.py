@@ -1,1 +1,1 @@
-"""The admin port: what operators see of a running gateway and change in it."""
+"""The admin port: what operators read and change in a running gateway."""

@@ -1,16 +1,16 @@
-"""The admin port: health, usage and overrides, apart from the paths of the users' APIs.
+"""The admin port: health, metrics, usage and overrides, on a port of its own.
 
-Every refusal is a problem detail (RFC 9457), as on the other port.
+Every refusal is a problem detail (RFC 9457), as on the port for clients.
 """
 
 import time
-from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import NoReturn
 
 import msgspec
 from aiohttp import web
 
+from gateway.admin.admin_guard import Handle
 from gateway.admin.cutover_report import cutover_report
 from gateway.admin.operator import Operator, check_known
 from gateway.admin.retirement import WITHIN, verdict
@@ -19,8 +19,6 @@ from gateway.admin.usage_report import usage
 from gateway.config.text.mistakes import suggest
 from gateway.core.overrides import VersionKey
 from gateway.state.active_overrides import as_json
-
-Handle = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def admin_app(operator: Operator) -> web.Application:
@@ -57,13 +55,15 @@ class _Admin:
         return _json({"status": "ok"})
 
     async def readyz(self, _: web.Request) -> web.Response:
-        reason = self._operator.unready()
+        reason, failing = self._operator.unready(), self._operator.failing_tasks(time.time())
+        # A task that fails makes no request fail, and would fail on all replicas alike.
+        found: dict[str, object] = {"failing": failing} if failing else {}
         if reason is None:
-            return _json({"status": "ready"})
-        return _json({"status": "not ready", "reason": reason}, 503)
+            return _json({"status": "ready", **found})
+        return _json({"status": "not ready", "reason": reason, **found}, 503)
 
     async def metrics(self, _: web.Request) -> web.Response:
-        # Imported when first asked for: it is memory that a gateway without a monitor saves.
+        # Imported with the first scrape: a gateway without a monitor saves that memory.
         from gateway.admin.metrics import CONTENT_TYPE, exposition
 
         return web.Response(body=exposition(self._operator), headers={"Content-Type": CONTENT_TYPE})
@@ -71,7 +71,7 @@ class _Admin:
     async def usage(self, request: web.Request) -> web.Response:
         api, version = request.query.get("api"), request.query.get("version")
         found = usage(self._operator.totals, api, version)
-        if not found.usage:  # a slip of the pen must not read as if nobody called
+        if not found.usage:  # a typing error must not read as no usage
             self._check_named(api, version)
         return _json(found)
 
@@ -79,7 +79,7 @@ class _Admin:
         return _json(self._operator.rules.labels)
 
     async def retire(self, request: web.Request) -> web.Response:
-        key = self._served(request)
+        key = self._version_key(request)
         operator, within = self._operator, request.query.get("within", WITHIN)
         try:
             found = verdict(
@@ -98,46 +98,46 @@ class _Admin:
         return _json(as_json(self._operator.overrides.in_force))
 
     async def brownout(self, request: web.Request) -> web.Response:
-        return self._brownout(self._browned_out(request))
+        return self._brownout_state(self._brownout_key(request))
 
     async def pause_brownout(self, request: web.Request) -> web.Response:
-        key = self._browned_out(request)
+        key = self._brownout_key(request)
         await self._operator.overrides.pause(key)
-        return self._brownout(key)
+        return self._brownout_state(key)
 
     async def resume_brownout(self, request: web.Request) -> web.Response:
-        key = self._browned_out(request)
+        key = self._brownout_key(request)
         await self._operator.overrides.resume(key)
-        return self._brownout(key)
+        return self._brownout_state(key)
 
-    def _browned_out(self, request: web.Request) -> VersionKey:
-        key = self._served(request)
-        there = any(route.brownout is not None for route in self._operator.rules.routes(key))
-        if not there and key not in self._operator.overrides.in_force.paused:
+    def _brownout_key(self, request: web.Request) -> VersionKey:
+        key = self._version_key(request)
+        has_rules = any(route.brownout is not None for route in self._operator.rules.routes(key))
+        if not has_rules and key not in self._operator.overrides.in_force.paused:
             _refuse_missing(key, "brownout")
         return key
 
-    def _brownout(self, key: VersionKey) -> web.Response:
+    def _brownout_state(self, key: VersionKey) -> web.Response:
         api, version = key
         paused = key in self._operator.overrides.in_force.paused
         return _json({"api": api, "version": version, "paused": paused})
 
     async def cutover(self, request: web.Request) -> web.Response:
-        return await self._cutover(self._moved(self._served(request)))
+        return await self._cutover(self._check_cutover(self._version_key(request)))
 
     async def set_cutover(self, request: web.Request) -> web.Response:
-        key = self._served(request)
+        key = self._version_key(request)
         try:
             wanted = msgspec.json.decode(await request.read(), type=_Percent, strict=True)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             _refuse(400, "bad_request", f'{error}; send {{"percent": 25}}, from 0 to 100')
         if not 0 <= wanted.percent <= 100:
             _refuse(400, "bad_request", "'percent' goes from 0 to 100")
-        await self._operator.cutovers.set(self._moved(key), wanted.percent)
+        await self._operator.cutovers.set(self._check_cutover(key), wanted.percent)
         return await self._cutover(key)
 
     async def clear_cutover(self, request: web.Request) -> web.Response:
-        key = self._moved(self._served(request))
+        key = self._check_cutover(self._version_key(request))
         await self._operator.cutovers.clear(key)
         return await self._cutover(key)
 
@@ -145,18 +145,18 @@ class _Admin:
         return _json(cutover_report(await self._operator.cutovers.current(key)))
 
     async def shadow(self, request: web.Request) -> web.Response:
-        return _json(shadow_report(self._operator.totals, self._shadowed(request)))
+        return _json(shadow_report(self._operator.totals, self._shadow_key(request)))
 
     async def reset_shadow(self, request: web.Request) -> web.Response:
-        key = self._shadowed(request)
+        key = self._shadow_key(request)
         await self._operator.reset_shadow(key)
         return _json(shadow_report(self._operator.totals, key))
 
-    def _shadowed(self, request: web.Request) -> VersionKey:
-        key = self._served(request)
+    def _shadow_key(self, request: web.Request) -> VersionKey:
+        key = self._version_key(request)
         found = shadow_report(self._operator.totals, key)
-        there = any(route.shadow is not None for route in self._operator.rules.routes(key))
-        if not (found.compared or found.shed or there):
+        has_rules = any(route.shadow is not None for route in self._operator.rules.routes(key))
+        if not (found.compared or found.shed or has_rules):
             _refuse_missing(key, "shadow")
         return key
 
@@ -168,12 +168,12 @@ class _Admin:
         if version is not None and version not in labels:
             _refuse(404, "not_found", f"no version '{version}'; {suggest(version, labels)}")
 
-    def _moved(self, key: VersionKey) -> VersionKey:
+    def _check_cutover(self, key: VersionKey) -> VersionKey:
         if key not in self._operator.rules.cutovers:
             _refuse_missing(key, "cutover")
         return key
 
-    def _served(self, request: web.Request) -> VersionKey:
+    def _version_key(self, request: web.Request) -> VersionKey:
         key = request.match_info["api"], request.match_info["version"]
         try:
             check_known(key, self._operator.rules)
@@ -209,7 +209,7 @@ async def _problems(request: web.Request, handler: Handle) -> web.StreamResponse
     except _RefusedError as error:
         return _problem(request, error.status, error.code, str(error))
     except TimeoutError:
-        detail = "A worker has not said that it applies; it will when it comes to it."
+        detail = "A worker has not confirmed the change in time; it applies it as soon as it can."
         return _problem(request, 504, "worker_timeout", detail)
     except web.HTTPMethodNotAllowed as error:
         allow = ", ".join(sorted(error.allowed_methods))

@@ -1,4 +1,4 @@
-"""Cutover: how one stands, as JSON can say it and as a text for people."""
+"""CutoverReport: the state of a cutover, as JSON and as a text for people."""
 
 import msgspec
 
@@ -9,7 +9,7 @@ from gateway.state.cutover_controller import CurrentCutover
 
 
 class RouteReport(msgspec.Struct):
-    """How the requests that went one way fared; `mean_ms` is None where there were none."""
+    """The outcomes of one route of a cutover; `mean_ms` is None if it had no requests."""
 
     requests: int
     failures: int
@@ -17,21 +17,21 @@ class RouteReport(msgspec.Struct):
 
 
 class CutoverReport(msgspec.Struct):
-    """How a cutover stands.
+    """The state of a cutover.
 
     Attributes:
         api: the name of the API.
-        version: the label of the version that is moved.
+        version: the label of the version that is cut over.
         via: the label of the version whose service takes over.
-        percent: how much is moved now.
-        state: whose word that is, and what was done; see `standing.Word`.
+        percent: the percentage of its clients that is cut over now.
+        state: what set the percentage; see `cutover_state.DecidedBy`.
         why: the reason.
-        since: when the percentage became what it is.
-        next: what comes next.
-        old: how it goes the old way, since then and within the window.
-        new: how it goes the new way.
-        compared: how many answers were compared.
-        differing: how many of them differed.
+        since: when the percentage was set.
+        next: what the controller does next.
+        old: the outcomes of the old route, since then and within the window.
+        new: the outcomes of the new route, likewise.
+        compared: the number of answers compared with a shadow.
+        differing: the number of answers that differed.
     """
 
     api: str
@@ -49,8 +49,8 @@ class CutoverReport(msgspec.Struct):
 
 
 def cutover_report(current: CurrentCutover) -> CutoverReport:
-    """Return how a cutover stands, what was seen since, and what comes next."""
-    cutover, state, seen, now = current
+    """Return the report of a cutover."""
+    cutover, state, evidence, now = current
     return CutoverReport(
         *cutover.key,
         cutover.via,
@@ -58,11 +58,11 @@ def cutover_report(current: CurrentCutover) -> CutoverReport:
         state.decided_by,
         state.why,
         format_time(state.since),
-        outlook(cutover, state, seen, now),
-        _route(seen.old),
-        _route(seen.new),
-        seen.compared,
-        seen.differing,
+        outlook(cutover, state, evidence, now),
+        _route(evidence.old),
+        _route(evidence.new),
+        evidence.compared,
+        evidence.differing,
     )
 
 
@@ -74,20 +74,20 @@ def _route(outcomes: RouteOutcomes) -> RouteReport:
 
 
 def cutover_table(found: CutoverReport) -> str:
-    """Return it for people."""
-    done = found.state.replace("_", " ")
+    """Return a text for people."""
+    state = found.state.replace("_", " ")
     facts = {
         "since": f"{found.since}: {found.why}"
-        + (f" ({done})" if found.state in ("held", "rolled_back") else ""),
+        + (f" ({state})" if found.state in ("held", "rolled_back") else ""),
         "next": found.next,
-        "old way": _fared(found.old),
-        "new way": _fared(found.new),
+        "old way": _outcomes(found.old),
+        "new way": _outcomes(found.new),
         "shadow": f"{found.compared} answers compared, {found.differing} differ",
     }
     head = f"Version {found.version} of {found.api}: {found.percent:g}% goes via {found.via}"
     return "\n".join((head, *(f"  {name:<7}  {fact}" for name, fact in facts.items())))
 
 
-def _fared(way: RouteReport) -> str:
-    mean = "" if way.mean_ms is None else f", {way.mean_ms:g} ms on average"
-    return f"{way.requests} requests, {way.failures} failed{mean}"
+def _outcomes(route: RouteReport) -> str:
+    mean = "" if route.mean_ms is None else f", {route.mean_ms:g} ms on average"
+    return f"{route.requests} requests, {route.failures} failed{mean}"

@@ -13,7 +13,8 @@ from gateway.core.headers import FieldLines
 from gateway.core.plan import Decision, Options, Plan, Refusal, plan
 from gateway.core.request import RequestHead
 from gateway.core.snapshot import Route, Snapshot
-from gateway.core.versions.readers import Reader
+from gateway.core.versions.chosen_by import ChosenBy
+from gateway.core.versions.reader import Reader
 
 # RFC 9110, section 5.6.2: what methods and the names of header fields are made of.
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
@@ -36,7 +37,8 @@ def parse_request(line: str, fields: Sequence[str]) -> RequestHead:
         if field is None:
             raise ValueError(f"{text!r} is not a header; write it like 'X-API-VERSION: 1'")
         headers.add(field[1], field[2])
-    return RequestHead(request[1].upper(), request[2], request[3], headers)
+    authority = headers.get("Host", "")
+    return RequestHead(request[1].upper(), request[2], request[3], headers, authority)
 
 
 def explain(
@@ -123,11 +125,11 @@ def _plan(chosen: Plan, head: RequestHead, readings: Readings) -> list[tuple[str
 
 
 def _why(chosen: Plan, readings: Readings) -> str:
-    if chosen.mechanism == "newest":
+    if chosen.chosen_by is ChosenBy.NEWEST:
         return "the newest, as OPTIONS names none"
     said = [value for _, values in readings for value in values]
     named = not said or str(chosen.route.version) in said
-    return f"by {chosen.mechanism}" + ("" if named else ", as the newest that fits")
+    return f"by {chosen.chosen_by}" + ("" if named else ", as the newest that fits")
 
 
 def _says(fields: FieldLines) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""How the admin port and the commands write times, clients and tables."""
+"""Formatting of times, clients and tables for the admin port and the commands."""
 
 import time
 from collections.abc import Container, Iterator, Sequence
@@ -9,7 +9,7 @@ ANONYMOUS = "(anonymous)"
 
 
 def columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterator[str]:
-    """Yield rows with their columns under each other; those in `right` end where all end."""
+    """Yield lines of aligned columns; those in `right` are aligned on the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (
@@ -19,11 +19,11 @@ def columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterat
         yield "  ".join(cells).rstrip()
 
 
-def named(client: str | None) -> str:
-    """Return what stands for a client in a text."""
+def client_text(client: str | None) -> str:
+    """Return the name of a client for people, also of one without a name, and of all others."""
     return OTHERS if client is None else client or ANONYMOUS
 
 
 def format_time(seconds: float) -> str:
-    """Return a time as RFC 3339 has it, in UTC, to the second."""
+    """Return a time in the format of RFC 3339, in UTC, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))

@@ -1,8 +1,8 @@
-"""Metrics: the totals as Prometheus reads it. Labels are what the rules name, never clients."""
+"""Metrics: the totals in the format of Prometheus. No label has the name of a client."""
 
 from collections.abc import Iterable, Iterator
 
-# prometheus_client: the format is its makers' to know. Imported where metrics are first asked for.
+# prometheus_client: writes the format of Prometheus, which is its makers' own.
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -23,13 +23,14 @@ _ABOUT = {
     "refusals": "Requests that the gateway answered with a fault of its own.",
     "upstream_errors": "Requests that a service failed to answer.",
     "client_bounds": "Times that clients reached a bound, by bound.",
-    "compared": "Answers that a shadow was compared with.",
-    "differing": "Those of them that differed.",
+    "compared": "Answers that were compared with that of their shadow.",
+    "differing": "Answers that differed from that of their shadow.",
     "noise": "Fields in which two answers of a version's own service differed.",
     "shed": "Answers that were not compared, by reason.",
     "differences": "Differences between answers and their shadows.",
     "checked": "Converted answers that were checked against a schema.",
     "violations": "Violations of a schema in converted answers.",
+    "task_failures": "Failures of tasks of the gateway, which were started again.",
 }
 _VERSION = ("api", "version")
 
@@ -37,11 +38,11 @@ _VERSION = ("api", "version")
 def exposition(operator: Operator) -> bytes:
     """Return all metrics in the text format of Prometheus."""
     registry = CollectorRegistry()
-    registry.register(_Desk(operator))
+    registry.register(_OperatorCollector(operator))
     return generate_latest(registry)
 
 
-class _Desk(Collector):
+class _OperatorCollector(Collector):
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
 
@@ -54,12 +55,12 @@ class _Desk(Collector):
         overrides = operator.overrides.in_force
         yield _gauge(
             "brownout_paused",
-            "1 where an operator paused it.",
+            "1 where an operator has paused the brownouts of a version.",
             ((key, 1) for key in overrides.paused),
         )
         yield _gauge(
             "cutover_percent",
-            "Clients that are served via another version.",
+            "Percentage of the clients of a version that are served via another version.",
             (
                 (key, in_force(cutover, overrides))
                 for key, cutover in operator.rules.cutovers.items()
@@ -69,9 +70,14 @@ class _Desk(Collector):
         reloads = CounterMetricFamily(
             "gateway_reloads", "Times that the rules were loaded again.", labels=["result"]
         )
-        reloads.add_metric(["taken"], operator.reloader.taken)
+        reloads.add_metric(["loaded"], operator.reloader.loaded)
         reloads.add_metric(["rejected"], operator.reloader.rejected)
         yield reloads
+        yield GaugeMetricFamily(
+            "gateway_state_unwritten",
+            "1 while the state cannot be written to its store.",
+            operator.writer.failing,
+        )
 
 
 def _traffic(totals: Totals) -> Iterator[Metric]:
@@ -91,7 +97,9 @@ def _traffic(totals: Totals) -> Iterator[Metric]:
         sums.setdefault(place[:2], TrafficTotal()).add(total)
     yield requests
     yield converted
-    yield _histogram("request_duration_seconds", "From a request to its answer.", sums.items())
+    yield _histogram(
+        "request_duration_seconds", "Seconds from a request to the end of its answer.", sums.items()
+    )
 
 
 def _cutovers(totals: Totals) -> Iterator[Metric]:
@@ -104,7 +112,7 @@ def _cutovers(totals: Totals) -> Iterator[Metric]:
     yield failures
     yield _histogram(
         "cutover_duration_seconds",
-        "Requests of a cutover, by route.",
+        "Seconds from a request of a cutover to the end of its answer, by route.",
         totals.outcomes.items(),
         labels,
     )
@@ -113,8 +121,8 @@ def _cutovers(totals: Totals) -> Iterator[Metric]:
 def _counts(totals: Totals) -> Iterator[Metric]:
     for kind, labels in COUNTERS.items():
         family = CounterMetricFamily(f"gateway_{kind}", _ABOUT[kind], labels=labels)
-        for values, times in totals.counted(kind):
-            family.add_metric(values, times.count)
+        for values, occurrences in totals.counted(kind):
+            family.add_metric(values, occurrences.count)
         yield family
 
 
@@ -123,13 +131,17 @@ def _usage(totals: Totals) -> Iterator[Metric]:
         "gateway_usage", "Requests for a version, restarts included.", labels=_VERSION
     )
     lasts, clients = [], []
-    for version, book in totals.books.items():
-        requests.add_metric(version, sum(row.count for row in book.rows.values()))
-        lasts.append((version, max((row.last for row in book.rows.values()), default=0)))
-        clients.append((version, len({client for _, client in book.rows})))
+    for version, usage in totals.clients.items():
+        requests.add_metric(version, sum(row.count for row in usage.rows.values()))
+        lasts.append((version, max((row.last for row in usage.rows.values()), default=0)))
+        clients.append((version, len({client for _, client in usage.rows})))
     yield requests
-    yield _gauge("usage_last_seen_timestamp_seconds", "When a version was last asked for.", lasts)
-    yield _gauge("usage_clients", "Clients told apart that asked for a version.", clients)
+    yield _gauge(
+        "usage_last_seen_timestamp_seconds",
+        "Time of the last request for a version, in seconds since 1970.",
+        lasts,
+    )
+    yield _gauge("usage_clients", "Clients that asked for a version, by distinct name.", clients)
 
 
 def _gauge(name: str, about: str, values: Iterable[tuple[tuple[str, str], float]]) -> Metric:

@@ -1,4 +1,4 @@
-"""The operator: what is asked of and changed in a running gateway through the admin port."""
+"""Operator: what can be read and changed in a running gateway through the admin port."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,26 +13,29 @@ from gateway.state.state_writer import StateWriter
 from gateway.state.totals import Totals
 from gateway.telemetry import log
 
+# A task is reported on /readyz for so long after its last failure, in seconds.
+_FAILING_SECONDS = 60.0
+
 
 class Rules(Protocol):
-    """The rules of a running gateway; see `gateway.process.reloader`."""
+    """The part of a Reloader that the admin port reads."""
 
     latest: Snapshot
-    taken: int
+    loaded: int
     rejected: int
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """What the admin port answers from.
+    """The parts of a running gateway that the admin port reads and changes.
 
     Attributes:
-        writer: of what was counted and overridden.
+        writer: holds the state.
         overrides: changes the overrides.
-        cutovers: moves cutovers.
+        cutovers: changes the state of cutovers.
         reloader: has the rules in force.
         workers: returns how many processes serve.
-        unready: says why the gateway cannot serve, or returns None if it can.
+        unready: returns why the gateway cannot serve, or None if it can.
     """
 
     writer: StateWriter
@@ -44,7 +47,7 @@ class Operator:
 
     @property
     def totals(self) -> Totals:
-        """What was counted."""
+        """The sum of what was counted."""
         return self.writer.totals
 
     @property
@@ -52,17 +55,25 @@ class Operator:
         """The rules in force."""
         return self.reloader.latest
 
+    def failing_tasks(self, now: float) -> list[str]:
+        """Return the names of the long-lived tasks that failed a short time before `now`."""
+        return sorted(
+            name
+            for (name,), failures in self.totals.counted("task_failures")
+            if now - failures.last < _FAILING_SECONDS
+        )
+
     async def reset_shadow(self, key: VersionKey) -> None:
-        """Begin anew what the shadow of a version finds, in all workers; may raise TimeoutError."""
-        await self.overrides.settle()
-        self.totals.forget_shadow(key)
-        self.cutovers.forget_shadow(key)
+        """Delete what the shadow of a version has counted. May raise TimeoutError."""
+        await self.overrides.apply_again()
+        self.totals.reset_shadow(key)
+        self.cutovers.reset_shadow(key)
         await self.writer.write()
         log.event("shadow_reset", api=key[0], version=key[1])
 
 
 def check_known(key: VersionKey, snapshot: Snapshot) -> None:
-    """Raise ValueError, with a sentence for the operator, where the rules have no such version."""
+    """Raise ValueError, with a message for the operator, if the rules have no such version."""
     api, version = key
     known = snapshot.labels
     if api not in known:

@@ -1,4 +1,4 @@
-"""Retire: whether a version can be taken away, and each reason with what would change it."""
+"""Verdict: whether a version can be retired, with each reason and what would change it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from gateway.admin.formatting import format_time, named
+from gateway.admin.formatting import client_text, format_time
 from gateway.core.cutover.cutover import in_force
 from gateway.core.overrides import Overrides, VersionKey
 from gateway.core.snapshot import Snapshot
@@ -15,24 +15,24 @@ from gateway.state.top_clients import TopClients
 from gateway.state.totals import Totals
 
 WITHIN = "30d"
-"""How far back evidence counts, unless it is said."""
+"""The default period of the evidence."""
 _PERIOD = re.compile(r"([0-9]{1,5})([smhd])", re.ASCII)
 _UNITS = {"s": (1, "second"), "m": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
-# The last moment that has a date to write.
+# The last time that can be written as a date.
 _FOREVER = 253_402_300_799.0
-# So many callers and fields are named in a line; how many more there are is said.
-_NAMED = 5
+# A line names so many clients or fields, and the number of the rest.
+_MAX_NAMED = 5
 
 VerdictAnswer = Literal["yes", "no", "unknown"]
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """One thing that speaks for or against it.
+    """A reason for or against retiring a version.
 
     Attributes:
-        answer: what it says, or `note` where it decides nothing.
+        answer: the answer that it gives, or `note` if it decides nothing.
         text: the evidence.
-        remedy: what would change it; empty where nothing has to.
+        remedy: what would change it; empty if nothing has to change.
     """
 
     answer: Literal["yes", "no", "unknown", "note"]
@@ -41,7 +41,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The answer: no if any reason says no, else unknown if one cannot tell, else yes."""
+    """The answer: no if any reason is no, else unknown if any is unknown, else yes."""
 
     api: str
     version: str
@@ -58,48 +58,52 @@ def verdict(
     now: float,
     within: str,
 ) -> Verdict:
-    """Return whether a version can be taken away.
+    """Return whether a version can be retired.
 
     Args:
-        key: which.
+        key: of the version.
         totals: what was counted.
         rules: in force.
         overrides: in force.
         now: in seconds since 1970.
-        within: how far back evidence counts, as 30d, 12h, 5m or 30s.
+        within: the period of the evidence, as 30d, 12h, 5m or 30s.
 
     Raises:
-        ValueError: `within` is none of these.
+        ValueError: `within` is no such period.
     """
     period, spelled = _period(within)
     begin = now - period
     reasons = [
-        *_callers(key, totals, begin, period, spelled, over=_is_over(key, rules, now)),
+        *_callers(key, totals, begin, period, spelled, is_over=_is_over(key, rules, now)),
         *_dates(key, rules, now),
         *_service(key, rules),
         *_cutover(key, rules, overrides),
         *_found(key, totals, begin, "differences", "compared", "shadow"),
         *_found(key, totals, begin, "violations", "checked", "schema"),
     ]
-    said = {reason.answer for reason in reasons}
-    answer: VerdictAnswer = "no" if "no" in said else "unknown" if "unknown" in said else "yes"
+    answers = {reason.answer for reason in reasons}
+    answer: VerdictAnswer = (
+        "no" if "no" in answers else "unknown" if "unknown" in answers else "yes"
+    )
     return Verdict(*key, answer, reasons)
 
 
 def _callers(
-    key: VersionKey, totals: Totals, begin: float, period: float, spelled: str, *, over: bool
+    key: VersionKey, totals: Totals, begin: float, period: float, spelled: str, *, is_over: bool
 ) -> Iterator[Reason]:
-    got: dict[str | None, float] = {}
+    served: dict[str | None, float] = {}
     refused: dict[str | None, float] = {}
-    for (_, client), row in totals.books.get(key, TopClients()).rows.items():
-        for lasts, last in ((got, row.served), (refused, row.last)):
+    for (_, client), row in totals.clients.get(key, TopClients()).rows.items():
+        for lasts, last in ((served, row.served), (refused, row.last)):
             if last >= begin:
                 lasts[client] = max(last, lasts.get(client, 0))
-    refused = {client: last for client, last in refused.items() if client not in got}
+    refused = {client: last for client, last in refused.items() if client not in served}
     window = f"in the last {spelled.removeprefix('1 ')}"
     nobody = "nobody was let through to it" if refused else "nobody has called it"
-    if got:
-        yield Reason("no", f"{_who(got)} called it {window}: {_when(got)}", _asking(got))
+    if served:
+        yield Reason(
+            "no", f"{_number_of(served)} called it {window}: {_latest(served)}", _remedy(served)
+        )
     elif totals.since > begin:
         yield Reason(
             "unknown",
@@ -108,14 +112,14 @@ def _callers(
             f"ask again after {format_time(totals.since + period)},"
             " or look less far back: --within",
         )
-    elif over or not refused:
+    elif is_over or not refused:
         yield Reason("yes", f"{nobody} {window}")
     if refused:
-        # Who is refused for a while will come back; who is refused for good gets no less later.
+        # A client that is refused for a while comes back; after the sunset nothing changes for it.
         yield Reason(
-            "note" if over else "no",
-            f"{_who(refused)} called it {window} and got only refusals: {_when(refused)}",
-            _asking(refused),
+            "note" if is_over else "no",
+            f"{_number_of(refused)} called it {window} and got only refusals: {_latest(refused)}",
+            _remedy(refused),
         )
 
 
@@ -124,18 +128,22 @@ def _is_over(key: VersionKey, rules: Snapshot, now: float) -> bool:
     return terms is not None and terms.sunset <= now
 
 
-def _who(lasts: Mapping[str | None, float]) -> str:
+def _number_of(lasts: Mapping[str | None, float]) -> str:
     count = len(lasts)
     return f"{'at least ' if None in lasts else ''}{count} client{'s' if count > 1 else ''}"
 
 
-def _when(lasts: Mapping[str | None, float]) -> str:
+def _latest(lasts: Mapping[str | None, float]) -> str:
     latest = sorted(lasts.items(), key=lambda each: -each[1])
-    told = [f"{named(client)} at {format_time(last)}" for client, last in latest[:_NAMED]]
-    return ", ".join(told) + (f", and {len(latest) - _NAMED} more" if len(latest) > _NAMED else "")
+    texts = [
+        f"{client_text(client)} at {format_time(last)}" for client, last in latest[:_MAX_NAMED]
+    ]
+    return ", ".join(texts) + (
+        f", and {len(latest) - _MAX_NAMED} more" if len(latest) > _MAX_NAMED else ""
+    )
 
 
-def _asking(lasts: Mapping[str | None, float]) -> str:
+def _remedy(lasts: Mapping[str | None, float]) -> str:
     if lasts.keys() == {""}:
         return "name them with 'clients' in the rules to see who they are"
     return "have them ask for another version"
@@ -167,7 +175,7 @@ def _dates(key: VersionKey, rules: Snapshot, now: float) -> Iterator[Reason]:
 
 def _service(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
     api, version = key
-    leaning = {
+    served_from_it = {
         str(route.version)
         for endpoint in rules.router
         for route in endpoint.routes.values()
@@ -175,7 +183,7 @@ def _service(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
         and route.version != route.service_version
         and str(route.service_version) == version
     }
-    for other in sorted(leaning):
+    for other in sorted(served_from_it):
         yield Reason(
             "no", f"version {other} is served from it", f"serve version {other} by another way"
         )
@@ -192,8 +200,8 @@ def _service(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
         )
 
 
-# What else can be done where an answer is right, and what it is measured by is not.
-_ELSE = {"differences": "ignore what is known", "violations": "the document"}
+# What else would help, if the answer is right and the expectation is wrong.
+_OTHER_REMEDY = {"differences": "ignore what is known", "violations": "the document"}
 
 
 def _cutover(key: VersionKey, rules: Snapshot, overrides: Overrides) -> Iterator[Reason]:
@@ -204,9 +212,9 @@ def _cutover(key: VersionKey, rules: Snapshot, overrides: Overrides) -> Iterator
 
 
 def _found(
-    key: VersionKey, totals: Totals, begin: float, kind: str, looked: str, by: str
+    key: VersionKey, totals: Totals, begin: float, kind: str, cases_kind: str, by: str
 ) -> Iterator[Reason]:
-    cases = sum(times.count for _, times in totals.counted(looked, *key) if times.last >= begin)
+    cases = sum(times.count for _, times in totals.counted(cases_kind, *key) if times.last >= begin)
     found = sorted(
         ((times, labels[-1]) for labels, times in totals.counted(kind, *key)),
         key=lambda each: -each[0].last,
@@ -217,11 +225,11 @@ def _found(
         if times.last >= begin
     ]
     if fields:
-        more = f"; and {len(fields) - _NAMED} more" if len(fields) > _NAMED else ""
+        more = f"; and {len(fields) - _MAX_NAMED} more" if len(fields) > _MAX_NAMED else ""
         yield Reason(
             "no",
-            f"{by} {kind}: {'; '.join(fields[:_NAMED])}{more}",
-            f"mend the conversion, or {_ELSE[kind]}; only what --within spans counts",
+            f"{by} {kind}: {'; '.join(fields[:_MAX_NAMED])}{more}",
+            f"mend the conversion, or {_OTHER_REMEDY[kind]}; only what --within spans counts",
         )
     elif cases:
         yield Reason("yes", f"no {by} {kind} in {cases} answers")
@@ -230,7 +238,7 @@ def _found(
 
 
 def _period(text: str) -> tuple[float, str]:
-    """Return how many seconds that is, and how to say it."""
+    """Return a period in seconds, and its name in a sentence."""
     found = _PERIOD.fullmatch(text)
     if found is None or not int(found[1]):
         raise ValueError(f"'{text}' is no time to look back; write it like 30d, 12h, 5m or 30s")
@@ -244,7 +252,7 @@ def _times(count: int) -> str:
 
 
 def sentence(found: Verdict) -> str:
-    """Return a verdict for people: the reasons, each with what would change it."""
+    """Return a text for people: the reasons, each with what would change it."""
     head = {"yes": "can be retired", "no": "cannot be retired yet", "unknown": "cannot be judged"}
     lines = [f"Version {found.version} of {found.api} {head[found.answer]}:"]
     for reason in found.reasons:

@@ -1,4 +1,4 @@
-"""Shadow: how the answers of a version differ, as JSON can say it and as a table for people."""
+"""ShadowReport: the differences that the shadow of a version found, as JSON and as a table."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ from gateway.state.totals import Totals
 
 
 class FieldReport(msgspec.Struct):
-    """A field that differed, in so many answers, and was noise in so many others."""
+    """A field of answers; in how many it differed, and in how many that was noise."""
 
     field: str
     differences: int
@@ -17,7 +17,7 @@ class FieldReport(msgspec.Struct):
 
 
 class DifferenceSample(msgspec.Struct):
-    """What a client got in a field, and what it would get."""
+    """The value of a field that a client got, and the value that it would get."""
 
     endpoint: str
     field: str
@@ -26,15 +26,15 @@ class DifferenceSample(msgspec.Struct):
 
 
 class ShadowReport(msgspec.Struct):
-    """What was found of one version.
+    """The differences of one version.
 
     Attributes:
         api: the name of the API.
         version: the label of the version.
-        compared: how many answers were compared.
-        differing: how many of them differed.
-        shed: how many were not compared, by reason.
-        fields: what differed, the most frequent first.
+        compared: the number of answers compared.
+        differing: the number of answers that differed.
+        shed: the number of answers that were not compared, by reason.
+        fields: the fields that differed, the most frequent first.
         samples: the latest differences, the latest last.
     """
 
@@ -48,24 +48,26 @@ class ShadowReport(msgspec.Struct):
 
 
 def shadow_report(totals: Totals, key: VersionKey) -> ShadowReport:
-    """Return what was found of a version."""
+    """Return the report of a version."""
 
     def total(kind: str) -> int:
-        return sum(times.count for _, times in totals.counted(kind, *key))
+        return sum(occurrences.count for _, occurrences in totals.counted(kind, *key))
 
     fields: dict[str, FieldReport] = {}
-    for labels, times in totals.counted("differences", *key):
-        fields[labels[-1]] = FieldReport(labels[-1], times.count, 0, format_time(times.last))
-    for labels, times in totals.counted("noise", *key):
-        found = fields.setdefault(
-            labels[-1], FieldReport(labels[-1], 0, 0, format_time(times.last))
+    for labels, occurrences in totals.counted("differences", *key):
+        fields[labels[-1]] = FieldReport(
+            labels[-1], occurrences.count, 0, format_time(occurrences.last)
         )
-        found.noise = times.count
+    for labels, occurrences in totals.counted("noise", *key):
+        found = fields.setdefault(
+            labels[-1], FieldReport(labels[-1], 0, 0, format_time(occurrences.last))
+        )
+        found.noise = occurrences.count
     return ShadowReport(
         *key,
         total("compared"),
         total("differing"),
-        {labels[-1]: times.count for labels, times in totals.counted("shed", *key)},
+        {labels[-1]: occurrences.count for labels, occurrences in totals.counted("shed", *key)},
         sorted(fields.values(), key=lambda each: (-each.differences, -each.noise, each.field)),
         msgspec.convert(
             list(totals.samples.get(("differences", *key), ())), list[DifferenceSample]
@@ -74,7 +76,7 @@ def shadow_report(totals: Totals, key: VersionKey) -> ShadowReport:
 
 
 def shadow_table(found: ShadowReport) -> str:
-    """Return it for people."""
+    """Return tables for people."""
     shed = ", ".join(f"{count} {reason}" for reason, count in sorted(found.shed.items()))
     lines = [
         f"{found.api} {found.version}: {found.compared} answers compared, {found.differing} differ"

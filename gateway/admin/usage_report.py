@@ -1,15 +1,16 @@
-"""Usage: who calls what, as rows that JSON can say and as a table for people."""
+"""UsageReport: who calls what, as JSON and as a table for people."""
 
 import msgspec
 
-from gateway.admin.formatting import columns, format_time, named
+from gateway.admin.formatting import client_text, columns, format_time
 from gateway.state.totals import Totals
 
 
 class UsageLine(msgspec.Struct, frozen=True):
-    """A row of usage; see `book.Row`. `client` is None for all that were not told apart.
+    """The usage of one endpoint and version by one client; see `top_clients.ClientUsage`.
 
-    `served` is when a request was let through last; None where all were refused.
+    `client` is None for the sum of all clients that have no row, and `served` is None where all
+    requests were refused.
     """
 
     client: str | None
@@ -26,32 +27,32 @@ class UsageLine(msgspec.Struct, frozen=True):
 
 
 class UsageReport(msgspec.Struct, frozen=True):
-    """Who asked for what, and since when this was counted."""
+    """The usage of all clients, and since when it was counted."""
 
     since: str
     usage: list[UsageLine]
 
 
 def usage(totals: Totals, api: str | None = None, version: str | None = None) -> UsageReport:
-    """Return who asked for what, the busiest first.
+    """Return the usage of all clients, the busiest of each version first.
 
     Args:
         totals: what was counted.
-        api: this one only.
-        version: this one only.
+        api: an API to restrict the report to.
+        version: a version to restrict the report to.
     """
     found = [
-        (row, book_api, book_version, endpoint, client)
-        for (book_api, book_version), book in totals.books.items()
-        if api in (None, book_api) and version in (None, book_version)
-        for (endpoint, client), row in book.rows.items()
+        (*key, endpoint, client, row)
+        for key, clients in totals.clients.items()
+        if api in (None, key[0]) and version in (None, key[1])
+        for (endpoint, client), row in clients.rows.items()
     ]
-    found.sort(key=lambda each: (each[1], each[2], -each[0].count, each[3], each[4] or ""))
+    found.sort(key=lambda each: (each[0], each[1], -each[4].count, each[2], each[3] or ""))
     lines = [
         UsageLine(
             client,
-            book_api,
-            book_version,
+            row_api,
+            row_version,
             endpoint,
             row.count,
             row.refused,
@@ -61,13 +62,13 @@ def usage(totals: Totals, api: str | None = None, version: str | None = None) ->
             format_time(row.last),
             format_time(row.served) if row.served else None,
         )
-        for row, book_api, book_version, endpoint, client in found
+        for row_api, row_version, endpoint, client, row in found
     ]
     return UsageReport(format_time(totals.since), lines)
 
 
 def usage_table(found: UsageReport) -> str:
-    """Return usage for people; a count that may be too low has a plus sign."""
+    """Return a table for people; a count that may be too low has a plus sign."""
     if not found.usage:
         return f"Nobody has called since {found.since}."
     cells = [
@@ -85,7 +86,7 @@ def usage_table(found: UsageReport) -> str:
         ),
         *(
             (
-                named(line.client),
+                client_text(line.client),
                 line.api,
                 line.version or "-",
                 line.endpoint,

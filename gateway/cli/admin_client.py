@@ -1,23 +1,26 @@
-"""AdminClient: asks the admin port of a gateway that runs."""
+"""AdminClient: sends requests to the admin port of a running gateway."""
 
 import http.client
 import json
+import os
+from argparse import Namespace
 from urllib.parse import quote
 
 import msgspec
 
+from gateway.cli.command import CommandError
 from gateway.settings import Settings
 
-# Longer than a worker may take to apply.
-_PATIENCE = 15.0
+# Longer than a worker may take to apply overrides, in seconds.
+_TIMEOUT = 15.0
 
 
-class AdminUnreachableError(Exception):
-    """The admin port cannot be asked; the text says where, why, and what would help."""
+class AdminUnreachableError(CommandError):
+    """The admin port cannot be reached; the text names it, the reason, and what would help."""
 
 
-class AdminRefusedError(Exception):
-    """The gateway says no; the text is its own."""
+class AdminRefusedError(CommandError):
+    """The gateway refused the request; the text is the detail of its answer."""
 
 
 class _Problem(msgspec.Struct):
@@ -28,7 +31,7 @@ class AdminClient:
     """The admin port of the gateway that the settings name."""
 
     def __init__(self, settings: Settings) -> None:
-        # Where all addresses are listened on, this machine's own answers.
+        # A gateway that listens on all addresses answers on that of this machine.
         wild = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # compared, not listened on
         self._host = wild.get(settings.admin_host, settings.admin_host)
         self._port = settings.admin_port
@@ -39,16 +42,16 @@ class AdminClient:
         Args:
             method: GET, PUT or DELETE.
             path: its segments.
-            query: as it stands in the URL.
-            content: what JSON can say, to send; None sends nothing.
+            query: the query of the URL, encoded.
+            content: a JSON value to send; None sends no body.
 
         Raises:
-            AdminUnreachableError: nobody answers there, or nobody that understands.
-            Refused: the gateway says no.
+            AdminUnreachableError: no gateway answers there.
+            AdminRefusedError: the gateway refused the request.
         """
         body = None if content is None else json.dumps(content)
         target = "".join(f"/{quote(segment, safe='')}" for segment in path)
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=_PATIENCE)
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=_TIMEOUT)
         try:
             connection.request(method, f"{target}?{query}" if query else target, body)
             response = connection.getresponse()
@@ -73,3 +76,9 @@ class AdminClient:
             f"the admin port {host}:{self._port} cannot be asked: {reason}; does the gateway run?"
             " GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT say where"
         )
+
+
+def ask_version(method: str, what: str, arguments: Namespace, content: object = None) -> bytes:
+    """Return the answer about one version, which the arguments name."""
+    admin = AdminClient(Settings.from_environment(os.environ))
+    return admin.ask(method, what, arguments.api, arguments.version, content=content)

@@ -1,50 +1,86 @@
-"""The command `verify`: prints what is found; its exit status tells CI."""
+"""The command `verify`: prints the proofs of the conversions, with an exit status for CI."""
 
-import argparse
+import os
 import sys
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from gateway.config.load import load_file
+from gateway.config.text.mistakes import ConfigError
 from gateway.core.snapshot import Snapshot
-from gateway.verify import verification_report
-from gateway.verify.claim import Gap, Unchecked
-from gateway.verify.openapi.openapi import DocumentError
-from gateway.verify.proof import Proof
-from gateway.verify.verify import Question, UnanswerableError, verify
+from gateway.settings import Settings
+
+if TYPE_CHECKING:
+    from gateway.verify.verification_report import VerificationResult
 
 
-def run(snapshot: Snapshot, path: Path, arguments: argparse.Namespace) -> int:
-    """Verify, print, and return 0 if all is proven, 1 if something fails, 2 if it cannot be said.
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the file, and what of it to prove."""
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE")
+    parser.add_argument("--api", metavar="NAME", help="only this API")
+    parser.add_argument(
+        "--between", nargs=2, metavar="VERSION", help="only from the one version to the other"
+    )
+    parser.add_argument(
+        "--examples", type=int, default=100, metavar="N", help="for each claim; without it, 100"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="another one gives other examples"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
 
-    Args:
-        snapshot: the rules.
-        path: where they are from, next to which documents are.
-        arguments: of the command line: api, between, examples, seed, json.
-    """
-    question = Question(
+
+def run(arguments: Namespace) -> int:
+    """Verify and print; return 0 if all is proven, 1 if something fails, 2 if nothing is known."""
+    try:
+        from gateway.verify import verification_report  # noqa: F401  # the packages of `verify`
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"verify needs {error.name}, which is not installed; install version-gateway[verify],"
+            " or what requirements/verify.txt lists, as `make verify` does"
+        ) from None
+    path = arguments.file or Settings.from_environment(os.environ).config
+    try:
+        rules = load_file(path, os.environ)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None  # nothing failed, for nothing could be tried
+    return _verify(rules, path, arguments)
+
+
+def _verify(snapshot: Snapshot, path: Path, arguments: Namespace) -> int:
+    from gateway.verify import verification_report
+    from gateway.verify.claim import Unchecked, Unmatched
+    from gateway.verify.hint_trial import HintTrial
+    from gateway.verify.openapi.openapi import DocumentError
+    from gateway.verify.verify import VerifyError, VerifyOptions, verify
+
+    options = VerifyOptions(
         arguments.api,
         tuple(arguments.between) if arguments.between else None,
         arguments.examples,
         arguments.seed,
     )
-    outcomes: list[Proof | Gap | Unchecked] = []
+    results: list[VerificationResult] = []
 
-    def found() -> Iterator[Proof | Gap | Unchecked]:
-        for outcome in verify(snapshot, path.parent, question):
-            outcomes.append(outcome)
-            yield outcome
+    def found() -> "Iterator[VerificationResult]":
+        for result in verify(snapshot, path.parent, options):
+            results.append(result)
+            yield result
 
+    advise = HintTrial(path, os.environ).hint
     try:
         for line in (
-            verification_report.json(found())
+            verification_report.json(found(), advise)
             if arguments.json
-            else verification_report.text(found())
+            else verification_report.text(found(), advise)
         ):
             sys.stdout.write(f"{line}\n")
             sys.stdout.flush()
-    except (DocumentError, UnanswerableError) as error:
+    except (DocumentError, VerifyError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    if all(isinstance(outcome, Unchecked) for outcome in outcomes):
+    if all(isinstance(result, Unchecked | Unmatched) for result in results):
         return 2
-    return 0 if all(outcome.holds for outcome in outcomes) else 1
+    return 0 if all(result.holds for result in results) else 1

@@ -1,1 +1,1 @@
-"""The configuration: from the text of gateway.yaml to a Snapshot, or to what is wrong with it."""
+"""The configuration: from the text of gateway.yaml to a Snapshot, or to a list of mistakes."""

@@ -1,6 +1,8 @@
-"""Load: from a file to a Snapshot. Start, reload, `check` and `explain` share this one way."""
+"""Load: from a file to a Snapshot, for the start, a reload, `check` and `explain` alike."""
 
 import json
+import os
+import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,69 +11,106 @@ from pydantic import ValidationError
 
 from gateway.config.build import build
 from gateway.config.python_functions import look_in
+from gateway.config.root import Config
 from gateway.config.schema_files import check_documents
-from gateway.config.sections.root_section import Config
 from gateway.config.text.mistakes import ConfigError, Issue, Mistakes
 from gateway.config.text.source import read
 from gateway.config.violation import explain
 from gateway.core.snapshot import Snapshot
+
+MAX_BYTES = 16 * 2**20
+"""The size of the largest file of rules; 10,000 routes are 2 MB."""
 
 
 def load_file(path: Path, environment: Mapping[str, str]) -> Snapshot:
     """Return the Snapshot that a file describes.
 
     Raises:
-        ConfigError: it cannot be read or used; says every mistake with its line.
+        ConfigError: the file cannot be read or used; it has every mistake with its line.
     """
     return check_file(path, environment)[0]
 
 
 def check_file(path: Path, environment: Mapping[str, str]) -> tuple[Snapshot, list[Issue]]:
-    """Return the Snapshot that a file describes, and what should be known of it.
+    """Return the Snapshot that a file describes, and the warnings about it.
 
     Raises:
-        ConfigError: it cannot be read or used; says every mistake with its line.
+        ConfigError: the file cannot be read or used; it has every mistake with its line.
     """
+    return check(read_rules(path), str(path), environment, path.absolute().parent)
+
+
+def read_rules(path: Path) -> bytes:
+    """Return the content of a file of rules.
+
+    Raises:
+        ConfigError: it cannot be read, is not a regular file, or is too large.
+    """
+
+    def refused(text: str) -> ConfigError:
+        return ConfigError(str(path), [Issue(0, 0, "", text)])
+
     try:
-        content = path.read_bytes()
+        with open(path, "rb", opener=_open_at_once) as file:  # Path.open has no opener
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise refused("is not a regular file; name one")
+            content = file.read(MAX_BYTES + 1)
     except OSError as error:
-        issue = Issue(0, 0, "", f"cannot be read: {error.strerror}; is the path right?")
-        raise ConfigError(str(path), [issue]) from None
-    folder = path.absolute().parent
-    look_in(folder)
-    return check(content, str(path), environment, folder)
+        raise refused(f"cannot be read: {error.strerror}; is the path right?") from None
+    if len(content) > MAX_BYTES:
+        raise refused(f"is larger than {MAX_BYTES // 2**20} MiB; is the path right?")
+    return content
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    # Without O_NONBLOCK, opening a FIFO waits for a process that writes to it.
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def load(
-    content: bytes, source: str, environment: Mapping[str, str], folder: Path | None = None
+    content: bytes,
+    source: str,
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+    *,
+    documents: bool = True,
 ) -> Snapshot:
     """Return the Snapshot that the content of a file describes.
 
     Args:
-        content: of the file.
-        source: its name in reports.
-        environment: what its variables stand for.
-        folder: where the files are that it names; without it, they are not looked at.
+        content: the content of the file.
+        source: the name of the file in reports.
+        environment: the environment variables.
+        folder: the folder that relative paths of files start from; without it, files are not
+            checked.
+        documents: whether the OpenAPI documents of versions are checked.
 
     Raises:
-        ConfigError: it cannot be used; says every mistake with its line.
+        ConfigError: the content cannot be used; it has every mistake with its line.
     """
-    return check(content, source, environment, folder)[0]
+    return check(content, source, environment, folder, documents=documents)[0]
 
 
 def check(
-    content: bytes, source: str, environment: Mapping[str, str], folder: Path | None = None
+    content: bytes,
+    source: str,
+    environment: Mapping[str, str],
+    folder: Path | None = None,
+    *,
+    documents: bool = True,
 ) -> tuple[Snapshot, list[Issue]]:
-    """Return what `load` returns, and the warnings, such as what a conversion loses."""
+    """Return the Snapshot as `load` does, and the warnings, such as of a lossy conversion."""
+    if folder is not None:
+        look_in(folder)
     document = read(content, source, environment)
     try:
-        # By way of JSON, so that strict models take a list for a tuple, as the schema says.
+        # Through JSON, so that strict models accept a list for a tuple, as the schema does.
         config = Config.model_validate_json(json.dumps(document.data))
     except ValidationError as error:
         raise ConfigError(source, explain(document, error)) from None
     mistakes = Mistakes()
     snapshot = build(config, mistakes, time.time(), folder or Path())
-    if folder is not None:
+    if folder is not None and documents:
         check_documents(snapshot.apis, folder, mistakes)
     if mistakes.found:
         issues = [document.issue(mistake.location, mistake.text) for mistake in mistakes.found]

@@ -14,7 +14,7 @@ def load_function(name: str) -> Callable[[object], object]:
     A module is imported once in a process, so what is changed in one takes effect at a restart.
 
     Raises:
-        ValueError: there is none; says why, for the operator.
+        ValueError: there is none; its text is the reason, for the operator.
     """
     module, _, path = name.partition(":")
     try:
@@ -42,6 +42,6 @@ def _functions(found: object) -> list[str]:
 
 
 def look_in(folder: Path) -> None:
-    """Have modules looked for in a folder as well, behind all that Python knows already."""
+    """Add a folder to those where modules are looked for, behind all others."""
     if str(folder) not in sys.path:
         sys.path.append(str(folder))

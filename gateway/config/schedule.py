@@ -1,4 +1,4 @@
-"""Schedules: when a cron expression has a window open, asked for once and remembered."""
+"""Schedules: the times of a cron expression, computed once and cached."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
@@ -13,18 +13,18 @@ _SOME_DAY = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class CronSchedule:
-    """The times that a cron expression names.
+    """The times of a cron expression.
 
-    What lies around a time is remembered until the next of them: a request takes a comparison.
+    The times around `now` are cached until the next of them, so a request needs one comparison.
     """
 
     __slots__ = ("_after", "_before", "_text", "_zone")
 
     def __init__(self, text: str, zone: tzinfo) -> None:
-        """Read an expression.
+        """Parse a cron expression of five fields.
 
         Raises:
-            ValueError: it is none; says what would be right.
+            ValueError: the text is not a cron expression; the message has what would be right.
         """
         self._text = text
         self._zone = zone
@@ -41,7 +41,7 @@ class CronSchedule:
         if not self._before <= now < self._after:
             second = datetime.fromtimestamp(int(now), UTC)
             later = next(self._times(second), inf)
-            # A second on, so that a time is among those before from its own second on.
+            # One second later, so that a time counts as past from its own second on.
             following = datetime.fromtimestamp(int(now) + 1, UTC)
             self._before = next(self._times(following, reverse=True), -inf)
             self._after = later
@@ -61,7 +61,7 @@ def zone(name: str) -> tzinfo:
     """Return the time zone of that name.
 
     Raises:
-        ValueError: there is none.
+        ValueError: there is no such time zone.
     """
     if name == "UTC":
         return UTC

@@ -1,7 +1,6 @@
-"""OpenAPI documents that the rules name: whether they are there.
+"""OpenAPI documents: whether the files that gateway.yaml names exist and look like OpenAPI 3.
 
-What they say is for `verify` to read, and for a gateway that samples answers: a parser of them is
-memory that others save.
+Only `verify` and the validation of sampled answers parse them, which saves memory elsewhere.
 """
 
 import re
@@ -17,12 +16,12 @@ _OPENAPI = re.compile(rb"""(?<![\w-])["']?openapi["']?\s*:\s*["']?3\.""")
 
 
 def check_documents(apis: Iterable[Api], folder: Path, mistakes: Mistakes) -> None:
-    """Complain of files that cannot be read or are no such documents; URLs are not asked.
+    """Report files that cannot be read or are not OpenAPI 3; URLs are not fetched.
 
     Args:
-        apis: whose versions name them.
-        folder: what the paths of files start from.
-        mistakes: where what is wrong goes.
+        apis: the APIs whose versions name the files.
+        folder: the folder that relative paths start from.
+        mistakes: collects the mistakes.
     """
     for api in apis:
         for label, version in api.versions.items():

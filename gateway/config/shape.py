@@ -1,23 +1,55 @@
-"""What the models of gateway.yaml have in common: strict, frozen, nothing extra."""
+"""The types that the models of gateway.yaml share. All models are strict, frozen and closed."""
 
 import re
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 # pydantic: one declaration gives validation with locations and the JSON Schema.
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
-NAME = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
 FIELD_NAME = r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$"
-HEALTH_PATH = r"^/[!-~]*$"
-HOST = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,252}(:[0-9]{1,5})?$"
-METHOD = r"^[A-Z]+(-[A-Z]+)*$"
-SHARE = r"^[0-9]{1,3}(\.[0-9]{1,6})?%$"
-FACTOR = r"^[0-9]{1,4}(\.[0-9]{1,6})?x$"
-DURATION = r"^[0-9]{1,5}(\.[0-9]{1,3})?[smh]$"
+PATTERN_MESSAGES: dict[str, str] = {}
+"""The message for a text that does not match, by pattern; filled by `matching`."""
 
-Name = Annotated[str, Field(pattern=NAME)]
-FieldName = Annotated[str, Field(pattern=FIELD_NAME)]
-Method = Annotated[str, Field(pattern=METHOD)]
+
+def matching(pattern: str, message: str) -> Any:
+    """Return the field constraint that a text matches a pattern.
+
+    Args:
+        pattern: a regular expression that editors understand as well (ECMA-262).
+        message: what is reported of a text that does not match, and what would be right.
+    """
+    PATTERN_MESSAGES[pattern] = message
+    return Field(pattern=pattern)
+
+
+Name = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z_][A-Za-z0-9_.-]*$",
+        "a name has letters, digits, '_', '-' and '.', and begins with a letter or '_'",
+    ),
+]
+FieldName = Annotated[
+    str,
+    matching(
+        FIELD_NAME,
+        "not the name of a header; write one like X-API-VERSION",
+    ),
+]
+Method = Annotated[
+    str, matching(r"^[A-Z]+(-[A-Z]+)*$", "not a method; write it in capitals, as in GET")
+]
+Date = Annotated[
+    str,
+    matching(
+        r"^[0-9]{4}-[0-9]{2}-[0-9]{2}"
+        r"([Tt][0-9]{2}:[0-9]{2}(:[0-9]{2})?([Zz]|[+-][0-9]{2}:[0-9]{2})?)?$",
+        "not a date; write 2026-12-31, or a time such as 2026-12-31T18:00:00Z",
+    ),
+]
+# A client name is a key of a mapping as it is; see gateway.core.clients.
+ClientName = Annotated[str, Field(min_length=1, max_length=64)]
+NonEmptyText = Annotated[str, Field(min_length=1)]
 
 
 def _number(value: object) -> object:
@@ -27,9 +59,22 @@ def _number(value: object) -> object:
     return value
 
 
+def _seconds(value: object) -> object:
+    number = _number(value)
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise ValueError("expected a number of seconds, such as 2.5")
+    return number
+
+
+def _text(value: object) -> object:
+    return str(value) if isinstance(value, int | float) else value
+
+
 _NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]+)?\Z", re.ASCII)
 NumberText = BeforeValidator(_number)
-Seconds = Annotated[float, Field(gt=0, le=86_400), NumberText]
+# A number without its unit is taken for a text, so that the message is that of the pattern.
+UnitText = BeforeValidator(_text)
+Seconds = Annotated[float, Field(gt=0, le=86_400), BeforeValidator(_seconds)]
 Bytes = Annotated[int, Field(ge=1), NumberText]
 PositiveInt = Annotated[int, Field(ge=1), NumberText]
 Percent = Annotated[float, Field(ge=0, le=100), NumberText]
@@ -37,8 +82,18 @@ T = TypeVar("T")
 Some = Annotated[tuple[T, ...], Field(min_length=1)]
 
 
+def _one_or_several(value: object) -> str:
+    return "several" if isinstance(value, list | tuple) else "one"
+
+
+OneOrPair = Annotated[
+    Annotated[T, Tag("one")] | Annotated[tuple[T, T], Tag("several")],
+    Discriminator(_one_or_several),
+]
+
+
 class SectionModel(BaseModel):
-    """What all models here share."""
+    """The base of all models: strict, frozen, and without unknown keys."""
 
     model_config = ConfigDict(
         strict=True,

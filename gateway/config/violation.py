@@ -1,4 +1,4 @@
-"""What a schema violation means to the operator who wrote it."""
+"""Mistakes that pydantic finds: each becomes an issue with its line and its remedy."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -7,32 +7,14 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gateway.config import shape
-from gateway.config.changes import conversion_section
-from gateway.config.sections import lifecycle_models, root_section
+from gateway.config.root import Config
+from gateway.config.shape import PATTERN_MESSAGES
 from gateway.config.text.mistakes import Issue, Location, suggest
 from gateway.config.text.source import Data, YamlDocument
 
-_PATTERNS = {
-    shape.NAME: "a name has letters, digits, '_', '-' and '.', and begins with a letter or '_'",
-    shape.FIELD_NAME: "not the name of a header; write one like X-API-VERSION",
-    shape.HOST: "not a host; write client, target, or a name like api.example.com",
-    shape.HEALTH_PATH: "a path begins with a slash; write one like /readyz",
-    shape.METHOD: "not a method; write it in capitals, as in GET",
-    lifecycle_models.DATE: "not a date; write 2026-12-31, or a time such as 2026-12-31T18:00:00Z",
-    lifecycle_models.URL: "not the URL of a page; write one like https://example.com/v1-ends",
-    shape.SHARE: "not a share; write one like 0.1%",
-    shape.FACTOR: "not a factor; write one like 1.5x",
-    shape.DURATION: "not a duration; write one like 30s, 5m or 1h",
-    conversion_section.STATUSES: (
-        "not an error status; write one such as 404, or 4xx for all of them"
-    ),
-    conversion_section.PYTHON: "not a Python function; write module:function",
-}
-
 
 def explain(document: YamlDocument, error: ValidationError) -> list[Issue]:
-    """Return one issue for each thing that is wrong."""
+    """Return one issue for each mistake."""
     issues = []
     for detail in error.errors():
         location, value = _in_document(document.data, detail["loc"])
@@ -45,7 +27,7 @@ def explain(document: YamlDocument, error: ValidationError) -> list[Issue]:
 
 
 def _in_document(data: Data, location: Location) -> tuple[Location, Data]:
-    """Return the part of a pydantic location that is in the document, and what is there.
+    """Return the part of a pydantic location that is in the document, and the value there.
 
     pydantic puts the names of union members into its locations; the document has no such steps.
     """
@@ -70,11 +52,12 @@ def _text(error: ErrorDetails, value: Data) -> str | None:
         case "missing" if isinstance(at[-1], str):
             return f"'{at[-1]}' is missing here; add it"
         case "missing":
-            return f"expected {_schemas(at[:-1])[0]['minItems']} elements"
+            sizes = (schema.get("minItems") for schema in _schemas(at[:-1]))
+            return f"expected {next(filter(None, sizes), 'more')} elements"
         case "too_long":
             return f"expected {context['max_length']} elements"
         case "too_short" if isinstance(value, dict | list) and len(value) >= context["min_length"]:
-            return None  # what is in it is bad, which is said there
+            return None  # its elements are wrong, and reported on their own
         case "too_short" | "string_too_short" if context["min_length"] == 1:
             return "must not be empty"
         case "too_short":
@@ -84,7 +67,7 @@ def _text(error: ErrorDetails, value: Data) -> str | None:
         case "union_tag_invalid":
             return f"not one of {_mechanisms(at)}"
         case "string_pattern_mismatch":
-            return _PATTERNS[context["pattern"]]
+            return PATTERN_MESSAGES[context["pattern"]]
         case _:
             return ("is empty; " if value is None else "") + _expected(error, value)
 
@@ -99,29 +82,19 @@ def _expected(error: ErrorDetails, value: Data) -> str:
         case "string_type" if isinstance(value, dict | list | None):
             return "expected a text"
         case "string_type":
-            return _unit(error["loc"]) or "expected a text; write it in quotes"
+            return "expected a text; write it in quotes"
         case "bool_type":
             return "expected true or false"
         case "literal_error":
             return f"expected {error['ctx']['expected'].replace('True', 'true')}"
         case "int_type":
             return "expected a whole number, without a unit"
-        case "float_type" if {"minutes", "percent", "steps"} & set(error["loc"]):
+        case "float_type":
             return "expected a number, without a unit"
         case "value_error":
             return str(error["ctx"]["error"])
-        case "float_type" if error["loc"][-1] == "percent":
-            return "expected a number such as 2.5, without a sign"
-        case "float_type":
-            return "expected a number of seconds, such as 2.5"
         case _:
             return error["msg"].replace("Input should be", "expected a number")
-
-
-def _unit(location: Location) -> str | None:
-    patterns = [schema.get("pattern") for schema in _schemas(location)]
-    units = (shape.SHARE, shape.FACTOR, shape.DURATION)
-    return next((_PATTERNS[unit] for unit in units if unit in patterns), None)
 
 
 def _mechanisms(location: Location) -> str:
@@ -131,11 +104,11 @@ def _mechanisms(location: Location) -> str:
 
 @cache
 def _schema() -> dict[str, Any]:
-    return root_section.Config.model_json_schema()
+    return Config.model_json_schema()
 
 
 def _schemas(location: Location) -> list[dict[str, Any]]:
-    """Return what the JSON Schema says at a pydantic location: one schema, or those of a union."""
+    """Return the JSON Schema at a pydantic location: one schema, or those of a union's members."""
     schemas = list(_members(_schema()))
     for step in location:
         inner = [

@@ -41,9 +41,9 @@ ABOUT_BYTES = frozenset(
     }
 )
 
-# A converted representation has no validators and no byte ranges, so a request must not ask with
+# A converted representation has no validators and no byte ranges, so a request must not select by
 # any. If-Match and If-Unmodified-Since stay: dropping them would make a guarded write unguarded.
-ASKS = frozenset(
+SELECTING = frozenset(
     {
         b"accept-encoding",
         b"if-modified-since",
@@ -57,13 +57,13 @@ ASKS = frozenset(
 
 # Likewise, of a request that writes. If-None-Match guards that one: with `*`, what is there already
 # is not written over (RFC 9110, section 13.1.2).
-ASKS_WRITING = ASKS - {b"if-none-match"}
+SELECTING_WRITE = SELECTING - {b"if-none-match"}
 
 # What may not come behind a body, where it would be looked at too late or by nobody: framing,
-# routing, what a request asks by, credentials, what says how to read the body (RFC 9110, 6.5.1).
+# routing, what a request selects by, credentials, what says how to read the body (RFC 9110, 6.5.1).
 _NEVER_BEHIND = (
     HOP_BY_HOP
-    | ASKS
+    | SELECTING
     | frozenset(
         {
             b"authorization",
@@ -86,7 +86,7 @@ _NEVER_BEHIND = (
 # Where the gateway says when a version ends, it alone does; links are a list, to which it adds.
 ENDING = frozenset({b"deprecation", b"sunset"})
 
-# What no version may be told in: HTTP, or the gateway, means something else by them.
+# Fields that cannot carry a version: HTTP, or the gateway, means something else by them.
 SPOKEN_FOR = (
     _NEVER_BEHIND
     | ABOUT_BYTES
@@ -106,11 +106,13 @@ SPOKEN_FOR = (
     )
 )
 
-# What the gateway says of who asked it for what.
-_SAID = frozenset({b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto"})
+# How the gateway describes the client and its request.
+_DESCRIBING = frozenset(
+    {b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto"}
+)
 
 # Only we and those we trust say such things; a client's word would be believed behind us.
-FORWARDING = _SAID | {
+FORWARDING = _DESCRIBING | {
     b"x-forwarded-port",
     b"x-forwarded-prefix",
     b"x-forwarded-scheme",
@@ -129,29 +131,79 @@ PSEUDONYM = b"version-gateway"
 # Of a name of ten dashes there are a thousand others; who makes up more gets no further.
 _MOST_MIXTURES = 1024
 
+# Fields of which a hop has to know that they are there.
+_WATCHED = frozenset({b"connection", b"date", b"expect", b"vary"})
+# A memo of names has at most so many, none of them longer than this.
+_MOST_NAMES = 1024
+_LONGEST_NAME = 64
+_DROPPED = b""
+
+
+class FieldFates(dict[bytes, bytes | None]):
+    """What becomes of header fields on their way through, by name as it is written.
+
+    Clients and services write the same few names over and over, so each is looked into once; the
+    memo is bounded. None passes a field on, an empty name drops it, and any other is the name in
+    lower case of a field that is watched.
+
+    Args:
+        drop: the names to drop beside those of hop-by-hop fields, in lower case.
+    """
+
+    def __init__(self, drop: frozenset[bytes]) -> None:
+        super().__init__()
+        self._drop = drop
+
+    def __missing__(self, name: bytes) -> bytes | None:
+        lower = name.lower()
+        fate: bytes | None = None
+        if lower in self._drop:
+            fate = _DROPPED
+        elif lower in _WATCHED:
+            fate = lower
+        elif lower in HOP_BY_HOP:
+            fate = _DROPPED
+        if len(self) < _MOST_NAMES and len(name) <= _LONGEST_NAME:
+            self[name] = fate
+        return fate
+
+    def sort(self, fields: Iterable[tuple[bytes, bytes]]) -> tuple[HeaderFields, list[bytes]]:
+        """Return the fields that may pass on, and the names of the watched ones that are there.
+
+        What Connection names is dropped as well. It cannot name Content-Length, which frames the
+        message (RFC 9110, section 7.6.1).
+        """
+        kept: HeaderFields = []
+        watched: list[bytes] = []
+        named: set[bytes] | None = None
+        for line in fields:
+            fate = self[line[0]]
+            if fate is None:
+                kept.append(line)
+            elif fate:
+                watched.append(fate)
+                if fate != b"connection":
+                    kept.append(line)
+                elif line[1] not in _ORDINARY:
+                    options = {option.strip(b" \t").lower() for option in line[1].split(b",")}
+                    named = options if named is None else named | options
+        if named is not None:
+            named.discard(b"content-length")  # without it, nobody would know where the body ends
+            kept = [line for line in kept if line[0].lower() not in named]
+        return kept, watched
+
 
 def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) -> HeaderFields:
     """Return the fields that may pass on: not hop-by-hop, not in `drop`, not named by Connection.
-
-    Connection cannot name Content-Length, which frames the message (RFC 9110, section 7.6.1).
 
     Args:
         fields: field lines as received.
         drop: further names to leave out, in lower case.
     """
-    kept: HeaderFields = []
-    named: set[bytes] = set()
-    for line in fields:
-        name = line[0].lower()
-        if name not in drop:
-            if name not in HOP_BY_HOP:
-                kept.append(line)
-            elif name == b"connection" and line[1] not in _ORDINARY:
-                named.update(option.strip(b" \t").lower() for option in line[1].split(b","))
-    if named:
-        named.discard(b"content-length")  # without it, nobody would know where the body ends
-        return [line for line in kept if line[0].lower() not in named]
-    return kept
+    return _fates(drop).sort(fields)[0]
+
+
+_fates = lru_cache(maxsize=64)(FieldFates)
 
 
 def lookalikes(names: frozenset[bytes]) -> frozenset[bytes]:
@@ -211,35 +263,36 @@ def forwarding(
         peer: the address that the request came from.
         authority: host and port that the client used.
         scheme: `http` or `https`.
-        inherited: what a trusted proxy before us said; empty where nobody is trusted.
+        inherited: the fields of a trusted proxy before this one; empty where none is trusted.
     """
-    said: dict[bytes, bytes] = {}
+    given: dict[bytes, bytes] = {}
     for name, value in inherited:  # several lines are one list (RFC 9110, section 5.3)
-        said[name.lower()] = _appended(said.get(name.lower()), value)
+        given[name.lower()] = _appended(given.get(name.lower()), value)
     host = authority.encode()
     element = b"for=%b;host=%b;proto=%b" % (forwarded_node(peer), _quoted(host), scheme.encode())
     return (
-        (b"Forwarded", _appended(said.get(b"forwarded"), element)),
-        (b"X-Forwarded-For", _appended(said.get(b"x-forwarded-for"), peer.encode())),
-        (b"X-Forwarded-Host", said.get(b"x-forwarded-host") or host),
-        (b"X-Forwarded-Proto", said.get(b"x-forwarded-proto") or scheme.encode()),
-        *(line for line in inherited if line[0].lower() not in _SAID),
+        (b"Forwarded", _appended(given.get(b"forwarded"), element)),
+        (b"X-Forwarded-For", _appended(given.get(b"x-forwarded-for"), peer.encode())),
+        (b"X-Forwarded-Host", given.get(b"x-forwarded-host") or host),
+        (b"X-Forwarded-Proto", given.get(b"x-forwarded-proto") or scheme.encode()),
+        *(line for line in inherited if line[0].lower() not in _DESCRIBING),
     )
 
 
 def vary(fields: HeaderFields, names: tuple[str, ...]) -> HeaderFields:
     """Return `fields` with Vary listing `names` as well (RFC 9110, section 12.5.5)."""
-    said = [value for name, value in fields if len(name) == 4 and name.lower() == b"vary"]
-    if said:
-        listed = {member.strip(b" \t").lower() for value in said for member in value.split(b",")}
+    given = [value for name, value in fields if len(name) == 4 and name.lower() == b"vary"]
+    if given:
+        listed = {member.strip(b" \t").lower() for value in given for member in value.split(b",")}
         if b"*" in listed:
             return fields
         names = tuple(name for name in names if name.lower().encode() not in listed)
-    return [*fields, (b"Vary", _listing(names))] if names else fields
+    return [*fields, (b"Vary", listing(names))] if names else fields
 
 
 @lru_cache(maxsize=1024)
-def _listing(names: tuple[str, ...]) -> bytes:
+def listing(names: tuple[str, ...]) -> bytes:
+    """Return names as a list in a field value (RFC 9110, section 5.6.1)."""
     return ", ".join(names).encode()
 
 

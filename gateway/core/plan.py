@@ -12,15 +12,14 @@ from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.cutover.shadow import Shadow
 from gateway.core.errors import Fault, FaultCode
 from gateway.core.headers import FieldLines
+from gateway.core.lifecycle.lifecycle import places
 from gateway.core.request import RequestHead
 from gateway.core.snapshot import Alternative, Endpoint, Route, Snapshot
-from gateway.core.versions.readers import AcceptReader
-from gateway.core.versions.selection import Rule, Selected
+from gateway.core.versions.chosen_by import ChosenBy
+from gateway.core.versions.selection import Selected
 from gateway.core.versions.version import Version
 
-# Looking a member up in its class takes Python 3.11 four times as long as a name.
-_NAMED = Rule.NAMED
-_UNSAID = frozenset({Rule.DEFAULT, Rule.PIN})
+_UNNAMED = frozenset({ChosenBy.DEFAULT, ChosenBy.PIN})
 
 
 class Plan(NamedTuple):
@@ -29,8 +28,7 @@ class Plan(NamedTuple):
     Attributes:
         endpoint: where the request came in.
         route: how the version is served.
-        mechanism: what named the version: a mechanism, `pin`, `default` or `newest`; None where
-            the API has no versions.
+        chosen_by: what chose the version; None where the API has no versions.
         target: the path and query to ask the service for, raw.
         fields: header fields that every answer carries, whoever gives it.
         cutover_route: which route of a cutover is taken; None where there is none.
@@ -39,7 +37,7 @@ class Plan(NamedTuple):
 
     endpoint: Endpoint
     route: Route
-    mechanism: str | None
+    chosen_by: ChosenBy | None
     target: str
     fields: FieldLines = ()
     cutover_route: CutoverRoute | None = None
@@ -56,7 +54,7 @@ class Plan(NamedTuple):
 
         Nobody asked for the media type of a version that is a default, or what a client has pinned.
         """
-        return None if self.mechanism in _UNSAID else self.route.content_type
+        return None if self.chosen_by in _UNNAMED else self.route.content_type
 
 
 class Options(NamedTuple):
@@ -108,11 +106,12 @@ def plan(
         if allowed or chosen.status == 404:
             return Refusal(endpoint, chosen)
         return _other_method(endpoint, head.method, None, ())
-    version, mechanism = chosen
+    version, chosen_by = chosen
     route = endpoint.routes.get(version)
     fields = () if route is None else route.fields
     lifecycle = endpoint.retired[version] if route is None else route.lifecycle
     if lifecycle is not None:
+        captures = places(captures, head)
         fields += lifecycle.told(context.client, captures)
     if not allowed:
         return _other_method(endpoint, head.method, version, fields)
@@ -133,8 +132,8 @@ def plan(
     if isinstance(target, Fault):
         return Refusal(endpoint, target, version, fields)
     beside = None if route.shadow is None else _beside(route.shadow, head, captures, context)
-    shadow = beside and Plan(endpoint, beside[0], mechanism, beside[1], fields)
-    return Plan(endpoint, route, mechanism, target, fields, taken, shadow)
+    shadow = beside and Plan(endpoint, beside[0], chosen_by, beside[1], fields)
+    return Plan(endpoint, route, chosen_by, target, fields, taken, shadow)
 
 
 def _beside(
@@ -165,14 +164,15 @@ def _target(route: Route, head: RequestHead, captures: Mapping[str, str]) -> str
     else:
         path = template.text
     query = head.query
-    if route.request_rewrite is not None:
-        query = route.request_rewrite.query(query)
     if route.request is not None:
         try:
             query = route.request.query(head.method, query)
         except ConversionError as error:
             detail = f"The request does not fit this version: {error.reason}."
             return Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail)
+    # Last, as in `gateway.proxy.transit`: a parameter may be given the version's own name.
+    if route.request_rewrite is not None:
+        query = route.request_rewrite.query(query)
     return path if query is None else f"{path}?{query}"
 
 
@@ -192,7 +192,7 @@ def _other_method(
 
 def _choose(
     endpoint: Endpoint, head: RequestHead, captures: Mapping[str, str], context: RequestContext
-) -> tuple[Version | None, str | None] | Fault:
+) -> tuple[Version | None, ChosenBy | None] | Fault:
     selector = endpoint.selector
     if selector is None:
         return None, None
@@ -207,20 +207,16 @@ def _choose(
     selected = selector.select(readings, context)
     if (
         isinstance(selected, Selected)
-        and selected.rule is not _NAMED
-        and any(
-            isinstance(reader, AcceptReader) and reader.refuses(head, selected.version)
-            for reader in selector.readers
-        )
+        and not selected.named
+        and any(reader.refuses(head, selected.version) for reader in selector.readers)
     ):
         # What the request does not name is for who says nothing, not for who says no.
         selected = selector.missing(context)
     if isinstance(selected, Selected):
-        by = selected.rule if selected.reader is None else selected.reader.mechanism
-        return selected.version, by
+        return selected.version, selected.chosen_by
     if head.method == "OPTIONS" and selected.code is FaultCode.VERSION_MISSING:
         # A CORS preflight cannot carry the header that it asks leave for (Fetch, section 4.8), and
         # what a resource allows is not a representation: the newest version answers.
         offered = selector.offered(context) or selector.supported
-        return max(selector.supported[label] for label in offered), "newest"
+        return max(selector.supported[label] for label in offered), ChosenBy.NEWEST
     return selected

@@ -13,13 +13,15 @@ class HeaderLookup(Protocol):
 
 
 class RequestHead(NamedTuple):
-    """Method, raw path, raw query and header fields.
+    """Method, raw path, raw query, header fields and authority.
 
     Path and query are kept as they came, percent-encoding included; `query` is None when the
-    target has no question mark, so that a bare one survives.
+    target has no question mark, so that a bare one survives. The authority is the host, and the
+    port if the client named one (RFC 9110, section 7.2); empty where it is not known.
     """
 
     method: str
     path: str
     query: str | None
     fields: HeaderLookup
+    authority: str = ""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Generic, TypeVar
+from urllib.parse import unquote_to_bytes
 
 T = TypeVar("T")
 
@@ -21,6 +22,15 @@ _LITERAL = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*\Z")
 # A captured dot segment would let a client walk out of the folder that a template opens: this one,
 # or the one that the capture is filled into, where it may be a whole segment.
 _DOTS = re.compile(r"(?:\.|%2[Ee]){1,2}\Z")
+# What may spell such a segment behind a separator that the path matching does not see.
+_ENCODED = re.compile(r"[%;\\]")
+_SEPARATORS = re.compile(rb"[/\\]")
+# Bytes that lenient decoders take for a dot, a slash and a backslash: UTF-8 longer than need be,
+# which RFC 3629 (section 3) forbids to decode.
+_OVERLONG = ((b"\xc0\xae", b"."), (b"\xc0\xaf", b"/"), (b"\xc1\x9c", b"\\"))
+# A service that decodes again what was decoded before it has been seen; one that does so more often
+# has not.
+_DECODINGS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,12 +239,12 @@ def _walk(
             return found
     for segment, child in node.captures:
         if segment.tail:
-            if not all(parts[index:]) or any(_DOTS.match(part) for part in parts[index:]):
+            if not all(parts[index:]) or any(_has_dot_segment(part) for part in parts[index:]):
                 continue
             values.append("/".join(parts[index:]))
             return child.end
         taken = segment.match(parts[index])
-        if taken is None or _DOTS.match(taken) or _DOTS.match(parts[index]):
+        if taken is None or _has_dot_segment(taken) or _has_dot_segment(parts[index]):
             continue
         values.append(taken)
         found = _walk(child, parts, index + 1, values)
@@ -242,3 +252,25 @@ def _walk(
             return found
         values.pop()
     return None
+
+
+def _has_dot_segment(text: str) -> bool:
+    r"""Whether a service could read a segment `.` or `..` in one captured segment.
+
+    Services decode what they capture, take a backslash for a slash (WHATWG URL, section 4.4), and
+    cut parameters behind a semicolon (RFC 3986, section 3.3): `..%2fadmin`, `..\`, `..;/`.
+    """
+    if not _ENCODED.search(text):
+        return _DOTS.match(text) is not None
+    data = text.encode("utf-8", "surrogateescape")
+    for _ in range(_DECODINGS):
+        for overlong, plain in _OVERLONG:
+            data = data.replace(overlong, plain)
+        for part in _SEPARATORS.split(data):
+            if part.partition(b";")[0] in (b".", b".."):
+                return True
+        decoded = unquote_to_bytes(data)
+        if decoded == data:
+            break
+        data = decoded
+    return False

@@ -5,11 +5,10 @@ A reload builds a new one and swaps one reference; a request keeps the one that 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Generic, TypeVar
 
 from gateway.core import headers
-from gateway.core.clients import ClientNaming
+from gateway.core.clients import ClientNaming, Network, trusts
 from gateway.core.conversion.chain import Conversion, VersionLink
 from gateway.core.cutover.cutover import Cutover
 from gateway.core.cutover.shadow import Shadow
@@ -181,7 +180,7 @@ class Snapshot:
     router: Router[Endpoint]
     services: Mapping[str, Service]
     limits: Limits = Limits()
-    trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+    trusted_proxies: tuple[Network, ...] = ()
     workers: int | None = None
     naming: ClientNaming | None = None
     state: str | None = None
@@ -190,15 +189,12 @@ class Snapshot:
     withheld: frozenset[bytes] = headers.withheld()
 
     def trusts(self, peer: str) -> bool:
-        """Whether what a peer says of who asked it is believed.
+        """Whether a peer is a trusted proxy, whose forwarding fields are believed.
 
         Args:
             peer: its address; empty where it is not known, as after a reset.
         """
-        if not self.trusted_proxies or not peer:
-            return False
-        address = ip_address(peer)
-        return any(address in network for network in self.trusted_proxies)
+        return trusts(self.trusted_proxies, peer)
 
     def routes(self, key: VersionKey) -> Iterator[Route]:
         """Yield how a version is served, endpoint by endpoint."""

@@ -1,1 +1,1 @@
-"""Processes: the supervisor, its workers, the channel between them, and reloads."""
+"""Processes: the supervisor, its workers, the channel between them, tasks, and reloads."""

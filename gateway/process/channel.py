@@ -1,4 +1,4 @@
-"""The channel between a worker and its supervisor: reports go up, overrides go down."""
+"""The channel between a worker and its supervisor: deltas go up, rules and overrides go down."""
 
 import asyncio
 import socket
@@ -10,8 +10,8 @@ from gateway.telemetry import log
 from gateway.telemetry.delta import Delta
 
 _LENGTH = 4
-# A supervisor that does not read any more, which is a fault, must not fill a worker's memory.
-_MOST_WAITING = 16 * 1024 * 1024
+# A supervisor that reads no more, which is a fault, must not fill a worker's memory.
+_MAX_WAITING = 16 * 1024 * 1024
 
 
 class Ready(msgspec.Struct, tag=True, frozen=True):
@@ -21,35 +21,41 @@ class Ready(msgspec.Struct, tag=True, frozen=True):
 class Counted(msgspec.Struct, tag=True, frozen=True):
     """Up: what this worker has counted."""
 
-    report: Delta
+    delta: Delta
 
 
 class Applied(msgspec.Struct, tag=True, frozen=True):
-    """Up: the overrides of that number are in force here."""
+    """Up: the overrides of that number are in force in this worker."""
 
     number: int
 
 
+class LoadRules(msgspec.Struct, tag=True, frozen=True):
+    """Down: the text of the rules in force; the first message, and again after each change."""
+
+    content: bytes
+
+
 class ApplyOverrides(msgspec.Struct, tag=True, frozen=True):
-    """Down: the overrides to go by from now on; the first message, and then when they change."""
+    """Down: the overrides in force; the second message, and again after each change."""
 
     number: int
     overrides: Overrides
 
 
 class OrphanedListeners(msgspec.Struct, tag=True, frozen=True):
-    """Down: the listening sockets, by their numbers, whose workers are dead at the moment."""
+    """Down: the descriptors of the listening sockets that have no worker at the moment."""
 
     listeners: list[int]
 
 
-ChannelMessage = Ready | Counted | Applied | ApplyOverrides | OrphanedListeners
+ChannelMessage = Ready | Counted | Applied | LoadRules | ApplyOverrides | OrphanedListeners
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[ChannelMessage] = msgspec.msgpack.Decoder(ChannelMessage)
 
 
 class Channel:
-    """One end of a socket pair, on which each message has its length before it."""
+    """One end of a socket pair; each message follows its length."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -57,20 +63,21 @@ class Channel:
 
     @classmethod
     async def over(cls, end: socket.socket) -> "Channel":
-        """Return the channel over a socket, which belongs to it from here on."""
+        """Return the channel over a socket, which the channel closes."""
         end.setblocking(False)
         return cls(*await asyncio.open_unix_connection(sock=end))
 
     def send(self, message: ChannelMessage) -> None:
-        """Send a message; where the other side is gone, `receive` says so."""
-        if self._writer.transport.get_write_buffer_size() > _MOST_WAITING:
-            log.event("report_lost", "error", reason="the supervisor does not read")
+        """Send a message; it goes nowhere if the other process has ended."""
+        waiting = self._writer.transport.get_write_buffer_size()
+        if isinstance(message, Counted) and waiting > _MAX_WAITING:
+            log.event("delta_lost", "error", reason="the supervisor does not read")
         elif not self._writer.is_closing():
             content = _encode(message)
             self._writer.write(len(content).to_bytes(_LENGTH) + content)
 
     async def receive(self) -> ChannelMessage | None:
-        """Return the next message, or None when the other side is gone."""
+        """Return the next message, or None when the other process has ended."""
         try:
             length = int.from_bytes(await self._reader.readexactly(_LENGTH))
             return _decoder.decode(await self._reader.readexactly(length))
@@ -78,7 +85,7 @@ class Channel:
             return None
 
     async def close(self) -> None:
-        """Close it when all that was sent is on its way."""
+        """Close the channel after all that was sent."""
         self._writer.close()
         try:
             await self._writer.wait_closed()

@@ -1,4 +1,4 @@
-"""Reload: a changed gateway.yaml takes effect, or is reported and the old rules stay."""
+"""Reloader: a changed gateway.yaml takes effect, or is reported and the former rules stay."""
 
 import asyncio
 import gc
@@ -6,100 +6,140 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from gateway.config.load import load_file
+from gateway.config.load import load, read_rules
 from gateway.config.text.mistakes import ConfigError
 from gateway.core.snapshot import Snapshot
 from gateway.telemetry import log
 
+# A file that changes is read when it has stayed the same for so long, in seconds, so that no half
+# of what an editor writes is read; one that never stays the same is read after so many looks.
+_SETTLED = 0.05
+_MAX_LOOKS = 20
+
 
 class Reloader:
-    """Loads the rules, and loads them again when told to or when the file is another.
+    """Loads the rules, and loads them again on request or after a change of their file.
 
     The file is looked at once an interval rather than watched: that sees an edit in place, an
-    atomic rename, a symlink that is turned elsewhere (as mounted volumes do) and a network file
-    system alike, where notifications see some of them. A look is one `stat`.
+    atomic rename, a symlink to another file (as mounted volumes have) and a network file system
+    alike, where notifications see some of them. A look is one `stat`.
 
     Args:
         path: the file.
         environment: the variables that it may use.
-        interval: between two looks, in seconds; None looks only when told to.
+        interval: between two looks, in seconds; None does not look.
+        content: what to load in place of the file.
 
     Attributes:
-        folder: where the file is, and what it names by a relative path.
-        latest: the rules as they were last when they could be used.
-        taken: how often other rules were.
-        rejected: how often they could not be used.
+        folder: where the file is; relative paths in it start there.
+        content: the text of the rules in force.
+        latest: the rules in force.
+        loaded: how often rules were loaded again.
+        rejected: how often rules could not be used.
 
     Raises:
-        ConfigError: they cannot be used at the start.
+        ConfigError: the first rules cannot be used.
     """
 
     def __init__(
-        self, path: Path, environment: Mapping[str, str], interval: float | None = 0.5
+        self,
+        path: Path,
+        environment: Mapping[str, str],
+        interval: float | None = 0.5,
+        content: bytes | None = None,
     ) -> None:
         self._path = path
-        self.folder = path.parent
+        self.folder = path.absolute().parent
         self._environment = environment
         self._interval = interval
-        self._told = asyncio.Event()
+        self._requested = asyncio.Event()
+        self._given = content
         self._seen = self._stamp()
+        self.content = b""
         self._first = self.latest = self._load()
-        self.taken = self.rejected = 0
+        self.loaded = self.rejected = 0
 
-    def _load(self) -> Snapshot:
-        # The garbage collector would look at all that is new again and again, and stop every
-        # request each time; it comes by once when the rules are taken.
-        gc.disable()
-        try:
-            return load_file(self._path, self._environment)
-        finally:
-            gc.enable()
-
-    def tell(self) -> None:
-        """Load the file again, changed or not."""
-        self._told.set()
+    def reload(self, content: bytes | None = None) -> None:
+        """Load the file again, changed or not, or this content in place of the file."""
+        self._given = content
+        self._requested.set()
 
     async def changes(self) -> AsyncIterator[Snapshot]:
-        """Yield the new rules each time; what is wrong with a broken file goes to the log."""
+        """Yield the new rules each time; mistakes in the file are logged."""
         while True:
             await self._wait()
             try:
                 # Off the loop: a large file takes a while, and requests go on meanwhile.
                 self.latest = await asyncio.to_thread(self._load)
             except ConfigError as error:
-                self.rejected += 1
-                for issue in error.report().splitlines():
-                    log.event("config_rejected", "error", issue=issue)
+                self._reject(error.report())
+            except Exception as error:  # whatever a file brings about, the next one is loaded
+                self._reject(
+                    f"{self._path}: cannot be loaded: {type(error).__name__}: {error}; undo the"
+                    " last change"
+                )
             else:
-                self.taken += 1
-                if self._interval is not None:  # workers are told; who tells them warns
+                self.loaded += 1
+                if self._interval is not None:  # a worker's supervisor warns for all
                     _warn(self._first, self.latest)
                 yield self.latest
-                # What loading left behind; else it would wait until there is as much again.
+                # What loading left behind would wait until there is as much again.
                 gc.collect()
+
+    def _load(self) -> Snapshot:
+        content = read_rules(self._path) if self._given is None else self._given
+        # The garbage collector would go over all new objects again and again, and stop every
+        # request each time; it runs once when the rules are in force.
+        gc.disable()
+        try:
+            # A supervisor has checked what a worker is given; documents may be broken since then.
+            snapshot = load(
+                content,
+                str(self._path),
+                self._environment,
+                self.folder,
+                documents=self._given is None,
+            )
+        finally:
+            gc.enable()
+        self.content = content
+        return snapshot
+
+    def _reject(self, report: str) -> None:
+        self.rejected += 1
+        for issue in report.splitlines():
+            log.event("config_rejected", "error", issue=issue)
 
     async def _wait(self) -> None:
         while True:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._interval):
-                    await self._told.wait()
+                    await self._requested.wait()
             stamp = self._stamp()
             changed = stamp is not None and stamp != self._seen
-            if changed or self._told.is_set():
-                self._told.clear()
-                self._seen = stamp
+            if changed or self._requested.is_set():
+                self._seen = await self._settled(stamp) if self._given is None else stamp
+                self._requested.clear()
                 return
+
+    async def _settled(self, stamp: tuple[int, int, int] | None) -> tuple[int, int, int] | None:
+        for _ in range(_MAX_LOOKS):
+            await asyncio.sleep(_SETTLED)
+            before, stamp = stamp, self._stamp()
+            if stamp == before:
+                break
+        return stamp
 
     def _stamp(self) -> tuple[int, int, int] | None:
         try:
             status = self._path.stat()
         except OSError:
-            return None  # between the two halves of a rename, or gone: the old rules stay
+            return None  # between the two halves of a rename, or gone: the rules in force stay
         return status.st_mtime_ns, status.st_ino, status.st_size
 
 
 def _warn(first: Snapshot, latest: Snapshot) -> None:
     for key in ("state", "workers"):
         if getattr(first, key) != getattr(latest, key):
-            reason = f"'{key}' changed, which is taken up at a restart; all else is in force"
+            reason = f"'{key}' changed, which takes effect at a restart; all else is in force"
             log.event("restart_needed", "warning", reason=reason)

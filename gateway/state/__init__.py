@@ -1,1 +1,1 @@
-"""State: what outlives a request, summed over processes and kept across restarts."""
+"""State: what outlives a request, summed over processes and stored across restarts."""

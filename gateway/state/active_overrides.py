@@ -1,4 +1,4 @@
-"""The overrides in force: operators and gates change them, and they outlive the process."""
+"""ActiveOverrides: the overrides in force; operators and gates change them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,42 +15,42 @@ Apply = Callable[[Overrides], Awaitable[None]]
 
 
 class ActiveOverrides:
-    """Holds the overrides, keeps them, and applies them wherever requests are answered.
+    """Holds the overrides, stores them, and applies them in every process that serves.
 
     Args:
-        writer: keeps them across restarts.
+        writer: stores them.
 
     Attributes:
-        in_force: the overrides of the moment.
+        in_force: the overrides as they are now.
     """
 
     def __init__(self, writer: StateWriter) -> None:
         self._writer = writer
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._apply: Apply | None = None
         self.in_force = overrides_of(writer.documents)
 
     def follow(self, apply: Apply) -> None:
-        """Set what applies overrides from here on."""
+        """Set the function that applies overrides from here on."""
         self._apply = apply
 
     async def pause(self, key: VersionKey) -> None:
-        """Pause the brownouts of a version; in force when this returns. May raise TimeoutError."""
+        """Pause the brownouts of a version; in force on return. May raise TimeoutError."""
         await self._change(lambda now: replace(now, paused=now.paused | {key}))
         log.event("brownout_paused", api=key[0], version=key[1])
 
     async def resume(self, key: VersionKey) -> None:
-        """Let the brownouts of a version go on; in force when this returns; may raise likewise."""
+        """End the pause of brownouts; in force on return. May raise TimeoutError."""
         await self._change(lambda now: replace(now, paused=now.paused - {key}))
         log.event("brownout_resumed", api=key[0], version=key[1])
 
     async def set_percent(self, key: VersionKey, percent: float | None, why: str) -> None:
-        """Set the percentage of a cutover, or with None let the rules say it; may raise likewise.
+        """Set the percentage of a cutover, or with None remove it. May raise TimeoutError.
 
         Args:
-            key: whose cutover.
-            percent: from 0 to 100.
-            why: for the log.
+            key: the version that is cut over.
+            percent: from 0 to 100; None for that of the rules.
+            why: the reason, for the log.
         """
 
         def changed(now: Overrides) -> Overrides:
@@ -62,17 +62,18 @@ class ActiveOverrides:
         await self._change(changed)
         log.event("cutover_set", api=key[0], version=key[1], percent=percent, reason=why)
 
-    async def settle(self) -> None:
-        """Return when all that was counted until now has been handed on; may raise likewise.
+    async def apply_again(self) -> None:
+        """Apply the overrides in force once more. May raise TimeoutError.
 
-        A process hands it on before it acknowledges overrides, and the same can be applied again.
+        Each process delivers what it has counted before it confirms overrides, so that on return
+        the totals have all that was counted until now.
         """
-        async with self._turn:
+        async with self._lock:
             if self._apply is not None:
                 await self._apply(self.in_force)
 
     async def _change(self, change: Callable[[Overrides], Overrides]) -> None:
-        async with self._turn:
+        async with self._lock:
             self.in_force = change(self.in_force)
             await self._writer.keep(_NAME, as_json(self.in_force))
             if self._apply is not None:
@@ -91,7 +92,7 @@ class _Kept(msgspec.Struct):
 
 
 def as_json(overrides: Overrides) -> dict[str, object]:
-    """Return what JSON can say of overrides."""
+    """Return overrides as a JSON value."""
     return {
         "paused": sorted(overrides.paused),
         "percents": [
@@ -102,15 +103,15 @@ def as_json(overrides: Overrides) -> dict[str, object]:
 
 
 def overrides_of(documents: Mapping[str, object]) -> Overrides:
-    """Return the overrides that were kept among other documents."""
+    """Return the overrides that were stored among other documents."""
     document = documents.get(_NAME)
     if document is None:
         return NO_OVERRIDES
     try:
         kept = msgspec.convert(document, _Kept)
     except msgspec.ValidationError as error:
-        # Only a hand has changed it so; to serve by the rules alone is what it asked for last.
-        log.event("orders_lost", "error", reason=str(error))
+        # Only a person can have changed it so; the rules alone are the safe choice.
+        log.event("overrides_lost", "error", reason=str(error))
         return NO_OVERRIDES
     percents = {(each.api, each.version): each.percent for each in kept.percents}
     return Overrides(frozenset(kept.paused), percents)

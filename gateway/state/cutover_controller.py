@@ -1,7 +1,10 @@
 """The cutover controller: moves cutovers forward and back on the evidence, with the reason.
 
-It looks once a second, in the process that has the totals. What it decides becomes an override,
-which is in force wherever requests are answered, and outlives a restart.
+It decides once a second, in the process that has the totals. A decision becomes an override, which
+is in force in every process that serves, and outlives a restart.
+
+Times here are monotonic seconds, so that windows and steps keep their length when the clock of the
+machine is set. Only what people read and what is stored has the date.
 """
 
 import asyncio
@@ -30,37 +33,37 @@ from gateway.telemetry import log
 
 _NAME = "cutovers"
 _INTERVAL = 1.0
-# What went the old percentage's way is reported up to so much later, in seconds.
+# Requests served at the former percentage are counted up to so many seconds after it changed.
 _SETTLE = 2.5
-# So many looks back are remembered at most; in a long window they lie further apart.
-_LOOKS = 300
+# A history has at most so many totals; in a long window they lie further apart.
+_MAX_TOTALS = 300
 
 
 @dataclass(slots=True)
 class _History:
-    """What had been counted of one cutover, look by look; times in seconds since 1970."""
+    """The totals of one cutover at earlier times."""
 
-    looks: deque[tuple[float, GateEvidence]] = field(default_factory=deque)
+    totals: deque[tuple[float, GateEvidence]] = field(default_factory=deque)
 
     def since(self, begin: float, now: float, total: GateEvidence) -> GateEvidence:
-        """Return what was counted from `begin` on, or from the first look after it."""
-        looks = self.looks
-        while len(looks) > 1 and looks[1][0] <= begin:
-            looks.popleft()
+        """Return what was counted from `begin` on, or from the first total after it."""
+        totals = self.totals
+        while len(totals) > 1 and totals[1][0] <= begin:
+            totals.popleft()
         if begin > now:
-            looks.clear()
-        if not looks or now - looks[-1][0] >= max((now - begin) / _LOOKS, _INTERVAL / 2):
-            looks.append((now, total))
-        return _less(total, looks[0][1])
+            totals.clear()
+        if not totals or now - totals[-1][0] >= max((now - begin) / _MAX_TOTALS, _INTERVAL / 2):
+            totals.append((now, total))
+        return _less(total, totals[0][1])
 
-    def forget_shadow(self) -> None:
-        """Look as if no answer had been compared before."""
-        looks = [(at, seen._replace(compared=0, differing=0)) for at, seen in self.looks]
-        self.looks = deque(looks)
+    def reset_shadow(self) -> None:
+        """Set what the shadow had counted to zero."""
+        totals = [(at, total._replace(compared=0, differing=0)) for at, total in self.totals]
+        self.totals = deque(totals)
 
 
 class CurrentCutover(NamedTuple):
-    """A cutover of the rules, its state, what was seen since, and when that was looked up."""
+    """A cutover of the rules, its state, the evidence since then, and the date of asking."""
 
     cutover: Cutover
     state: CutoverState
@@ -69,11 +72,11 @@ class CurrentCutover(NamedTuple):
 
 
 class CutoverController:
-    """Holds the state of every cutover.
+    """Holds the state of every cutover, and changes it.
 
     Args:
-        writer: has what was counted, and keeps the states.
-        overrides: has overrides applied.
+        writer: holds the totals, and stores the states.
+        overrides: applies the percentages.
         rules: returns the snapshot in force.
     """
 
@@ -85,22 +88,22 @@ class CutoverController:
         self._rules = rules
         self._states = _states(writer.documents.get(_NAME))
         self._histories: dict[VersionKey, _History] = {}
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def run(self) -> None:
-        """Look once a second, for ever."""
+        """Decide once a second, for ever."""
         while True:
             try:
-                await self.look(time.time())
+                await self.decide(time.monotonic())
             except TimeoutError:
                 log.event(
                     "cutover_late", "error", reason="a worker has not acknowledged the overrides"
                 )
             await asyncio.sleep(_INTERVAL)
 
-    async def look(self, now: float) -> None:
-        """Decide the state of every cutover at a time in seconds since 1970, and apply it."""
-        async with self._turn:
+    async def decide(self, now: float) -> None:
+        """Decide the state of every cutover at a time in monotonic seconds, and apply it."""
+        async with self._lock:
             cutovers = self._rules().cutovers
             for key, cutover in cutovers.items():
                 before = self._states.get(key)
@@ -118,32 +121,33 @@ class CutoverController:
 
     async def set(self, key: VersionKey, percent: float) -> None:
         """Set a percentage, which no gate changes until it is cleared; may raise TimeoutError."""
-        async with self._turn:
+        async with self._lock:
             cutover = self._rules().cutovers[key]
-            state = ordered(percent, time.time())
+            state = ordered(percent, time.monotonic())
             await self._set_state(cutover, state)
             await self._override(cutover, state)
 
     async def clear(self, key: VersionKey) -> None:
-        """Begin anew, by the rules; may raise TimeoutError."""
-        async with self._turn:
+        """Return to the percentage of the rules, with no evidence; may raise TimeoutError."""
+        async with self._lock:
             cutover = self._rules().cutovers[key]
-            state = advance(cutover, None, GateEvidence(), time.time())
+            state = advance(cutover, None, GateEvidence(), time.monotonic())
             await self._set_state(cutover, state)
             await self._override(cutover, state)
 
-    def forget_shadow(self, key: VersionKey) -> None:
-        """Take it that what the totals have of the shadow of a version begins anew."""
+    def reset_shadow(self, key: VersionKey) -> None:
+        """Follow the totals, in which the counts of the shadow of a version were deleted."""
         if key in self._histories:
-            self._histories[key].forget_shadow()
+            self._histories[key].reset_shadow()
 
     async def current(self, key: VersionKey) -> "CurrentCutover":
-        """Return a cutover, its state, and what was seen since; what is decided is in force."""
-        async with self._turn:
-            now = time.time()
+        """Return a cutover with its state and the evidence; its percentage is in force."""
+        async with self._lock:
+            now = time.monotonic()
             cutover = self._rules().cutovers[key]
             state = self._states.get(key) or advance(cutover, None, GateEvidence(), now)
-            return CurrentCutover(cutover, state, self._evidence(cutover, now), now)
+            dated = state._replace(since=_date(state.since))
+            return CurrentCutover(cutover, dated, self._evidence(cutover, now), time.time())
 
     def _evidence(self, cutover: Cutover, now: float) -> GateEvidence:
         state = self._states.get(cutover.key)
@@ -161,30 +165,36 @@ class CutoverController:
             log.event("cutover_held", api=key[0], version=key[1], reason=state.why)
 
     async def _override(self, cutover: Cutover, state: CutoverState) -> None:
-        # What is so by the rules alone needs no order, and follows them at once when they change.
+        # A percentage of the rules needs no override, and changes with them at once.
         by_rules = state.decided_by is DecidedBy.RULES and state.percent == first(cutover)
         percent = None if by_rules else state.percent
         if self._overrides.in_force.percents.get(cutover.key) != percent:
             await self._overrides.set_percent(cutover.key, percent, state.why)
 
     async def _keep(self) -> None:
-        document = [_Kept(key, *state) for key, state in self._states.items()]
+        document = [
+            _Kept(key, *state._replace(since=_date(state.since)))
+            for key, state in self._states.items()
+        ]
         await self._writer.keep(_NAME, msgspec.to_builtins(document))
 
 
 def _total(totals: Totals, key: VersionKey) -> GateEvidence:
-    def went(route: CutoverRoute) -> RouteOutcomes:
+    def outcomes(route: CutoverRoute) -> RouteOutcomes:
         total = totals.outcomes.get((*key, route))
         if total is None:
             return RouteOutcomes()
         return RouteOutcomes(sum(total.buckets), total.failures, total.seconds)
 
     def counted(kind: str) -> int:
-        times = totals.counts.get((kind, key))
-        return 0 if times is None else times.count
+        occurrences = totals.counts.get((kind, key))
+        return 0 if occurrences is None else occurrences.count
 
     return GateEvidence(
-        went(CutoverRoute.OLD), went(CutoverRoute.NEW), counted("compared"), counted("differing")
+        outcomes(CutoverRoute.OLD),
+        outcomes(CutoverRoute.NEW),
+        counted("compared"),
+        counted("differing"),
     )
 
 
@@ -205,7 +215,7 @@ def _less(total: GateEvidence, before: GateEvidence) -> GateEvidence:
 
 
 class _Kept(msgspec.Struct):
-    """A state as it is kept; the names are those of every file there is."""
+    """A state as it is stored, with a date; the names are those in every state file."""
 
     key: VersionKey = msgspec.field(name="served")
     percent: float
@@ -223,5 +233,16 @@ def _states(document: object) -> dict[VersionKey, CutoverState]:
         log.event("cutovers_lost", "error", reason=str(error))
         return {}
     return {
-        each.key: CutoverState(each.percent, each.decided_by, each.why, each.since) for each in kept
+        each.key: CutoverState(each.percent, each.decided_by, each.why, _monotonic(each.since))
+        for each in kept
     }
+
+
+def _date(seconds: float) -> float:
+    """Return monotonic seconds as seconds since 1970, by the clock of now."""
+    return time.time() - (time.monotonic() - seconds)
+
+
+def _monotonic(date: float) -> float:
+    """Return seconds since 1970 as monotonic seconds; a date in the future counts as now."""
+    return time.monotonic() - max(time.time() - date, 0.0)

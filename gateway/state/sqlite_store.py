@@ -1,235 +1,232 @@
-"""The Store: the file in which a gateway keeps what must outlive it. SQLite, one writer."""
+"""SqliteStore: a StateStore in one SQLite file, which one process at a time may write."""
 
+import asyncio
 import errno
 import fcntl
 import os
 import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import TypeVar
 
-import msgspec
+from msgspec import DecodeError
+from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from gateway.state.state_changes import StateChanges, StateError
+from gateway.state.state_changes import StateChanges, StateError, StateLostError
+from gateway.state.state_tables import REVISION, read_state, write_state
 
-# What stands in the head of the file (PRAGMA application_id): "vgws", version gateway's state.
+T = TypeVar("T")
+
+# PRAGMA application_id of the file: "vgws", the state of a version gateway.
 _APPLICATION = 0x76677773
-_SCHEMA = 3
-_TABLES = """
-CREATE TABLE usage (
-    api TEXT NOT NULL,
-    version TEXT NOT NULL,
-    endpoint TEXT NOT NULL,
-    client TEXT, -- empty: nothing named it; NULL: all others
-    count INTEGER NOT NULL,
-    refused INTEGER NOT NULL,
-    failed INTEGER NOT NULL,
-    slack INTEGER NOT NULL, -- it may be this much more than the count
-    first REAL NOT NULL, -- seconds since 1970
-    last REAL NOT NULL,
-    served REAL NOT NULL -- when one was let through last, or 0
-);
-CREATE UNIQUE INDEX usage_key ON usage (api, version, endpoint, ifnull(client, 0));
-CREATE TABLE floors (
-    api TEXT NOT NULL,
-    version TEXT NOT NULL,
-    floor INTEGER NOT NULL,
-    PRIMARY KEY (api, version)
-) WITHOUT ROWID;
-CREATE TABLE counts (
-    kind TEXT NOT NULL,
-    labels TEXT NOT NULL, -- a JSON array
-    count INTEGER NOT NULL,
-    first REAL NOT NULL,
-    last REAL NOT NULL,
-    PRIMARY KEY (kind, labels)
-) WITHOUT ROWID;
-CREATE TABLE documents (
-    name TEXT PRIMARY KEY,
-    document TEXT NOT NULL -- JSON
-) WITHOUT ROWID;
-"""
-
-
-# By the schema that they start from. The first did not hold when a client was served last; the
-# second called overrides orders.
-_UPGRADES = {
-    1: """
-ALTER TABLE usage ADD COLUMN served REAL NOT NULL DEFAULT 0;
-UPDATE usage SET served = last WHERE count > refused;
-""",
-    2: """
-UPDATE OR REPLACE documents SET name = 'overrides' WHERE name = 'orders';
-""",
-}
+# PRAGMA user_version: the file has Alembic's table of revisions. Lower ones are those of files
+# from before; a gateway of that time refuses the file as newer than itself.
+_ALEMBIC = 4
+_MODE = 0o600
+_ANOTHER = "move it away, or name another file in 'state'"
 
 
 class SqliteStore:
-    """An open state file; used by one thread at a time.
+    """An open state file.
 
     Args:
-        path: of the file, which is made if it is not there.
-        watching: whether it is looked at only, by another process than the one that writes it.
+        path: of the file, which is created if it is not there.
+        read_only: whether another process may be writing to it.
 
     Raises:
         StateError: it cannot be used.
     """
 
-    def __init__(self, path: Path, *, watching: bool = False) -> None:
-        self.path = path
-        self._held: int | None = None
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.name = str(path)
+        self._path = path
+        self._read_only = read_only
+        self._thread = ThreadPoolExecutor(1, "state")
+        self._lock: int | None = None
+        self._engine = self._open()
+
+    async def read(self) -> StateChanges:
+        """Return all of the state; raises StateError."""
+        return await self._in_thread(self._read)
+
+    async def write(self, changes: StateChanges) -> None:
+        """Store changes, all or none of them; raises StateLostError or StateError."""
+        await self._in_thread(lambda: self._write(changes))
+
+    async def close(self) -> None:
+        """Leave one file with all that was written, and release it."""
+        await self._in_thread(self._close)
+        self._thread.shutdown()
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def _read(self) -> StateChanges:
         try:
-            if not watching:
-                self._held = _hold(path)
-            where = f"{path.absolute().as_uri()}?mode={'ro' if watching else 'rwc'}"
-            self._database = sqlite3.connect(where, uri=True, check_same_thread=False)
+            with self._engine.begin() as connection:
+                return read_state(connection)
+        except (SQLAlchemyError, DecodeError) as error:
+            raise StateError(self._reason(error)) from None
+
+    def _write(self, changes: StateChanges) -> None:
+        self._check_file()
+        try:
+            with self._engine.begin() as connection:
+                write_state(connection, changes)
+        except SQLAlchemyError as error:
+            raise StateError(
+                f"{self.name}: the state cannot be written: {_original(error)}"
+            ) from None
+
+    def _check_file(self) -> None:
+        # SQLite goes on writing to a file that was removed or replaced, and nobody reads that.
+        assert self._lock is not None
+        try:
+            replaced = not os.path.samestat(self._path.stat(), os.fstat(self._lock))
+        except FileNotFoundError:
+            self._close()
+            self._engine = self._open()
+            raise StateLostError(f"{self.name}: the state file was removed") from None
+        except OSError as error:
+            raise StateError(
+                f"{self.name}: the state cannot be written: {error.strerror}"
+            ) from None
+        if replaced:
+            raise StateError(
+                f"{self.name}: the state file was replaced while the gateway ran; put the former"
+                " one back, or restart the gateway to use this one"
+            )
+
+    def _open(self) -> Engine:
+        if not self._read_only:
+            self._lock = _lock(self._path)
+        try:
+            engine = _engine(self._path, read_only=self._read_only)
             try:
-                _check(self._database, path, watching=watching)
+                with engine.begin() as connection:
+                    self._check(connection)
+                if not self._read_only:
+                    _write_ahead(engine)
             except BaseException:
-                self._database.close()
+                engine.dispose()
                 raise
-        except sqlite3.Error as error:
+        except SQLAlchemyError as error:
             self._release()
-            raise StateError(_reason(path, error, watching=watching)) from None
+            raise StateError(self._reason(error)) from None
         except BaseException:
             self._release()
             raise
+        return engine
 
-    def read(self) -> StateChanges:
-        """Return all that is in it; raises StateError."""
-        try:
-            with closing(self._database.cursor()) as cursor:
-                usage = cursor.execute("SELECT * FROM usage").fetchall()
-                floors = cursor.execute("SELECT * FROM floors").fetchall()
-                counts = cursor.execute("SELECT * FROM counts").fetchall()
-                documents = cursor.execute("SELECT * FROM documents").fetchall()
-            return StateChanges(
-                usage=usage,
-                floors={(api, version): floor for api, version, floor in floors},
-                counts=[
-                    (kind, msgspec.json.decode(labels, type=tuple[str, ...]), *rest)
-                    for kind, labels, *rest in counts
-                ],
-                documents={name: msgspec.json.decode(document) for name, document in documents},
-            )
-        except (sqlite3.Error, msgspec.DecodeError) as error:
-            raise StateError(_reason(self.path, error)) from None
-
-    def write(self, records: StateChanges) -> None:
-        """Put records in, all or none of them; raises StateError."""
-        try:
-            self._write(records)
-        except sqlite3.Error as error:
-            raise StateError(f"{self.path}: the state cannot be written: {error}") from None
-
-    def _write(self, records: StateChanges) -> None:
-        with self._database as transaction:
-            transaction.executemany(
-                "DELETE FROM usage WHERE api = ? AND version = ? AND endpoint = ?"
-                " AND ifnull(client, 0) = ifnull(?, 0)",
-                records.gone,
-            )
-            transaction.executemany(
-                "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                records.usage,
-            )
-            transaction.executemany(
-                "INSERT OR REPLACE INTO floors VALUES (?, ?, ?)",
-                [(*key, floor) for key, floor in records.floors.items()],
-            )
-            transaction.executemany(
-                "INSERT OR REPLACE INTO counts VALUES (?, ?, ?, ?, ?)",
-                [(kind, _json(labels), *rest) for kind, labels, *rest in records.counts],
-            )
-            transaction.executemany(
-                "DELETE FROM counts WHERE kind = ? AND labels = ?",
-                [(kind, _json(labels)) for kind, labels in records.uncounted],
-            )
-            transaction.executemany(
-                "INSERT OR REPLACE INTO documents VALUES (?, ?)",
-                [(name, _json(document)) for name, document in records.documents.items()],
-            )
-
-    def close(self) -> None:
-        """Leave one file that is whole."""
-        with suppress(sqlite3.Error):  # the log beside the file is taken up at the next start
-            self._database.close()
+    def _close(self) -> None:
+        with suppress(SQLAlchemyError):  # the log beside the file is read at the next start
+            self._engine.dispose()
         self._release()
 
     def _release(self) -> None:
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _check(self, connection: Connection) -> None:
+        """Accept the file as it is, or bring its schema to the newest revision."""
+        application = connection.exec_driver_sql("PRAGMA application_id").scalar_one()
+        schema = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+        tables = connection.exec_driver_sql("SELECT count(*) FROM sqlite_schema").scalar_one()
+        if application != _APPLICATION and (tables or self._read_only):
+            raise StateError(f"{self.name}: not the state of a gateway; {_ANOTHER}")
+        revision = (
+            connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one()
+            if schema >= _ALEMBIC
+            else ""
+        )
+        if revision > REVISION or schema > _ALEMBIC:
+            raise StateError(
+                f"{self.name}: written by a newer gateway (schema {revision or schema};"
+                f" this one knows {REVISION}); run that one, or name another file in 'state'"
+            )
+        if self._read_only:
+            if revision < REVISION:
+                raise StateError(
+                    f"{self.name}: written by an older gateway; start this one with it first"
+                )
+            return
+        if revision < REVISION:
+            # Imported for a file that needs it: Alembic is 10 MB.
+            from gateway.state.migrations import upgrade
+            from gateway.state.sqlite_takeover import restore_rows, set_aside
+
+            former = set_aside(connection, schema) if 0 < schema < _ALEMBIC else ()
+            upgrade(connection)
+            restore_rows(connection, former)
+            connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION}")
+            connection.exec_driver_sql(f"PRAGMA user_version = {_ALEMBIC}")
+        # A file that can only be read is refused now, not at the first write.
+        with connection.begin_nested() as probe:
+            write_state(connection, StateChanges(documents={"probe": None}))
+            probe.rollback()
+
+    def _reason(self, error: Exception) -> str:
+        original = _original(error)
+        if not isinstance(original, sqlite3.OperationalError):
+            return f"{self.name}: not the state of a gateway; {_ANOTHER}"
+        if self._read_only:
+            return f"{self.name}: the state cannot be read: {original}; is the path right?"
+        return (
+            f"{self.name}: the state cannot be kept there: {original}; name a file that can be"
+            " written in 'state'"
+        )
 
 
-def _hold(path: Path) -> int:
-    """Claim a file for this process; return what has to stay open as long.
+def _engine(path: Path, *, read_only: bool) -> Engine:
+    where = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rw'}"
 
-    Each gateway writes totals, so two of them would undo each other's. SQLite's own locks are
-    others (POSIX), which end when any descriptor of the file is closed: this one outlives them.
+    def connect() -> sqlite3.Connection:
+        # No isolation level: the driver would begin no transaction for a change of the schema.
+        return sqlite3.connect(where, uri=True, check_same_thread=False, isolation_level=None)
+
+    engine = create_engine("sqlite://", creator=connect, poolclass=StaticPool)
+    begin = "BEGIN" if read_only else "BEGIN IMMEDIATE"
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql(begin))
+    return engine
+
+
+def _write_ahead(engine: Engine) -> None:
+    with closing(engine.raw_connection().cursor()) as cursor:
+        # What is committed is on disk with the next checkpoint, and whole after any crash.
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute("PRAGMA synchronous = NORMAL")
+
+
+def _lock(path: Path) -> int:
+    """Claim a file for this process; return the descriptor that has to stay open as long.
+
+    Each gateway writes totals, so two of them would overwrite each other's. SQLite's own locks are
+    POSIX locks, which end when any descriptor of the file is closed; this one lasts.
     """
     try:
-        held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
     except OSError as error:
         raise StateError(
             f"{path}: the state cannot be kept there: {(error.strerror or str(error)).lower()};"
             " name a file in a folder that can be written in 'state'"
         ) from None
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        os.close(held)
+        os.close(lock)
         if error.errno not in (errno.EAGAIN, errno.EACCES):
             raise StateError(f"{path}: the state cannot be locked: {error.strerror}") from None
         raise StateError(
             f"{path}: the state of another gateway that runs; name another file in 'state'"
         ) from None
-    return held
+    with suppress(PermissionError):  # a file of another user, which that user has to protect
+        os.fchmod(lock, _MODE)  # names of clients are in it
+    return lock
 
 
-def _check(database: sqlite3.Connection, path: Path, *, watching: bool) -> None:
-    (application,) = database.execute("PRAGMA application_id").fetchone()
-    (schema,) = database.execute("PRAGMA user_version").fetchone()
-    (tables,) = database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    if application != _APPLICATION and (tables or watching):
-        raise StateError(
-            f"{path}: not the state of a gateway; move it away, or name another file in 'state'"
-        )
-    if schema > _SCHEMA:
-        raise StateError(
-            f"{path}: written by a newer gateway (schema {schema}; this one knows {_SCHEMA});"
-            " run that one, or name another file in 'state'"
-        )
-    if watching:
-        if schema < _SCHEMA:
-            raise StateError(f"{path}: written by an older gateway; start this one with it first")
-        return
-    # A transaction is on disk when the next checkpoint is, and whole after any crash.
-    database.execute("PRAGMA journal_mode = WAL")
-    database.execute("PRAGMA synchronous = NORMAL")
-    if schema < _SCHEMA:
-        upgrades = (
-            "".join(_UPGRADES[each] for each in range(schema, _SCHEMA)) if schema else _TABLES
-        )
-        database.executescript(
-            f"BEGIN; {upgrades} PRAGMA application_id = {_APPLICATION};"
-            f" PRAGMA user_version = {_SCHEMA}; COMMIT;"
-        )
-    # What can be read only is found out now, not at the first write.
-    database.execute("BEGIN IMMEDIATE")
-    database.execute("INSERT OR REPLACE INTO documents VALUES ('probe', 'null')")
-    database.rollback()
-
-
-def _reason(path: Path, error: Exception, *, watching: bool = False) -> str:
-    if isinstance(error, sqlite3.OperationalError) and watching:
-        return f"{path}: the state cannot be read: {error}; is the path right?"
-    if isinstance(error, sqlite3.OperationalError):
-        return (
-            f"{path}: the state cannot be kept there: {error}; name a file that can be written in"
-            " 'state'"
-        )
-    return f"{path}: not the state of a gateway; move it away, or name another file in 'state'"
-
-
-def _json(document: object) -> str:
-    return msgspec.json.encode(document).decode()
+def _original(error: Exception) -> object:
+    return error.orig if isinstance(error, DBAPIError) else error

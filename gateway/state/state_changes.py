@@ -1,4 +1,4 @@
-"""StateChanges: what outlives a gateway, between the memory and the file."""
+"""StateChanges: the rows of state that go between the memory of a gateway and its store."""
 
 from dataclasses import dataclass, field
 
@@ -9,20 +9,24 @@ CountRow = tuple[str, tuple[str, ...], int, float, float]
 
 
 class StateError(Exception):
-    """A state file that cannot be used; the text says which, why, and what would help."""
+    """A store that cannot be used; the text names it, the reason, and what would help."""
+
+
+class StateLostError(StateError):
+    """A store that was removed while the gateway ran, and is empty again."""
 
 
 @dataclass(slots=True)
 class StateChanges:
-    """What is in a store, or what is to be put there in place of what was.
+    """All rows of a store, or the rows that replace those of the same key.
 
     Attributes:
-        usage: rows in the order of the table's columns.
-        gone: the keys of the rows that are to be taken out.
-        floors: by API and version.
-        counts: rows in the order of the table's columns.
-        uncounted: the keys of the counts that are to be taken out.
-        documents: what JSON can say, by name.
+        usage: rows of usage.
+        gone: the keys of the rows of usage to delete.
+        floors: the floor of each version's TopClients, by API and version.
+        counts: rows of counts.
+        uncounted: the keys of the counts to delete.
+        documents: JSON values by name.
     """
 
     usage: list[UsageRow] = field(default_factory=list)
@@ -33,6 +37,6 @@ class StateChanges:
     documents: dict[str, object] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
-        """Whether there is anything in it."""
+        """Return whether there is any row."""
         usage = self.usage or self.gone or self.floors
         return bool(usage or self.counts or self.uncounted or self.documents)

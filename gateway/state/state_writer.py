@@ -1,97 +1,86 @@
-"""The StateWriter: has written, beside the requests, what must outlive the process."""
+"""StateWriter: writes what must outlive the process to a store, beside the requests."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from gateway.state.state_changes import StateChanges, StateError
+from gateway.state.state_changes import StateChanges, StateError, StateLostError
+from gateway.state.state_store import StateStore
 from gateway.state.totals import Totals
 from gateway.telemetry import log
 
-if TYPE_CHECKING:
-    from gateway.state.sqlite_store import SqliteStore
-
-# A gateway that is killed loses what it counted since it last wrote, in seconds.
+# A gateway that is killed loses the counts since its last write, in seconds.
 _INTERVAL = 2.0
 
 
 class StateWriter:
-    """Writes what changed, in a thread of its own.
+    """Holds the state in memory and writes what changed.
 
-    What cannot be written, because the disk is full say, costs no request: it is logged once, kept
-    in memory and tried again.
+    A write that fails, because the disk is full say, fails no request: it is logged once, the
+    changes stay in memory, and the next write has them too.
 
     Args:
-        store: where to; None keeps all in memory.
+        store: where to write; None keeps the state in memory.
+        state: what the store holds at the start.
 
     Attributes:
-        totals: what was counted, taken up from the store.
-        documents: what others keep, by name; `keep` changes it.
-
-    Raises:
-        StateError: the store cannot be read.
+        totals: all that was counted.
+        documents: JSON values by name; `keep` changes them.
+        failing: whether the last write failed.
     """
 
-    def __init__(self, store: "SqliteStore | None") -> None:
+    def __init__(self, store: StateStore | None, state: StateChanges | None = None) -> None:
+        state = state or StateChanges()
         self._store = store
-        records = StateChanges() if store is None else store.read()
-        self.totals = Totals(records)
-        self.documents: Mapping[str, object] = {**records.documents, "since": self.totals.since}
+        self.totals = Totals(state)
+        self.documents: Mapping[str, object] = {**state.documents, "since": self.totals.since}
         self._pending: dict[str, object] = {"since": self.totals.since}
-        self._thread = ThreadPoolExecutor(1, "state")
-        self._turn = asyncio.Lock()
-        self._failing = False
+        self._lock = asyncio.Lock()
+        self.failing = False
 
     async def keep(self, name: str, document: object) -> None:
-        """Keep a document under a name; when this returns it is written, if it can be."""
+        """Keep a document under a name; on return it is written, unless writing fails."""
         self.documents = {**self.documents, name: document}
         self._pending[name] = document
         await self.write()
 
+    async def run(self) -> None:
+        """Write every now and then, for ever."""
+        while True:
+            await asyncio.sleep(_INTERVAL)
+            await self.write()
+
+    async def close(self) -> None:
+        """Write what is left, and release the store."""
+        await self.write()
+        if self._store is not None:
+            await self._store.close()
+
     async def write(self) -> None:
         """Write what changed since the last time."""
-        if self._store is None:
-            return
-        async with self._turn:
+        # Shielded: a write that is cancelled halfway would lose its changes.
+        if self._store is not None:
+            await asyncio.shield(self._write(self._store))
+
+    async def _write(self, store: StateStore) -> None:
+        async with self._lock:
             changes = self.totals.changes()
             changes.documents, self._pending = self._pending, {}
             if not changes:
                 return
-            loop = asyncio.get_running_loop()
             try:
-                # Shielded: a write that is cancelled while it waits for its turn would be lost.
-                await asyncio.shield(loop.run_in_executor(self._thread, self._store.write, changes))
-            except StateError as error:
+                await store.write(changes)
+            except BaseException as error:
                 self.totals.revert(changes)
                 self._pending = changes.documents | self._pending
-                if not self._failing:
+                if not isinstance(error, StateError):
+                    raise
+                if isinstance(error, StateLostError):
+                    self.totals.mark_all()
+                    self._pending = dict(self.documents)
+                if not self.failing:
                     log.event("state_unwritten", "error", reason=str(error))
-                self._failing = True
+                self.failing = True
             else:
-                if self._failing:
-                    log.event("state_written", file=str(self._store.path))
-                self._failing = False
-
-    @asynccontextmanager
-    async def keeping(self) -> AsyncIterator["StateWriter"]:
-        """Write every now and then, and at the end."""
-        over = asyncio.Event()
-
-        async def always() -> None:
-            while not over.is_set():
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_INTERVAL):
-                        await over.wait()
-                await self.write()
-
-        writing = asyncio.create_task(always())
-        try:
-            yield self
-        finally:
-            over.set()
-            await writing
-            self._thread.shutdown()
-            if self._store is not None:
-                self._store.close()
+                if self.failing:
+                    log.event("state_written", store=store.name)
+                self.failing = False

@@ -1,15 +1,15 @@
-"""The TopClients: who uses one version of an API, in bounded memory.
+"""TopClients: the usage of one version of an API by client, in bounded memory.
 
-It holds the busiest rows (a client at an endpoint), and what it lets go of is added to one row an
-endpoint, for the others. This is Space-Saving (Metwally, Agrawal and El Abbadi, 2005), merged in
+It has a row for each of the busiest clients of an endpoint, and one row an endpoint for the sum of
+all others. This is Space-Saving (Metwally, Agrawal and El Abbadi, 2005), merged in
 batches (Agarwal et al., "Mergeable Summaries", 2012), with these guarantees, n being all requests
 to the version and k the rows kept:
 
--   No request goes uncounted: a row and the others of its endpoint add up to what was asked there,
-    and the latest `last` of them is when it was asked last.
--   A row says no less than was counted while it was held (`count`), and the truth is at most
-    `slack` more; `slack` is at most n / k.
--   Whoever made more than n / k of the requests at one endpoint has a row.
+-   Every request is counted: the rows of an endpoint add up to all its requests, and the latest
+    `last` among them is the time of its last request.
+-   A row counts all requests since it exists (`count`); the true number of the client's requests is
+    at most `slack` higher, and `slack` is at most n / k.
+-   A client with more than n / k of the requests at one endpoint has a row.
 """
 
 from collections.abc import Iterator
@@ -18,16 +18,16 @@ from heapq import nlargest
 
 from gateway.telemetry.delta import UsageDelta
 
-# So many rows are kept of a version; up to twice as many are held between two cuts. A row is less
-# than 500 bytes, so a version costs less than 2 MB however many clients it has.
+# A version has so many rows after a cut, and up to twice as many before the next. A row is below
+# 500 bytes, so a version costs less than 2 MB whatever the number of its clients.
 KEPT = 2048
 
 
 @dataclass(slots=True)
 class ClientUsage:
-    """What one client, or all others, asked at one endpoint; times in seconds since 1970.
+    """The usage of one endpoint by one client, or by all others; times in seconds since 1970.
 
-    `served` is when a request was let through last; 0 where none was.
+    `served` is the time of the last request that was not refused; 0 if all were.
     """
 
     count: int = 0
@@ -39,7 +39,7 @@ class ClientUsage:
     served: float = 0.0
 
     def add(self, more: "ClientUsage") -> None:
-        """Count more."""
+        """Add other usage."""
         self.first = min(self.first or more.first, more.first)
         self.last = max(self.last, more.last)
         self.served = max(self.served, more.served)
@@ -48,7 +48,7 @@ class ClientUsage:
         self.failed += more.failed
 
 
-# An endpoint's template, and a client's name or None for all others.
+# The template of an endpoint, and the name of a client or None for all others.
 RowKey = tuple[str, str | None]
 
 
@@ -57,8 +57,8 @@ class TopClients:
 
     Attributes:
         rows: by endpoint and client.
-        floor: what a client that is not in the book can have asked at most at one endpoint.
-        changed: the keys of rows that were changed or let go of since this was last cleared.
+        floor: the highest number of requests that a client without a row can have made.
+        changed: the keys of the rows that were changed or removed since this was last cleared.
     """
 
     def __init__(self, rows: dict[RowKey, ClientUsage] | None = None, floor: int = 0) -> None:
@@ -68,7 +68,7 @@ class TopClients:
         self._limit = 2 * KEPT
 
     def add(self, usage: UsageDelta, at: float) -> None:
-        """Count what a report says; `at` is when."""
+        """Add the usage of a delta, at a time in seconds since 1970."""
         key = usage.endpoint, usage.client
         row = self.rows.get(key)
         if row is None:

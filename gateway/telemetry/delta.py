@@ -1,6 +1,6 @@
-"""The Report: what one serving process counted in about a second, handed on and forgotten.
+"""Delta: what one serving process counted in about a second.
 
-Reports are additive: whoever absorbs them needs no order and knows no process.
+Deltas are additive: they are summed in any order, whichever process they come from.
 """
 
 from collections.abc import Callable
@@ -8,13 +8,13 @@ from collections.abc import Callable
 # msgspec: what crosses from process to process is typed, checked and coded in microseconds.
 import msgspec
 
-# The upper bounds of the latency histograms, in seconds; a last bucket has what is slower.
+# The upper bounds of the latency histograms, in seconds; one more bucket has no bound.
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-# By class of status, 1xx to 5xx; the first counts responses that never began.
+# The classes of status; the first counts responses that never began.
 CLASSES = ("none", "1xx", "2xx", "3xx", "4xx", "5xx")
 
 
-# What is counted beside requests, and what it is counted by. The last label may be any of many.
+# The kinds of counters beside requests, with their labels. The last label may have many values.
 COUNTERS = {
     "refusals": ("api", "version", "code"),
     "upstream_errors": ("service", "code"),
@@ -26,21 +26,22 @@ COUNTERS = {
     "differences": ("api", "version", "field"),
     "checked": ("api", "version"),
     "violations": ("api", "version", "field"),
+    "task_failures": ("task",),
 }
 
 
 class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
-    """What one client asked of one version at one endpoint.
+    """The requests of one client for one version at one endpoint.
 
     Attributes:
         api: the name of the API.
         version: the label of the version; empty where the API has none.
         endpoint: the template of the path.
-        client: its name; empty where nothing names it.
-        count: the requests, those below included.
-        refused: the answers of the gateway itself that blame the client or the calendar.
-        failed: the answers of status 5xx, and those that broke off.
-        served: the requests that were let through, to whatever end.
+        client: its name; empty for requests that name none.
+        count: the number of requests, those below included.
+        refused: the number of refusals by the gateway for a fault of the client or by date.
+        failed: the number of answers of status 5xx, and of those that broke off.
+        served: the number of requests that were sent to a service.
     """
 
     api: str
@@ -54,13 +55,13 @@ class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
-    """How the requests to one version at one endpoint were answered.
+    """The outcomes of the requests for one version at one endpoint.
 
     Attributes:
-        statuses: how many by class of status, as CLASSES has them.
-        buckets: how many by duration, as BOUNDS has them, and one more.
-        seconds: all durations together.
-        converted: how many had a body converted.
+        statuses: the number of requests of each class in CLASSES.
+        buckets: the number up to each duration in BOUNDS, and above the last.
+        seconds: the sum of all durations.
+        converted: the number of requests with a body converted.
     """
 
     api: str
@@ -73,11 +74,11 @@ class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
-    """How often something happened.
+    """An increment of a counter.
 
     Attributes:
-        kind: what; a key of KINDS.
-        labels: to what, as the kind has them.
+        kind: of the counter; a key of COUNTERS.
+        labels: the values of the labels of that kind.
     """
 
     kind: str
@@ -86,7 +87,7 @@ class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class CutoverDelta(msgspec.Struct, array_like=True, frozen=True):
-    """How one route of a cutover did: `old` or `new`; `buckets` and `seconds` are as in Traffic."""
+    """The outcomes of one route of a cutover, `old` or `new`; fields as in TrafficDelta."""
 
     api: str
     version: str
@@ -98,7 +99,7 @@ class CutoverDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class SampleDelta(msgspec.Struct, array_like=True, frozen=True):
-    """One case of many, redacted, for an operator to look at; `document` is what JSON can say."""
+    """One of many cases, redacted, as an example for operators; `document` is a JSON value."""
 
     kind: str
     api: str
@@ -107,7 +108,7 @@ class SampleDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Delta(msgspec.Struct, array_like=True, frozen=True):
-    """All that a process counted since its last one; `at` is in seconds since 1970."""
+    """All that a process counted since its last delta; `at` is in seconds since 1970."""
 
     at: float
     usages: list[UsageDelta]

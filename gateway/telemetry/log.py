@@ -14,8 +14,7 @@ from select import PIPE_BUF
 import msgspec
 
 from gateway.core.service import Service, Target
-from gateway.proxy.client.client_response import ClientResponse
-from gateway.proxy.exchange import Exchange
+from gateway.proxy.client.exchange import Exchange
 
 _encode = msgspec.json.Encoder().encode
 
@@ -49,7 +48,7 @@ class _RequestLine(msgspec.Struct):
     api: str | msgspec.UnsetType = msgspec.UNSET
     endpoint: str | msgspec.UnsetType = msgspec.UNSET
     version: str | msgspec.UnsetType | None = msgspec.UNSET
-    mechanism: str | msgspec.UnsetType | None = msgspec.UNSET
+    chosen_by: str | msgspec.UnsetType | None = msgspec.UNSET
     service: str | msgspec.UnsetType = msgspec.UNSET
     target: str | msgspec.UnsetType | None = msgspec.UNSET
     converted: bool | msgspec.UnsetType = msgspec.UNSET
@@ -85,7 +84,7 @@ class RequestLog:
         if lines:
             _write(lines)
 
-    def record(self, exchange: Exchange, down: ClientResponse) -> None:
+    def record(self, exchange: Exchange) -> None:
         """Take the line of one request; times are in milliseconds."""
         line = _RequestLine(
             _now(),
@@ -96,8 +95,8 @@ class RequestLog:
             exchange.peer,
             exchange.method,
             exchange.path,
-            down.status,
-            down.bytes_sent,
+            exchange.status,
+            exchange.bytes_sent,
             int((time.perf_counter() - exchange.began) * 1_000_000) / 1000,
         )
         if exchange.client:
@@ -109,12 +108,12 @@ class RequestLog:
         if plan is not None or exchange.version is not None:
             line.version = None if exchange.version is None else str(exchange.version)
         if plan is not None:
-            line.mechanism = plan.mechanism
+            line.chosen_by = plan.chosen_by
             line.service = plan.route.service.name
             line.target = exchange.target
             line.converted = exchange.converted
             if exchange.answered:
-                line.upstream_ms = int((exchange.answered - exchange.asked) * 1_000_000) / 1000
+                line.upstream_ms = int((exchange.answered - exchange.sent) * 1_000_000) / 1000
         if exchange.code is not None:
             line.code = exchange.code
         if exchange.cause is not None:

@@ -6,8 +6,7 @@ from bisect import bisect_left
 
 from gateway.core.errors import FAULT_KINDS, Blame, FaultCode
 from gateway.core.versions.version import Version
-from gateway.proxy.client.client_response import ClientResponse
-from gateway.proxy.exchange import Exchange
+from gateway.proxy.client.exchange import Exchange
 from gateway.telemetry import delta
 from gateway.telemetry.delta import BOUNDS, CLASSES, Delta
 
@@ -47,7 +46,7 @@ class _Place:
 
 
 class Recorder:
-    """Counts requests by who asked for what, and what else has a name.
+    """Counts requests by client, version and endpoint, and what else has a name.
 
     The hot path is `record`: one dictionary for the place, one for the client.
 
@@ -71,9 +70,9 @@ class Recorder:
         self._outcomes: dict[tuple[str, str, str], _Place] = {}
         self._samples: list[delta.SampleDelta] = []
 
-    def record(self, exchange: Exchange, down: ClientResponse) -> None:
+    def record(self, exchange: Exchange) -> None:
         """Count one request."""
-        plan = exchange.plan
+        plan, status = exchange.plan, exchange.status
         if plan is None:
             place = self._place(exchange)
         else:
@@ -88,13 +87,13 @@ class Recorder:
             else:
                 self._meet(clients, client)
         seconds = time.perf_counter() - exchange.began
-        place.statuses[down.status // 100] += 1
+        place.statuses[status // 100] += 1
         place.buckets[bisect_left(BOUNDS, seconds)] += 1
         place.seconds += seconds
         if exchange.converted:
             place.converted += 1
-        failed = exchange.code is not None or down.status >= 500
-        broke = down.status >= 500 or (exchange.aborted and exchange.code is not None)
+        failed = exchange.code is not None or status >= 500
+        broke = status >= 500 or (exchange.aborted and exchange.code is not None)
         if plan is not None and plan.cutover_route is not None:
             api = plan.endpoint.api
             self.outcome(

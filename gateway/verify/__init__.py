@@ -1,9 +1,10 @@
 """Verification: the proof that conversions keep what each version's OpenAPI document promises.
 
-A **document** is what a version publishes of itself. A **claim** is one body that must arrive in
-another version as that version's document says: the response to an operation, on its way to the
-older version, or the body of a request on its way to the newer one. A **proof** is many generated
-examples of a claim, converted and validated; a **finding** is what is wrong, at one field.
+An **operation** is a method of a path in a version's OpenAPI document. A **claim** is about one
+part of its messages, such as the response 200: each example that the sender's document allows must,
+once converted, fit the recipient's document. A **proof** is a claim tried on many generated
+examples; a **finding** is one field that is wrong, with the smallest example. A **hint** is the
+change that would mend it. A **sample** is a live converted response, validated in the background.
 
-Nothing here is loaded by a gateway that serves, unless its rules ask for samples to be checked.
+A gateway that serves loads the OpenAPI code only where its rules ask for samples to be checked.
 """

@@ -1,4 +1,4 @@
-"""A sample: a converted answer, as the client got it."""
+"""A sample of live traffic: one converted response, as the client got it."""
 
 from dataclasses import dataclass
 
@@ -7,15 +7,15 @@ from gateway.core.snapshot import Endpoint, Route
 
 @dataclass(frozen=True, slots=True)
 class AnswerSample:
-    """What was answered.
+    """One converted response.
 
     Attributes:
-        endpoint: where the request came in.
-        route: how its version is served.
+        endpoint: that the request was routed to.
+        route: by which its version is served.
         method: of the request.
         target: the path and query that the service was asked for.
-        status: of the answer.
-        body: of the answer, converted.
+        status: of the response.
+        body: of the response, converted.
     """
 
     endpoint: Endpoint

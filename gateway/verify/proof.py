@@ -1,11 +1,11 @@
-"""Proofs: a claim held against many examples, and what was found wrong with it."""
+"""Proofs: a claim, tried on many generated examples, and the findings."""
 
 from dataclasses import dataclass, field
 
 import msgspec
 
 from gateway.core.conversion.document import ConversionError
-from gateway.verify.claim import Body, Claim
+from gateway.verify.claim import Claim, MessagePart
 from gateway.verify.openapi.examples import generate
 from gateway.verify.openapi.schema_fields import declared, fields_of
 from gateway.verify.openapi.smallest import smallest
@@ -14,14 +14,15 @@ from gateway.verify.openapi.validation import Validator, Violation
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong at one field.
+    """One field that is wrong.
 
     Attributes:
         field: a JSON Pointer (RFC 6901) with `*` for any element of an array.
-        keyword: of JSON Schema, that is violated; `convert`, `lost` or `ignored` where none is.
-        reason: what is wrong.
-        example: the smallest document that shows it; None where no single one does.
-        converted: what becomes of that; None where nothing can.
+        keyword: the violated keyword of JSON Schema; else `convert` where an example cannot be
+            converted, `lost` where a field never arrives, `ignored` where no reader knows it.
+        reason: a sentence for a person, without its subject, which is the field.
+        example: the smallest example that fails so; None where no single one shows it.
+        converted: that example, converted; None where it cannot be.
     """
 
     field: str
@@ -32,8 +33,8 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """What many examples say of a claim."""
+class ClaimProof:
+    """A claim, the number of examples tried and of those that failed, and the findings."""
 
     claim: Claim
     examples: int
@@ -42,15 +43,15 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing was found."""
+        """Whether there are no findings."""
         return not self.findings
 
 
-def prove(claim: Claim, count: int, start: int) -> Proof:
-    """Return what `count` examples, the same ones for one `start`, say of a claim.
+def prove(claim: Claim, count: int, start: int) -> ClaimProof:
+    """Return the proof of a claim by `count` examples, the same ones for the same `start`.
 
     Raises:
-        NoExamples: none can be generated.
+        NoExamplesError: none can be generated.
         ValueError: one of the two is no valid schema.
     """
     trial = _Trial(claim)
@@ -58,7 +59,7 @@ def prove(claim: Claim, count: int, start: int) -> Proof:
     for document in generate(claim.given, count, start):
         failed += trial.run(document)
     findings = [trial.finding(*known) for known in trial.failures.items()]
-    return Proof(claim, trial.examples, failed, (*findings, *trial.differences()))
+    return ClaimProof(claim, trial.examples, failed, (*findings, *trial.differences()))
 
 
 @dataclass(slots=True)
@@ -76,7 +77,7 @@ class _Trial:
         self.wanted = Validator(self.claim.wanted)
 
     def run(self, document: object) -> bool:
-        """Take one example in; return whether it fails."""
+        """Try one example; return whether it fails."""
         self.examples += 1
         self.before |= fields_of(document)
         arrived, violations = self._outcome(document)
@@ -87,7 +88,7 @@ class _Trial:
         return bool(violations)
 
     def finding(self, failure: tuple[str, str], document: object) -> Finding:
-        """Return the finding that a failure amounts to, with the smallest example of it."""
+        """Return the finding for a failing field and keyword, with the smallest example."""
 
         def still(smaller: object) -> bool:
             return self.given.allows(smaller) and failure in {
@@ -105,12 +106,12 @@ class _Trial:
         return Finding(*failure, reason, msgspec.json.encode(example), converted)
 
     def differences(self) -> list[Finding]:
-        """Return what no single example shows: fields that never arrive, or that nobody expects."""
+        """Return what only all examples show: fields that never arrive or that no reader knows."""
         if any(keyword == "convert" for _, keyword in self.failures):
-            return []  # what arrives at all is not known
+            return []  # some examples never arrived, so that missing fields prove nothing
         wanted, given = declared(self.claim.wanted), declared(self.claim.given)
         failing = self._failing(wanted.fields | self.after)
-        if self.claim.body is Body.RESPONSE:
+        if self.claim.part is MessagePart.RESPONSE:
             never = {name for name in given.fields if name not in self.before}
             names = wanted.fields - self.after - failing - never
             lost = {
@@ -124,7 +125,7 @@ class _Trial:
         return self._different(ignored, "ignored", "does not know it")
 
     def _failing(self, names: set[str]) -> set[str]:
-        """Return the fields that fail, and those inside of them."""
+        """Return the fields that fail, and the fields inside them."""
         tops = {field for field, _ in self.failures}
         return {
             name
@@ -132,15 +133,15 @@ class _Trial:
             if name in tops or any(name.startswith(f"{field}/") for field in tops)
         }
 
-    def _different(self, names: set[str], keyword: str, what: str) -> list[Finding]:
-        reason = f"version {self.claim.service} {what}"
+    def _different(self, names: set[str], keyword: str, predicate: str) -> list[Finding]:
+        reason = f"version {self.claim.service} {predicate}"
         return [Finding(name, keyword, reason) for name in sorted(names)]
 
     def _outcome(self, document: object) -> tuple[object, list[Violation]]:
         arrived = document
-        if self.claim.passage is not None:
+        if self.claim.conversion is not None:
             try:
-                arrived = self.claim.passage(document)
+                arrived = self.claim.conversion(document)
             except ConversionError as error:
                 keys = error.pointer.split("/")[1:]
                 steps = tuple(int(key) if key.isdecimal() else key for key in keys)
@@ -153,7 +154,7 @@ _NOTHING = object()
 
 
 def _inside_of_root(name: str) -> str:
-    """Return a field as changes name it: they are applied to the elements of an array, too."""
+    """Return a field without the array at the root, whose elements changes are applied to."""
     while name.startswith("/*"):
         name = name.removeprefix("/*")
     return name

@@ -1,7 +1,8 @@
-"""Samples of live converted answers, validated in the background.
+"""Samples of live converted responses, validated in the background.
 
-A sample is offered once the client has its answer, waits in a bounded queue, and is validated in a
-thread, one at a time. What finds no room is shed. Nothing here can delay or fail an answer.
+A sample is taken once the client has its response, waits in a bounded queue, and is validated in a
+thread, one at a time. A sample that finds the queue full is dropped. No response can be delayed or
+fail by this.
 """
 
 import asyncio
@@ -10,35 +11,25 @@ from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from gateway.proxy.client.client_response import ClientResponse
-from gateway.proxy.exchange import Exchange
+from gateway.proxy.client.exchange import Exchange
 from gateway.telemetry import log
+from gateway.telemetry.recorder import Recorder
 from gateway.verify.answer_sample import AnswerSample
 
 if TYPE_CHECKING:
     from gateway.verify.contract import Contract
 
-# What may wait: answers, and bytes of them. A larger one would hold up who shares the interpreter.
+# How many samples may wait, and bytes in all and each: decoding a larger body would keep the
+# interpreter from serving meanwhile.
 _QUEUE = 64
 _BYTES = 1024 * 1024
 _LARGEST = 256 * 1024
-# After a document could not be had, answers are not sampled for so many seconds.
+# Seconds without samples after a document could not be loaded.
 _PATIENCE = 60.0
-# Bodies may have any number of different fields; no more than so many are told apart.
+# Bodies may have any number of different fields; no more than so many are counted apart.
 _FIELDS = 1000
-
-
-class SampleCounter(Protocol):
-    """Counts what was found."""
-
-    def count(self, kind: str, *labels: str) -> None:
-        """Count `checked` by API and version, and `violations` by API, version and field.
-
-        A field is a JSON Pointer with `*` for any element of an array.
-        """
-        ...
 
 
 @dataclass(slots=True)
@@ -47,13 +38,14 @@ class Sampling:
 
     Attributes:
         folder: what the paths of documents start from.
-        recorder: counts violations; None leaves it to the log.
-        draw: returns a number from 0 up to 1 for each answer.
-        shed: how many samples found no room.
+        recorder: counts `checked` by API and version, and `violations` by API, version and field,
+            a JSON Pointer with `*` for any element of an array; None leaves them to the log.
+        draw: returns a random number from 0 up to 1 for each response.
+        shed: how many samples found the queue full.
     """
 
     folder: Path
-    recorder: SampleCounter | None = None
+    recorder: Recorder | None = None
     draw: Callable[[], float] = random.random
     shed: int = 0
     _waiting: deque[AnswerSample] = field(default_factory=deque)
@@ -62,8 +54,8 @@ class Sampling:
     _contracts: "dict[str, Contract | float]" = field(default_factory=dict)
     _seen: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
-    def record(self, exchange: Exchange, down: ClientResponse) -> None:
-        """Take a finished exchange in, if its version is checked and the draw says so."""
+    def record(self, exchange: Exchange) -> None:
+        """Take a sample of a finished exchange, if its version is checked and the draw is below."""
         plan, body = exchange.plan, exchange.body
         if plan is None or body is None or plan.route.check is None or exchange.aborted:
             return
@@ -73,17 +65,19 @@ class Sampling:
             self.shed += 1
             return
         self._waiting.append(
-            AnswerSample(plan.endpoint, plan.route, exchange.method, plan.target, down.status, body)
+            AnswerSample(
+                plan.endpoint, plan.route, exchange.method, plan.target, exchange.status, body
+            )
         )
         self._size += len(body)
         self._arrived.set()
 
     def forget(self) -> None:
-        """Read the documents anew, as the rules may lead to others."""
+        """Load the documents anew when needed, as the rules may name others now."""
         self._contracts.clear()
 
     async def run(self) -> None:
-        """Validate what is sampled, until cancelled."""
+        """Validate samples as they come, until cancelled."""
         while True:
             await self._arrived.wait()
             while self._waiting:
@@ -99,7 +93,7 @@ class Sampling:
             return
         try:
             found = await asyncio.to_thread(contract.violations, sample)
-        except Exception as error:  # a sample is worth no more than a line
+        except Exception as error:  # a broken sample costs one line of the log
             log.event("check_failed", "error", reason=f"{type(error).__name__}: {error}")
             return
         if self.recorder is not None:

@@ -1,110 +1,126 @@
-"""What `verify` found, for people and for programs."""
+"""The report of `verify`, as text for people and as JSON for programs."""
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
-from gateway.verify.claim import Body, Claim, Gap, Unchecked
+from gateway.verify.claim import Claim, Gap, MessagePart, Unchecked, Unmatched
 from gateway.verify.hint import hint
-from gateway.verify.proof import Finding, Proof
+from gateway.verify.openapi.excerpt import excerpt, values_at
+from gateway.verify.proof import ClaimProof, Finding
 
-VerificationResult = Proof | Gap | Unchecked
-
-_WIDEST = 96
-
-
-def text(outcomes: Iterable[VerificationResult]) -> Iterator[str]:
-    """Yield lines for a person, as the outcomes come."""
-    way = None
-    claims = examples = bad = unchecked = 0
-    for outcome in outcomes:
-        claim = outcome.claim if isinstance(outcome, Proof) else outcome
-        if way != (way := (claim.api, claim.client, claim.service)):
-            yield f"{claim.api}: version {claim.client}, served by version {claim.service}"
-        if isinstance(outcome, Unchecked):
-            unchecked += 1
-            body = f"{Body.RESPONSE.value} {outcome.status}" if outcome.status else ""
-            yield _line("-", outcome.operation, body, f"not checked: {outcome.reason}")
-            continue
-        claims += 1
-        if isinstance(outcome, Gap):
-            bad += 1
-            yield _line("GAP", claim.operation, "", f"version {claim.service} {outcome.reason}")
-            continue
-        examples += outcome.examples
-        bad += not outcome.holds
-        yield _line("ok" if outcome.holds else "FAILS", *_what(outcome.claim), _count(outcome))
-        for finding in outcome.findings:
-            yield from _finding(outcome.claim, finding)
-    left = f"; not checked: {unchecked}" if unchecked else ""
-    yield f"{claims - bad} of {claims} claims hold, by {examples} examples{left}"
+VerificationResult = ClaimProof | Gap | Unchecked | Unmatched
+Advise = Callable[[Claim, Finding], str | None]
 
 
-def json(outcomes: Iterable[VerificationResult]) -> Iterator[str]:
-    """Yield all of it as one JSON document."""
-    listed = [_object(outcome) for outcome in outcomes]
+def text(results: Iterable[VerificationResult], advise: Advise = hint) -> Iterator[str]:
+    """Yield lines for a person, as the results come; `advise` returns the hint for a finding."""
+    versions = None
+    counts: Counter[str] = Counter()
+    for result in results:
+        about = result.claim if isinstance(result, ClaimProof) else result
+        if versions != (versions := (about.api, about.client, about.service)):
+            yield f"{about.api}: version {about.client}, served by version {about.service}"
+        match result:
+            case Unchecked():
+                counts["not checked"] += 1
+                part = f"{MessagePart.RESPONSE.value} {result.status}" if result.status else ""
+                yield _line("-", result.operation, part, f"not checked: {result.reason}")
+            case Unmatched():
+                counts["without counterpart"] += 1
+                yield _line("-", result.operation, "", f"without counterpart: {result.reason}")
+            case Gap():
+                counts["claims"] += 1
+                yield _line("GAP", about.operation, "", f"version {about.service} {result.reason}")
+            case ClaimProof():
+                counts["claims"] += 1
+                counts["hold"] += result.holds
+                counts["examples"] += result.examples
+                verdict = "ok" if result.holds else "FAILS"
+                part = f"{result.claim.part.value} {result.claim.status}".rstrip()
+                yield _line(verdict, about.operation, part, _count(result))
+                for finding in result.findings:
+                    yield from _finding(result.claim, finding, advise)
+    yield (
+        f"{counts['hold']} of {counts['claims']} claims hold, by {counts['examples']} examples"
+        + "".join(
+            f"; {name}: {counts[name]}"
+            for name in ("not checked", "without counterpart")
+            if counts[name]
+        )
+    )
+
+
+def json(results: Iterable[VerificationResult], advise: Advise = hint) -> Iterator[str]:
+    """Yield all of it as one JSON document; `advise` returns the hint for a finding."""
+    listed = [_object(result, advise) for result in results]
     report = {"holds": all(one["holds"] is not False for one in listed), "claims": listed}
     yield msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
 
 
-def _line(verdict: str, operation: str, body: str, says: str) -> str:
-    return f"  {verdict:<6} {operation:<28} {body:<16} {says}".rstrip()
+def _line(verdict: str, operation: str, part: str, text: str) -> str:
+    return f"  {verdict:<6} {operation:<28} {part:<16} {text}".rstrip()
 
 
-def _what(claim: Claim) -> tuple[str, str]:
-    return claim.operation, f"{claim.body.value} {claim.status}".rstrip()
-
-
-def _count(proof: Proof) -> str:
+def _count(proof: ClaimProof) -> str:
     examples = f"{proof.examples} examples"
     return f"{proof.failed} of {examples}" if proof.failed else examples
 
 
-def _finding(claim: Claim, finding: Finding) -> Iterator[str]:
+def _finding(claim: Claim, finding: Finding, advise: Advise) -> Iterator[str]:
     yield f"           {finding.field or 'the body'}: {finding.reason}"
-    if (advice := hint(claim, finding)) is not None:
+    if (advice := advise(claim, finding)) is not None:
         yield f"             missing   {advice}"
     if finding.example is not None:
-        yield f"             smallest  {_short(finding.example)}"
-        if claim.passage is not None and finding.converted is not None:
-            yield f"             becomes   {_short(finding.converted)}"
+        failing = finding.example if finding.converted is None else finding.converted
+        values = values_at(failing, finding.field)
+        yield f"             smallest  {excerpt(finding.example, finding.field, values)}"
+        if claim.conversion is not None and finding.converted is not None:
+            yield f"             becomes   {excerpt(finding.converted, finding.field, values)}"
 
 
-def _short(body: bytes) -> str:
-    shown = body.decode()
-    return shown if len(shown) <= _WIDEST else f"{shown[: _WIDEST - 3]}..."
-
-
-def _object(outcome: VerificationResult) -> dict[str, object]:
-    claim = outcome.claim if isinstance(outcome, Proof) else outcome
+def _object(result: VerificationResult, advise: Advise) -> dict[str, object]:
+    claim = result.claim if isinstance(result, ClaimProof) else result
     about: dict[str, object] = {
         "api": claim.api,
         "client": str(claim.client),
         "service": str(claim.service),
         "operation": claim.operation,
     }
-    if isinstance(outcome, Gap):
-        return {**about, "holds": False, "reason": outcome.reason}
-    if isinstance(outcome, Unchecked):
-        return {**about, "status": outcome.status or None, "holds": None, "reason": outcome.reason}
-    return {
-        **about,
-        "body": outcome.claim.body.value,
-        "status": outcome.claim.status if outcome.claim.body is Body.RESPONSE else None,
-        "holds": outcome.holds,
-        "examples": outcome.examples,
-        "failed": outcome.failed,
-        "findings": [
-            {
-                "field": finding.field,
-                "keyword": finding.keyword,
-                "reason": finding.reason,
-                "missing": hint(outcome.claim, finding),
-                "example": _raw(finding.example),
-                "converted": _raw(finding.converted),
+    match result:
+        case Gap():
+            return {**about, "holds": False, "reason": result.reason}
+        case Unchecked(status=status, reason=reason):
+            return {**about, "status": status or None, "holds": None, "reason": reason}
+        case Unmatched():
+            return {
+                **about,
+                "status": None,
+                "holds": None,
+                "reason": f"without counterpart: {result.reason}",
             }
-            for finding in outcome.findings
-        ],
+        case ClaimProof():
+            response = result.claim.part is MessagePart.RESPONSE
+            return {
+                **about,
+                "body": result.claim.part.value,
+                "status": result.claim.status if response else None,
+                "holds": result.holds,
+                "examples": result.examples,
+                "failed": result.failed,
+                "findings": [_described(result.claim, each, advise) for each in result.findings],
+            }
+
+
+def _described(claim: Claim, finding: Finding, advise: Advise) -> dict[str, object]:
+    return {
+        "field": finding.field,
+        "keyword": finding.keyword,
+        "reason": finding.reason,
+        "missing": advise(claim, finding),
+        "example": _raw(finding.example),
+        "converted": _raw(finding.converted),
     }
 
 

@@ -1,4 +1,4 @@
-"""Verify: every claim that the rules make, proven or not."""
+"""Verify: all claims about the conversions of the rules, each with its proof."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -8,22 +8,24 @@ from pathlib import Path
 from gateway.config.text.mistakes import suggest
 from gateway.core.snapshot import Api, Snapshot
 from gateway.core.versions.version import Version
-from gateway.verify.claim import Body, Claim, Gap, Side, Unchecked, claims
+from gateway.verify.claim import Claim, DocumentedVersion, MessagePart, Unchecked, claims
+from gateway.verify.located_operation import NO_ENDPOINT
 from gateway.verify.openapi.document_source import fetch
 from gateway.verify.openapi.examples import NoExamplesError
 from gateway.verify.openapi.openapi import DocumentError
-from gateway.verify.proof import Proof, prove
+from gateway.verify.proof import ClaimProof, prove
+from gateway.verify.verification_report import VerificationResult
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What is to be verified.
+class VerifyOptions:
+    """Which conversions to verify, and by which examples.
 
     Attributes:
-        api: only this one; None for every one with conversions.
-        between: only the way between these two versions, by label; None for every conversion.
-        examples: how many for each claim.
-        seed: where the generator starts; the same one gives the same examples.
+        api: the only API to verify; None for all that have conversions.
+        between: the labels of the only two versions to verify; None for all.
+        examples: how many to generate for each claim.
+        seed: of the generator; the same one gives the same examples.
     """
 
     api: str | None = None
@@ -34,85 +36,81 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class VersionPair:
-    """A service of one version answers clients of another."""
+    """Two versions of an API: that of a client, and that of the service which answers it."""
 
     api: Api
     client: Version
     service: Version
 
 
-class UnanswerableError(Exception):
-    """A question that the rules give no answer to; the text says why, and what would be right."""
+class VerifyError(Exception):
+    """Nothing can be verified; the text says why, and what would be right."""
 
 
 def verify(
-    snapshot: Snapshot, folder: Path, question: Question
-) -> Iterator[Proof | Gap | Unchecked]:
-    """Yield what is found of every claim, one by one.
+    snapshot: Snapshot, folder: Path, options: VerifyOptions
+) -> Iterator[VerificationResult]:
+    """Yield the result for every claim, one by one.
 
     Args:
         snapshot: the rules.
         folder: what paths of documents in the rules start from.
-        question: what is to be verified.
+        options: which conversions to verify, and by which examples.
 
     Raises:
-        UnanswerableError: nothing in the rules is what the question asks for.
-        DocumentError: a document cannot be had, or used.
+        VerifyError: the rules have nothing that the options name.
+        DocumentError: a document cannot be loaded or used.
     """
-    if question.examples < 1:
-        raise UnanswerableError(f"{question.examples} examples prove nothing; ask for 1 or more")
-    ways = list(_ways(snapshot, question))
-    if not ways and question.between is not None:
-        raise UnanswerableError(
-            f"no API has versions {' and '.join(question.between)}; name two of one"
-        )
-    if not ways:
-        raise UnanswerableError("no API here has conversions; there is nothing to verify")
-    documents = asyncio.run(fetch(_locations(ways), folder))
-    for way in ways:
+    if options.examples < 1:
+        raise VerifyError(f"{options.examples} examples prove nothing; ask for 1 or more")
+    pairs = list(_pairs(snapshot, options))
+    if not pairs and options.between is not None:
+        raise VerifyError(f"no API has versions {' and '.join(options.between)}; name two of one")
+    if not pairs:
+        raise VerifyError("no API here has conversions; there is nothing to verify")
+    documents = asyncio.run(fetch(_locations(pairs), folder))
+    for pair in pairs:
         client, service = (
-            Side(version, documents[way.api.schemas[version]])
-            for version in (way.client, way.service)
+            DocumentedVersion(version, documents[pair.api.schemas[version]])
+            for version in (pair.client, pair.service)
         )
-        found = list(claims(way.api, client, service))
-        if not found:
-            raise UnanswerableError(
-                f"{way.api.name}: {client.description.source} has none of the operations that its"
+        found = list(claims(pair.api, client, service))
+        if all(isinstance(one, Unchecked) and one.reason == NO_ENDPOINT for one in found):
+            raise VerifyError(
+                f"{pair.api.name}: {client.description.source} has none of the operations that its"
                 " endpoints lead to; are upstream_path and servers right?"
             )
         for claim in found:
             if isinstance(claim, Claim):
-                sender = client if claim.body is not Body.RESPONSE else service
-                yield _proven(claim, sender.description.source, question)
+                sender = client if claim.part is not MessagePart.RESPONSE else service
+                yield _proven(claim, sender.description.source, options)
             else:
                 yield claim
 
 
-def _proven(claim: Claim, source: str, question: Question) -> Proof:
-    body = f"{claim.body.value} {claim.status}".rstrip()
+def _proven(claim: Claim, source: str, options: VerifyOptions) -> ClaimProof:
+    part = f"{claim.part.value} {claim.status}".rstrip()
     try:
-        return prove(claim, question.examples, question.seed)
+        return prove(claim, options.examples, options.seed)
     except NoExamplesError as error:
         raise DocumentError(
-            f"{source}: {claim.operation}: its {body} allows nothing that could be generated"
+            f"{source}: {claim.operation}: its {part} allows nothing that could be generated"
             f" ({error}); does the schema contradict itself?"
         ) from None
     except ValueError as error:
-        raise DocumentError(f"{source}: {claim.operation}: its {body}: {error}") from None
+        raise DocumentError(f"{source}: {claim.operation}: its {part}: {error}") from None
 
 
-def _ways(snapshot: Snapshot, question: Question) -> Iterator[VersionPair]:
+def _pairs(snapshot: Snapshot, options: VerifyOptions) -> Iterator[VersionPair]:
     known: Mapping[str, Api] = {api.name: api for api in snapshot.apis}
-    if question.api is not None and question.api not in known:
-        raise UnanswerableError(
-            f"no API is called '{question.api}'; {suggest(question.api, known)}"
-        )
-    for api in snapshot.apis if question.api is None else (known[question.api],):
-        if question.between is not None:
-            if question.between[0] in api.versions or question.api is not None:
-                yield from _between(api, question.between)
+    if options.api is not None and options.api not in known:
+        raise VerifyError(f"no API is called '{options.api}'; {suggest(options.api, known)}")
+    for api in snapshot.apis if options.api is None else (known[options.api],):
+        if options.between is not None:
+            if options.between[0] in api.versions or options.api is not None:
+                yield from _between(api, options.between)
             continue
-        # Whoever retires versions serves the older clients from the newer service.
+        # To retire a version is to serve its clients from the newer service.
         for older, (link, *_) in api.links.items():
             yield VersionPair(api, older, link.newer)
         for version, served in api.served.items():
@@ -128,28 +126,26 @@ def _far(api: Api, version: Version, served: Version) -> bool:
 def _between(api: Api, labels: tuple[str, str]) -> Iterator[VersionPair]:
     for label in labels:
         if label not in api.versions:
-            raise UnanswerableError(
+            raise VerifyError(
                 f"{api.name}: no version is called '{label}'; {suggest(label, api.versions)}"
             )
     older, newer = sorted(api.versions[label] for label in labels)
     if older == newer:
-        raise UnanswerableError(f"{api.name}: {older} and {newer} are one version; name two")
+        raise VerifyError(f"{api.name}: {older} and {newer} are one version; name two")
     between = [version for version in api.versions.values() if older <= version < newer]
     if any(version not in api.links for version in between):
-        raise UnanswerableError(
-            f"{api.name}: no conversions lead from {older} to {newer}; declare them"
-        )
+        raise VerifyError(f"{api.name}: no conversions lead from {older} to {newer}; declare them")
     yield VersionPair(api, older, newer)
 
 
-def _locations(ways: list[VersionPair]) -> list[str]:
+def _locations(pairs: list[VersionPair]) -> list[str]:
     locations = []
-    for way in ways:
-        for version in (way.client, way.service):
-            if version not in way.api.schemas:
-                raise UnanswerableError(
-                    f"{way.api.name}: version {version} has no OpenAPI document; name one:"
+    for pair in pairs:
+        for version in (pair.client, pair.service):
+            if version not in pair.api.schemas:
+                raise VerifyError(
+                    f"{pair.api.name}: version {version} has no OpenAPI document; name one:"
                     f' "{version}": {{ ..., schema: FILE or URL }}'
                 )
-            locations.append(way.api.schemas[version])
+            locations.append(pair.api.schemas[version])
     return locations

@@ -177,6 +177,13 @@ def test_a_container_can_do_no_more_than_it_must(stack: Project, program: str) -
         assert "Read-only file system" in refusal or "No such file or directory" in refusal
 
 
+def test_the_gateway_is_the_installed_one(stack: Project) -> None:
+    assert stack.compose("exec", "gateway", "version-gateway", "--version").split()[0] == (
+        "version-gateway"
+    )
+    assert stack.compose("exec", "gateway", "ls").split() == sorted({*BACKENDS, "stack"})
+
+
 def test_the_backends_reach_nothing_outside(stack: Project) -> None:
     networks = {
         program: set(found["NetworkSettings"]["Networks"])

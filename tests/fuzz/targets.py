@@ -20,7 +20,7 @@ from gateway.core.plan import Options, Plan, plan
 from gateway.core.request import RequestHead
 from gateway.core.snapshot import Route
 from gateway.core.versions import accept
-from gateway.core.versions.readers import decode
+from gateway.core.versions.mechanisms.query_reader import QueryReader, decode
 from gateway.proxy.body import content_coding, json_body
 from tests.gateway.kit import ROOT
 
@@ -99,11 +99,9 @@ def make_plan(data: bytes) -> None:
         assert outcome.target.startswith(("/up", "/in/", "/deep/"))
         asked = outcome.target.partition("?")
         assert asked[1] == mark
-        told = (
-            frozenset()
-            if outcome.route.request_rewrite is None
-            else outcome.route.request_rewrite.parameters
-        )
+        rewrite = outcome.route.request_rewrite
+        readers = () if rewrite is None else rewrite.readers
+        told = {reader.name for reader in readers if isinstance(reader, QueryReader)}
         for now, before in zip(asked[2].split("&"), query.split("&"), strict=True):
             assert now == before or decode(before.partition("=")[0]) in told
         # Nobody walks out of the folder that a path is filled into, however it is spelled.

@@ -9,19 +9,19 @@ from _pytest.mark import ParameterSet
 
 from gateway.config.load import load
 from gateway.config.text.source import read
-from gateway.verify.claim import Gap, Unchecked
-from gateway.verify.proof import Proof
-from gateway.verify.verify import Question, verify
+from gateway.verify.proof import ClaimProof
+from gateway.verify.verification_report import VerificationResult
+from gateway.verify.verify import VerifyOptions, verify
 from tests.orders.backend import HERE
 
 RULES = (HERE / "gateway.yaml").read_bytes()
 ORDERS = {"ORDERS": "127.0.0.1:1"}
 
 
-def outcomes(text: str, between: tuple[str, str] | None = None) -> list[Proof | Gap | Unchecked]:
+def outcomes(text: str, between: tuple[str, str] | None = None) -> list[VerificationResult]:
     """Return what is found of the claims that the rules make; few examples find what is missing."""
     snapshot = load(text.encode(), "gateway.yaml", ORDERS)
-    return list(verify(snapshot, HERE, Question(between=between, examples=8)))
+    return list(verify(snapshot, HERE, VerifyOptions(between=between, examples=8)))
 
 
 def conversions() -> tuple[Any, Any]:
@@ -55,7 +55,7 @@ def test_no_change_can_be_missing(index: int, kind: str, place: int) -> None:
     fields = {
         finding.field
         for outcome in found
-        if isinstance(outcome, Proof)
+        if isinstance(outcome, ClaimProof)
         for finding in outcome.findings
     }
     names = [said[key] for key in ("field", "to", "into") if key in said] + said.get("fields", [])

@@ -1,4 +1,4 @@
-"""The steps by which the database got its shape, one file each in ``versions``, run by Alembic.
+"""The steps by which the database got its shape, one file each in `versions`, run by Alembic.
 
 A new step is a new file there that names its predecessor; one that was released stays as it is,
 and none is ever taken back.

@@ -1,4 +1,4 @@
-"""What Alembic executes to run the steps, on the connection that ``upgrade`` was given."""
+"""What Alembic executes to run the steps, on the connection that `upgrade` was given."""
 
 from alembic import context
 

@@ -1,1 +1,1 @@
-"""The changes between versions that gateway.yaml declares: models, building, checks."""
+"""The changes that gateway.yaml may declare between two versions, one file a change."""

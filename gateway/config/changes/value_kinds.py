@@ -1,94 +1,49 @@
-"""Kinds: what a field holds between two changes of it, and whether the second can read that."""
+"""Kinds of values: what a field may hold between two changes, and what a change can read."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gateway.config.changes import conversion_section as model
-from gateway.config.changes.map_words import scalar, spelt
-from gateway.config.shape import SectionModel
-from gateway.core.conversion.document import kind
-from gateway.core.conversion.values import Scalar
+from gateway.core.conversion.document import Number, kind
+from gateway.core.conversion.scalars import Scalar
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """Values that a field may have; null it may always be.
+class ValueKinds:
+    """The values that a field may have besides null, which is always possible.
 
     Attributes:
-        kinds: what JSON calls their types.
-        words: all of them, where they can be told.
+        types: what JSON calls their types.
+        words: all of the values, where they are known.
     """
 
-    kinds: frozenset[str]
+    types: frozenset[str]
     words: frozenset[Scalar] | None = None
 
-    def meets(self, other: "Held") -> bool:
+    def meets(self, other: "ValueKinds") -> bool:
         """Whether some value is among both."""
         if self.words is not None and other.words is not None:
             return bool(self.words & other.words)
-        return bool(self.kinds & other.kinds)
+        return bool(self.types & other.types)
 
     def __str__(self) -> str:
-        """Say what they are, for an operator."""
-        return " or ".join(sorted(map(spelt, self.words) if self.words else self.kinds))
+        """Return the values, or else their types, for a message."""
+        return " or ".join(sorted(map(spelt, self.words) if self.words else self.types))
 
 
-def reads(config: SectionModel) -> Mapping[str, Held]:
-    """Return what an upgrade by this change can read, of the fields that it is choosy about."""
-    match config:
-        case model.TypeConfig(field=field, older=older):
-            return {field: _of(_TYPES[older])}
-        case model.MapConfig(field=field, unknown="refuse", values=values, back=back) if (
-            config.default is None or config.default.newer is None
-        ):
-            return {field: _words([*map(scalar, values.values()), *back])}
-        case model.WrapConfig(field=field):
-            return {field: _of("an array")}
-        case model.JoinConfig(into=field):
-            return {field: _of("a string")}
-        case model.SplitConfig(into=parts):
-            return dict.fromkeys(parts, _of("a string"))
-        case _:
-            return {}
+TEXT = ValueKinds(frozenset({"a string"}))
+NUMBER = ValueKinds(frozenset({"a number"}))
+BOOLEAN = ValueKinds(frozenset({"a boolean"}))
+ARRAY = ValueKinds(frozenset({"an array"}))
 
 
-def leaves(config: SectionModel) -> Mapping[str, Held]:
-    """Return what an upgrade by this change leaves in fields, so far as that can be told."""
-    match config:
-        case model.TypeConfig(field=field, newer=newer):
-            return {field: _of(_TYPES[newer])}
-        case model.MapConfig(field=field, unknown="refuse", values=values, back=back):
-            other = None if config.default is None else config.default.newer
-            made = [
-                *values,
-                *map(scalar, back.values()),
-                *([] if other is None else [scalar(other)]),
-            ]
-            return {field: _words(made)}
-        case model.UnwrapConfig(field=field):
-            return {field: _of("an array")}
-        case model.JoinConfig(fields=parts):
-            return dict.fromkeys(parts, _of("a string"))
-        case model.SplitConfig(field=field):
-            return {field: _of("a string")}
-        case model.DefaultConfig(field=field, value=value) if value is not None:
-            return {field: _of(kind(value))}
-        case _:
-            return {}
-
-
-_TYPES = {
-    "text": "a string",
-    "number": "a number",
-    "integer": "a number",
-    "boolean": "a boolean",
-}
-
-
-def _of(name: str) -> Held:
-    return Held(frozenset({name}))
-
-
-def _words(words: Iterable[Scalar]) -> Held:
+def one_of(words: Iterable[Scalar]) -> ValueKinds:
+    """Return the kinds of values that are these alone."""
     found = frozenset(words)
-    return Held(frozenset(map(kind, found)), found)
+    return ValueKinds(frozenset(map(kind, found)), found)
+
+
+def spelt(word: Scalar) -> str:
+    """Return a scalar as a text."""
+    if isinstance(word, bool):
+        return "true" if word else "false"
+    return word.digits if isinstance(word, Number) else word

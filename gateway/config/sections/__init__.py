@@ -1,1 +1,1 @@
-"""The sections of gateway.yaml: their models, and how they are built."""
+"""The sections of gateway.yaml, one a file: the pydantic model, and how it is built."""

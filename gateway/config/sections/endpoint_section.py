@@ -1,33 +1,59 @@
 """One endpoint: its path, how a version is chosen there, and what the service is asked for."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Annotated
 
-from gateway.config.sections import root_section
-from gateway.config.sections.lifecycle_section import VersionEnd, lifecycle_at
-from gateway.config.sections.version_choice import SAYS_ELSE, Choice
+from pydantic import Discriminator, Tag
+
+from gateway.config.mechanisms.registry import ReaderConfig, mechanism_names
+from gateway.config.sections.version_choice import Choice
+from gateway.config.sections.versions.lifecycle_section import VersionEnd, lifecycle_at
+from gateway.config.shape import Bytes, Method, SectionModel, Some
 from gateway.config.text.mistakes import Location, Mistakes, place
-from gateway.core.headers import ENDING, SPOKEN_FOR
+from gateway.core.headers import ENDING
 from gateway.core.lifecycle.lifecycle import Lifecycle
 from gateway.core.routing import Template, parse_template
 from gateway.core.snapshot import Endpoint, Route
-from gateway.core.versions.readers import (
-    AcceptReader,
-    HeaderReader,
-    PathReader,
-    QueryReader,
-    Reader,
-)
+from gateway.core.versions.reader import Reader
 from gateway.core.versions.rewriting import VersionRewrite
 from gateway.core.versions.selection import Selector
 from gateway.core.versions.version import Version
 
-# A media type (RFC 6838, section 4.2) with one place for the version in its subtype.
-_MEDIA_TYPE = re.compile(
-    r"([a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9!#$&^_.+-]*)\{version\}([a-z0-9!#$&^_.+-]*)\Z"
-)
+
+def _one_or_several(value: object) -> str:
+    return "several" if isinstance(value, list | tuple) else "one"
+
+
+class EndpointConfig(SectionModel):
+    """A public path of an API, and how a version is chosen there."""
+
+    path: str
+    """The public path; `{name}` captures a segment or a part of one, `{name*}` all that follows."""
+    version: (
+        Annotated[
+            Annotated[ReaderConfig, Tag("one")] | Annotated[Some[ReaderConfig], Tag("several")],
+            Discriminator(_one_or_several),
+        ]
+        | None
+    ) = None
+    """The place in a request that names the version, or a list of places. All that name one must
+    name the same."""
+    methods: Some[Method] | None = None
+    """The methods that the endpoint accepts; HEAD is included with GET. Without it, all methods
+    pass to the service."""
+    upstream_path: str | None = None
+    """The path that the service is asked for here. Without it, upstream_path of the API counts."""
+    max_body: Bytes | None = None
+    """The largest request body of the endpoint, in bytes. Without it, limits.body counts."""
+
+    @property
+    def readers(self) -> tuple[ReaderConfig, ...]:
+        """Return the places that name the version, always as a tuple."""
+        if self.version is None:
+            return ()
+        return self.version if isinstance(self.version, tuple) else (self.version,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +62,7 @@ class EndpointBuilder:
 
     api: str
     api_path: str | None
-    config: root_section.EndpointConfig
+    config: EndpointConfig
     versions: Mapping[str, Version]
     routes: Mapping[Version | None, Route]
     choice: Choice
@@ -81,16 +107,16 @@ class EndpointBuilder:
             )
 
         routes = {version: here(route) for version, route in self.routes.items()}
-        vary = _vary(readers)
-        if not any(isinstance(reader, PathReader) for reader in readers):
-            vary = tuple(dict.fromkeys((*vary, *self.choice.vary)))
+        vary = [name for reader in readers for name in reader.vary]
+        if not any(reader.reads_path for reader in readers):
+            vary += self.choice.vary
         return Endpoint(
             self.api,
             template,
             self._methods(),
             self._selector(readers),
             routes,
-            vary,
+            tuple(dict.fromkeys(vary)),
             self.config.max_body,
             {version: ending for version, ending in lifecycles.items() if version not in routes},
         )
@@ -143,7 +169,7 @@ class EndpointBuilder:
 
     def _check_version_capture(self, template: Template, readers: tuple[Reader, ...]) -> None:
         captured = "version" in template.captures
-        read = any(isinstance(reader, PathReader) for reader in readers)
+        read = any(reader.reads_path for reader in readers)
         if captured and not self.versions:
             self.mistakes.add(
                 "captures {version}, but the API has no versions; give the capture another name",
@@ -165,9 +191,10 @@ class EndpointBuilder:
 
     def _readers(self) -> tuple[Reader, ...]:
         if self.versions and not self.config.readers:
+            first, *others, last = mechanism_names()
             self.mistakes.add(
-                "says nothing of how a version is chosen; add version: { in: path }, query, header"
-                " or accept",
+                f"says nothing of how a version is chosen; add version: {{ in: {first} }},"
+                f" {', '.join(others)} or {last}",
                 *self.at,
             )
         if self.config.readers and not self.versions:
@@ -177,58 +204,24 @@ class EndpointBuilder:
                 "version",
             )
             return ()
-        return tuple(
-            reader
+        readers = (
+            config.build(self.versions, self._reader_at(index), self.mistakes)
             for index, config in enumerate(self.config.readers)
-            for reader in self._reader(config, self._reader_at(index))
         )
+        return tuple(reader for reader in readers if reader is not None)
 
     def _reader_at(self, index: int) -> Location:
         several = isinstance(self.config.version, tuple)
         return (*self.at, "version", index) if several else (*self.at, "version")
 
-    def _reader(self, config: root_section.ReaderConfig, at: Location) -> tuple[Reader, ...]:
-        match config:
-            case root_section.PathVersion():
-                return (PathReader(),)
-            case root_section.QueryVersion(name=name):
-                return (QueryReader(name),)
-            case root_section.HeaderVersion(name=name):
-                if name.lower().encode() in SPOKEN_FOR:
-                    self.mistakes.add(SAYS_ELSE, *at, "name")
-                return (HeaderReader(name),)
-            case root_section.AcceptVersion(media_type=text):
-                match = _MEDIA_TYPE.match(text.lower())
-                if match is not None:
-                    self._check_case(at)
-                    return (AcceptReader(match[1], match[2]),)
-                self.mistakes.add(
-                    "not a media type with one {version} in its subtype; write one like"
-                    " application/vnd.example-v{version}+json",
-                    *at,
-                    "media_type",
-                )
-                return ()
-
-    def _check_case(self, at: Location) -> None:
-        for label in self.versions:
-            if label != label.lower():
-                self.mistakes.add(
-                    f"media types are read in lower case, so that '{label}' would never be found"
-                    " there; write the version in lower case",
-                    *at,
-                    "media_type",
-                )
-
     def _default(self) -> Version | None:
         defaults: dict[str, Version | None] = {}
         for index, config in enumerate(self.config.readers):
-            if isinstance(config, root_section.PathVersion) or config.default is None:
+            label = config.default_label
+            if label is None:
                 continue
             at = (*self._reader_at(index), "default")
-            defaults[config.default] = self.mistakes.look_up(
-                config.default, self.versions, "version", *at
-            )
+            defaults[label] = self.mistakes.look_up(label, self.versions, "version", *at)
             if len(defaults) > 1:
                 self.mistakes.add("differs from the default before; keep one", *at)
         return next(iter(defaults.values()), None)
@@ -243,16 +236,6 @@ class EndpointBuilder:
 
 
 def _content_type(readers: tuple[Reader, ...], version: Version | None) -> str | None:
-    for reader in readers:
-        if isinstance(reader, AcceptReader):
-            return reader.media_type(version)
-    return None
-
-
-def _vary(readers: tuple[Reader, ...]) -> tuple[str, ...]:
-    names = {
-        reader.name if isinstance(reader, HeaderReader) else "Accept": None
-        for reader in readers
-        if isinstance(reader, HeaderReader | AcceptReader)
-    }
-    return tuple(names)
+    if version is None:
+        return None
+    return next(filter(None, (reader.content_type(version) for reader in readers)), None)

@@ -1,17 +1,21 @@
-"""How an API chooses a version, beside what a request says: defaults, pins, matching."""
+"""The keys of an API that choose a version: format, matching, defaults, pins, and its header."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
 
-from gateway.config.sections import root_section
-from gateway.config.sections.client_models import ClientsConfig
+from pydantic import Field
+
+from gateway.config.mechanisms.header_section import SAYS_ELSE
+from gateway.config.shape import ClientName, FieldName, SectionModel
 from gateway.config.text.mistakes import Location, Mistakes, suggest
 from gateway.core.clients import ClientNaming
 from gateway.core.headers import SPOKEN_FOR, FieldLines
 from gateway.core.versions.matching import EXACT, Matching
 from gateway.core.versions.version import Format, Version, parse
 
-_WRITTEN = {
+_FORMAT_MESSAGES = {
     Format.INTEGER: 'a version is a whole number in plain digits, such as "1"',
     Format.SEMANTIC: (
         "not a semantic version; write major, minor and patch, such as 1.4.0 or 1.4.0-rc.1, and no"
@@ -19,29 +23,56 @@ _WRITTEN = {
     ),
     Format.DATE: "not a date of the calendar; write it like 2026-01-31",
 }
-# What an API has to say only where it has versions.
-_OF_VERSIONS = (
-    "version_format",
-    "match",
-    "ranges",
-    "default_version",
-    "pins",
-    "version_header",
-)
 
-SAYS_ELSE = "says something else already; name one of your own, like X-API-Version"
+
+class VersionChoiceConfig(SectionModel):
+    """How an API chooses a version, apart from what its endpoints read from a request."""
+
+    version_format: Literal["integer", "semantic", "date"] = "integer"
+    """The format of the API's versions: 2 (integer), 1.4.0 (semantic, which is Semantic
+    Versioning) or 2026-01-31 (date). The default is integer."""
+    match: Literal["exact", "nearest_lower"] = "exact"
+    """What a request gets that names a version which the API does not have: a refusal (exact) or
+    the newest version before it (nearest_lower). The default is exact."""
+    ranges: bool = False
+    """Whether requests may name ranges: `1.2+` is the newest version from 1.2 on, `1.x` the newest
+    of those that begin with 1. The default is false."""
+    default_version: str | None = None
+    """The version to serve when a request names none. An endpoint may have its own default.
+    Without both, default_version at the top counts."""
+    pins: dict[ClientName, str] = Field(default_factory=dict)
+    """The versions that clients get when their requests name none, by the name of the client. By
+    default, no client is pinned."""
+    version_header: FieldName | None = None
+    """The response header that names the served version. Without it, version_header at the top
+    counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionDefaults:
+    """The settings at the top of gateway.yaml that matter to the choice of versions in every API.
+
+    Attributes:
+        default_version: the version for requests that name none, where an API has it.
+        version_header: the response header that names the served version.
+        vary: the request headers that give clients their names; `*` stands for the address.
+    """
+
+    default_version: str | None
+    version_header: str | None
+    vary: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What all endpoints of an API have in common when they choose.
+    """How every endpoint of an API chooses a version, apart from what it reads from a request.
 
     Attributes:
-        default: what is served where a request names no version.
-        matching: what else names a version than its label.
-        pins: what a client gets where its request names none.
-        header: the field of responses that says which version was served.
-        vary: the fields that name clients, where there are pins.
+        default: the version to serve when a request names none.
+        matching: which texts name a version, apart from its label.
+        pins: the versions that clients get when their requests name none.
+        header: the response header that names the served version.
+        vary: the request headers that give clients their names, where there are pins.
     """
 
     default: Version | None = None
@@ -51,115 +82,117 @@ class Choice:
     vary: tuple[str, ...] = ()
 
     def fields(self, version: Version | None) -> FieldLines:
-        """Return what responses of a version carry."""
+        """Return the header fields of responses of a version."""
         if self.header is None or version is None:
             return ()
         return ((self.header.encode(), str(version).encode()),)
 
 
-def read_version(label: str, config: root_section.ApiConfig) -> Version:
-    """Return the version that a label spells.
+@dataclass(frozen=True, slots=True)
+class ChoiceBuilder:
+    """Builds how an API chooses a version; mistakes go to `mistakes`.
 
-    Raises:
-        ValueError: with a sentence for the operator, when it spells none.
+    Attributes:
+        api: the name of the API.
+        config: its keys as configured.
+        has_versions: whether the API has versions.
+        defaults: what holds where the API has no setting of its own.
+        naming: how clients get their names; None where they have none.
+        mistakes: collects the mistakes.
     """
-    written = Format(config.version_format)
+
+    api: str
+    config: VersionChoiceConfig
+    has_versions: bool
+    defaults: VersionDefaults
+    naming: ClientNaming | None
+    mistakes: Mistakes
+
+    @property
+    def at(self) -> Location:
+        """Return the location of the API."""
+        return ("apis", self.api)
+
+    def versions(self, labels: Iterable[str]) -> dict[str, Version]:
+        """Return the versions by label, the oldest first, without those whose label is wrong."""
+        versions = {}
+        for label in labels:
+            version = self.mistakes.attempt(
+                partial(_parse, label, Format(self.config.version_format)),
+                *self.at,
+                "versions",
+                label,
+            )
+            if version is not None:
+                versions[label] = version
+        return dict(sorted(versions.items(), key=lambda item: item[1]))
+
+    def build(self, versions: Mapping[str, Version]) -> Choice:
+        """Return how the API chooses among its versions."""
+        if not self.has_versions:
+            for key in VersionChoiceConfig.model_fields:
+                if key in self.config.model_fields_set:
+                    self.mistakes.add(
+                        "without versions, there is nothing to choose; remove it", *self.at, key
+                    )
+            return Choice()
+        return Choice(
+            self._default(versions),
+            Matching(
+                tuple(versions.values()),
+                Format(self.config.version_format),
+                nearest_lower=self.config.match == "nearest_lower",
+                ranges=self.config.ranges,
+            ),
+            self._pins(versions),
+            self._header(),
+            self.defaults.vary if self.config.pins else (),
+        )
+
+    def _default(self, versions: Mapping[str, Version]) -> Version | None:
+        own, common = self.config.default_version, self.defaults.default_version
+        if own is not None:
+            return self.mistakes.look_up(own, versions, "version", *self.at, "default_version")
+        if common is None:
+            return None
+        if common not in versions:
+            self.mistakes.add(
+                f"the API {self.api} has no version '{common}'; {suggest(common, versions)};"
+                " give it a default_version of its own",
+                "default_version",
+            )
+        return versions.get(common)
+
+    def _header(self) -> str | None:
+        name = self.defaults.version_header
+        at: Location = ("version_header",)
+        if self.config.version_header is not None:
+            name, at = self.config.version_header, (*self.at, "version_header")
+        if name is not None and name.lower().encode() in SPOKEN_FOR:
+            self.mistakes.add(SAYS_ELSE, *at)
+        return name
+
+    def _pins(self, versions: Mapping[str, Version]) -> dict[str, Version]:
+        if self.config.pins and self.naming is None:
+            self.mistakes.add(
+                "nothing names clients, so that none can be pinned; say what does, at the top:"
+                " clients: { by: [ { header: X-Client } ] }",
+                *self.at,
+                "pins",
+            )
+            return {}
+        pins = {}
+        for client, label in self.config.pins.items():
+            version = self.mistakes.look_up(label, versions, "version", *self.at, "pins", client)
+            if version is not None and self.naming is not None:
+                pins[self.naming.known_as(client)] = version
+        return pins
+
+
+def _parse(label: str, written: Format) -> Version:
     version = parse(label, written)
     if version is not None:
         return version
     fitting = [other for other in Format if parse(label, other) is not None]
     remedy = f"; for such versions, add version_format: {fitting[0]}" if fitting else ""
-    raise ValueError(_WRITTEN[written] + remedy)
-
-
-def build_choice(
-    name: str,
-    config: root_section.Config,
-    versions: Mapping[str, Version],
-    naming: ClientNaming | None,
-    mistakes: Mistakes,
-) -> Choice:
-    """Return how the API of that name chooses; what is wrong goes to `mistakes`."""
-    api, at = config.apis[name], ("apis", name)
-    if api.versions is None:
-        for key in _OF_VERSIONS:
-            if key in api.model_fields_set:
-                mistakes.add("without versions, there is nothing to choose; remove it", *at, key)
-        return Choice()
-    if not versions:  # none is well written, which has been said
-        return Choice()
-    return Choice(
-        _default(name, config, versions, mistakes),
-        Matching(
-            tuple(versions.values()),
-            Format(api.version_format),
-            nearest_lower=api.match == "nearest_lower",
-            ranges=api.ranges,
-        ),
-        _pins(api, versions, naming, at, mistakes),
-        _header(api, config, at, mistakes),
-        _named_by(config.clients) if api.pins and config.clients else (),
-    )
-
-
-def _default(
-    name: str, config: root_section.Config, versions: Mapping[str, Version], mistakes: Mistakes
-) -> Version | None:
-    own = config.apis[name].default_version
-    if own is not None:
-        return mistakes.look_up(own, versions, "version", "apis", name, "default_version")
-    if config.default_version is None:
-        return None
-    if config.default_version not in versions:
-        mistakes.add(
-            f"the API {name} has no version '{config.default_version}';"
-            f" {suggest(config.default_version, versions)}; give it a default_version of its own",
-            "default_version",
-        )
-    return versions.get(config.default_version)
-
-
-def _header(
-    api: root_section.ApiConfig, config: root_section.Config, at: Location, mistakes: Mistakes
-) -> str | None:
-    name = config.version_header
-    place: Location = ("version_header",)
-    if api.version_header is not None:
-        name, place = api.version_header, (*at, "version_header")
-    if name is not None and name.lower().encode() in SPOKEN_FOR:
-        mistakes.add(SAYS_ELSE, *place)
-    return name
-
-
-def _pins(
-    api: root_section.ApiConfig,
-    versions: Mapping[str, Version],
-    naming: ClientNaming | None,
-    at: Location,
-    mistakes: Mistakes,
-) -> dict[str, Version]:
-    if api.pins and naming is None:
-        mistakes.add(
-            "nothing names clients, so that none can be pinned; say what does, at the top:"
-            " clients: { by: [ { header: X-Client } ] }",
-            *at,
-            "pins",
-        )
-        return {}
-    pins = {}
-    for client, label in api.pins.items():
-        version = mistakes.look_up(label, versions, "version", *at, "pins", client)
-        if version is not None and naming is not None:
-            pins[naming.known_as(client)] = version
-    return pins
-
-
-def _named_by(clients: ClientsConfig) -> tuple[str, ...]:
-    names: dict[str, None] = {}
-    for source in clients.by:
-        for place in (source.api_key, source.jwt, source):
-            if place is not None and place.header is not None:
-                names[place.header] = None
-        if source.address is not None:
-            names["*"] = None  # no field says it (RFC 9110, section 12.5.5)
-    return tuple(names)
+    raise ValueError(_FORMAT_MESSAGES[written] + remedy)

@@ -1,1 +1,1 @@
-"""The text of gateway.yaml: YAML with positions, variables, and mistakes by line."""
+"""The text of gateway.yaml: YAML with positions, environment variables, mistakes with lines."""

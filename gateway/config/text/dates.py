@@ -1,4 +1,4 @@
-"""Dates of gateway.yaml: a day, which begins at midnight UTC, or a time with its offset."""
+"""Dates in gateway.yaml: a day, which begins at midnight UTC, or a time with its offset."""
 
 from datetime import UTC, datetime
 
@@ -7,10 +7,10 @@ def parse_date(text: str) -> float:
     """Return a date in seconds since 1970.
 
     Args:
-        text: a full-date or a date-time of RFC 3339 (section 5.6), which may leave out seconds.
+        text: a full-date or a date-time of RFC 3339 (section 5.6); seconds may be left out.
 
     Raises:
-        ValueError: there is no such date, or its offset is missing; says what would be right.
+        ValueError: there is no such date, or its offset is missing.
     """
     try:
         date = datetime.fromisoformat(text.upper())
@@ -20,11 +20,16 @@ def parse_date(text: str) -> float:
         date = date.replace(tzinfo=UTC)
     if date.tzinfo is None:
         raise ValueError(f"a time needs its offset; write {text}Z if it is UTC, or like +01:00")
-    return date.timestamp()
+    try:
+        return date.astimezone(UTC).timestamp()
+    except OverflowError:
+        raise ValueError(
+            "a date lies between the years 1 and 9999, in UTC as well; write one like 2026-12-31"
+        ) from None
 
 
 def format_date(seconds: float) -> str:
-    """Return a date as `moment` takes it: a day where it is midnight UTC."""
+    """Return a date in the form of `parse_date`; midnight UTC becomes a day."""
     date = datetime.fromtimestamp(seconds, UTC)
     text = date.strftime("%Y-%m-%dT%H:%M:%SZ")
     return text.removesuffix("T00:00:00Z")

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, said so that it can be put right."""
+"""Mistakes in a configuration, each with its place and what would be right."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,15 +7,19 @@ from typing import TypeVar
 T = TypeVar("T")
 Location = tuple[str | int, ...]
 
+# A report has so many mistakes, and of each so many characters, so that no file floods a log.
+_MAX_SHOWN = 100
+_MAX_LENGTH = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One mistake.
+    """One mistake or warning, with its line.
 
     Attributes:
-        line: from 1; 0 where no line is to blame.
-        column: from 1; 0 likewise.
-        place: where in the document: `apis.person.endpoints[2]`.
+        line: the line, from 1; 0 if the mistake belongs to no line.
+        column: the column, from 1; 0 if the mistake belongs to no line.
+        place: the place in the document, such as `apis.person.endpoints[2]`.
         text: what is wrong, and what would be right.
     """
 
@@ -26,35 +30,39 @@ class Issue:
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be used; nothing of it takes effect."""
+    """A configuration that cannot be used; no part of it takes effect."""
 
     def __init__(self, source: str, issues: list[Issue]) -> None:
         self.source = source
-        once = dict.fromkeys(issues)  # endpoints that share a part of an API share its mistakes
+        once = dict.fromkeys(issues)  # a mistake of an API may be found at each endpoint
         self.issues = tuple(sorted(once, key=lambda issue: (issue.line, issue.column)))
         super().__init__(self.report())
 
     def report(self) -> str:
-        """Return one line for each mistake."""
-        return "\n".join(report(self.source, self.issues))
+        """Return one line for each mistake, and how many more there are."""
+        lines = list(report(self.source, self.issues[:_MAX_SHOWN]))
+        if len(self.issues) > _MAX_SHOWN:
+            lines.append(f"{self.source}: and {len(self.issues) - _MAX_SHOWN} more")
+        return "\n".join(lines)
 
 
 def report(source: str, issues: Iterable[Issue]) -> Iterator[str]:
-    """Yield one line for each issue, in the form that editors and compilers share."""
+    """Yield one line for each issue, `file:line:column: text`, as compilers do."""
     for issue in issues:
         line = f":{issue.line}:{issue.column}: " if issue.line else ": "
         text = f"{issue.place}: {issue.text}" if issue.place else issue.text
-        yield f"{source}{line}{_printable(text)}"
+        shown = text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."
+        yield f"{source}{line}{_printable(shown)}"
 
 
 def _printable(text: str) -> str:
-    # What is quoted from the file may hold line breaks, or what terminals take for commands.
+    # Quotes from the file may hold line breaks or control sequences of terminals.
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong at a location of the document, before its line is looked up."""
+    """A mistake or warning at a location of the document, before its line is looked up."""
 
     location: Location
     text: str
@@ -62,7 +70,7 @@ class Mistake:
 
 @dataclass(frozen=True, slots=True)
 class Mistakes:
-    """Collects what is wrong, so that one run reports all of it."""
+    """Collects mistakes and warnings, so that one run reports all of them."""
 
     found: list[Mistake] = field(default_factory=list)
     warnings: list[Mistake] = field(default_factory=list)
@@ -72,11 +80,11 @@ class Mistakes:
         self.found.append(Mistake(location, text))
 
     def warn(self, text: str, *location: str | int) -> None:
-        """Record what can be used, but should be known."""
+        """Record a warning: the configuration can be used."""
         self.warnings.append(Mistake(location, text))
 
     def attempt(self, make: Callable[[], T], *location: str | int) -> T | None:
-        """Return what `make` returns, or None after recording the ValueError that it raises."""
+        """Return the result of `make`, or None after recording the ValueError that it raises."""
         try:
             return make()
         except ValueError as error:
@@ -86,7 +94,7 @@ class Mistakes:
     def look_up(
         self, name: str, table: Mapping[str, T], what: str, *location: str | int
     ) -> T | None:
-        """Return the entry of that name, or None after recording that there is none."""
+        """Return the entry of that name, or None after recording that it does not exist."""
         if name in table:
             return table[name]
         self.add(f"no {what} is called '{name}'; {suggest(name, table)}", *location)
@@ -94,8 +102,8 @@ class Mistakes:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """Say which of the known names was probably meant, or if none is near, which there are."""
-    from difflib import get_close_matches  # not before there is a mistake: it is large
+    """Return a hint: the known name that is nearest, or all known names if none is near."""
+    from difflib import get_close_matches  # imported only for a mistake, since it is large
 
     names = sorted(known)
     close = get_close_matches(name, names, n=1)
@@ -105,7 +113,7 @@ def suggest(name: str, known: Iterable[str]) -> str:
 
 
 def place(location: Location) -> str:
-    """Return a location as an operator would say it: `apis.person.endpoints[2].path`."""
+    """Return a location as text, such as `apis.person.endpoints[2].path`."""
     text = ""
     for step in location:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)

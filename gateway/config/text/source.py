@@ -10,7 +10,7 @@ from typing import NoReturn
 from gateway.config.text import syntax
 from gateway.config.text.mistakes import ConfigError, Issue, Location, place
 from gateway.config.text.syntax import MAX_DEPTH, Node, ScalarNode, YamlError, compose
-from gateway.config.text.variables import fill, hide
+from gateway.config.text.variables import fill, hide, hide_values, secrets
 
 Data = dict[str, "Data"] | list["Data"] | str | int | float | bool | None
 
@@ -41,46 +41,50 @@ _PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Data]], ...] = (
     (re.compile(r"[-+]?[0-9]+\Z", re.ASCII), _integer),
     (re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z", re.ASCII), _float),
 )
-# The tags that say what is said without them.
+# The tags that change nothing.
 _STANDARD = "tag:yaml.org,2002:"
 _TAGS = (None, f"{_STANDARD}map", f"{_STANDARD}seq", f"{_STANDARD}str")
 
-# Aliases may share nodes, even with themselves; what they unfold to is bounded.
+# Aliases may share nodes and contain themselves, so the number of unfolded nodes is bounded.
 _MAX_NODES = 250_000
 
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """The data of a configuration and where each part of it stands.
+    """The data of a configuration and the position of each part.
 
     Attributes:
-        data: mappings, lists and scalars.
-        marks: (line, column), from 1, of the key or element at each location.
-        texts: where a text has variables: the text with their values, and as the file has it.
+        data: the mappings, lists and scalars.
+        marks: the line and column, from 1, of the key or element at each location.
+        texts: for each text with variables, the text with their values and the text in the file.
+        values: the value of each variable, with the name of the variable.
     """
 
     data: Data
     marks: Mapping[Location, tuple[int, int]]
     texts: Mapping[Location, tuple[str, str]]
+    values: Mapping[str, str]
 
     def issue(self, location: Location, text: str) -> Issue:
-        """Return an issue at a location, or at the nearest container that is there."""
+        """Return an issue at a location, or at the nearest container that exists."""
         known = location
         while known and known not in self.marks:
             known = known[:-1]
         line, column = self.marks.get(known, (1, 1))
         if known in self.texts:
             text = hide(text, *self.texts[known])
+        # A message may quote a value from elsewhere, such as a name that is known there.
+        text = hide_values(text, self.values)
         return Issue(line, column, place(location), text)
 
 
 def read(content: bytes, source: str, environment: Mapping[str, str]) -> YamlDocument:
-    """Return the document that a file holds.
+    """Return the document in a file.
 
-    Variables are put in after parsing, so that a value can never become structure.
+    Variables are replaced after parsing, so that a value can never become structure.
 
     Raises:
-        ConfigError: not YAML, a key that stands twice, or a variable that is not set.
+        ConfigError: the file is not YAML, has a key twice, or has a variable that is not set.
     """
     builder = _Builder(environment)
     try:
@@ -90,7 +94,8 @@ def read(content: bytes, source: str, environment: Mapping[str, str]) -> YamlDoc
         raise ConfigError(source, [broken.issue]) from None
     if builder.issues:
         raise ConfigError(source, builder.issues)
-    return YamlDocument(data, builder.marks, builder.texts)
+    values = secrets((written for _, written in builder.texts.values()), environment)
+    return YamlDocument(data, builder.marks, builder.texts, values)
 
 
 _Entries = dict[str, tuple[ScalarNode, Node]]
@@ -131,11 +136,11 @@ class _Builder:
         return data
 
     def _entries(self, node: syntax.MappingNode, location: Location) -> _Entries:
-        """Return the keys with their values; `<<` merges others beneath, as YAML 1.1 has it."""
+        """Return the keys with their values; `<<` merges other mappings, as in YAML 1.1."""
         if id(node) in self.entries:
             return self.entries[id(node)]
         self._check_depth(node, location)
-        # Noted before it is complete, since an alias can merge a mapping into itself.
+        # Stored before it is complete, since an alias can merge a mapping into itself.
         entries = self.entries[id(node)] = {}
         merged: list[syntax.MappingNode] = []
         for key_node, value_node in node.pairs:

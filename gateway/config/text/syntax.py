@@ -1,4 +1,4 @@
-"""YAML syntax: from the bytes of a file to nodes, or to what is wrong and where."""
+"""YAML syntax: from the bytes of a file to nodes, or to the first mistake and its position."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ MAX_DEPTH = 64
 Position = tuple[int, int]
 """Line and column, both from 1; (0, 0) where libyaml gives none."""
 
-# What would be right, by a part of what libyaml says is wrong.
+# The remedies, by a part of the message of libyaml.
 _REMEDIES = {
     "cannot start any token": "indent with spaces, and quote a text that begins so",
     "expected ',' or": "close the bracket, and quote a text that holds brackets or braces",
@@ -32,7 +32,7 @@ _REMEDIES = {
 
 @dataclass(frozen=True, slots=True)
 class ScalarNode:
-    """A text; `plain` says that it stands without quotes, so that it may be a number."""
+    """A text; `plain` is true for a text without quotes, which may be a number."""
 
     position: Position
     tag: str | None
@@ -51,7 +51,7 @@ class SequenceNode:
 
 @dataclass(frozen=True, slots=True)
 class MappingNode:
-    """Keys with values, in the order of the file; a key may stand twice."""
+    """Keys with values, in the order of the file; a key may occur twice."""
 
     position: Position
     tag: str | None
@@ -66,7 +66,7 @@ AnyNode = TypeVar("AnyNode", ScalarNode, SequenceNode, MappingNode)
 
 
 class YamlError(Exception):
-    """The file as a whole cannot be used; carries the one issue there is."""
+    """A file that cannot be parsed, with the one issue that is the reason."""
 
     def __init__(self, position: Position, text: str) -> None:
         self.issue = Issue(*position, "", text)
@@ -77,7 +77,7 @@ def compose(content: bytes) -> Node | None:
     """Return the root of the one document in a file, or None if it is empty.
 
     Raises:
-        YamlError: it is not UTF-8, not YAML, or nested too deep.
+        YamlError: the file is not UTF-8, not YAML, or nested too deep.
     """
     try:
         return _Composer(yaml.parse(content.decode(), Loader=yaml.CSafeLoader)).document()
@@ -93,8 +93,8 @@ def compose(content: bytes) -> Node | None:
 
 
 class _Composer:
-    # PyYAML's own composer recurses in C, so that a file nested too deep ends the process, and
-    # spends half its time on the types that YAML 1.1 sees in texts, which have no use here.
+    # PyYAML's own composer recurses in C, so that a file nested too deep ends the process. It also
+    # spends half its time on the implicit types of YAML 1.1, which are not used here.
 
     def __init__(self, events: Iterator[yaml.Event]) -> None:
         self._events = events
@@ -124,7 +124,7 @@ class _Composer:
             case yaml.ScalarEvent(tag=tag, value=text, style=style):
                 node = self._anchored(event, ScalarNode(position, tag, text, plain=not style))
             case yaml.SequenceStartEvent(tag=tag):
-                # Noted before its elements are there, one of which may be an alias to it.
+                # Stored before its elements are read, since one of them may be an alias to it.
                 node = self._anchored(event, SequenceNode(position, tag, []))
                 node.items.extend(self._nodes(depth + 1))
             case _:
@@ -145,7 +145,7 @@ class _Composer:
 
 
 class _Mark(Protocol):
-    # PyYAML has two classes of it.
+    # PyYAML has two classes of marks.
     @property
     def line(self) -> int: ...
 

@@ -1,10 +1,13 @@
-"""Environment variables in the texts of gateway.yaml, as Compose and the shell write them."""
+"""Environment variables in the texts of gateway.yaml, in the syntax of Compose and the shell."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-# What a default may hold: braces in pairs, so that it may hold `/v{version}` or other variables.
+# A default may hold pairs of braces, such as `/v{version}` or other variables.
 _BALANCED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*"
+_NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)")
+# A shorter value is no secret, and may stand in any message by chance.
+_SHORTEST_SECRET = 4
 _VARIABLE = re.compile(
     rf"\$(?:(?P<dollar>\$)"
     rf"|\{{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:(?P<when>:?-)(?P<default>{_BALANCED}))?\}}"
@@ -13,13 +16,13 @@ _VARIABLE = re.compile(
 
 
 def fill(text: str, environment: Mapping[str, str]) -> str:
-    """Return the text with its variables filled in.
+    """Return the text with its variables replaced by their values.
 
-    `${NAME}` is a value, `${NAME:-default}` where it is unset or empty the default, and
-    `${NAME-default}` only where it is unset; `$$` is a dollar sign. A value is taken as it is.
+    `${NAME}` is the value of a variable. `${NAME:-default}` is the default if the variable is unset
+    or empty, `${NAME-default}` only if it is unset. `$$` is a dollar sign. Values are not parsed.
 
     Raises:
-        ValueError: with a sentence for the operator, when there is no value or no such form.
+        ValueError: a variable is not set or not well formed; the message is for the operator.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -46,16 +49,16 @@ def fill(text: str, environment: Mapping[str, str]) -> str:
 
 
 def hide(message: str, filled: str, written: str) -> str:
-    """Return a message in which what it quotes of a filled text is as the file has it.
+    """Return a message whose quotes have the names of variables instead of their values.
 
     Values may be secrets, and messages go to logs.
 
     Args:
-        message: what is wrong with the text; what it quotes stands in single quotes.
+        message: the message; its quotes are in single quotes.
         filled: the text with the values of variables.
-        written: the text with their names.
+        written: the text with the names of variables.
     """
-    if "'" in filled:  # where the quotation ends cannot be told
+    if "'" in filled:  # the end of the quote is ambiguous
         return re.sub(r"'.*'", lambda _: f"'{written}'", message, flags=re.DOTALL)
 
     def one(match: re.Match[str]) -> str:
@@ -63,3 +66,22 @@ def hide(message: str, filled: str, written: str) -> str:
         return f"'{written if quoted in filled else quoted.replace(filled, written)}'"
 
     return re.sub(r"'([^']*)'", one, message) if filled else message
+
+
+def secrets(texts: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of the variables in texts, each with the variable as it is written."""
+    names = {name for text in texts for name in _NAME.findall(text)}
+    return {
+        environment[name]: f"${{{name}}}"
+        for name in names
+        if len(environment.get(name, "")) >= _SHORTEST_SECRET
+    }
+
+
+def hide_values(message: str, values: Mapping[str, str]) -> str:
+    """Return a message with variables in place of their values; see `secrets`."""
+    if not any(value in message for value in values):
+        return message
+    longest_first = sorted(values, key=len, reverse=True)
+    found = re.compile("|".join(map(re.escape, longest_first)))
+    return found.sub(lambda match: values[match[0]], message)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
-from gateway.core.conversion.change import Change, of_a_part
+from gateway.core.conversion.change import Change
 from gateway.core.conversion.document import PLAIN, ConversionError, Document, JsonForm, refuse
 from gateway.core.conversion.parameter_change import (
     ParameterChange,
@@ -32,7 +32,7 @@ class MessageKind(Enum):
     ERROR = "errors"
 
 
-# What such a request does not name, it leaves as it is (RFC 5789, RFC 7396).
+# What such a request does not name stays as it is (RFC 5789, RFC 7396).
 _PATCH = "PATCH"
 BOTH = frozenset({MessageKind.REQUEST, MessageKind.RESPONSE})
 
@@ -64,7 +64,7 @@ class VersionLink:
     headers: tuple[ParameterChange, ...] = ()
 
     def applies(self, method: str, status: int | None) -> bool:
-        """Whether it speaks of requests of a method, or of the responses of a status to them."""
+        """Whether it applies to requests of a method, or to responses of a status to them."""
         if self.methods is not None and method not in self.methods:
             return False
         if status is None:
@@ -73,9 +73,9 @@ class VersionLink:
             return MessageKind.RESPONSE in self.on
         return status in self.statuses
 
-    def of_a_part(self) -> "VersionLink":
-        """Return the link as it applies to documents that say a part."""
-        return replace(self, changes=tuple(map(of_a_part, self.changes)))
+    def for_patch(self) -> "VersionLink":
+        """Return the link for bodies of PATCH requests, which name only what they change."""
+        return replace(self, changes=tuple(change.for_patch() for change in self.changes))
 
     def tasks(self, direction: Direction) -> Iterator[ConversionTask]:
         """Yield the changes in the order of a direction."""
@@ -121,7 +121,7 @@ class Conversion:
             form: how its values are held.
 
         Raises:
-            ConversionError: the document is not what the declarations say.
+            ConversionError: the document does not fit the declared changes.
         """
         if not self._steps:
             return document
@@ -156,7 +156,7 @@ class Conversion:
     def for_response(self, method: str, status: int) -> "Conversion | None":
         """Return what applies to the body of that response to a request, or None if nothing does.
 
-        Success (2xx) is what the declarations describe. Redirects say nothing of the resource, and
+        Success (2xx) is what the declarations describe. Redirects do not describe the resource, and
         error bodies have a shape of their own: they pass, unless a declaration names the status.
         """
         return self._applied(method, status).body
@@ -188,7 +188,7 @@ class Conversion:
             links = [link for link in self.links if link.applies(method, status)]
             with_bodies = tuple(link for link in links if link.changes)
             if method == _PATCH and status is None:
-                with_bodies = tuple(link.of_a_part() for link in with_bodies)
+                with_bodies = tuple(link.for_patch() for link in with_bodies)
             whole = self if with_bodies == self.links else Conversion(with_bodies, self.direction)
             applied = _Applied(
                 whole if with_bodies else None,

@@ -51,7 +51,7 @@ MISSING: Final = Missing()
 
 
 class ConversionError(Exception):
-    """A document is not what the declaration says it is.
+    """A document does not fit the declared changes.
 
     Attributes:
         pointer: the place in the document, as a JSON Pointer.
@@ -179,7 +179,7 @@ def refuse(expected: str, found: Document, *keys: str | int) -> NoReturn:
 
 
 def kind(value: Document) -> str:
-    """Say what JSON calls the type of a value."""
+    """Return what JSON calls the type of a value."""
     match value:
         case None:
             return "null"

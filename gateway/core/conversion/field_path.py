@@ -1,4 +1,4 @@
-"""Field paths: the places in a document that changes speak of."""
+"""Field paths: how changes name places in a document."""
 
 import re
 from dataclasses import dataclass

@@ -1,10 +1,10 @@
 """Parameters: changes of query parameters and header fields, which are lines of name and value.
 
-Lines keep their order, and one that no change speaks of keeps every byte. Values are texts; all
+Lines keep their order, and one that no change names keeps every byte. Values are texts; all
 lines of one name are changed alike.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from urllib.parse import quote, unquote_plus
@@ -34,7 +34,7 @@ class Spelling:
         what: what a line is called, for the message to a client.
         key: returns the name to compare by.
         name: returns a name as it is to be written.
-        read: returns what a written value says.
+        read: returns the text that a written value stands for.
         write: returns a value as it is to be written.
     """
 
@@ -84,43 +84,13 @@ class ParameterChange(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Renamed:
-    """What is called `newer` in the newer version is called `older` in the older one."""
-
-    newer: str
-    older: str
-
-    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Call it as the newer version does."""
-        return self._rename(lines, spelling, self.older, self.newer)
-
-    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Call it as the older version does."""
-        return self._rename(lines, spelling, self.newer, self.older)
-
-    def _rename(
-        self, lines: ParameterLines, spelling: Spelling, source: str, target: str
-    ) -> ParameterLines:
-        old, new = spelling.key(source), spelling.key(target)
-        keys = {line.key for line in lines}
-        if old not in keys:
-            return lines
-        if new in keys and new != old:
-            raise ConversionError(
-                f"the {spelling.what} '{target}' is there already, and '{source}' is to become it"
-            )
-        name = spelling.name(target)
-        return [ParameterLine(new, name, line.value) if line.key == old else line for line in lines]
-
-
-@dataclass(frozen=True, slots=True)
 class Rewritten:
-    """The value reads otherwise in the two versions.
+    """The value is written differently in the two versions.
 
     Attributes:
         name: what it is called, in both.
         to_newer: returns the newer version's value for the older one's; raises ValueError, whose
-            text says what is wrong and quotes no value.
+            text names the fault and quotes no value.
         to_older: the way back.
     """
 
@@ -142,35 +112,15 @@ class Rewritten:
         key = spelling.key(self.name)
 
         def changed(line: ParameterLine) -> ParameterLine:
-            said = spelling.read(line.value or "")
-            made = convert(said)
-            # What says the same keeps every byte, which reading it may not have.
-            return line if made == said else line._replace(value=spelling.write(made))
+            known = spelling.read(line.value or "")
+            made = convert(known)
+            # A value that stays the same keeps every byte, which reading it may not have kept.
+            return line if made == known else line._replace(value=spelling.write(made))
 
         try:
             return [changed(line) if line.key == key else line for line in lines]
         except ValueError as error:
             raise ConversionError(f"the {spelling.what} '{self.name}': {error}") from None
-
-
-@dataclass(frozen=True, slots=True)
-class Added:
-    """Only the newer version has it; upwards, `value` is added where it is absent, unless None."""
-
-    name: str
-    value: str | None
-
-    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Add it where it is absent."""
-        key = spelling.key(self.name)
-        if self.value is None or any(line.key == key for line in lines):
-            return lines
-        return [*lines, ParameterLine(key, spelling.name(self.name), spelling.write(self.value))]
-
-    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Take it away."""
-        key = spelling.key(self.name)
-        return [line for line in lines if line.key != key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,31 +138,11 @@ class Reversed:
         return self.change.up(lines, spelling)
 
 
-def words(known: Mapping[str, str], unknown: str | None, keep: bool) -> Callable[[str], str]:
-    """Return what says a word otherwise.
-
-    Args:
-        known: what each word becomes.
-        unknown: what every other becomes; None where there is no such word.
-        keep: whether others stay as they are, else they are refused.
-    """
-
-    def convert(word: str) -> str:
-        found = known.get(word, unknown)
-        if found is not None:
-            return found
-        if keep:
-            return word
-        raise ValueError("not a value that the map has")
-
-    return convert
-
-
 def rewrite_query(query: str | None, rewrites: Sequence[Rewrite]) -> str | None:
     """Return a raw query after changes; None is no query at all.
 
     Raises:
-        ConversionError: it is not what the declarations say.
+        ConversionError: it does not fit the declared changes.
     """
     lines: ParameterLines = []
     for pair in query.split("&") if query else ():

@@ -23,8 +23,7 @@ class CutoverState(NamedTuple):
         percent: how many are moved now.
         decided_by: what set the percentage; the gates hold and roll back.
         why: the reason, for people.
-        since: when the percentage became what it is, in seconds since 1970; evidence from before
-            says nothing of it.
+        since: when the percentage was set, in seconds; evidence from before does not count.
     """
 
     percent: float
@@ -52,7 +51,7 @@ def advance(
         cutover: what the rules say.
         state: as it was; None where nothing has been decided yet.
         evidence: since then, as far back as the window reaches.
-        now: in seconds since 1970.
+        now: in seconds, of the same clock as `since`.
     """
     if state is None:
         return CutoverState(first(cutover), DecidedBy.RULES, _BY_RULES, now)

@@ -13,8 +13,6 @@ from gateway.core.overrides import VersionKey
 _LATER = 3600
 # So many windows that follow upon each other are looked at, to say when to come back.
 _AHEAD = 16
-# When to come back is remembered for so many moments at which windows close.
-_KNOWN = 64
 
 
 class Schedule(Protocol):
@@ -98,9 +96,6 @@ class Brownout:
     windows: tuple[Window, ...]
     status: int = 503
     exempt: Mapping[str, float] = field(default_factory=dict)
-    _reopens: dict[float, float] = field(
-        init=False, repr=False, compare=False, default_factory=dict
-    )
 
     def closes(self, context: RequestContext) -> float | None:
         """Return when to come back if a request is refused, infinite for never, else None."""
@@ -120,15 +115,13 @@ class Brownout:
 
     def _after(self, closes: float) -> float:
         """Return when a request is answered again, after the windows that follow upon a moment."""
-        found = self._reopens.get(closes)
-        if found is None:
-            found = closes
-            for _ in range(_AHEAD):
-                ends = [window.closes(found) for window in self.windows if window.share(found) >= 1]
-                found = max((end for end in ends if end is not None), default=found)
-            if len(self._reopens) >= _KNOWN:
-                self._reopens.clear()
-            self._reopens[closes] = found
+        found = closes
+        for _ in range(_AHEAD):
+            ends = [window.closes(found) for window in self.windows if window.share(found) >= 1]
+            later = max((end for end in ends if end is not None), default=found)
+            if later == found:
+                break
+            found = later
         return found
 
     def share(self, now: float) -> float:

@@ -10,7 +10,9 @@ from urllib.parse import quote
 from gateway.core.context import RequestContext
 from gateway.core.errors import Fault, FaultCode
 from gateway.core.headers import FieldLines
+from gateway.core.request import RequestHead
 from gateway.core.routing import Template
+from gateway.core.versions.reader import IN_PATH, VersionAddress
 from gateway.core.versions.version import Version
 
 # What a URI is made of (RFC 3986, section 2), percent-encoding included.
@@ -18,6 +20,12 @@ _URI = "!#$%&'()*+,/:;=?@[]~"
 _PLAIN = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]*\Z")
 # Around the name of a capture, in a link to be filled; no template holds it.
 _MARK = "\0"
+
+PORT = ":port"
+"""Stands among the captures for the port that the client used, which a link to another host keeps;
+no capture of a path is called so."""
+
+_PORT = re.compile(r":[0-9]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +61,13 @@ class Successor:
         version: the version.
         terms: its own, if it has any; it may be over as well by the time it is named.
         path: of the endpoint.
-        query: the query that names it, where a query does.
-        header: the header field that names it, where one does.
-        media_type: the media type that names it, where Accept does.
+        address: what a link to it adds to the path.
     """
 
     version: Version
     terms: Terms | None
     path: Template
-    query: str | None = None
-    header: str | None = None
-    media_type: str | None = None
+    address: VersionAddress = IN_PATH
 
     def link(self, captures: Mapping[str, str]) -> str:
         """Return the link to it (RFC 5829, section 3.3).
@@ -72,26 +76,35 @@ class Successor:
         header field to send, so it tells people, in its title (RFC 8288, section 3.4.1).
         """
         hint = ""
-        if self.media_type is not None:
-            hint = f'; type="{self.media_type}"'
-        elif self.header is not None:
-            hint = f'; title="{self.header}: {self.version}"'
+        if self.address.media_type is not None:
+            hint = f'; type="{self.address.media_type}"'
+        elif self.address.header is not None:
+            hint = f'; title="{self.address.header}"'
         return f'<{self.target(captures)}>; rel="successor-version"{hint}'
 
     def members(self, captures: Mapping[str, str]) -> dict[str, object]:
         """Return what a problem detail says of it; `captures` are raw."""
         plain = {name: _plain(value) for name, value in captures.items()}
-        told: dict[str, object] = {"version": str(self.version), "path": self.target(plain)}
-        if self.header is not None:
-            told["header"] = f"{self.header}: {self.version}"
-        if self.media_type is not None:
-            told["header"] = f"Accept: {self.media_type}"
+        told: dict[str, object] = {"version": str(self.version), "path": self._path(plain)}
+        if self.address.host is not None:
+            told["host"] = self.address.host + plain.get(PORT, "")
+        if self.address.header is not None:
+            told["header"] = self.address.header
         return told
 
     def target(self, captures: Mapping[str, str]) -> str:
-        """Return the path and query of it; `captures` are fit for a URI."""
+        """Return the reference to it; `captures` are fit for a URI.
+
+        To another host, it has no scheme, and so the one that the client used: the gateway may
+        stand behind a proxy that ends TLS (RFC 3986, section 4.2).
+        """
+        if self.address.host is None:
+            return self._path(captures)
+        return f"//{self.address.host}{captures.get(PORT, '')}{self._path(captures)}"
+
+    def _path(self, captures: Mapping[str, str]) -> str:
         path = self.path.fill({**captures, "version": str(self.version)})
-        return path if self.query is None else f"{path}?{self.query}"
+        return path if self.address.query is None else f"{path}?{self.address.query}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,12 +172,20 @@ def lifecycle(terms: Terms, successors: tuple[Successor, ...]) -> Lifecycle:
     link: str | None = None
     if following is not None:
         captures = following.path.captures
+        if following.address.host is not None:
+            captures += (PORT,)
         link = following.link({name: f"{_MARK}{name}{_MARK}" for name in captures})
         if _MARK in link:
             moving, link = tuple(link.split(_MARK)), None
     graces = {client: _fields(terms, until, link) for client, until in terms.exempt.items()}
     fields = _fields(terms, terms.sunset, link)
     return Lifecycle(terms, successors, fields, graces, moving)
+
+
+def places(captures: Mapping[str, str], head: RequestHead) -> Mapping[str, str]:
+    """Return what links are filled with: the captures of the path, and the port."""
+    port = _PORT.search(head.authority)
+    return {**captures, PORT: port[0] if port else ""}
 
 
 def _fields(terms: Terms, sunset: float, link: str | None) -> FieldLines:

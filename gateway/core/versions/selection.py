@@ -5,24 +5,15 @@ All readings are collected before anything is decided; the first one to speak do
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from gateway.core.context import ANONYMOUS_CONTEXT, RequestContext
 from gateway.core.errors import Fault, FaultCode
+from gateway.core.versions.chosen_by import ChosenBy
 from gateway.core.versions.matching import EXACT, Matching
-from gateway.core.versions.readers import Mechanism, Reader
+from gateway.core.versions.reader import Reader
 from gateway.core.versions.version import Version
-
-# Where the version is part of the resource's name, not naming one is naming nothing (404); where
-# it is part of content negotiation, the representation is not acceptable (406, RFC 9110 15.5.7).
-REFUSAL_STATUS: Mapping[Mechanism, int] = {
-    Mechanism.PATH: 404,
-    Mechanism.QUERY: 400,
-    Mechanism.HEADER: 400,
-    Mechanism.ACCEPT: 406,
-}
 
 
 class Ending(Protocol):
@@ -33,21 +24,16 @@ class Ending(Protocol):
         ...
 
 
-class Rule(StrEnum):
-    """What made a version the one that is served."""
-
-    NAMED = "named"
-    MATCHED = "matched"
-    PIN = "pin"
-    DEFAULT = "default"
-
-
 class Selected(NamedTuple):
-    """The version that was chosen, by which reader (None: the request names none) and rule."""
+    """The version that was chosen.
+
+    `named` is whether the request has its very label, and not a text that another rule makes stand
+    for it, or none.
+    """
 
     version: Version
-    reader: Reader | None
-    rule: Rule = Rule.NAMED
+    chosen_by: ChosenBy
+    named: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +90,9 @@ class Selector:
         if chosen is not None:
             return chosen
         if context.client in self.pins:
-            return Selected(self.pins[context.client], None, Rule.PIN)
+            return Selected(self.pins[context.client], ChosenBy.PIN, named=False)
         if self.default is not None:
-            return Selected(self.default, None, Rule.DEFAULT)
+            return Selected(self.default, ChosenBy.DEFAULT, named=False)
         return self.missing(context)
 
     def missing(self, context: RequestContext) -> Fault:
@@ -129,9 +115,8 @@ class Selector:
     def _one(
         self, reader: Reader, values: tuple[str, ...], context: RequestContext
     ) -> Selected | Fault:
-        if reader.mechanism is Mechanism.ACCEPT:
-            # Negotiation: the values are a preference, the first that we have serves, and only
-            # where we have none, one that we had.
+        if reader.is_preference:
+            # The first that we have serves, and only where we have none, one that we had.
             known = [value for value in values if self._find(value)]
             offered = self.offered(context) if self.terms else None
             value = next(
@@ -150,10 +135,10 @@ class Selector:
                 )
         version = self.supported.get(value)
         if version is not None:
-            return Selected(version, reader)
+            return Selected(version, reader.mechanism)
         version = self.matching.find(value)
         if version is not None:
-            return Selected(version, reader, Rule.MATCHED)
+            return Selected(version, reader.mechanism, named=False)
         if self.matching.reads(value):
             code, what = FaultCode.VERSION_UNKNOWN, f"version {value}, which is not on offer"
         else:
@@ -168,7 +153,7 @@ class Selector:
             code,
             detail[0].upper() + detail[1:],
             supported=self.offered(context),
-            status_override=None if reader is None else REFUSAL_STATUS[reader.mechanism],
+            status_override=None if reader is None else reader.refusal_status,
         )
 
     def _offer(self, context: RequestContext) -> str:

@@ -10,7 +10,7 @@ from gateway.core.conversion.document import ConversionError
 from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.core.headers import HeaderFields
 from gateway.proxy.body import content_coding, json_body
-from gateway.proxy.upstream.upstream import UpstreamResponse
+from gateway.proxy.upstream.upstream import UpstreamHead
 
 # RFC 8259, and the structured suffix of RFC 6839.
 _JSON = re.compile(rb"application/(?:json|[!#$%&'*+\-.^_`|~0-9a-z]+\+json)\Z")
@@ -52,7 +52,7 @@ async def convert_request(
         ) from None
 
 
-async def convert_response(response: UpstreamResponse, conversion: Conversion, limit: int) -> bytes:
+async def convert_response(response: UpstreamHead, conversion: Conversion, limit: int) -> bytes:
     """Return the body of a response as the client's version has it.
 
     Raises:
@@ -60,13 +60,7 @@ async def convert_response(response: UpstreamResponse, conversion: Conversion, l
     """
     if response.status == 206:
         raise _failed(response, "a part of a representation cannot be converted")
-    return await convert_whole(response, await _whole(response, limit), conversion, limit)
-
-
-async def convert_whole(
-    response: UpstreamResponse, body: bytes, conversion: Conversion, limit: int
-) -> bytes:
-    """Return the whole body of a response as the client's version has it; raises FaultError."""
+    body = await _whole(response, limit)
     if not body and not _values(response.fields, b"content-type"):
         return body  # nothing is the same in every version
     if not is_json(response.fields):
@@ -91,7 +85,7 @@ def convert_request_fields(
 
 
 def convert_response_fields(
-    fields: HeaderFields, conversion: Conversion, method: str, response: UpstreamResponse
+    fields: HeaderFields, conversion: Conversion, method: str, response: UpstreamHead
 ) -> HeaderFields:
     """Return the header fields of a response for the client's version; raises FaultError."""
     try:
@@ -105,8 +99,8 @@ def is_json(fields: HeaderFields) -> bool:
     types = _values(fields, b"content-type")
     if len(types) != 1:
         return False
-    (said,) = types
-    return _remembered(said) if len(said) <= _SHORT else _is_json(said)
+    (value,) = types
+    return _remembered(value) if len(value) <= _SHORT else _is_json(value)
 
 
 def _is_json(content_type: bytes) -> bool:
@@ -120,7 +114,7 @@ def _is_json(content_type: bytes) -> bool:
 _remembered = lru_cache(maxsize=128)(_is_json)
 
 
-async def _whole(response: UpstreamResponse, limit: int) -> bytes:
+async def _whole(response: UpstreamHead, limit: int) -> bytes:
     collected: list[bytes] = []
     size = 0
     while piece := await response.read():
@@ -148,7 +142,7 @@ def _values(fields: HeaderFields, name: bytes) -> Sequence[bytes]:
     return [value for key, value in fields if len(key) == size and key.lower() == name]
 
 
-def _failed(response: UpstreamResponse, what: str, cause: str = "") -> FaultError:
+def _failed(response: UpstreamHead, what: str, cause: str = "") -> FaultError:
     detail = f"The backend's response cannot be converted to this version: {what}."
     return FaultError(
         Fault(FaultCode.CONVERSION_FAILED, detail), f"{response.target}: {cause or what}"

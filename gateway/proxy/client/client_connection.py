@@ -19,10 +19,10 @@ from aiohttp.web_protocol import ERROR
 from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.core.snapshot import Limits
 from gateway.proxy.client import parser_limits
-from gateway.proxy.client.client_request import ClientRequest
-from gateway.proxy.client.client_response import ClientResponse, reset
+from gateway.proxy.client.client_response import reset
 from gateway.proxy.client.client_state import TRANSITIONS, ClientEvent, ClientState
 from gateway.proxy.client.client_totals import ClientBound, ClientTotals
+from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.client.parser_limits import HeavyRequest
 from gateway.proxy.client.request_receiver import RequestReceiver
 from gateway.proxy.client.tunnel import Tunnel
@@ -42,11 +42,11 @@ class HttpHandler(Protocol):
         """Return what bounds new connections."""
         ...
 
-    async def answer(self, inbound: ClientRequest, down: ClientResponse) -> None:
+    async def answer(self, exchange: Exchange) -> None:
         """Answer a request, whatever happens; cancelled when the client leaves."""
         ...
 
-    def refuse(self, inbound: ClientRequest, down: ClientResponse, fault: Fault) -> None:
+    def refuse(self, exchange: Exchange, fault: Fault) -> None:
         """Answer with a fault what could not be read as a request."""
         ...
 
@@ -63,7 +63,16 @@ class ClientConnection(RequestReceiver):
         loop: the event loop.
     """
 
-    __slots__ = ("_answers", "_down", "_own", "_passed", "_peer", "_tunnel", "_unsent")
+    __slots__ = (
+        "_answers",
+        "_down",
+        "_passed",
+        "_tunnel",
+        "_unsent",
+        "own",
+        "peer",
+        "stall_seconds",
+    )
 
     def __init__(
         self,
@@ -74,17 +83,18 @@ class ClientConnection(RequestReceiver):
     ) -> None:
         super().__init__(server, answers.limits, totals, loop)
         self._answers = answers
-        self._down: ClientResponse | None = None
+        self._down: Exchange | None = None
         self._tunnel: Tunnel | None = None
         self._passed = self._unsent = 0
-        self._peer = self._own = ""
+        self.peer = self.own = ""
+        self.stall_seconds = self._limits.stall_seconds
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Note who is at the two ends; show one out who is too many."""
         peer = transport.get_extra_info("peername")  # None if the client has left again
-        self._peer = peer[0] if peer else ""
+        self.peer = peer[0] if peer else ""
         host, port = transport.get_extra_info("sockname")[:2]
-        self._own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         super().connection_made(transport)
         self._deadline.set(self._limits.idle_seconds)
         if self._totals.connections > min(self._limits.connections, self._totals.most):
@@ -126,10 +136,7 @@ class ClientConnection(RequestReceiver):
     def _turn_away(self, bound: ClientBound, fault: Fault) -> None:
         self._totals.reached(bound)
         self._state = TRANSITIONS[self._state, ClientEvent.REFUSE]
-        inbound = ClientRequest(
-            ERROR, EMPTY_PAYLOAD, self._peer, self._own, self._limits.stall_seconds
-        )
-        self._answers.refuse(inbound, ClientResponse(self, ERROR), fault)
+        self._answers.refuse(Exchange(self, ERROR, EMPTY_PAYLOAD), fault)
         self._close_transport()
 
     def _close_transport(self) -> None:
@@ -250,14 +257,11 @@ class ClientConnection(RequestReceiver):
         self._content = content
         try:
             if isinstance(message, RawRequestMessage):
-                inbound = ClientRequest(
-                    message, content, self._peer, self._own, self._limits.stall_seconds
-                )
-                self._down = down = ClientResponse(self, message)
+                self._down = down = Exchange(self, message, content)
                 if self._state is ClientState.LAST or message.upgrade:
                     # Where another protocol could begin, the parser stops: nothing can follow.
                     down.keep_alive = False
-                await self._answers.answer(inbound, down)
+                await self._answers.answer(down)
             else:
                 down = self._refuse(message, content)
             if self.writing_paused:  # a client that asks ahead and does not read waits here
@@ -277,7 +281,7 @@ class ClientConnection(RequestReceiver):
                 self._handler_waiter.set_result(None)
         return keep
 
-    def _refuse(self, message: object, content: StreamReader) -> ClientResponse:
+    def _refuse(self, message: object, content: StreamReader) -> Exchange:
         if isinstance(message, HeavyRequest):
             head, fault = message.message, parser_limits.too_heavy(self._limits)
         else:
@@ -285,10 +289,9 @@ class ClientConnection(RequestReceiver):
             if error is not None:
                 error.__traceback__ = None  # it leads to the parser's caller, and so to itself
             head, fault = ERROR, parser_limits.fault(error, self._limits)
-        inbound = ClientRequest(head, content, self._peer, self._own, 0.0)
-        self._down = down = ClientResponse(self, head)
+        self._down = down = Exchange(self, head, content)
         down.keep_alive = False
-        self._answers.refuse(inbound, down, fault)
+        self._answers.refuse(down, fault)
         return down
 
     async def _read_rest(self, content: StreamReader) -> bool:

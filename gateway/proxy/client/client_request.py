@@ -2,21 +2,20 @@
 
 import asyncio
 import re
-import secrets
 from collections.abc import AsyncIterator
 from functools import lru_cache
-from itertools import count
 from urllib.parse import quote
 
 from aiohttp import StreamReader
 from aiohttp.http import HttpVersion11, RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
-from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestPayloadError
-from msgspec import Struct
 
 from gateway.core.errors import Fault, FaultCode, FaultError
+from gateway.core.headers import takes_trailers
 from gateway.core.request import RequestHead
+from gateway.core.snapshot import Snapshot
+from gateway.proxy.client.client_response import ClientTransport
 
 # RFC 3986, section 3.2.2, as far as hosts use it: a name, an IPv4 or a bracketed IPv6 address,
 # and a port. Anything else would travel on in Forwarded and in what services make of it: a comma,
@@ -26,42 +25,41 @@ _AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~]+)(?::[0-9]{0,5}
 _LONGEST = 260
 # More digits than this, and what some service makes of a length may be another number.
 _DIGITS = 18
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}\Z")
+REQUEST_ID = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}\Z")
+"""What a request id that can be trusted in a log looks like."""
+
 _SAFE = "/%:@!$&'()*+,;=~[]"
-_LOGGABLE = re.compile(rf"[A-Za-z0-9_.\-{re.escape(_SAFE)}]*\Z")
-
-# Unique without asking the system for randomness each time; nobody's security hangs on it.
-_id_prefix = secrets.token_hex(10)
-_id_count = count()
+is_loggable = re.compile(rf"/[A-Za-z0-9_.\-{re.escape(_SAFE)}]*\Z").match
+"""Return a match if a path can be logged as it is, in JSON too."""
 
 
-class ClientRequest(Struct, frozen=True):
-    """One request of a client.
+class ClientRequest:
+    """The request of an exchange: its head, checked, and its body as it comes.
 
     Attributes:
+        connection: the connection that it came by.
         message: the parsed head.
         content: the body as it comes.
+        has_body: whether there is a body, were it of no bytes in chunks.
+        length: the declared length of the body, in bytes; None until the head is read.
         peer: the address that the request came from.
-        own: the authority of the socket that it came to.
-        stall: how long to wait for more of the body, in seconds.
+        authority: host and port that the client used; empty until the head is read.
+        snapshot: the rules that this request goes by, whatever is loaded meanwhile.
     """
 
+    connection: ClientTransport
     message: RawRequestMessage
     content: StreamReader
+    has_body: bool
     peer: str
-    own: str
-    stall: float
+    length: int | None
+    authority: str
+    snapshot: Snapshot
 
     @property
-    def has_body(self) -> bool:
-        """Whether there is a body, were it of no bytes in chunks."""
-        return self.content is not EMPTY_PAYLOAD
-
-    @property
-    def length(self) -> int | None:
-        """Return the declared length of the body, in bytes; its digits have been checked."""
-        value = self.message.headers.get("Content-Length")
-        return None if value is None else int(value)
+    def takes_trailers(self) -> bool:
+        """Whether fields behind the body of the answer are welcome."""
+        return takes_trailers(self.message.headers.getall("TE", ()))
 
     @property
     def upgrade(self) -> bytes | None:
@@ -69,65 +67,51 @@ class ClientRequest(Struct, frozen=True):
         protocol = self.message.headers.get("Upgrade", "") if self.message.upgrade else ""
         return protocol.encode() if protocol.lower() == "websocket" else None
 
-    @property
-    def request_id(self) -> str:
-        """Return the request's X-Request-Id if it can be trusted in a log, else a new one."""
-        given = self.message.headers.get("X-Request-Id")
-        if given is not None and _REQUEST_ID.match(given):
-            return given
-        return f"{_id_prefix}{next(_id_count):012x}"
+    def check_expectation(self) -> None:
+        """Raise FaultError if the client expects what cannot be met (RFC 9110, section 10.1.1)."""
+        values = self.message.headers.getall("Expect")
+        if any(value.lower() != "100-continue" for value in values):
+            raise FaultError(
+                Fault(FaultCode.EXPECTATION_FAILED, "Only 100-continue can be expected.")
+            )
 
-    @property
-    def loggable_path(self) -> str:
-        """Return the path, without the query, as a URI may hold it, so that it can go into JSON."""
-        path = self.message.path.partition("?")[0]
-        if not path.startswith("/") and "://" in path:  # RFC 9112, section 3.2.2
-            path = "/" + path.partition("://")[2].partition("/")[2]
-        if _LOGGABLE.match(path):
-            return path
-        return quote(path.encode("utf-8", "surrogateescape"), safe=_SAFE)
-
-    def read(self) -> tuple[RequestHead, str]:
-        """Return the head of the request and the authority that it is for.
+    def read(self) -> RequestHead:
+        """Return the head of the request; note its authority and the length of its body.
 
         Raises:
             FaultError: the request line, the Host field or the framing of the body is not what
                 RFC 9112, sections 3 and 6, allows.
         """
-        message = self.message
+        message, headers = self.message, self.message.headers
         if message.version[0] != 1:
             raise _bad("only HTTP/1.0 and HTTP/1.1 are spoken here")
-        self._check_framing()
-        if message.method == "CONNECT":  # it asks for a tunnel, which may not even have a path
+        # The parser takes some more than can be passed on without saying something else.
+        if (coding := headers.get("Transfer-Encoding")) is not None:
+            if coding.lower() != "chunked":
+                raise _bad("the only transfer coding that is taken here is chunked")
+            if message.version != HttpVersion11:  # RFC 9112, section 6.1
+                raise _bad("HTTP/1.0 has no transfer codings")
+        if (length := headers.get("Content-Length")) is not None:
+            if len(length) > _DIGITS:
+                raise _bad("the Content-Length has too many digits")
+            self.length = int(length)
+        if message.method == "CONNECT":  # a tunnel, whose request may not even have a path
             raise _bad("no tunnel can be had here")
-        target, authority = message.path, message.headers.get("Host")
+        target, authority = message.path, headers.get("Host")
         if not target.startswith("/"):
             target, authority = _other_form(message.method, target, authority)
         if authority is None:  # HTTP/1.0 may leave it out; then it is us who were meant
-            authority = self.own
+            authority = self.connection.own
         if len(authority) > _LONGEST or not _is_authority(authority):
             raise _bad("the Host header names no host")
         if "#" in target:
             raise _bad("the request target has a fragment, which belongs to the client alone")
+        self.authority = authority
         path, mark, query = target.partition("?")
-        return RequestHead(
-            message.method, path, query if mark else None, message.headers
-        ), authority
-
-    def _check_framing(self) -> None:
-        # The parser takes some more than can be passed on without saying something else.
-        headers = self.message.headers
-        coding = headers.get("Transfer-Encoding")
-        if coding is not None:
-            if coding.lower() != "chunked":
-                raise _bad("the only transfer coding that is taken here is chunked")
-            if self.message.version != HttpVersion11:  # RFC 9112, section 6.1
-                raise _bad("HTTP/1.0 has no transfer codings")
-        if len(headers.get("Content-Length", "")) > _DIGITS:
-            raise _bad("the Content-Length has too many digits")
+        return RequestHead(message.method, path, query if mark else None, headers, authority)
 
     def pieces(self, most: int | None) -> AsyncIterator[bytes]:
-        """Return the body as it comes; the client waits while nobody asks for more.
+        """Return the body as it comes; the client waits while none of it is read.
 
         Args:
             most: how many bytes it may have; None for any number.
@@ -152,12 +136,20 @@ class ClientRequest(Struct, frozen=True):
             raise _bad("the request body is not framed as HTTP asks") from None
 
     async def _next(self) -> bytes:
+        seconds = self.connection.stall_seconds
         try:
-            async with asyncio.timeout(self.stall):
+            async with asyncio.timeout(seconds):
                 return await self.content.readany()
         except TimeoutError:
-            detail = f"Nothing of the request body came for {self.stall:g} seconds."
+            detail = f"Nothing of the request body came for {seconds:g} seconds."
             raise FaultError(Fault(FaultCode.REQUEST_TIMEOUT, detail)) from None
+
+
+def loggable_path(path: str) -> str:
+    """Return a path as a URI may hold it, so that it can go into JSON."""
+    if not path.startswith("/") and "://" in path:  # RFC 9112, section 3.2.2
+        path = "/" + path.partition("://")[2].partition("/")[2]
+    return quote(path.encode("utf-8", "surrogateescape"), safe=_SAFE)
 
 
 def _too_large(most: int) -> FaultError:

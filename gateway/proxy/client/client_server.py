@@ -7,8 +7,7 @@ from typing import Any
 from aiohttp.web import RequestHandler, Server
 
 from gateway.proxy.client.client_connection import ClientConnection, HttpHandler
-from gateway.proxy.client.client_totals import ClientBound, ClientTotals
-from gateway.proxy.client.descriptors import most_clients
+from gateway.proxy.client.client_totals import ClientBound, ClientTotals, most_clients
 
 
 class ClientServer(Server):

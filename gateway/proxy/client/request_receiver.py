@@ -84,16 +84,17 @@ class RequestReceiver(RequestHandler):
             super().data_received(data)
             return
         messages, arriving, before = self._messages, self._arriving, self._end
-        queued = len(messages)
+        queued = len(messages) if messages else 0
+        size = len(data)
         body = 0 if arriving is None else arriving.total_bytes
         super().data_received(data)
-        self._end = end = data[-4:] if len(data) > 3 else (before + data)[-4:]
+        self._end = end = data[-4:] if size > 3 else (before + data)[-4:]
         if (
             self._state is ClientState.IDLE
             and end == _END_OF_HEAD
             and len(messages) == 1
             and messages[0][1] is EMPTY_PAYLOAD
-            and len(data) <= self._limits.header_bytes
+            and size <= self._limits.header_bytes
         ):  # a request without a body, in one piece: the most frequent case
             self._state = TRANSITIONS[ClientState.IDLE, ClientEvent.REQUEST]
             self._deadline.clear()

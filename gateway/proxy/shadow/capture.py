@@ -1,4 +1,4 @@
-"""A tee: the bodies of one exchange, kept beside while they pass, within a bound."""
+"""Capture: the bodies of one exchange, kept while they pass on, within a bound."""
 
 from collections.abc import AsyncIterator, Callable
 
@@ -126,6 +126,10 @@ class CapturingResponse:
     async def write(self, data: bytes) -> None:
         """Send bytes of the protocol that was switched to."""
         await self._response.write(data)
+
+    def release(self) -> None:
+        """Count no longer as a request in flight."""
+        self._response.release()
 
     def abandon(self) -> None:
         """Read no more."""

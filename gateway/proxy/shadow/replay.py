@@ -1,89 +1,59 @@
-"""Asking again: what a client would get by another way, got in the background."""
+"""Replay: a captured request is sent again in the background, by any plan.
+
+It goes the same way as a client's request (`gateway.proxy.transit`), out and back, so that what is
+compared is what a client would get.
+"""
 
 import msgspec
 
-from gateway.core import headers
 from gateway.core.cutover.differences import ComparedAnswer
-from gateway.core.cutover.shadow import SAFE, Shadow
+from gateway.core.cutover.shadow import Shadow
 from gateway.core.errors import FaultError
 from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan
-from gateway.core.service import CLIENT_HOST, TARGET_HOST
-from gateway.core.snapshot import Route
 from gateway.proxy.body import body_conversion, content_coding, json_body
-from gateway.proxy.shadow import background
-from gateway.proxy.shadow.background import ShedError
-from gateway.proxy.upstream.pool import Pool
-from gateway.proxy.upstream.upstream import UpstreamRequest, UpstreamResponse
+from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.transit import bodiless, outgoing, returning
+from gateway.proxy.upstream.upstream import NoRoomError, Upstream, UpstreamHead
 
 # A body may be larger than the one that it is compared with, but not by so much.
 _GROWTH = 4
+# What distinguishes a request in the background from one that a client waits for.
+_MARK = (b"X-Shadow", b"1")
 
 
-async def replay(
-    pool: Pool, todo: Plan, request: UpstreamRequest, rule: Shadow
-) -> "CapturedAnswer":
-    """Return what a client would get by a plan; a failure is an answer too.
-
-    Args:
-        pool: sends requests.
-        todo: the plan.
-        request: as the version's own service is asked.
-        rule: bounds the bodies.
-
-    Raises:
-        ShedError: it is too much to ask, or to keep.
-    """
-    route, limit = todo.route, rule.body * _GROWTH
-    try:
-        host = _host(route.service.host, request)
-        fields = (
-            request.fields
-            if route.request_rewrite is None
-            else route.request_rewrite.fields(request.fields)
-        )
-        request = msgspec.structs.replace(request, target=todo.target, host=host, fields=fields)
-        if route.request is not None:
-            request = await _converted(request, route, limit)
-        response = await background.ask(pool, route.service, request)
-        try:
-            return await _read(response, request.method, route, limit)
-        finally:
-            response.abandon()
-    except FaultError as error:
-        return CapturedAnswer(error.fault.status, [], b"")
-
-
-def _host(policy: str, request: UpstreamRequest) -> bytes | None:
-    if policy == TARGET_HOST:
-        return None
-    if policy != CLIENT_HOST:
-        return policy.encode()
-    said = (value for name, value in request.fields if name.lower() == b"x-forwarded-host")
-    return next(said, request.host)
+class ShedError(Exception):
+    """A comparison is not made; the text is the reason, as it is counted."""
 
 
 class CapturedAnswer(msgspec.Struct):
-    """An answer before it is looked into."""
+    """A whole answer: as a service gave it, or as a client gets it."""
 
     status: int
     fields: HeaderFields
     body: bytes
+    target: str = ""
 
-    def answer(self, rule: Shadow, called: str | None, method: str) -> ComparedAnswer:
-        """Return what is compared of it; `called` is what JSON is called there."""
-        fields = self.fields
-        if called is not None and 200 <= self.status <= 299:
-            fields = headers.retyped(fields, called.encode())
+    @property
+    def complete(self) -> bool:
+        """Whether all of the body is here: always."""
+        return True
+
+    async def read(self) -> bytes:
+        """Return the body."""
+        return self.body
+
+    def compared(self, rule: Shadow, method: str) -> ComparedAnswer:
+        """Return what is compared of it."""
         chosen: dict[str, tuple[str, ...]] = {}
-        for name, value in fields if rule.headers else ():
+        for name, value in self.fields if rule.headers else ():
             key = name.decode("latin-1").lower()
             if key in rule.headers:
                 chosen[key] = (*chosen.get(key, ()), value.decode("latin-1"))
         if bodiless(method, self.status):
             return ComparedAnswer(self.status, chosen, b"")
         try:
-            named = [value for name, value in fields if name.lower() == b"content-encoding"]
+            named = [value for name, value in self.fields if name.lower() == b"content-encoding"]
             body = content_coding.decode(
                 self.body, content_coding.codings(named), rule.body * _GROWTH
             )
@@ -91,47 +61,59 @@ class CapturedAnswer(msgspec.Struct):
             raise ShedError("large") from None
         except content_coding.ContentCodingError:
             return ComparedAnswer(self.status, chosen, self.body)
-        return ComparedAnswer(
-            self.status, chosen, json_body.parse(body) if body_conversion.is_json(fields) else body
-        )
+        is_json = body_conversion.is_json(self.fields)
+        return ComparedAnswer(self.status, chosen, json_body.parse(body) if is_json else body)
 
 
-async def _converted(request: UpstreamRequest, route: Route, limit: int) -> UpstreamRequest:
-    assert route.request is not None
-    asks = headers.ASKS if request.method in SAFE else headers.ASKS_WRITING
-    fields = [line for line in request.fields if line[0].lower() not in asks]
-    fields = body_conversion.convert_request_fields(fields, route.request, request.method)
-    conversion, body = route.request.for_request(request.method), request.body
-    if conversion is not None and isinstance(body, bytes) and body:
-        body = await body_conversion.convert_request(body, fields, conversion, limit)
-        fields = headers.end_to_end(fields, headers.ABOUT_BYTES)
-    fields.append((b"Accept-Encoding", b"identity"))
-    return msgspec.structs.replace(request, fields=fields, body=body)
-
-
-async def _read(
-    response: UpstreamResponse, method: str, route: Route, limit: int
+async def replay(
+    upstream: Upstream, exchange: Exchange, plan: Plan, body: bytes | None, rule: Shadow
 ) -> CapturedAnswer:
-    status = response.status
-    pieces: list[bytes] = []
-    size = 0
-    while piece := await response.read():
-        size += len(piece)
-        if size > limit:
-            raise ShedError("large")
-        pieces.append(piece)
-    body, fields = b"".join(pieces), response.fields
-    conversion = route.response.for_response(method, status) if route.response is not None else None
-    if route.response_rewrite is not None:
-        fields = route.response_rewrite.fields(fields)
-    if route.response is not None:
-        fields = body_conversion.convert_response_fields(fields, route.response, method, response)
-    if conversion is not None and not bodiless(method, status):
-        body = await body_conversion.convert_whole(response, body, conversion, limit)
-        fields = headers.end_to_end(fields, headers.ABOUT_BYTES)
-    return CapturedAnswer(status, fields, body)
+    """Return what a client would get by a plan; a failure is an answer too.
+
+    Args:
+        upstream: sends requests.
+        exchange: the request.
+        plan: the plan.
+        body: the whole body of the request, as the client sent it; None for none.
+        rule: bounds the bodies.
+
+    Raises:
+        ShedError: the service has no spare room, or the answer is too large to keep.
+    """
+    limit = rule.body * _GROWTH
+    try:
+        request = await outgoing(exchange, plan, body, limit)
+        request = msgspec.structs.replace(
+            request, fields=[*request.fields, _MARK], informational=None
+        )
+        response = await upstream.send(plan.route.service, request, background=True)
+        try:
+            pieces: list[bytes] = []
+            size = 0
+            while piece := await response.read():
+                size += len(piece)
+                if size > limit:
+                    raise ShedError("large")
+                pieces.append(piece)
+        finally:
+            response.abandon()
+    except NoRoomError:
+        raise ShedError("capacity") from None
+    except FaultError as error:
+        return CapturedAnswer(error.fault.status, [], b"")
+    captured = CapturedAnswer(response.status, response.fields, b"".join(pieces), response.target)
+    return await for_client(exchange, plan, captured, rule)
 
 
-def bodiless(method: str, status: int) -> bool:
-    """Whether a response has no body, whatever its fields say (RFC 9110, section 6.4.1)."""
-    return method == "HEAD" or status in (204, 304)
+async def for_client(
+    exchange: Exchange, plan: Plan, captured: UpstreamHead, rule: Shadow
+) -> CapturedAnswer:
+    """Return the answer of a service as a client gets it by a plan; a failure is an answer too."""
+    try:
+        fields, converted = await returning(exchange, plan, captured, rule.body * _GROWTH)
+    except FaultError as error:
+        return CapturedAnswer(error.fault.status, [], b"")
+    body = await captured.read() if converted is None else converted
+    if bodiless(exchange.method, captured.status):
+        body = b""
+    return CapturedAnswer(captured.status, fields, body)

@@ -1,9 +1,9 @@
-"""Shadows: another version's service is asked in the background, and its answer compared.
+"""Shadows: a client's request is sent to another version's service too, and the answers compared.
 
 A client's answer comes from the version's own service as ever, and is passed on as it arrives; a
-copy of it is kept beside, within a bound. When the client has its answer, the same request goes to
-the other service through the conversion, and once more to the own service: where two answers of
-that differ, the field is noise. What is counted is what is left.
+copy of it is kept, within a bound. When the client has its answer, the same request goes to the
+other service by the plan of the shadow, and once more to the own service: where two answers of that
+differ, the field is noise. What is counted is what is left.
 
 All of it gives way: when the process or a service is busy, when too much is waiting or kept, the
 comparison is not made, and that is counted. Nothing here delays, changes or fails an answer.
@@ -29,11 +29,12 @@ from gateway.core.cutover.differences import (
 from gateway.core.cutover.shadow import SAFE, Shadow
 from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan
-from gateway.proxy.shadow.background import Load, ShedError, time_used
+from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
-from gateway.proxy.shadow.replay import CapturedAnswer, bodiless, replay
-from gateway.proxy.upstream.pool import Pool
-from gateway.proxy.upstream.upstream import UpstreamRequest, UpstreamResponse
+from gateway.proxy.shadow.process_load import Load, time_used
+from gateway.proxy.shadow.replay import CapturedAnswer, ShedError, for_client, replay
+from gateway.proxy.transit import bodiless
+from gateway.proxy.upstream.upstream import Upstream, UpstreamRequest, UpstreamResponse
 
 _log = logging.getLogger(__name__)
 
@@ -49,8 +50,6 @@ _LAG = 0.1
 _INLINE = 16 * 1024
 # What depends on what the client has already cannot be compared.
 _PARTIAL = (206, 304)
-# What tells a request in the background from one that a client waits for.
-_MARK = (b"X-Shadow", b"1")
 
 
 class ShadowCounter(Protocol):
@@ -69,12 +68,12 @@ class Shadows:
     """Watches requests on their way and makes the comparisons.
 
     Args:
-        pool: sends requests.
+        upstream: sends requests.
         recorder: counts what is found.
     """
 
-    def __init__(self, pool: Pool, recorder: ShadowCounter) -> None:
-        self.pool = pool
+    def __init__(self, upstream: Upstream, recorder: ShadowCounter) -> None:
+        self.upstream = upstream
         self.recorder = recorder
         self.budget = CaptureBudget(_MEMORY)
         self._key = secrets.token_bytes(16)
@@ -82,22 +81,25 @@ class Shadows:
         self._waiting: deque[_Case] = deque()
         self._running: set[asyncio.Task[None]] = set()
 
-    async def send(self, todo: Plan, asked: UpstreamRequest) -> UpstreamResponse:
-        """Send a client's request to the own service and see to it that the answer is compared.
+    @property
+    def busy(self) -> bool:
+        """Whether no comparison can begin now; looked at before one is planned."""
+        return self._load.high
+
+    async def send(
+        self, exchange: Exchange, plan: Plan, request: UpstreamRequest
+    ) -> UpstreamResponse:
+        """Send a client's request to its version's own service; compare the answer afterwards.
 
         Raises:
-            Failed: there is no response.
+            FaultError: there is no response.
         """
-        assert todo.route.shadow is not None
-        rule = todo.route.shadow.rule
-        if asked.upgrade:
-            return await self.pool.send(todo.route.service, asked)
-        if self._load.high:
-            self.shed(rule, "load")
-            return await self.pool.send(todo.route.service, asked)
-        case = _Case(self, rule, todo, asked)
+        assert plan.route.shadow is not None
+        if request.upgrade:
+            return await self.upstream.send(plan.route.service, request)
+        case = _Case(self, plan.route.shadow.rule, exchange, plan, request)
         try:
-            return case.over(await self.pool.send(todo.route.service, case.passing))
+            return case.over(await self.upstream.send(plan.route.service, case.passing))
         except BaseException:
             case.drop("unanswered")
             raise
@@ -150,18 +152,26 @@ class Shadows:
 class _Case:
     """One request whose answers are compared."""
 
-    def __init__(self, shadows: Shadows, rule: Shadow, todo: Plan, asked: UpstreamRequest) -> None:
+    def __init__(
+        self,
+        shadows: Shadows,
+        rule: Shadow,
+        exchange: Exchange,
+        plan: Plan,
+        request: UpstreamRequest,
+    ) -> None:
         self._shadows = shadows
         self._rule = rule
-        self._todo = todo
-        self._asked = self.passing = asked
+        self._exchange = exchange
+        self._plan = plan
+        self._request = self.passing = request
         self._body = CapturedBody(shadows.budget, rule.body)
         self._answer = CapturedBody(shadows.budget, rule.body)
         self._status = 0
         self._fields: HeaderFields = []
         self.ended = 0.0
-        if isinstance(asked.body, AsyncIterator):
-            self.passing = msgspec.structs.replace(asked, body=self._body.of(asked.body))
+        if isinstance(request.body, AsyncIterator):
+            self.passing = msgspec.structs.replace(request, body=self._body.of(request.body))
 
     def over(self, response: UpstreamResponse) -> UpstreamResponse:
         """Return the response as the client gets it, which is kept while it passes."""
@@ -183,7 +193,7 @@ class _Case:
         lost = self._body.lost or self._answer.lost
         if self._status in _PARTIAL:
             lost = "partial"
-        elif not whole and not bodiless(self._asked.method, self._status):
+        elif not whole and not bodiless(self._exchange.method, self._status):
             lost = lost or "unfinished"
         if lost is None:
             self._shadows.submit(self)
@@ -191,7 +201,7 @@ class _Case:
             self.shed(lost)
 
     async def compare(self, made: float) -> None:
-        """Ask again, compare, and count."""
+        """Send the request again, compare, and count."""
         try:
             if time.monotonic() - made > _LAG:
                 raise ShedError("load")
@@ -205,23 +215,25 @@ class _Case:
             self.drop("done")
 
     async def _compare(self) -> None:
-        rule, method = self._rule, self._asked.method
-        assert self._todo.shadow is not None
-        again = self._again()
-        plans = [self._todo.shadow]
-        if rule.noise and method in SAFE:
-            plans.append(self._todo)
-        given = [CapturedAnswer(self._status, self._fields, self._answer.whole())]
-        asking = (replay(self._shadows.pool, todo, again, rule) for todo in plans)
-        for answer in await asyncio.gather(*asking, return_exceptions=True):
+        rule, exchange = self._rule, self._exchange
+        assert self._plan.shadow is not None
+        request = self._request
+        body = request.body if isinstance(request.body, bytes) else None
+        if self.passing is not request:
+            body = self._body.whole()
+        plans = [self._plan.shadow]
+        if rule.noise and exchange.method in SAFE:
+            plans.append(self._plan)
+        captured = CapturedAnswer(self._status, self._fields, self._answer.whole())
+        given = [await for_client(exchange, self._plan, captured, rule)]
+        replays = (replay(self._shadows.upstream, exchange, plan, body, rule) for plan in plans)
+        for answer in await asyncio.gather(*replays, return_exceptions=True):
             if isinstance(answer, BaseException):
                 raise answer
             given.append(answer)
 
         def find() -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-            old, new, *twice = [
-                each.answer(rule, self._todo.content_type, method) for each in given
-            ]
+            old, new, *twice = [each.compared(rule, exchange.method) for each in given]
             noise = compare(old, twice[0], rule.ignored) if twice else ()
             return without_noise(compare(old, new, rule.ignored), noise), noise
 
@@ -230,17 +242,6 @@ class _Case:
         else:
             differences, noise = find()
         self._count(differences, noise)
-
-    def _again(self) -> UpstreamRequest:
-        fields = [line for line in self._asked.fields if line[0].lower() != b"expect"]
-        return msgspec.structs.replace(
-            self._asked,
-            fields=[*fields, _MARK],
-            body=self._body.whole() if self.passing is not self._asked else self._asked.body,
-            length=None,
-            expects=False,
-            informational=None,
-        )
 
     def _count(self, differences: tuple[Difference, ...], noise: tuple[Difference, ...]) -> None:
         recorder, key = self._shadows.recorder, self._rule.key
@@ -252,5 +253,5 @@ class _Case:
         for difference in differences:
             recorder.count("differences", *key, difference.field)
             shown = self._shadows.show(self._rule, difference)
-            endpoint = self._todo.endpoint.template.text
+            endpoint = self._plan.endpoint.template.text
             recorder.sample("differences", *key, {"endpoint": endpoint, **shown})

@@ -1,9 +1,9 @@
-"""Which target of a service is asked next: the least busy of those that are not out of favour.
+"""The balancer: which target of a service is next, the least busy of those that are available.
 
 A target that fails several times in a row is left alone for a while (passive ejection, as Envoy's
 outlier detection does it), then tried with a single request (half open); another failure doubles
 the while. The last target in favour is never ejected: a failing backend should be seen to fail.
-Active health checks, where configured, are a separate judgement: what they find down is not asked.
+Active health checks, where configured, are separate: what they find down gets no requests.
 """
 
 from collections.abc import Collection
@@ -33,7 +33,7 @@ class TargetHealth:
     down: bool = False
 
     def available(self, now: float) -> bool:
-        """Whether it may be asked."""
+        """Whether it may be sent a request."""
         return not self.down and now >= self.ejected_until and not self.trial
 
 
@@ -46,11 +46,16 @@ class Balancer:
     turn: int = 0
 
     def choose(self, now: float, tried: Collection[Target] = ()) -> Target | None:
-        """Return the target to ask, or None if there is none that may be asked."""
+        """Return the target to send a request to, or None if none is available."""
         targets = self.service.targets
         if len(targets) == 1:
             only = targets[0]
-            return None if tried or not self.health_of(only).available(now) else only
+            if tried:
+                return None
+            known = self.healths.get(only)
+            if known is not None and known.ejected_until == 0.0 and not known.down:
+                return only  # what nearly every request finds
+            return only if self.health_of(only).available(now) else None
         self.turn += 1
         best: Target | None = None
         least = 0
@@ -71,7 +76,7 @@ class Balancer:
         return health
 
     def forget(self, targets: Collection[Target]) -> None:
-        """Forget how all other targets stand, but for those that are still asked something."""
+        """Forget the health of all other targets, but for those that still have requests."""
         self.healths = {
             target: health
             for target, health in self.healths.items()
@@ -80,7 +85,7 @@ class Balancer:
 
     def began(self, target: Target) -> None:
         """Note that a request was handed to a target."""
-        health = self.health_of(target)
+        health = self.healths.get(target) or self.health_of(target)
         health.in_flight += 1
         health.trial = health.ejected_until > 0
 

@@ -29,11 +29,10 @@ class BodiesAhead:
         large = request.length is not None and request.length > _ONE
         if not isinstance(body, AsyncIterator) or large or self._held + _ONE > _ALL:
             return request
-        if request.expects:
+        if any(name.lower() == b"expect" for name, _ in request.fields):
             if request.informational is not None:
                 request.informational(100, [])
-            fields = headers.end_to_end(request.fields, _EXPECT)
-            request = replace(request, fields=fields, expects=False)
+            request = replace(request, fields=headers.end_to_end(request.fields, _EXPECT))
         pieces: list[bytes] = []
         size = 0
         self._held += _ONE

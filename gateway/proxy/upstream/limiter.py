@@ -1,4 +1,4 @@
-"""A gate: so many requests at a time, so many more in line, and no more than that."""
+"""The concurrency limiter of a service: requests in flight, and a bounded line of waiting ones."""
 
 import asyncio
 from collections import deque
@@ -25,7 +25,7 @@ class ConcurrencyLimiter:
 
     @property
     def half_full(self) -> bool:
-        """Whether what nobody waits for should stay away."""
+        """Whether there is no spare room: half of all is for the requests that clients wait for."""
         return self._inside * 2 >= self._limit
 
     def entered(self) -> bool:

@@ -1,4 +1,4 @@
-"""All services: their kept connections, and which target is asked over which of them."""
+"""The pool: kept connections to the targets of all services, with their health and limits."""
 
 import asyncio
 from collections.abc import Iterable
@@ -12,7 +12,12 @@ from gateway.proxy.upstream.balancer import Balancer
 from gateway.proxy.upstream.body_ahead import BodiesAhead
 from gateway.proxy.upstream.limiter import ConcurrencyLimiter
 from gateway.proxy.upstream.streamed_response import StreamedResponse
-from gateway.proxy.upstream.upstream import StaleConnectionError, UpstreamRequest, failure
+from gateway.proxy.upstream.upstream import (
+    NoRoomError,
+    StaleConnectionError,
+    UpstreamRequest,
+    failure,
+)
 from gateway.proxy.upstream.upstream_connection import UpstreamConnection
 
 # Failing over may add so much to the requests of a service, once a reserve is spent: when all
@@ -21,12 +26,8 @@ _RETRY_SHARE = 0.2
 _RETRY_RESERVE = 10.0
 
 
-class ConnectError(Exception):
+class ConnectError(FaultError):
     """No connection came about, so nothing was sent."""
-
-    def __init__(self, failure: FaultError) -> None:
-        super().__init__(str(failure))
-        self.failure = failure
 
 
 @dataclass(slots=True)
@@ -49,20 +50,25 @@ class Pool:
         self._open: set[UpstreamConnection] = set()
         self._bodies = BodiesAhead()
 
-    async def send(self, service: Service, request: UpstreamRequest) -> StreamedResponse:
+    async def send(  # noqa: C901  # one walk in one frame, for speed
+        self, service: Service, request: UpstreamRequest, *, background: bool = False
+    ) -> StreamedResponse:
         """Return the response as soon as its head is there.
 
-        The least busy target is asked. One that refuses the connection is passed over, within a
+        The least busy target is chosen. One that refuses the connection is passed over, within a
         budget; a kept connection that turns out to be closed is replaced if the request may be
         sent twice.
 
         Raises:
             FaultError: there is no response.
+            NoRoomError: there is no spare room for a request in the background.
         """
         members = self._members.get(service.name)
         if members is None or members.service is not service:
-            members = self.members(service)
-        if members.limiter.half_full and request.body is not None:
+            members = self._service_pool(service)
+        if background:
+            return await self._send_in_background(members, request)
+        if request.body is not None and members.limiter.half_full:
             request = await self._bodies.read(request)
         if not members.limiter.entered():
             await members.limiter.enter()
@@ -71,28 +77,58 @@ class Pool:
         refused: FaultError | None = None
         try:
             while True:
-                target = _choose(members, tried, refused)
+                target = balancer.choose(monotonic(), tried)
+                if target is None or (tried and members.retries < 1):
+                    raise refused or _unavailable(service)
+                if tried:
+                    members.retries -= 1
+                elif members.retries < _RETRY_RESERVE:
+                    members.retries += _RETRY_SHARE
                 tried = (*tried, target)
                 balancer.began(target)
                 try:
-                    response = await self.ask(target, service.timeouts, request)
+                    response = await self.probe(target, request, service.timeouts)
                 except ConnectError as error:
                     balancer.ended(target, monotonic(), failed=True)
-                    refused = error.failure
+                    refused = error.with_traceback(None)  # which leads back to this frame
                 except BaseException as error:
-                    balancer.ended(target, monotonic(), failed=_says(error))
+                    balancer.ended(target, monotonic(), failed=_is_failure(error))
                     raise
                 else:
                     response.ended = partial(_ended, members, target)
-                    if response.switched:  # no request is in flight any more
-                        members.limiter.leave()
                     return response
         except BaseException:
             members.limiter.leave()
             raise
 
-    def members(self, service: Service) -> ServicePool:
-        """Return what is known of the targets of a service; a reload keeps what still holds."""
+    async def _send_in_background(
+        self, members: ServicePool, request: UpstreamRequest
+    ) -> StreamedResponse:
+        if members.limiter.half_full:
+            raise NoRoomError(members.service.name)
+        target = members.balancer.choose(monotonic())
+        if target is None:
+            raise _unavailable(members.service)
+        members.limiter.entered()
+        members.balancer.began(target)
+        try:
+            response = await self.probe(target, request, members.service.timeouts)
+        except BaseException:
+            _ended_in_background(members, target)
+            raise
+        response.ended = partial(_ended_in_background, members, target)
+        return response
+
+    def is_down(self, service: Service, target: Target) -> bool:
+        """Return whether active health checks have found a target down."""
+        return self._service_pool(service).balancer.health_of(target).down
+
+    def set_down(self, service: Service, target: Target, *, down: bool) -> None:
+        """Set whether a target is down: then no request is sent to it, probes excepted."""
+        self._service_pool(service).balancer.health_of(target).down = down
+
+    def _service_pool(self, service: Service) -> ServicePool:
+        # A reload keeps what still holds.
         known = self._members.get(service.name)
         if known is not None and known.service is service:
             return known
@@ -106,7 +142,7 @@ class Pool:
         return self._members[service.name]
 
     def follow(self, services: Iterable[Service]) -> None:
-        """Forget what is known of targets that these services have no more."""
+        """Forget what is known of targets that these services no longer have."""
         for service in services:
             known = self._members.get(service.name)
             if known is not None:
@@ -117,13 +153,13 @@ class Pool:
         for connection in tuple(self._open):
             connection.close()
 
-    async def ask(
-        self, target: Target, timeouts: Timeouts, request: UpstreamRequest
+    async def probe(
+        self, target: Target, request: UpstreamRequest, timeouts: Timeouts
     ) -> StreamedResponse:
-        """Return the response of one target as soon as its head is there.
+        """Return the response of one target, whatever its health and beside every limit.
 
         Raises:
-            Refused: no connection came about.
+            ConnectError: no connection came about.
             FaultError: there is no response.
         """
         connection = self._take(target)
@@ -158,15 +194,15 @@ class Pool:
                     lambda: UpstreamConnection(loop, name, release, lost), target.host, target.port
                 )
         except TimeoutError:
-            raise ConnectError(
-                failure(FaultCode.UPSTREAM_TIMEOUT, name, "no connection in time")
+            raise _connect_error(
+                FaultCode.UPSTREAM_TIMEOUT, name, "no connection in time"
             ) from None
         except OSError as error:
             what = error.strerror or str(error)
-            raise ConnectError(failure(FaultCode.UPSTREAM_UNREACHABLE, name, what)) from None
+            raise _connect_error(FaultCode.UPSTREAM_UNREACHABLE, name, what) from None
         if not connection.usable:  # lost while we were on the way here
-            gone = failure(FaultCode.UPSTREAM_UNREACHABLE, name, "it closed the connection")
-            raise ConnectError(gone)
+            what = "it closed the connection"
+            raise _connect_error(FaultCode.UPSTREAM_UNREACHABLE, name, what)
         self._open.add(connection)
         return connection
 
@@ -179,26 +215,26 @@ class Pool:
         self._idle.get(target, {}).pop(connection, None)
 
 
-def _choose(members: ServicePool, tried: tuple[Target, ...], refused: FaultError | None) -> Target:
-    if members.retries < _RETRY_RESERVE and not tried:
-        members.retries += _RETRY_SHARE
-    target = members.balancer.choose(monotonic(), tried)
-    if target is None or (tried and members.retries < 1):
-        raise refused or _unavailable(members.service)
-    if tried:
-        members.retries -= 1
-    return target
-
-
 def _ended(members: ServicePool, target: Target, response: StreamedResponse) -> None:
-    failed = False if response.complete else _says(response.error)
+    failed = False if response.complete else _is_failure(response.error)
     members.balancer.ended(target, monotonic(), failed=failed)
-    if not response.switched:
-        members.limiter.leave()
+    members.limiter.leave()
 
 
-def _says(error: BaseException | None) -> bool | None:
-    """Whether an error speaks against the target; None if it says nothing of it."""
+def _ended_in_background(
+    members: ServicePool, target: Target, _: StreamedResponse | None = None
+) -> None:
+    members.balancer.ended(target, monotonic(), failed=None)
+    members.limiter.leave()
+
+
+def _connect_error(code: FaultCode, name: str, what: str) -> ConnectError:
+    known = failure(code, name, what)
+    return ConnectError(known.fault, known.cause)
+
+
+def _is_failure(error: BaseException | None) -> bool | None:
+    """Whether an error is the target's failure; None where it shows nothing of its health."""
     if isinstance(error, FaultError):
         return error.fault.blame is Blame.UPSTREAM or None
     return None

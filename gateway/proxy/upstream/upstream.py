@@ -1,21 +1,24 @@
-"""The upstream side, as the handler sees it: one narrow interface.
+"""Upstream: the one interface to the services, for the handler, shadows and health checks.
 
-What stands behind it (today `pool` and `connection`) can be replaced without touching anything
-else: a request goes in, a response with a body stream comes out, every error is a Fault already.
+What stands behind it (`pool`) can be replaced without touching anything else: a request goes in, a
+response with a body stream comes out, every error is a Fault already.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Protocol
 
 from msgspec import Struct
 
 from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.core.headers import HeaderFields
-from gateway.core.service import Service
+from gateway.core.service import Service, Target, Timeouts
+
+RequestBody = bytes | AsyncIterator[bytes] | None
+"""All of a body, or its pieces as they come; None for no body."""
 
 
 class UpstreamRequest(Struct, frozen=True):
-    """What to ask a service.
+    """What to send to a service.
 
     Attributes:
         method: such as `GET`.
@@ -24,8 +27,7 @@ class UpstreamRequest(Struct, frozen=True):
         host: what Host says; None for the authority of the target.
         body: all of it, or its pieces as they come; None for no body.
         length: of a body that comes in pieces, in bytes; None sends it chunked.
-        expects: whether the client waits for 100 (Continue) before it sends the body.
-        upgrade: whether another protocol is asked for, and may be switched to.
+        upgrade: whether the client wants another protocol, which may be switched to.
         informational: called with the status and fields of every 1xx response but 101.
     """
 
@@ -33,9 +35,8 @@ class UpstreamRequest(Struct, frozen=True):
     target: str
     fields: HeaderFields
     host: bytes | None = None
-    body: bytes | AsyncIterator[bytes] | None = None
+    body: RequestBody = None
     length: int | None = None
-    expects: bool = False
     upgrade: bool = False
     informational: Callable[[int, HeaderFields], None] | None = None
 
@@ -43,6 +44,10 @@ class UpstreamRequest(Struct, frozen=True):
     def repeatable(self) -> bool:
         """Whether sending it twice does what sending it once does (RFC 9110, section 9.2.2)."""
         return self.method in _IDEMPOTENT and not isinstance(self.body, AsyncIterator)
+
+
+class NoRoomError(Exception):
+    """A service has no spare room for a request in the background."""
 
 
 class StaleConnectionError(Exception):
@@ -63,24 +68,22 @@ _DETAILS = {
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 
 
-class UpstreamResponse(Protocol):
-    """What a service answered: the head, and the body as it comes."""
+class UpstreamHead(Protocol):
+    """What a service answered, as far as it is changed on its way to the client.
+
+    Attributes:
+        status: the final status.
+        fields: the header fields as received.
+        target: the address of the service, for the log.
+    """
 
     status: int
-    reason: bytes
     fields: HeaderFields
-    sized: bool
-    switched: bool
     target: str
 
     @property
     def complete(self) -> bool:
         """Whether all of the body has arrived, be it read or not."""
-        ...
-
-    @property
-    def trailers(self) -> HeaderFields:
-        """Return the fields behind the body, once it is complete (RFC 9110, section 6.5)."""
         ...
 
     async def read(self) -> bytes:
@@ -91,8 +94,31 @@ class UpstreamResponse(Protocol):
         """
         ...
 
+
+class UpstreamResponse(UpstreamHead, Protocol):
+    """What a service answered: the head, and the body as it comes.
+
+    Attributes:
+        reason: the reason phrase.
+        sized: whether the fields hold Content-Length.
+        switched: whether the connection speaks another protocol from here on.
+    """
+
+    reason: bytes
+    sized: bool
+    switched: bool
+
+    @property
+    def trailers(self) -> HeaderFields:
+        """Return the fields behind the body, once it is complete (RFC 9110, section 6.5)."""
+        ...
+
     async def write(self, data: bytes) -> None:
         """Send bytes of the protocol that was switched to; waits while the service is slower."""
+        ...
+
+    def release(self) -> None:
+        """Count no longer as a request in flight: the response has switched protocols."""
         ...
 
     def abandon(self) -> None:
@@ -104,14 +130,45 @@ class UpstreamResponse(Protocol):
 
 
 class Upstream(Protocol):
-    """Sends requests to services."""
+    """Sends requests to services, and keeps the health of their targets."""
 
-    async def send(self, service: Service, request: UpstreamRequest) -> UpstreamResponse:
+    async def send(
+        self, service: Service, request: UpstreamRequest, *, background: bool = False
+    ) -> UpstreamResponse:
         """Return the response as soon as its head is there.
+
+        Args:
+            service: whose targets there are to choose from.
+            request: what to send.
+            background: whether no client waits for it. Such a request takes only spare room, never
+                waits for any, goes to one target only, and has no effect on the target's health.
 
         Raises:
             FaultError: there is none; the Fault says why and whose fault it was.
+            NoRoomError: there is no spare room for a request in the background.
         """
+        ...
+
+    async def probe(
+        self, target: Target, request: UpstreamRequest, timeouts: Timeouts
+    ) -> UpstreamResponse:
+        """Return the response of one target, whatever its health and beside every limit.
+
+        Raises:
+            FaultError: there is none.
+        """
+        ...
+
+    def is_down(self, service: Service, target: Target) -> bool:
+        """Return whether active health checks have found a target down."""
+        ...
+
+    def set_down(self, service: Service, target: Target, *, down: bool) -> None:
+        """Set whether a target is down: then no request is sent to it, probes excepted."""
+        ...
+
+    def follow(self, services: Iterable[Service]) -> None:
+        """Forget what is known of targets that these services no longer have."""
         ...
 
     def close(self) -> None:

@@ -258,14 +258,15 @@ class UpstreamConnection(asyncio.Protocol):
             return
         # llhttp leaves the white space after the value (RFC 9110, section 5.5).
         response.fields.append((name, value.rstrip(b" \t")))
-        if len(name) == 14 and name.lower() == b"content-length":
+        size = len(name)
+        if size == 14 and name.lower() == b"content-length":
             if len(value) > _DIGITS:
                 raise HttpParserError("a length of too many digits")
             response.sized = True
-        elif len(name) == 10 and name.lower() == b"keep-alive":
+        elif size == 10 and name[0] in b"Kk" and name.lower() == b"keep-alive":
             seconds = granted(value)
             self.may_rest = jittered(USUAL if seconds is None else seconds)
-        elif len(name) == 17 and name.lower() == b"transfer-encoding":
+        elif size == 17 and name.lower() == b"transfer-encoding":
             self._coding += value.rstrip(b" ").lower() + b","  # to llhttp, a tab hides chunked
 
     def on_headers_complete(self) -> None:

@@ -1,4 +1,4 @@
-"""Schemas of an OpenAPI document as JSON Schemas (draft 2020-12) that stand for themselves.
+"""Schemas of an OpenAPI document as bundled JSON Schemas (draft 2020-12).
 
 OpenAPI 3.1 schemas are of that draft; those of 3.0 are a dialect, of which four keywords mean
 something else (`nullable`, `exclusiveMinimum`, `exclusiveMaximum`, siblings of `$ref`).
@@ -20,29 +20,28 @@ _ONE = frozenset(
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
 _LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
-# Words about a schema; they constrain nothing.
+# Annotations: they constrain nothing.
 _REMARKS = frozenset(
     {"title", "description", "default", "example", "examples", "deprecated", "externalDocs", "xml"}
 )
 
 
 class Use(Enum):
-    """Where a schema's bodies go: it decides what `readOnly` and `writeOnly` leave in them."""
+    """The message that a schema is of; the value is the keyword whose properties it never has."""
 
     REQUEST = "readOnly"
     RESPONSE = "writeOnly"
 
 
-class Reading:
-    """Makes one schema of a document stand for itself: what it refers to goes along.
+class SchemaBundler:
+    """Bundles one schema of a document with all schemas that it refers to.
 
-    It goes where documents have it, in `components.schemas`, so that the result can be put into a
-    document again.
+    They are in `components.schemas`, as in a document, so that the result can be put into one.
 
     Args:
         resolve: returns what a `$ref` of the document leads to.
         nullable: whether the schemas are of OpenAPI 3.0.
-        use: where the bodies go.
+        use: the message whose bodies the schema describes.
     """
 
     def __init__(self, resolve: Callable[[str], object], use: Use, *, nullable: bool) -> None:
@@ -122,10 +121,10 @@ class Reading:
 def closed(schema: Schema) -> Schema:
     """Return the schema with its objects closed to properties that it does not declare.
 
-    A document says what a version sends; that any object may hold more is JSON Schema's way to
-    stay open for the future, and what might come there says nothing of the version at hand. An
-    object that says something of further properties keeps it, as do the members of an `allOf`,
-    each of which sees the properties of the others.
+    JSON Schema leaves objects open so that later versions can add properties; an example with such
+    a property would prove nothing about this version. An object that declares anything about
+    further properties keeps it, and so do the members of an `allOf`, each of which is validated
+    with the properties of the others.
     """
     components = definitions(schema)
     members: set[object] = set()
@@ -143,7 +142,7 @@ def closed(schema: Schema) -> Schema:
 
 
 def definitions(schema: Schema) -> Mapping[str, object]:
-    """Return what a schema that stands for itself brings along, by name."""
+    """Return the schemas that are bundled with a schema, by name."""
     components = schema.get("components")
     if not isinstance(components, dict):
         return {}

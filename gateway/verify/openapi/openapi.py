@@ -5,21 +5,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
-from gateway.verify.openapi.json_schema import Reading, Schema, Use
+from gateway.verify.openapi.json_schema import Schema, SchemaBundler, Use
 
 _VERSION = re.compile(r"3\.[0-9]+(?:\.[0-9]+)?")
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _JSON = re.compile(r"application/(?:json|[^;\s]+\+json)\s*(?:;.*)?\Z", re.IGNORECASE)
 _PARAMETER = re.compile(r"\{[^{}]*\}")
+# `default` is taken for errors: success that a document does not name is no promise of it.
+_ERRORS = range(400, 600)
 
 
 class DocumentError(Exception):
-    """A document that cannot be used; the text says which, what is wrong, what would be right."""
+    """A document that cannot be used; the text has its name, the mistake and what is right."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiParameter:
-    """What an operation reads beside its body, from `place`: query, header, path or cookie."""
+    """A parameter of an operation; its `place` is query, header, path or cookie."""
 
     name: str
     place: str
@@ -29,15 +31,15 @@ class ApiParameter:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A method of a path, and what goes in and out.
+    """An operation: a method of a path, with the schemas of its messages.
 
     Attributes:
         method: in capitals.
         path: as the document has it.
         request: the schema of a JSON body; None where there is none.
-        responses: the schema of each answer with a JSON body, None for one without, by what the
-            document calls the status: `200`, `2XX` or `default`.
-        parameters: what is read beside the body.
+        responses: the schema of each response with a JSON body, None for one without, by the
+            document's key for its status: `200`, `2XX` or `default`.
+        parameters: of the operation and of its path.
     """
 
     method: str
@@ -48,30 +50,30 @@ class Operation:
 
     @property
     def shape(self) -> str:
-        """Return the path without the names of its parameters, which are the document's own."""
+        """Return the path with `{}` for each parameter, whose name is the document's own."""
         return _PARAMETER.sub("{}", self.path)
 
     def takes(self, path: str) -> bool:
-        """Whether a path that is asked for is this one."""
+        """Whether the path of a request is one of this operation."""
         pattern = re.escape(self.shape).replace(r"\{\}", "[^/]+")
         return re.fullmatch(pattern, path) is not None
 
     def response(self, status: int) -> Schema | None:
-        """Return the schema of the answers of that status; None where the document has none."""
+        """Return the schema of responses of a status; None where the document has none."""
         key = self.key(status)
         return None if key is None else self.responses[key]
 
     def key(self, status: int) -> str | None:
-        """Return what the document calls answers of that status; None if it knows of none."""
+        """Return the document's key for responses of a status; None if it declares none."""
         near = (str(status), f"{status // 100}XX", f"{status // 100}xx", "default")
         return next((key for key in near if key in self.responses), None)
 
 
 class Description:
-    """What one OpenAPI document says; `source` is its name in reports.
+    """An OpenAPI description (3.0 or 3.1); `source` is its name in reports.
 
     Raises:
-        DocumentError: it is none, of another version, or leads nowhere.
+        DocumentError: it is no such document, or has a reference that leads nowhere.
     """
 
     def __init__(self, data: object, source: str) -> None:
@@ -140,7 +142,7 @@ class Description:
         return None
 
     def _schema(self, schema: object, use: Use) -> Schema:
-        return Reading(self._resolve, use, nullable=self._of_3_0).read(schema)
+        return SchemaBundler(self._resolve, use, nullable=self._of_3_0).read(schema)
 
     def _followed(self, value: object) -> object:
         for _ in range(32):
@@ -181,3 +183,11 @@ class Description:
 
     def _bad(self, what: str) -> DocumentError:
         return DocumentError(f"{self.source}: {what}")
+
+
+def statuses_of(key: str) -> range:
+    """Return the statuses that a key of `responses` covers: `200`, `2XX` or `default`."""
+    if key == "default":
+        return _ERRORS
+    first = int(key.upper().replace("X", "0"))
+    return range(first, first + (1 if key.isdecimal() else 100))

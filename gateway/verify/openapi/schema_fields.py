@@ -27,12 +27,12 @@ def _fields(value: object, at: str) -> Iterator[str]:
 
 @dataclass(slots=True)
 class Declared:
-    """What a schema speaks of.
+    """The fields that a schema declares.
 
     Attributes:
-        fields: every field that it declares, the elements of arrays among them.
-        objects: the fields that are objects and say nothing of further fields.
-        types: the types that it names for a field, as JSON Schema calls them.
+        fields: all of them, the elements of arrays included.
+        objects: the fields that are objects for which no further fields are declared.
+        types: the types of each field, as JSON Schema names them.
     """
 
     fields: set[str] = field(default_factory=lambda: {""})
@@ -41,7 +41,7 @@ class Declared:
 
 
 def declared(schema: Schema) -> Declared:
-    """Return what a schema speaks of, wherever in it, as far as it does not hold itself."""
+    """Return the fields that a schema declares; one that holds itself is followed so deep only."""
     found = Declared()
     loose: set[str] = set()
     _declare(schema, definitions(schema), "", 0, found, loose)

@@ -1,4 +1,4 @@
-"""The smallest document of which something is still true."""
+"""Shrinking: the smallest document that still fails in the same way."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,11 +8,11 @@ _PLAIN = "aA0"
 
 
 def smallest(document: object, still: Callable[[object], bool]) -> object:
-    """Return a document that is made of the given one by leaving out and making smaller.
+    """Return the smallest document found by leaving parts of the given one out or shrinking them.
 
     Args:
-        document: of which `still` is true.
-        still: is asked of every smaller one, some thousands of times at most.
+        document: to begin with; `still` is true of it.
+        still: whether a smaller document is still one to look for; called some thousand times.
     """
     tries = 0
     found = True

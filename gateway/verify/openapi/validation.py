@@ -1,4 +1,4 @@
-"""Validation: what a document has that a schema does not allow, at which field."""
+"""Validation: the violations of a schema by a document, each at its field."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ _Kind = jsonschema_rs.ValidationErrorKind
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One thing that a schema does not allow.
+    """One violation of a schema.
 
     Attributes:
         path: the keys and indices that lead to the field.
-        keyword: of JSON Schema, that is violated; `convert` where nothing could be validated.
+        keyword: the violated keyword of JSON Schema; `convert` where conversion failed before.
         reason: a sentence for a person.
     """
 
@@ -57,7 +57,7 @@ class Validator:
         return self._compiled.is_valid(document)
 
     def violations(self, document: object) -> list[Violation]:
-        """Return everything that the schema does not allow, outermost first."""
+        """Return all violations, outermost first."""
         return [
             violation
             for error in self._compiled.iter_errors(document)

@@ -63,7 +63,9 @@ def test_the_shipped_rules_hold(stack: Stack) -> None:
         "person: version 1, served by version 2\n"
         "  ok     GET /person                  response 200     10 examples\n"
         "  ok     GET /person                  response default 10 examples\n"
-        "2 of 2 claims hold, by 20 examples\n"
+        f"  -      GET /healthz {' ' * 33}not checked: no endpoint leads to it\n"
+        f"  -      GET /readyz {' ' * 34}not checked: no endpoint leads to it\n"
+        "2 of 2 claims hold, by 20 examples; not checked: 2\n"
     )
 
 
@@ -75,7 +77,7 @@ def test_what_fails(
         "things: version 1, served by version 2\n"
         "  FAILS  GET /thing                   response 200     5 of 5 examples\n"
         "           /size: expected a string, found a number\n"
-        "             missing   type: { field: size, newer: integer, older: text }\n"
+        "             missing   type: { field: size, newer: number, older: text }\n"
         '             smallest  {"size":0}\n'
         "0 of 1 claims hold, by 5 examples\n"
     )
@@ -155,7 +157,7 @@ def test_json(
                         "field": "/size",
                         "keyword": "type",
                         "reason": "expected a string, found a number",
-                        "missing": "type: { field: size, newer: integer, older: text }",
+                        "missing": "type: { field: size, newer: number, older: text }",
                         "example": {"size": 0},
                         "converted": {"size": 0},
                     }

@@ -15,11 +15,13 @@ from gateway.core.clients import (
     ClientSource,
     HeaderName,
     KeyName,
+    Proof,
     QueryName,
     digest,
+    trusts,
 )
 from gateway.core.request import RequestHead
-from gateway.core.versions.readers import QueryReader
+from gateway.core.versions.mechanisms.query_reader import QueryReader
 from tests.gateway.core.world import LAW, head
 
 CLIENT = HeaderName("X-Client")
@@ -146,6 +148,74 @@ class TestAddress:
         source = AddressName(trusted=PROXIES)
         assert named(source, asked=head("/", *lines), peer="10.0.0.1") == "192.0.2.7"
 
+    @pytest.mark.parametrize(
+        ("given", "forwarded", "name"),
+        [
+            ("6.6.6.6, 192.0.2.7", "for=192.0.2.7", "192.0.2.7"),
+            ("6.6.6.6", "for=192.0.2.7", "10.0.0.1"),  # one of the two is a client's own
+            ("192.0.2.7", "for=6.6.6.6, for=192.0.2.7:80", "192.0.2.7"),
+            ("192.0.2.7, 10.0.0.2", "for=9.9.9.9, for=10.0.0.2", "10.0.0.2"),
+            ("192.0.2.7, _x", "for=192.0.2.7, for=_x", "10.0.0.1"),
+        ],
+    )
+    def test_two_fields_count_as_far_as_they_agree(
+        self, given: str, forwarded: str, name: str
+    ) -> None:
+        asked = head("/", ("X-Forwarded-For", given), ("Forwarded", forwarded))
+        assert named(AddressName(trusted=PROXIES), asked=asked, peer="10.0.0.1") == name
+
+
+@pytest.mark.parametrize(
+    ("peer", "trusted"),
+    [
+        ("10.1.2.3", True),
+        ("::ffff:10.1.2.3", True),
+        ("fd00::1", True),
+        ("192.0.2.7", False),
+        ("::ffff:192.0.2.7", False),
+        ("", False),
+        ("somewhere", False),
+    ],
+)
+def test_whose_word_is_believed(peer: str, trusted: bool) -> None:
+    """On an IPv6 socket, an IPv4 proxy has an address of both kinds."""
+    assert trusts(PROXIES, peer) is trusted
+    assert not trusts((), peer)
+
+
+class TestProof:
+    """A name that is only claimed never stands for the client that proved it."""
+
+    PROVEN = KeyName(HeaderName("X-Key"), {digest("s3cret"): "acme"})
+
+    def test_a_claim_is_marked_where_credentials_are_checked(self) -> None:
+        sources = (self.PROVEN, CLIENT, AddressName())
+        assert named(*sources, asked=head("/", ("X-Key", "s3cret"), ("X-Client", "b"))) == "acme"
+        assert named(*sources, asked=head("/", ("X-Client", "acme"))) == "unverified:acme"
+        assert named(*sources, asked=head("/"), peer="192.0.2.7") == "192.0.2.7"
+        assert named(CLIENT, AddressName(), asked=head("/", ("X-Client", "acme"))) == "acme"
+
+    def test_a_token_without_a_key_is_a_claim(self) -> None:
+        token = ClaimName(HeaderName("X-Token"), "sub", lambda _: {"sub": "acme"}, Proof.CLAIM)
+        asked = head("/", ("X-Token", "t"))
+        assert named(token, asked=asked) == "acme"
+        assert named(self.PROVEN, token, asked=asked) == "unverified:acme"
+
+    def test_no_claim_looks_like_what_it_is_not(self) -> None:
+        hashed = digest("other")
+        for sources in ((CLIENT,), (self.PROVEN, CLIENT)):
+            for claimed in (hashed, "unverified:acme"):
+                name = named(*sources, asked=head("/", ("X-Client", claimed)))
+                assert name.removeprefix("unverified:") == digest(claimed)
+
+    def test_an_operator_may_mean_the_client_that_only_claims(self) -> None:
+        naming = ClientNaming((self.PROVEN, CLIENT))
+        assert naming.known_as("acme") == "acme"
+        assert naming.known_as("unverified:acme") == "unverified:acme"
+        keyed = ClientNaming((self.PROVEN, CLIENT), KEY)
+        claimed = keyed.name(head("/", ("X-Client", "acme")), "")
+        assert keyed.known_as("unverified:acme") == claimed == f"unverified:{digest('acme', KEY)}"
+
 
 def test_the_first_that_says_something_names_the_client() -> None:
     both = (CLIENT, AddressName())
@@ -156,7 +226,20 @@ def test_the_first_that_says_something_names_the_client() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["a\x1b[31m", "a\nb", "a\0", "a\u202eb", "a\udcff", "\u2028", "n" * (LONGEST + 1)],
+    [
+        "a\u115f",
+        "a\ufe0f",
+        "a\u2800",
+        "\u3164",
+        "a\u200b",
+        "a\ud800",
+        "a\x1b[31m",
+        "a\nb",
+        "a\0",
+        "a\u202eb",
+        "\u2028",
+        "n" * (LONGEST + 1),
+    ],
     ids=lambda name: ascii(name)[:12],
 )
 def test_what_would_spoil_a_line_or_a_table_is_hashed(name: str) -> None:
@@ -187,4 +270,4 @@ def test_a_name_is_short_and_printable(text: str, key: bytes) -> None:
     shown = named(CLIENT, asked=head("/", ("X-Client", text)), key=key)
     assert len(shown) <= LONGEST
     assert shown.isprintable()
-    assert bool(shown) == bool(text.strip(" \t"))
+    assert bool(shown) == bool(text.strip(" \t").strip(" "))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from gateway.core import headers
 from gateway.core.headers import (
+    FieldFates,
     HeaderFields,
     end_to_end,
     forwarded_node,
@@ -76,7 +77,7 @@ class TestEndToEnd:
 
     @pytest.mark.parametrize(
         "names",
-        [headers.HOP_BY_HOP, headers.ABOUT_BYTES, headers.ASKS, headers.FORWARDING],
+        [headers.HOP_BY_HOP, headers.ABOUT_BYTES, headers.SELECTING, headers.FORWARDING],
         ids=["hop", "bytes", "asks", "forwarding"],
     )
     def test_the_tables_are_in_lower_case(self, names: frozenset[bytes]) -> None:
@@ -112,6 +113,34 @@ def test_passing_on_is_as_the_rule_says(fields: HeaderFields, drop: frozenset[by
         line for line in fields if line[0].lower() not in gone and line[0] != b"Close"
     ]
     assert end_to_end(kept, drop) == kept
+
+
+class TestFieldFates:
+    """A name is looked into once, and no more of them are remembered than are bounded."""
+
+    def test_watched_fields(self) -> None:
+        fates = FieldFates(frozenset({b"expect"}))
+        fields = lines("VARY: a", "Expect: b", "date: c", "Connection: close", "X: d")
+        kept = lines("VARY: a", "date: c", "X: d")
+        for _ in range(2):
+            assert fates.sort(fields) == (kept, [b"vary", b"date", b"connection"])
+
+    def test_names_are_looked_into_once(self) -> None:
+        fates = FieldFates(frozenset({b"a"}))
+        fates.sort(lines("A: 1", "b: 2", "TE: 3", "Vary: 4"))
+        assert fates == {b"A": b"", b"b": None, b"TE": b"", b"Vary": b"vary"}
+
+    def test_long_names_are_not_remembered(self) -> None:
+        fates = FieldFates(frozenset())
+        fields = lines(f"{'a' * 64}: 1", f"{'a' * 65}: 2")
+        assert fates.sort(fields)[0] == fields
+        assert list(fates) == [b"a" * 64]
+
+    def test_the_memo_is_bounded(self) -> None:
+        fates = FieldFates(frozenset({b"x-1999"}))
+        fields = lines(*(f"X-{number}: 1" for number in range(2000)))
+        assert fates.sort(fields)[0] == fields[:-1]
+        assert len(fates) == 1024
 
 
 class TestForwarding:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from gateway.core import headers
 from gateway.core.context import RequestContext
 from gateway.core.conversion.chain import Conversion, Direction, VersionLink
-from gateway.core.conversion.parameter_change import Added, Renamed
+from gateway.core.conversion.changes.default import Added
+from gateway.core.conversion.changes.rename import Renamed
 from gateway.core.errors import FaultCode
 from gateway.core.lifecycle.brownout import Brownout, Window
 from gateway.core.lifecycle.lifecycle import Lifecycle, Successor, Terms, lifecycle
@@ -17,8 +18,9 @@ from gateway.core.plan import Decision, Options, Plan, Refusal, plan
 from gateway.core.request import RequestHead
 from gateway.core.routing import parse_template
 from gateway.core.snapshot import Endpoint, Route, Snapshot
+from gateway.core.versions.chosen_by import ChosenBy
 from gateway.core.versions.matching import Matching
-from gateway.core.versions.readers import HeaderReader
+from gateway.core.versions.mechanisms.header_reader import HeaderReader
 from gateway.core.versions.rewriting import VersionRewrite
 from gateway.core.versions.selection import Selector
 from gateway.core.versions.version import Version
@@ -86,7 +88,7 @@ def ask(mechanism: str, *values: str, method: str = "GET") -> RequestHead:
 def served(outcome: Decision) -> tuple[str, str | None, str]:
     """Check that a request is served; return the version, what named it, and what is asked for."""
     assert isinstance(outcome, Plan), outcome
-    return str(outcome.route.version), outcome.mechanism, outcome.target
+    return str(outcome.route.version), outcome.chosen_by, outcome.target
 
 
 def refused(outcome: Decision) -> tuple[int, FaultCode]:
@@ -400,7 +402,7 @@ class TestMethods:
     def test_a_service_may_decide_for_itself(self, method: str) -> None:
         outcome = plan(WORLD, head("/files/a/b?", method=method))
         assert isinstance(outcome, Plan)
-        assert (outcome.mechanism, outcome.target) == (None, "/files/a/b?")
+        assert (outcome.chosen_by, outcome.target) == (None, "/files/a/b?")
 
     @pytest.mark.parametrize("path", ["/open", "/own"])
     def test_options_that_goes_to_a_service_goes_to_the_newest_version(self, path: str) -> None:
@@ -517,7 +519,7 @@ class TestTargets:
         )
         endpoint = replace(person("/v{version}/{kind}/{id}", PATH), routes={V1: route})
         outcome = plan(snapshot([endpoint]), head(target))
-        assert outcome == Plan(endpoint, route, "path", asked)
+        assert outcome == Plan(endpoint, route, ChosenBy.PATH, asked)
 
     def test_its_query_names_that_version_too(self) -> None:
         endpoint = person("/person", QUERY)
@@ -709,7 +711,7 @@ class TestPins:
     ) -> None:
         chosen = plan(pinned(), head(target), RequestContext(client))
         assert isinstance(chosen, Plan)
-        assert (chosen.version, chosen.mechanism) == (version, mechanism)
+        assert (chosen.version, chosen.chosen_by) == (version, mechanism)
 
     def test_it_is_for_who_says_nothing_and_not_for_who_says_no(self) -> None:
         no = head("/person/accept", ("Accept", f"{VENDOR.format(1)};q=0"))
@@ -741,7 +743,7 @@ class TestMatched:
     def test_the_service_is_asked_for_its_own_version(self) -> None:
         chosen = plan(self.nearest(BY_PATH), head("/v9/person"))
         assert isinstance(chosen, Plan)
-        assert (chosen.version, chosen.mechanism, chosen.target) == (V2, "path", "/v2/person")
+        assert (chosen.version, chosen.chosen_by, chosen.target) == (V2, "path", "/v2/person")
 
     def test_nobody_gets_what_he_refuses(self) -> None:
         wants = f"{VENDOR.format(9)}, {VENDOR.format(2)};q=0"

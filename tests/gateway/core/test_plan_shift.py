@@ -6,7 +6,7 @@ import pytest
 
 from gateway.core.context import RequestContext
 from gateway.core.conversion.chain import Conversion, Direction, VersionLink
-from gateway.core.conversion.parameter_change import Renamed
+from gateway.core.conversion.changes.rename import Renamed
 from gateway.core.cutover.cutover import Cutover, CutoverRoute, StickyBy
 from gateway.core.cutover.shadow import Shadow
 from gateway.core.overrides import Overrides

@@ -153,6 +153,50 @@ class TestCaptures:
         """Wherever they are filled in, they would walk out of the folder there."""
         assert router(text).find(path) is None
 
+    @pytest.mark.parametrize("text", ["/users/{id}", "/users/{rest*}", "/users/a{id}"])
+    @pytest.mark.parametrize(
+        "climbing",
+        [
+            "..%2fadmin",
+            "%2e%2e%2fadmin",
+            "%2E.%2Fadmin",
+            "x%2f..%2f..%2fadmin",
+            "..%5cadmin",
+            "..\\admin",
+            "..\\",
+            "..;",
+            "..;x=1",
+            ".;",
+            "%2e%2e%3b",
+            "x%2f.",
+            "%252e%252e%252fadmin",
+            "%c0%ae%c0%ae%c0%afadmin",
+            "..%c1%9cadmin",
+        ],
+    )
+    def test_never_take_an_encoded_one(self, text: str, climbing: str) -> None:
+        """A service that decodes what it captures would walk out of the folder there."""
+        assert router(text).find(f"/users/{climbing}") is None
+        assert router(text).find(f"/users/a/{climbing}") is None
+        assert router("/users/{id}/x").find(f"/users/{climbing}/x") is None
+
+    @pytest.mark.parametrize(
+        "plain",
+        [
+            "a%2fb",
+            "a..b",
+            "...",
+            "..a",
+            "a%3b..",
+            "a\\b",
+            "%f",
+            "%25",
+            "%2525252e%2e",
+        ],
+    )
+    def test_take_what_only_looks_like_one(self, plain: str) -> None:
+        assert router("/users/{id}").find(f"/users/{plain}") == ("/users/{id}", {"id": plain})
+
 
 class TestPrecedence:
     """A literal wins over a capture, and more literal text over less; declared order is nothing."""

@@ -9,13 +9,13 @@ from gateway.core.request import RequestHead
 from gateway.core.routing import Router, parse_template
 from gateway.core.service import Service, Target
 from gateway.core.snapshot import Endpoint, Route, Snapshot
-from gateway.core.versions.readers import (
-    AcceptReader,
-    HeaderReader,
-    PathReader,
-    QueryReader,
-    Reader,
-)
+from gateway.core.versions.mechanisms.accept_reader import AcceptReader
+from gateway.core.versions.mechanisms.content_type_reader import ContentTypeReader
+from gateway.core.versions.mechanisms.header_reader import HeaderReader
+from gateway.core.versions.mechanisms.host_reader import HostReader
+from gateway.core.versions.mechanisms.path_reader import PathReader
+from gateway.core.versions.mechanisms.query_reader import QueryReader
+from gateway.core.versions.reader import Reader
 from gateway.core.versions.selection import Selector
 from gateway.core.versions.version import Version
 
@@ -28,7 +28,9 @@ SUPPORTED = {"1": V1, "2": V2}
 PATH = PathReader()
 QUERY = QueryReader("version")
 HEADER = HeaderReader("X-API-VERSION")
+HOST = HostReader("v", ".api.example.com")
 ACCEPT = AcceptReader("application/vnd.comp.app-v", "+json")
+CONTENT_TYPE = ContentTypeReader("application/vnd.comp.app-v", "+json")
 VENDOR = "application/vnd.comp.app-v{}+json"
 
 PERSON_V1 = Service("person_v1", (Target("127.0.0.1", 8001),))

@@ -90,7 +90,7 @@ async def test_defaults_and_pins(asked: tuple[Program, list[bytes]]) -> None:
     assert said["x-served"] == "2025-01-01"
     await soon(lambda: len(gateway.log("request")) == 3)
     lines = gateway.log("request")
-    assert [line["mechanism"] for line in lines] == ["default", "pin", "header"]
+    assert [line["chosen_by"] for line in lines] == ["default", "pin", "header"]
     assert [line.get("client") for line in lines] == [None, "acme", "acme"]
     refused = await get(gateway, "POST /dated", "X-Client: acme", "Content-Length: 0")
     assert (refused.status, refused["x-served"]) == (405, "2024-01-01")

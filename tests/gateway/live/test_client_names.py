@@ -5,7 +5,7 @@ import time
 import jwt
 import pytest
 
-from gateway.core.clients import digest
+from gateway.core.clients import UNVERIFIED, digest
 from tests.gateway.kit import Program, StartGateway, StartUpstream
 from tests.gateway.talk import OK, get, logged
 
@@ -49,11 +49,11 @@ async def test_clients_are_named_in_the_log(
         ("X-Api-Key: key-of-acme",): "acme",
         ("X-Api-Key: key-of-none",): digest("key-of-none"),
         (f"Authorization: Bearer {token(SECRETS['JWT_KEY'])}",): "bob",
-        (f"Authorization: Bearer {stale}", "X-Client: c"): "c",
+        (f"Authorization: Bearer {stale}", "X-Client: c"): "unverified:c",
         (f"Authorization: Bearer {forged}",): "127.0.0.0/24",
-        ("X-Client: a\tb",): digest("a\tb"),
-        ("X-Client: \xe9",): digest("\udce9"),
-        (f"X-Client: {'n' * 65}",): digest("n" * 65),
+        ("X-Client: a\tb",): UNVERIFIED + digest("a\tb"),
+        ("X-Client: \xe9",): UNVERIFIED + digest("\udce9"),
+        (f"X-Client: {'n' * 65}",): UNVERIFIED + digest("n" * 65),
         ("X-Forwarded-For: 192.0.2.7",): "127.0.0.0/24",
     }
     for fields, expected in by.items():
@@ -78,7 +78,8 @@ async def test_asked_to_hash_it_shows_no_name(
     rules = RULES.format(port=service.port, hash="hash: pepper", trusted="[]")
     program = gateway(rules, **SECRETS)
     names = [await name(program, field) for field in ("X-Client: c", "X-Api-Key: key-of-acme")]
-    assert all(str(each).startswith("hash-") for each in names)
+    assert str(names[0]).startswith(f"{UNVERIFIED}hash-")
+    assert str(names[1]).startswith("hash-")
     assert names[0] not in (digest("c"), names[1])
     program.reload(rules.replace("pepper", "salt"))
     assert await name(program, "X-Client: c") not in (None, names[0])
@@ -91,3 +92,50 @@ async def test_whom_nothing_names_has_no_name(
     rules = RULES.format(port=service.port, hash="", trusted="[]")
     program = gateway(rules.replace("    - address: { ipv4: 24 }\n", ""), **SECRETS)
     assert await name(program) is None
+
+
+PINNED = """\
+clients:
+  by:
+    - api_key: {{ header: X-Api-Key, keys: {{ globex: "${{ACME_KEY}}" }} }}
+    - jwt: {{ claim: sub }}
+    - header: X-Client
+services: {{ s: {{ targets: ["http://127.0.0.1:{port}"] }} }}
+apis:
+  thing:
+    upstream_path: /thing
+    version_header: X-Served
+    pins: {{ globex: "1" }}
+    endpoints: [ {{ path: /thing, version: {{ in: header, name: X-Version }} }} ]
+    versions:
+      "1": {{ service: s, lifecycle: {{ sunset: 2020-01-01, exempt: [{exempt}] }} }}
+      "2": {{ service: s }}
+"""
+
+
+async def test_pins_and_exemptions_are_for_those_who_prove_their_names(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """A header that names a client does not take over what its API key is given."""
+    service = await upstream(OK)
+    exempt = "{ client: globex, until: 2099-01-01 }"
+    program = gateway(PINNED.format(port=service.port, exempt=exempt), **SECRETS)
+    proven = await get(program, "GET /thing", "X-Api-Key: key-of-acme")
+    assert (proven.status, proven["x-served"]) == (200, "1")
+    claimed = "X-Client: globex"
+    assert (await get(program, "GET /thing", claimed)).status == 400
+    assert (await get(program, "GET /thing", claimed, "X-Version: 1")).status == 410
+    forged = jwt.encode({"sub": "globex"}, "o" * 32, "HS256")
+    bearer = f"Authorization: Bearer {forged}"
+    assert (await get(program, "GET /thing", bearer, "X-Version: 1")).status == 410
+
+
+async def test_a_claim_of_half_a_character_breaks_nothing(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    service = await upstream(OK)
+    program = gateway(PINNED.format(port=service.port, exempt=""), **SECRETS)
+    broken = jwt.encode({"sub": "a\ud800"}, "o" * 32, "HS256")
+    bearer = f"Authorization: Bearer {broken}"
+    assert (await get(program, "GET /thing", bearer, "X-Version: 2")).status == 200
+    assert not program.log("log")

@@ -41,7 +41,7 @@ LINES: dict[str, tuple[list[str], dict[str, Any]]] = {
         VERSIONED
         | {
             "version": "1",
-            "mechanism": "path",
+            "chosen_by": "path",
             "endpoint": "/v{version}/person",
             "converted": True,
             "bytes_sent": 14,
@@ -49,19 +49,19 @@ LINES: dict[str, tuple[list[str], dict[str, Any]]] = {
     ),
     "path": (
         ["GET /v2/person"],
-        VERSIONED | {"version": "2", "mechanism": "path", "converted": False, "bytes_sent": 41},
+        VERSIONED | {"version": "2", "chosen_by": "path", "converted": False, "bytes_sent": 41},
     ),
     "query": (
         ["GET /param?version=2"],
-        VERSIONED | {"version": "2", "mechanism": "query", "path": "/param"},
+        VERSIONED | {"version": "2", "chosen_by": "query", "path": "/param"},
     ),
     "header": (
         ["GET /header", "X-API-VERSION: 2"],
-        VERSIONED | {"version": "2", "mechanism": "header", "method": "GET"},
+        VERSIONED | {"version": "2", "chosen_by": "header", "method": "GET"},
     ),
     "accept": (
         ["GET /accept", "Accept: application/vnd.t-v1+json"],
-        VERSIONED | {"version": "1", "mechanism": "accept", "converted": True},
+        VERSIONED | {"version": "1", "chosen_by": "accept", "converted": True},
     ),
     "HEAD": (
         ["HEAD /v2/person"],
@@ -69,7 +69,7 @@ LINES: dict[str, tuple[list[str], dict[str, Any]]] = {
     ),
     "without versions": (
         ["POST /plain", "Content-Length: 0"],
-        {"api": "plain", "version": None, "mechanism": None, "service": "s", "converted": False},
+        {"api": "plain", "version": None, "chosen_by": None, "service": "s", "converted": False},
     ),
     "no endpoint": (["GET /nowhere"], {"status": 404, "code": "not_found", "path": "/nowhere"}),
     "no version": (

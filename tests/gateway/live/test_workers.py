@@ -69,21 +69,39 @@ def doubled(worker: psutil.Process) -> int:
 async def test_nobody_waits_for_a_worker_that_cannot_be_replaced(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """The rules on disk are broken, so that no worker starts; those that run have the old ones."""
+    """No descriptor is left to start one with; no slot is lost by that."""
     scripted = await upstream(ANSWER)
-    text = rules(scripted.port)
-    program = gateway(text, GATEWAY_WORKERS="3")
-    program.rewrite("nonsense")
+    program = gateway(rules(scripted.port), GATEWAY_WORKERS="3")
     first, second, third = workers(program)
+    supervisor = psutil.Process(program.process.pid)
+    limits = supervisor.rlimit(psutil.RLIMIT_NOFILE)
+    supervisor.rlimit(psutil.RLIMIT_NOFILE, (3, limits[1]))
     first.kill()
     second.kill()
     await soon(lambda: doubled(third) == 2)
     answers = await asyncio.gather(*(asked(program) for _ in range(40)))
     assert Counter(answers) == {b"ok": 40}
-    program.rewrite(text)
+    await soon(lambda: len(program.log("worker_not_started")) > 3)
+    assert program.log("worker_not_started")[0]["reason"] == "too many open files"
+    supervisor.rlimit(psutil.RLIMIT_NOFILE, limits)
     await soon(lambda: is_replaced(program, 2))
     assert {await asked(program) for _ in range(40)} == {b"ok"}
     await soon(lambda: doubled(third) == 0)
+
+
+async def test_a_worker_that_dies_is_replaced_whatever_the_file_holds(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """A mistake changes nothing: the replacement has the rules that the others have."""
+    scripted = await upstream(JSON % (len(PERSON), PERSON))
+    program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
+    program.rewrite(rules(scripted.port, via=True))
+    program.rewrite("nonsense")
+    for count in (1, 2):
+        os.kill(workers(program)[0].pid, signal.SIGKILL)
+        await soon(partial(is_replaced, program, count))
+    assert {await asked(program, "GET /v1/person") for _ in range(20)} == {b'{"name":"A B"}'}
+    assert [died["exit_status"] for died in program.log("worker_died")] == [-signal.SIGKILL] * 2
 
 
 async def test_the_rules_change_for_all(gateway: StartGateway, upstream: StartUpstream) -> None:

@@ -20,6 +20,7 @@ from gateway.core.routing import Router
 from gateway.core.snapshot import Endpoint
 from gateway.process.reloader import Reloader
 from gateway.process.serving import Serving
+from gateway.process.tasks import Tasks
 from gateway.proxy.client.client_connection import ClientConnection
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.upstream_connection import UpstreamConnection
@@ -104,7 +105,7 @@ async def serving(folder: Path, port: int) -> AsyncIterator[Program]:
     path.write_text(rules(port))
     listener = socket.create_server(("127.0.0.1", 0))
     stop, ready = asyncio.Event(), asyncio.Event()
-    served = Serving(Reloader(path, {}, None), NO_OVERRIDES, lambda _: None)
+    served = Serving(Reloader(path, {}, None), NO_OVERRIDES, lambda _: None, Tasks(lambda _: None))
     task = asyncio.create_task(served.serve([listener], stop, 1.0, ready.set))
     await ready.wait()
     try:

@@ -1,48 +1,67 @@
 """The state file: what is put in comes out, and what cannot be used is refused in one line."""
 
 import sqlite3
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateTable
 
+from gateway.state import migrations
 from gateway.state.sqlite_store import SqliteStore
-from gateway.state.state_changes import StateChanges, StateError
+from gateway.state.state_changes import StateChanges, StateError, StateLostError
+from gateway.state.state_tables import REVISION, metadata
 from gateway.state.totals import Totals
 from gateway.telemetry.delta import CounterDelta, Delta, UsageDelta
 
+# A file of the last schema before Alembic.
+FORMER = Path(__file__).with_name("schema3.sql")
 USAGES = [UsageDelta("a", "1", "/p", client, 2, 1, 0, 1) for client in ("", "acme", "0")]
 REPORT = Delta(5.0, USAGES, [], [CounterDelta("differences", ("a", "1", "name"), 3)], [], [])
 
 
-def refused(path: Path, *, watching: bool = False) -> str:
-    """Return what is said of a file that cannot be used, without its name."""
+def refused(path: Path, *, read_only: bool = False) -> str:
+    """Return the message about a file that cannot be used, without its name."""
     with pytest.raises(StateError) as caught:
-        SqliteStore(path, watching=watching)
+        SqliteStore(path, read_only=read_only)
     said, _, text = str(caught.value).partition(": ")
     assert said == str(path)
     return text
 
 
-def put(path: Path, records: StateChanges) -> None:
-    with closing(SqliteStore(path)) as store:
-        store.write(records)
+async def put(path: Path, state: StateChanges) -> None:
+    async with opened(path) as store:
+        await store.write(state)
 
 
-def kept(path: Path, *, watching: bool = False) -> StateChanges:
-    with closing(SqliteStore(path, watching=watching)) as store:
-        return store.read()
+async def kept(path: Path, *, read_only: bool = False) -> StateChanges:
+    async with opened(path, read_only=read_only) as store:
+        return await store.read()
 
 
-def test_a_ledger_comes_back(tmp_path: Path) -> None:
+@asynccontextmanager
+async def opened(path: Path, *, read_only: bool = False) -> AsyncIterator[SqliteStore]:
+    store = SqliteStore(path, read_only=read_only)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def test_a_ledger_comes_back(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     totals = Totals(StateChanges())
     totals.absorb(REPORT)
-    put(path, totals.changes())
+    await put(path, totals.changes())
     totals.absorb(REPORT)
-    put(path, totals.changes())
-    again = Totals(kept(path))
-    assert again.books["a", "1"].rows == totals.books["a", "1"].rows
+    await put(path, totals.changes())
+    again = Totals(await kept(path))
+    assert again.clients["a", "1"].rows == totals.clients["a", "1"].rows
     assert again.counts == totals.counts
     assert not totals.changes()
 
@@ -57,96 +76,148 @@ def test_what_was_not_written_is_returned_again() -> None:
     assert again.counts == changes.counts
 
 
-def test_rows_go(tmp_path: Path) -> None:
+async def test_rows_go(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     row = ("a", "1", "/p", None, 1, 0, 0, 0, 1.0, 1.0, 1.0)
-    put(path, StateChanges(usage=[row, ("a", "1", "/p", "x", 1, 0, 0, 0, 1.0, 1.0, 1.0)]))
-    put(
+    await put(path, StateChanges(usage=[row, ("a", "1", "/p", "x", 1, 0, 0, 0, 1.0, 1.0, 1.0)]))
+    await put(
         path,
         StateChanges(usage=[(*row[:4], 2, 0, 0, 0, 1.0, 1.0, 1.0)], gone=[("a", "1", "/p", "x")]),
     )
-    assert [line[3:5] for line in kept(path).usage] == [(None, 2)]
+    assert [line[3:5] for line in (await kept(path)).usage] == [(None, 2)]
 
 
-def test_counts_go(tmp_path: Path) -> None:
+async def test_counts_go(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     totals = Totals(StateChanges())
     totals.absorb(REPORT)
-    put(path, totals.changes())
-    totals.forget_shadow(("a", "2"))
+    await put(path, totals.changes())
+    totals.reset_shadow(("a", "2"))
     assert not totals.changes()
-    totals.forget_shadow(("a", "1"))
+    totals.reset_shadow(("a", "1"))
     changes = totals.changes()
     totals.revert(changes)
     assert changes.uncounted == totals.changes().uncounted == [("differences", ("a", "1", "name"))]
-    put(path, changes)
-    assert kept(path).counts == []
-    assert len(kept(path).usage) == 3
+    await put(path, changes)
+    assert (await kept(path)).counts == []
+    assert len((await kept(path)).usage) == 3
 
 
-def test_documents(tmp_path: Path) -> None:
+async def test_documents(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
-    put(path, StateChanges(documents={"overrides": {"paused": [["a", "1"]]}}))
-    assert kept(path, watching=True).documents == {"overrides": {"paused": [["a", "1"]]}}
+    await put(path, StateChanges(documents={"overrides": {"paused": [["a", "1"]]}}))
+    assert (await kept(path, read_only=True)).documents == {"overrides": {"paused": [["a", "1"]]}}
 
 
-def test_what_another_gateway_writes_can_only_be_watched(tmp_path: Path) -> None:
+async def test_what_another_gateway_writes_can_only_be_watched(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
-    with closing(SqliteStore(path)) as store:
-        store.write(StateChanges(documents={"since": 1}))
+    async with opened(path) as store:
+        await store.write(StateChanges(documents={"since": 1}))
         assert refused(path) == (
             "the state of another gateway that runs; name another file in 'state'"
         )
-        assert kept(path, watching=True).documents == {"since": 1}
+        assert (await kept(path, read_only=True)).documents == {"since": 1}
 
 
-@pytest.mark.parametrize("watching", [False, True])
-def test_no_state(tmp_path: Path, *, watching: bool) -> None:
+@pytest.mark.parametrize("read_only", [False, True])
+def test_no_state(tmp_path: Path, *, read_only: bool) -> None:
     text = "not the state of a gateway; move it away, or name another file in 'state'"
     path = tmp_path / "text"
     path.write_text("nothing that SQLite knows, " * 100)
-    assert refused(path, watching=watching) == text
+    assert refused(path, read_only=read_only) == text
     other = tmp_path / "users.db"
     with closing(sqlite3.connect(other)) as database:
         database.execute("CREATE TABLE users (id)")
-    assert refused(other, watching=watching) == text
+    assert refused(other, read_only=read_only) == text
 
 
-def test_of_the_future(tmp_path: Path) -> None:
+async def test_of_the_future(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
-    put(path, StateChanges())
+    await put(path, StateChanges())
     with closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA user_version = 7")
+        database.execute("UPDATE alembic_version SET version_num = '0007'")
+        database.commit()
     assert refused(path) == (
-        "written by a newer gateway (schema 7; this one knows 3); run that one, or name another"
-        " file in 'state'"
+        "written by a newer gateway (schema 0007; this one knows 0001); run that one, or name"
+        " another file in 'state'"
     )
 
 
-def test_of_the_past(tmp_path: Path) -> None:
+@pytest.mark.parametrize("schema", [1, 2, 3])
+async def test_of_the_past(tmp_path: Path, schema: int) -> None:
     path = tmp_path / "state.db"
-    row = ("a", "1", "/p")
-    put(
-        path,
-        StateChanges(
-            usage=[(*row, "x", 2, 1, 0, 0, 1.0, 5.0, 0.0), (*row, "y", 2, 2, 0, 0, 1.0, 5.0, 0.0)]
-        ),
-    )
     with closing(sqlite3.connect(path)) as database:
-        database.executescript("ALTER TABLE usage DROP COLUMN served; PRAGMA user_version = 1;")
-    assert refused(path, watching=True) == (
+        database.executescript(FORMER.read_text())
+        if schema < 3:
+            database.executescript("UPDATE documents SET name = 'orders' WHERE name = 'overrides'")
+        if schema < 2:
+            database.executescript("ALTER TABLE usage DROP COLUMN served")
+        database.executescript(f"PRAGMA user_version = {schema}")
+    assert refused(path, read_only=True) == (
         "written by an older gateway; start this one with it first"
     )
-    assert [(line[3], line[-1]) for line in kept(path).usage] == [("x", 5.0), ("y", 0.0)]
-    assert len(kept(path, watching=True).usage) == 2
-
-
-def test_of_when_overrides_were_called_orders(tmp_path: Path) -> None:
-    path = tmp_path / "state.db"
-    put(path, StateChanges(documents={"orders": {"paused": [["a", "1"]]}}))
+    for read_only in (False, True):
+        state = await kept(path, read_only=read_only)
+        assert sorted(state.usage, key=str) == [
+            ("a", "1", "/p", "", 3, 0, 0, 0, 1.5, 5.0, 5.0),
+            ("a", "1", "/p", "x", 2, 1, 0, 7, 1.0, 5.0, 5.0),
+            ("a", "1", "/p", "y", 2, 2, 1, 0, 1.0, 5.0, 0.0),
+            ("a", "1", "/p", None, 9, 1, 0, 0, 1.0, 5.0, 5.0),
+        ]
+        assert state.floors == {("a", "1"): 7}
+        assert state.counts == [("differences", ("a", "1", "name"), 3, 1.0, 5.0)]
+        assert state.documents == {"since": 1.0, "overrides": {"paused": [["a", "1"]]}}
     with closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA user_version = 2")
-    assert kept(path).documents == {"overrides": {"paused": [["a", "1"]]}}
+        names = {name for (name,) in database.execute("SELECT name FROM sqlite_schema")}
+    assert not {name for name in names if name.startswith("former_")}
+
+
+def test_the_newest_revision_is_the_one_that_is_looked_for() -> None:
+    folder = Path(migrations.__file__).parent / "versions"
+    assert max(path.stem[1:5] for path in folder.glob("m*.py")) == REVISION
+
+
+async def test_the_revisions_make_the_tables(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    await put(path, StateChanges())
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.connect() as connection:
+        assert not compare_metadata(MigrationContext.configure(connection), metadata)
+    engine.dispose()
+
+
+def test_the_schema_is_the_same_on_postgresql() -> None:
+    """Its statements have nothing of one engine, so another is added beside them."""
+    for table in metadata.sorted_tables:
+        assert "sqlite" not in str(CreateTable(table).compile(dialect=postgresql.dialect())).lower()  # type: ignore[no-untyped-call]  # SQLAlchemy has no types there
+
+
+def test_names_of_clients_are_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    path.touch(0o644)
+    SqliteStore(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_file_that_was_removed_is_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    async with opened(path) as store:
+        await store.write(StateChanges(documents={"since": 1}))
+        path.unlink()
+        with pytest.raises(StateLostError, match="the state file was removed"):
+            await store.write(StateChanges(documents={"since": 2}))
+        await store.write(StateChanges(documents={"since": 3}))
+    assert (await kept(path)).documents == {"since": 3}
+
+
+async def test_a_file_that_was_replaced_is_left_alone(tmp_path: Path) -> None:
+    path, other = tmp_path / "state.db", tmp_path / "other.db"
+    await put(other, StateChanges(documents={"since": 9}))
+    async with opened(path) as store:
+        other.replace(path)
+        with pytest.raises(StateError, match="replaced while the gateway ran; put the former"):
+            await store.write(StateChanges(documents={"since": 2}))
+    assert (await kept(path)).documents == {"since": 9}
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
@@ -154,7 +225,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
         "the state cannot be kept there: no such file or directory; name a file in a folder that"
         " can be written in 'state'"
     )
-    assert refused(tmp_path / "state.db", watching=True) == (
+    assert refused(tmp_path / "state.db", read_only=True) == (
         "the state cannot be read: unable to open database file; is the path right?"
     )
 

@@ -3,14 +3,14 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import cast
 
 from gateway.config.load import load
 from gateway.core.plan import Plan, plan
-from gateway.proxy.client.client_response import ClientResponse
-from gateway.proxy.exchange import Exchange
+from gateway.proxy.client.exchange import Exchange
+from gateway.telemetry.recorder import Recorder
 from gateway.verify.sampling import Sampling
 from tests.gateway.core.world import head
+from tests.gateway.proxy import wires
 from tests.gateway.talk import soon
 
 RULES = """
@@ -34,14 +34,14 @@ DOCUMENT = {
 }
 
 
-class Tally:
+class Tally(Recorder):
     """Notes the violations that it is told, and how many answers were checked."""
 
     def __init__(self) -> None:
         self.violations: list[tuple[str, ...]] = []
         self.checked = 0
 
-    def count(self, kind: str, *labels: str) -> None:
+    def count(self, kind: str, *labels: str, times: int = 1) -> None:
         if kind == "checked":
             assert labels == ("person", "1")
             self.checked += 1
@@ -50,17 +50,11 @@ class Tally:
             self.violations.append(labels)
 
 
-class Sent:
-    """What went down: all that a sample asks of it."""
-
-    status = 200
-
-
 def answered(body: bytes) -> Exchange:
     """Return the exchange of a request for version 1 that got this body."""
     chosen = plan(load(RULES.encode(), "gateway.yaml", {}), head("/v1/person"))
     assert isinstance(chosen, Plan)
-    exchange = Exchange("id", "GET", "/v1/person", "127.0.0.1")
+    exchange = wires.exchange()
     exchange.plan, exchange.body = chosen, body
     return exchange
 
@@ -81,7 +75,7 @@ async def test_violations_are_told_per_field(tmp_path: Path) -> None:
     tally = Tally()
     samples = sampling(tmp_path, tally)
     for body in (b'{"a":1}', b'{"a":""}', rb'{"a":"\ud800"}', b'{"a":[]}'):
-        samples.record(answered(body), cast(ClientResponse, Sent()))
+        samples.record(answered(body))
     await counted(samples, tally, 2)
     assert tally.violations == [("person", "1", "/a")] * 2
     assert tally.checked == 4
@@ -93,7 +87,7 @@ async def test_the_draw_decides(tmp_path: Path) -> None:
     drawn = iter((0.5, 0.99, 0.49))
     samples.draw = lambda: next(drawn)
     for _ in range(3):
-        samples.record(answered(b'{"a":1}'), cast(ClientResponse, Sent()))
+        samples.record(answered(b'{"a":1}'))
     await counted(samples, tally, 1)
     assert len(tally.violations) == 1
 
@@ -102,19 +96,19 @@ async def test_the_queue_is_bounded(tmp_path: Path) -> None:
     tally = Tally()
     samples = sampling(tmp_path, tally)
     for _ in range(100):
-        samples.record(answered(b'{"a":1}'), cast(ClientResponse, Sent()))
+        samples.record(answered(b'{"a":1}'))
     assert samples.shed == 36
     await counted(samples, tally, 64)
-    samples.record(answered(b'{"a":1}'), cast(ClientResponse, Sent()))
+    samples.record(answered(b'{"a":1}'))
     assert samples.shed == 36
 
 
 async def test_bytes_are_bounded(tmp_path: Path) -> None:
     samples = sampling(tmp_path, Tally())
-    samples.record(answered(b" " * (256 * 1024 + 1)), cast(ClientResponse, Sent()))
+    samples.record(answered(b" " * (256 * 1024 + 1)))
     assert samples.shed == 1
     for _ in range(5):
-        samples.record(answered(b" " * 256 * 1024), cast(ClientResponse, Sent()))
+        samples.record(answered(b" " * 256 * 1024))
     assert samples.shed == 2
 
 
@@ -122,7 +116,7 @@ async def test_a_body_that_is_not_json_ends_nothing(tmp_path: Path) -> None:
     tally = Tally()
     samples = sampling(tmp_path, tally)
     for body in (b"{", b'{"a":1}'):
-        samples.record(answered(body), cast(ClientResponse, Sent()))
+        samples.record(answered(body))
     await counted(samples, tally, 1)
 
 
@@ -130,5 +124,5 @@ async def test_what_was_aborted_is_not_sampled(tmp_path: Path) -> None:
     exchange = answered(b"{}")
     exchange.aborted = True
     samples = sampling(tmp_path, Tally())
-    samples.record(exchange, cast(ClientResponse, Sent()))
+    samples.record(exchange)
     assert not samples._waiting

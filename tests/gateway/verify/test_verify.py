@@ -9,11 +9,12 @@ import pytest
 
 from gateway.config.load import load
 from gateway.verify import verification_report
-from gateway.verify.claim import Gap, Unchecked
+from gateway.verify.claim import Gap
 from gateway.verify.hint import hint
 from gateway.verify.openapi.openapi import DocumentError
-from gateway.verify.proof import Finding, Proof
-from gateway.verify.verify import Question, UnanswerableError, verify
+from gateway.verify.proof import ClaimProof, Finding
+from gateway.verify.verification_report import VerificationResult
+from gateway.verify.verify import VerifyError, VerifyOptions, verify
 
 RULES = """
 services: {{ s: {{ targets: ["http://127.0.0.1:1"] }} }}
@@ -51,24 +52,24 @@ def body(schema: object) -> dict[str, object]:
 
 def outcomes(
     folder: Path, older: Mapping[str, object], newer: Mapping[str, object], changes: str = ""
-) -> list[Proof | Gap | Unchecked]:
+) -> list[VerificationResult]:
     """Return what is found between two documents."""
     (folder / "v1.json").write_text(json.dumps(older))
     (folder / "v2.json").write_text(json.dumps(newer))
     snapshot = load(RULES.format(changes=changes).encode(), "gateway.yaml", {})
-    return list(verify(snapshot, folder, Question(examples=20)))
+    return list(verify(snapshot, folder, VerifyOptions(examples=20)))
 
 
 def findings(folder: Path, older: Any, newer: Any, changes: str = "") -> list[Finding]:
     """Return what is found wrong with the only claim."""
     (proof,) = outcomes(folder, older, newer, changes)
-    assert isinstance(proof, Proof)
+    assert isinstance(proof, ClaimProof)
     return list(proof.findings)
 
 
 def test_a_conversion_that_holds(tmp_path: Path) -> None:
     (proof,) = outcomes(tmp_path, document(thing(name=TEXT)), document(thing(name=NAME)), JOIN)
-    assert isinstance(proof, Proof)
+    assert isinstance(proof, ClaimProof)
     assert proof.holds
     assert (proof.examples, proof.failed) == (20, 0)
 
@@ -94,7 +95,7 @@ def test_a_conversion_that_holds(tmp_path: Path) -> None:
             thing(size=TEXT),
             thing(size=NUMBER),
             ("/size", "type", b'{"size":0}'),
-            "type: { field: size, newer: integer, older: text }",
+            "type: { field: size, newer: number, older: text }",
             id="retyped",
         ),
         pytest.param(
@@ -136,7 +137,7 @@ def test_a_conversion_that_holds(tmp_path: Path) -> None:
             thing(a={"type": "array", "items": {"enum": ["x"]}}),
             thing(a={"type": "array", "items": {"enum": ["x", "y"]}}),
             ("/a/*", "enum", b'{"a":["y"]}'),
-            "map: { field: a[], values: { ... } }",
+            'map: { field: "a[]", values: { ... } }',
             id="another member",
         ),
         pytest.param(
@@ -163,7 +164,7 @@ def test_responses(
     advice: str | None,
 ) -> None:
     (proof,) = outcomes(tmp_path, document(older), document(newer))
-    assert isinstance(proof, Proof)
+    assert isinstance(proof, ClaimProof)
     (found,) = proof.findings
     assert (found.field, found.keyword, found.example) == expected
     assert hint(proof.claim, found) == advice
@@ -211,7 +212,7 @@ def test_requests(
 ) -> None:
     request, response = outcomes(tmp_path, document(thing(), older), document(thing(), newer))
     assert response.holds
-    assert isinstance(request, Proof)
+    assert isinstance(request, ClaimProof)
     found = next(found for found in request.findings if found.field == expected[0])
     assert (found.field, found.keyword, found.example) == expected
     assert hint(request.claim, found) == advice
@@ -259,7 +260,7 @@ LIST = {"type": "array", "items": NUMBER, "minItems": 1}
             {"a": TEXT},
             {"a": NUMBER},
             [("a", "type")],
-            "type: {{ field: a, newer: integer, older: text }}",
+            "type: {{ field: a, newer: number, older: text }}",
         ),
         (
             {"a": {"enum": ["up", "left"]}},
@@ -281,7 +282,7 @@ def test_parameters(
         return text.lower() if place == "header" else text
 
     (proof,) = outcomes(tmp_path, parameters(place, **older), parameters(place, **newer))
-    assert isinstance(proof, Proof)
+    assert isinstance(proof, ClaimProof)
     assert [(found.field, found.keyword) for found in proof.findings] == [
         (f"/{named(name)}", keyword) for name, keyword in expected
     ]
@@ -333,8 +334,8 @@ def test_errors_are_converted_where_a_status_is_named(tmp_path: Path) -> None:
     responses = [{"default": body(thing(name=schema))} for schema in (TEXT, NAME)]
     older, newer = (document(thing(), get={"responses": one}) for one in responses)
     others, named, _ = outcomes(tmp_path, older, newer, JOIN)
-    assert isinstance(named, Proof)
-    assert isinstance(others, Proof)
+    assert isinstance(named, ClaimProof)
+    assert isinstance(others, ClaimProof)
     assert (named.claim.status, named.holds) == ("404", True)
     assert (others.claim.status, others.holds) == ("default", False)
 
@@ -365,8 +366,8 @@ def test_both_ways_where_the_older_version_serves_the_newer(tmp_path: Path) -> N
     snapshot = load(rules.encode(), "gateway.yaml", {})
     found = [
         outcome.claim
-        for outcome in verify(snapshot, tmp_path, Question(examples=5))
-        if isinstance(outcome, Proof) and outcome.holds
+        for outcome in verify(snapshot, tmp_path, VerifyOptions(examples=5))
+        if isinstance(outcome, ClaimProof) and outcome.holds
     ]
     assert [(str(claim.client), str(claim.service)) for claim in found] == [("1", "2"), ("2", "1")]
 
@@ -375,11 +376,11 @@ def test_a_way_without_conversions(tmp_path: Path) -> None:
     rules = RULES.format(changes="").replace('via: "2"', "service: s")
     start = rules.index("    conversions")
     snapshot = load(rules[:start].encode(), "gateway.yaml", {})
-    with pytest.raises(UnanswerableError, match="no conversions lead from 1 to 2; declare them"):
-        list(verify(snapshot, tmp_path, Question(between=("2", "1"))))
+    with pytest.raises(VerifyError, match="no conversions lead from 1 to 2; declare them"):
+        list(verify(snapshot, tmp_path, VerifyOptions(between=("2", "1"))))
 
 
 def test_none_of_the_operations(tmp_path: Path) -> None:
     elsewhere = {"openapi": "3.1.0", "paths": {"/other": {"get": {}}}}
-    with pytest.raises(UnanswerableError, match=r"v1.json has none of the operations"):
+    with pytest.raises(VerifyError, match=r"v1.json has none of the operations"):
         outcomes(tmp_path, elsewhere, elsewhere)

@@ -3,13 +3,11 @@
 import pytest
 
 from gateway.core.snapshot import Endpoint
-from gateway.core.versions.readers import (
-    AcceptReader,
-    HeaderReader,
-    PathReader,
-    QueryReader,
-    Reader,
-)
+from gateway.core.versions.mechanisms.accept_reader import AcceptReader
+from gateway.core.versions.mechanisms.header_reader import HeaderReader
+from gateway.core.versions.mechanisms.path_reader import PathReader
+from gateway.core.versions.mechanisms.query_reader import QueryReader
+from gateway.core.versions.reader import Reader
 from gateway.core.versions.version import Version
 from tests.gateway.config.rules import RULES, edited, loaded
 

@@ -36,7 +36,7 @@ def served(snapshot: Snapshot, target: str, client: str = "") -> tuple[str, str 
     """Return the version that is served, and by what."""
     outcome = plan(snapshot, head(target), RequestContext(client))
     assert isinstance(outcome, Plan), outcome
-    return str(outcome.version), outcome.mechanism
+    return str(outcome.version), outcome.chosen_by
 
 
 def endpoint(snapshot: Snapshot, path: str) -> Endpoint:

@@ -76,3 +76,11 @@ def test_mistakes_are_collected() -> None:
         Mistake(("b", 0), "invalid literal for int() with base 10: 'x'"),
         Mistake(("c",), "no service is called 'odl'; did you mean 'old'?"),
     ]
+
+
+def test_a_report_of_very_many_mistakes_is_bounded() -> None:
+    issues = [Issue(line, 1, "apis", "x" * 5000) for line in range(1, 200_001)]
+    lines = ConfigError("gateway.yaml", issues).report().splitlines()
+    assert len(lines) == 101
+    assert lines[-1] == "gateway.yaml: and 199900 more"
+    assert max(map(len, lines)) < 1100

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.config.text.mistakes import ConfigError
-from gateway.config.text.variables import fill, hide
+from gateway.config.text.variables import fill, hide, hide_values, secrets
 from tests.gateway.config.rules import edited, loaded
 
 SET = {"NAME": "value", "EMPTY": "", "DOLLAR": "${NAME}$$", "BYTES": "\udcff"}
@@ -134,3 +134,12 @@ def test_no_report_shows_a_value(place: tuple[str, str], before: str, behind: st
     except ConfigError as error:
         shown = str(error)
     assert "hush" not in shown
+
+
+def test_a_value_stands_in_no_message_about_another_text() -> None:
+    environment = {"PASSWORD": "hunter2", "LONG": "hunter2-long", "SHORT": "abc", "OTHER": "known"}
+    values = secrets(["${PASSWORD}", "x${LONG:-}", "${NONE:-${SHORT}}"], environment)
+    message = "no service is called 'x'; known: hunter2, hunter2-long, abc"
+    hidden = "no service is called 'x'; known: ${PASSWORD}, ${LONG}, abc"
+    assert hide_values(message, values) == hidden
+    assert hide_values("nothing", values) == "nothing"

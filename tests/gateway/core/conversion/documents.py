@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from gateway.core.conversion.chain import Conversion, Direction, VersionLink
 from gateway.core.conversion.change import Change
+from gateway.core.conversion.changes.default import Default
+from gateway.core.conversion.changes.join import Join
 from gateway.core.conversion.document import PLAIN, ConversionError, Document, JsonForm, Number
-from gateway.core.conversion.field_path import Keys
+from gateway.core.conversion.field_path import Keys, parse_path
 from gateway.core.versions.version import Version
 
 Json = Any
@@ -171,3 +173,72 @@ def fails(at: str, reason: str) -> "pytest.RaisesExc[ConversionError]":
     return pytest.RaisesExc(
         ConversionError, check=lambda error: (error.pointer, error.reason) == (at, reason)
     )
+
+
+def join(parts: str, into: str, separator: str = " ", missing: str = "") -> Join:
+    """Declare a join; `parts` are paths with a space between them."""
+    paths = [parse_path(part) for part in parts.split()]
+    whole = parse_path(into)
+    assert all(path.scopes == whole.scopes for path in paths)
+    return Join(whole.scopes, tuple(p.keys for p in paths), whole.keys, separator, missing)
+
+
+def default(field: str, value: Document) -> Default:
+    """Declare a default."""
+    path = parse_path(field)
+    return Default(path.scopes, path.keys, value)
+
+
+def text(document: Document) -> str:
+    """Spell a document, so that the order of keys shows."""
+    return json.dumps(document)
+
+
+ABSENT: Any = object()
+
+
+def fields(keys: Keys, value: Json) -> dict[str, Json]:
+    """Return an object with one value deep inside."""
+    return {keys[0]: fields(keys[1:], value) if keys[1:] else value}
+
+
+def merged(*parts: dict[str, Json]) -> dict[str, Json]:
+    """Return objects of one shape laid over each other."""
+    result: dict[str, Json] = {}
+    for part in parts:
+        for key, value in part.items():
+            known = result.get(key)
+            result[key] = merged(known, value) if isinstance(known, dict) else value
+    return result
+
+
+def both(change: Change, document: Json, upwards: bool) -> Json:
+    """Convert a document, parsed and sealed, to the same."""
+    way = up if upwards else down
+    with untouched(document):
+        result = way(change, document)
+    assert json.dumps(unsealed(way(change, seal(document), SEALED))) == json.dumps(result)
+    return result
+
+
+def spelt(change: Change, value: str, *, upwards: bool) -> str:
+    """Return what becomes of a field with this JSON text."""
+    fields = {"f": Sealed(value)}
+    changed = (up if upwards else down)(change, fields, _OPEN)
+    assert isinstance(changed, dict)
+    result = changed["f"]
+    return result.text if isinstance(result, Sealed) else json.dumps(result)
+
+
+def _open(value: object) -> object:
+    if isinstance(value, Sealed) and value.text[0] in "-0123456789":
+        return Number(value.text)
+    return SEALED.open(value)
+
+
+def _digits(value: object) -> str | None:
+    opened = _open(value)
+    return opened.digits if isinstance(opened, Number) else None
+
+
+_OPEN = JsonForm(_open, lambda fields: fields, _digits, SEALED.number, SEALED.parse, SEALED.take)

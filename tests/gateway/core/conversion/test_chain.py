@@ -8,13 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversion.chain import Conversion, Direction, MessageKind, VersionLink, compose
-from gateway.core.conversion.change import Change, Default, Inverse, Join
+from gateway.core.conversion.change import Change, Inverse
+from gateway.core.conversion.changes.default import Added, Default
+from gateway.core.conversion.changes.join import Join
+from gateway.core.conversion.changes.map import Map, Unknown
+from gateway.core.conversion.changes.python_change import PythonChange
+from gateway.core.conversion.changes.rename import Rename, Renamed
+from gateway.core.conversion.changes.retype import Retype
+from gateway.core.conversion.changes.wrap import Wrap
 from gateway.core.conversion.document import PLAIN, ConversionError
-from gateway.core.conversion.parameter_change import Added, Renamed
-from gateway.core.conversion.python_change import PythonChange
-from gateway.core.conversion.rename import Rename
-from gateway.core.conversion.retype import Retype, Type
-from gateway.core.conversion.values import Map, Unknown, Wrap
+from gateway.core.conversion.scalars import Type
 from gateway.core.versions.version import Version
 from tests.gateway.core.conversion.documents import SEALED, Json, jsons, seal, unsealed, untouched
 from tests.gateway.core.world import LAW

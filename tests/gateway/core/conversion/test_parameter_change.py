@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.core.conversion.changes.default import Added
+from gateway.core.conversion.changes.map import words
+from gateway.core.conversion.changes.rename import Renamed
 from gateway.core.conversion.document import ConversionError
 from gateway.core.conversion.parameter_change import (
-    Added,
     ParameterChange,
-    Renamed,
     Reversed,
     Rewritten,
     rewrite_fields,
     rewrite_query,
-    words,
 )
 from tests.gateway.core.world import LAW
 

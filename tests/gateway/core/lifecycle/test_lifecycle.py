@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from gateway.core.context import RequestContext
 from gateway.core.errors import FaultCode
-from gateway.core.lifecycle.lifecycle import Successor, Terms, lifecycle
+from gateway.core.lifecycle.lifecycle import PORT, Successor, Terms, lifecycle, places
 from gateway.core.routing import parse_template
+from gateway.core.versions.reader import VersionAddress
 from gateway.core.versions.version import Version
-from tests.gateway.core.world import LAW, V1, V2
+from tests.gateway.core.world import LAW, V1, V2, head
 
 V3 = Version(3)
 JANUARY, JUNE, DECEMBER = 1_767_225_600.0, 1_780_272_000.0, 1_798_675_200.0
@@ -63,17 +64,22 @@ class TestSuccessor:
                 {"path": "/v2/person"},
             ),
             (
-                Successor(V2, None, parse_template("/person"), query="v=2"),
+                Successor(V2, None, parse_template("/person"), VersionAddress(query="v=2")),
                 ['Link: </person?v=2>; rel="successor-version"'],
                 {"path": "/person?v=2"},
             ),
             (
-                Successor(V2, None, parse_template("/person"), header="X-V"),
+                Successor(V2, None, parse_template("/person"), VersionAddress(header="X-V: 2")),
                 ['Link: </person>; rel="successor-version"; title="X-V: 2"'],
                 {"path": "/person", "header": "X-V: 2"},
             ),
             (
-                Successor(V2, None, parse_template("/person"), media_type="a/b-v2+json"),
+                Successor(
+                    V2,
+                    None,
+                    parse_template("/person"),
+                    VersionAddress(header="Accept: a/b-v2+json", media_type="a/b-v2+json"),
+                ),
                 ['Link: </person>; rel="successor-version"; type="a/b-v2+json"'],
                 {"path": "/person", "header": "Accept: a/b-v2+json"},
             ),
@@ -96,12 +102,29 @@ class TestSuccessor:
     def test_a_path_that_moves_by_the_other_mechanisms(self) -> None:
         path = parse_template("/users/{id}/{rest*}")
         where = {"id": "5", "rest": "a/b"}
-        assert told(Terms(V1), Successor(V2, None, path, query="v=2"), **where) == [
+        assert told(Terms(V1), Successor(V2, None, path, VersionAddress(query="v=2")), **where) == [
             'Link: </users/5/a/b?v=2>; rel="successor-version"'
         ]
-        assert told(Terms(V1), Successor(V2, None, path, header="X-V"), **where) == [
-            'Link: </users/5/a/b>; rel="successor-version"; title="X-V: 2"'
+        assert told(
+            Terms(V1), Successor(V2, None, path, VersionAddress(header="X-V: 2")), **where
+        ) == ['Link: </users/5/a/b>; rel="successor-version"; title="X-V: 2"']
+
+    @pytest.mark.parametrize(
+        ("authority", "port"),
+        [("", ""), ("v1.api.test", ""), ("v1.api.test:8080", ":8080"), ("[::1]", ""), ("h:", "")],
+    )
+    def test_another_host_is_asked_at_the_same_port(self, authority: str, port: str) -> None:
+        successor = Successor(V2, None, MOVING, VersionAddress(host="v2.api.test"))
+        where = places({"id": "5"}, head("/")._replace(authority=authority))
+        assert told(Terms(V1), successor, **where) == [
+            f'Link: <//v2.api.test{port}/v2/users/5>; rel="successor-version"'
         ]
+        assert successor.members(where) == {
+            "version": "2",
+            "path": "/v2/users/5",
+            "host": f"v2.api.test{port}",
+        }
+        assert where[PORT] == port
 
     @pytest.mark.parametrize(
         ("raw", "sent"),

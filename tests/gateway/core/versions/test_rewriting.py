@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.core.headers import HeaderFields
-from gateway.core.versions.readers import Reader
+from gateway.core.versions.reader import Reader
 from gateway.core.versions.rewriting import VersionRewrite
 from tests.gateway.core.world import ACCEPT, HEADER, PATH, QUERY
 
@@ -75,3 +75,7 @@ def test_fields(fields: HeaderFields, told: HeaderFields) -> None:
 )
 def test_what_only_looks_like_it(line: tuple[bytes, bytes]) -> None:
     assert telling(*EVERYWHERE).fields([line]) == [line]
+
+
+def test_the_host_stays_where_no_reader_looks_there() -> None:
+    assert telling(*EVERYWHERE).authority("API.test:80") == "API.test:80"

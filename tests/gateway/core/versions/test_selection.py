@@ -10,15 +10,36 @@ from hypothesis import strategies as st
 from gateway.core.context import RequestContext
 from gateway.core.errors import Blame, Fault, FaultCode
 from gateway.core.lifecycle.lifecycle import Terms
+from gateway.core.versions.chosen_by import ChosenBy
 from gateway.core.versions.matching import Matching
-from gateway.core.versions.readers import HeaderReader, Mechanism, QueryReader, Reader
-from gateway.core.versions.selection import REFUSAL_STATUS, Rule, Selected, Selector
+from gateway.core.versions.mechanisms.header_reader import HeaderReader
+from gateway.core.versions.mechanisms.query_reader import QueryReader
+from gateway.core.versions.reader import Reader
+from gateway.core.versions.selection import Selected, Selector
 from gateway.core.versions.version import Format, Version
-from tests.gateway.core.world import ACCEPT, HEADER, LAW, PATH, QUERY, SUPPORTED, V1, V2
+from tests.gateway.core.world import (
+    ACCEPT,
+    CONTENT_TYPE,
+    HEADER,
+    HOST,
+    LAW,
+    PATH,
+    QUERY,
+    SUPPORTED,
+    V1,
+    V2,
+)
 
 Values = tuple[str, ...]
 
-STATUS: dict[Reader, int] = {PATH: 404, QUERY: 400, HEADER: 400, ACCEPT: 406}
+STATUS: dict[Reader, int] = {
+    PATH: 404,
+    QUERY: 400,
+    HEADER: 400,
+    ACCEPT: 406,
+    HOST: 404,
+    CONTENT_TYPE: 415,
+}
 READERS = pytest.mark.parametrize("reader", STATUS, ids=lambda reader: reader.mechanism.value)
 MALFORMED = [
     "",
@@ -54,8 +75,9 @@ def refused(outcome: Selected | Fault, status: int, code: FaultCode) -> Fault:
 
 
 def test_the_table_of_statuses() -> None:
-    assert {reader.mechanism: status for reader, status in STATUS.items()} == REFUSAL_STATUS
-    assert set(REFUSAL_STATUS) == set(Mechanism)
+    assert {reader: reader.refusal_status for reader in STATUS} == STATUS
+    standing_in = {ChosenBy.PIN, ChosenBy.DEFAULT, ChosenBy.NEWEST}
+    assert {reader.mechanism for reader in STATUS} == set(ChosenBy) - standing_in
 
 
 class TestOneMechanism:
@@ -66,8 +88,8 @@ class TestOneMechanism:
     def test_a_version_on_offer_is_chosen(
         self, reader: Reader, value: str, version: Version
     ) -> None:
-        assert select((reader, (value,))) == Selected(version, reader)
-        assert select((reader, (value,)), default=V1) == Selected(version, reader)
+        assert select((reader, (value,))) == Selected(version, reader.mechanism)
+        assert select((reader, (value,)), default=V1) == Selected(version, reader.mechanism)
 
     @READERS
     def test_missing(self, reader: Reader) -> None:
@@ -99,7 +121,7 @@ class TestOneMechanism:
     @READERS
     @pytest.mark.parametrize("times", [2, 3, 10])
     def test_several_that_agree(self, reader: Reader, times: int) -> None:
-        assert select((reader, ("2",) * times)) == Selected(V2, reader)
+        assert select((reader, ("2",) * times)) == Selected(V2, reader.mechanism)
         refused(select((reader, ("3",) * times)), STATUS[reader], FaultCode.VERSION_UNKNOWN)
         refused(select((reader, ("01",) * times)), STATUS[reader], FaultCode.VERSION_MALFORMED)
 
@@ -116,7 +138,7 @@ class TestOneMechanism:
     def test_accept_is_a_preference_and_the_first_on_offer_serves(
         self, values: Values, version: Version
     ) -> None:
-        assert select((ACCEPT, values)) == Selected(version, ACCEPT)
+        assert select((ACCEPT, values)) == Selected(version, ChosenBy.ACCEPT)
 
     @pytest.mark.parametrize(
         ("values", "code"),
@@ -134,7 +156,9 @@ class TestDefault:
     @READERS
     @pytest.mark.parametrize("default", [V1, V2], ids=str)
     def test_it_serves_who_names_no_version(self, reader: Reader, default: Version) -> None:
-        assert select((reader, ()), default=default) == Selected(default, None, Rule.DEFAULT)
+        assert select((reader, ()), default=default) == Selected(
+            default, ChosenBy.DEFAULT, named=False
+        )
 
     @READERS
     @pytest.mark.parametrize(
@@ -144,7 +168,7 @@ class TestDefault:
         refused(select((reader, (value,)), default=V1), STATUS[reader], code)
 
     def test_it_does_not_outvote_who_speaks(self) -> None:
-        assert select((QUERY, ()), (HEADER, ("2",)), default=V1) == Selected(V2, HEADER)
+        assert select((QUERY, ()), (HEADER, ("2",)), default=V1) == Selected(V2, ChosenBy.HEADER)
 
 
 OTHER = HeaderReader("X-Other")
@@ -159,12 +183,12 @@ class TestSeveralMechanisms:
 
     @TWO
     def test_those_that_agree_are_fine(self, first: Reader, second: Reader) -> None:
-        assert select((first, ("2",)), (second, ("2",))) == Selected(V2, first)
+        assert select((first, ("2",)), (second, ("2",))) == Selected(V2, first.mechanism)
 
     @TWO
     def test_one_alone_decides(self, first: Reader, second: Reader) -> None:
-        assert select((first, ()), (second, ("2",))) == Selected(V2, second)
-        assert select((first, ("1",)), (second, ())) == Selected(V1, first)
+        assert select((first, ()), (second, ("2",))) == Selected(V2, second.mechanism)
+        assert select((first, ("1",)), (second, ())) == Selected(V1, first.mechanism)
 
     @TWO
     def test_those_that_differ_are_a_bad_request_whatever_they_are(
@@ -186,7 +210,7 @@ class TestSeveralMechanisms:
     def test_a_good_one_does_not_excuse_a_bad_one(
         self, first: Reader, second: Reader, value: str, code: FaultCode
     ) -> None:
-        status = {reader: REFUSAL_STATUS[reader.mechanism] for reader in (first, second)}
+        status = {reader: reader.refusal_status for reader in (first, second)}
         refused(select((first, ("1",)), (second, (value,))), status[second], code)
         refused(select((first, (value,)), (second, ("1",))), status[first], code)
 
@@ -197,7 +221,7 @@ class TestSeveralMechanisms:
 
     def test_the_last_of_three_is_heard_too(self) -> None:
         readings = (QUERY, ("1",)), (OTHER, ()), (HEADER, ("1",))
-        assert select(*readings) == Selected(V1, QUERY)
+        assert select(*readings) == Selected(V1, ChosenBy.QUERY)
         refused(select(*readings, (ACCEPT, ("2",))), 400, FaultCode.VERSION_CONFLICT)
 
 
@@ -261,18 +285,20 @@ class TestMatching:
 
     @READERS
     @pytest.mark.parametrize(
-        ("value", "label", "rule"),
+        ("value", "label", "named"),
         [
-            ("2024-01-01", "2024-01-01", Rule.NAMED),
-            ("2024-12-31", "2024-01-01", Rule.MATCHED),
-            ("2030-01-01", "2025-01-01", Rule.MATCHED),
+            ("2024-01-01", "2024-01-01", True),
+            ("2024-12-31", "2024-01-01", False),
+            ("2030-01-01", "2025-01-01", False),
         ],
     )
     def test_the_nearest_lower_is_chosen(
-        self, reader: Reader, value: str, label: str, rule: Rule
+        self, reader: Reader, value: str, label: str, named: bool
     ) -> None:
         selector = Selector((reader,), DATED, matching=NEAREST)
-        assert selector.select([(reader, (value,))]) == Selected(DATED[label], reader, rule)
+        assert selector.select([(reader, (value,))]) == Selected(
+            DATED[label], reader.mechanism, named
+        )
 
     @READERS
     @pytest.mark.parametrize(
@@ -291,13 +317,13 @@ class TestMatching:
         selector = Selector((ACCEPT,), DATED, matching=NEAREST)
         wants = ("2023-01-01", "2024-06-01", "2025-01-01")
         assert selector.select([(ACCEPT, wants)]) == Selected(
-            DATED["2024-01-01"], ACCEPT, Rule.MATCHED
+            DATED["2024-01-01"], ChosenBy.ACCEPT, named=False
         )
 
     def test_two_places_agree_on_the_version_and_not_on_the_text(self) -> None:
         selector = Selector((QUERY, HEADER), DATED, matching=NEAREST)
         said: list[tuple[Reader, Values]] = [(QUERY, ("2024-06-01",)), (HEADER, ("2024-01-01",))]
-        assert selector.select(said) == Selected(DATED["2024-01-01"], QUERY, Rule.MATCHED)
+        assert selector.select(said) == Selected(DATED["2024-01-01"], ChosenBy.QUERY, named=False)
         said[1] = (HEADER, ("2026-01-01",))
         fault = selector.select(said)
         assert isinstance(fault, Fault)
@@ -312,14 +338,14 @@ class TestPins:
         selector = Selector((reader,), SUPPORTED, V2, pins={"acme": V1})
         silent: Values = ()
         assert selector.select([(reader, silent)], RequestContext("acme", 0)) == Selected(
-            V1, None, Rule.PIN
+            V1, ChosenBy.PIN, named=False
         )
         assert selector.select([(reader, silent)], RequestContext("other", 0)) == Selected(
-            V2, None, Rule.DEFAULT
+            V2, ChosenBy.DEFAULT, named=False
         )
-        assert selector.select([(reader, silent)]) == Selected(V2, None, Rule.DEFAULT)
+        assert selector.select([(reader, silent)]) == Selected(V2, ChosenBy.DEFAULT, named=False)
         assert selector.select([(reader, ("2",))], RequestContext("acme", 0)) == Selected(
-            V2, reader
+            V2, reader.mechanism
         )
 
     @READERS
@@ -351,7 +377,7 @@ class TestWhatIsOver:
     @READERS
     def test_it_can_be_chosen(self, reader: Reader) -> None:
         for context in (self.BEFORE, self.AFTER):
-            assert self.choose(context, (reader, ("1",))) == Selected(V1, reader)
+            assert self.choose(context, (reader, ("1",))) == Selected(V1, reader.mechanism)
 
     @READERS
     @pytest.mark.parametrize("values", [(), ("3",), ("x",)])
@@ -371,9 +397,9 @@ class TestWhatIsOver:
 
     def test_negotiation_passes_it_over(self) -> None:
         both = (ACCEPT, ("3", "1", "2"))
-        assert self.choose(self.BEFORE, both) == Selected(V1, ACCEPT)
-        assert self.choose(self.AFTER, both) == Selected(V2, ACCEPT)
-        assert self.choose(self.AFTER, (ACCEPT, ("3", "1"))) == Selected(V1, ACCEPT)
+        assert self.choose(self.BEFORE, both) == Selected(V1, ChosenBy.ACCEPT)
+        assert self.choose(self.AFTER, both) == Selected(V2, ChosenBy.ACCEPT)
+        assert self.choose(self.AFTER, (ACCEPT, ("3", "1"))) == Selected(V1, ChosenBy.ACCEPT)
 
     def test_nothing_is_left(self) -> None:
         over = {label: Terms(version, sunset=100) for label, version in SUPPORTED.items()}

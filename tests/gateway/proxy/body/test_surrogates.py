@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversion.chain import Conversion, Direction, VersionLink
-from gateway.core.conversion.change import Change, Join
+from gateway.core.conversion.change import Change
+from gateway.core.conversion.changes.join import Join
+from gateway.core.conversion.changes.python_change import PythonChange
+from gateway.core.conversion.changes.rename import Rename
 from gateway.core.conversion.document import ConversionError
-from gateway.core.conversion.python_change import PythonChange
-from gateway.core.conversion.rename import Rename
 from gateway.core.versions.version import Version
 from gateway.proxy.body import json_body
 

@@ -47,11 +47,9 @@ async def test_who_waits_for_100_is_told() -> None:
         told.append(status)
 
     fields = [(b"Expect", b"100-continue"), (b"X-A", b"1")]
-    request = UpstreamRequest(
-        "POST", "/", fields, body=comes(b"a"), length=1, expects=True, informational=inform
-    )
+    request = UpstreamRequest("POST", "/", fields, body=comes(b"a"), length=1, informational=inform)
     ahead = await BodiesAhead().read(request)
-    assert (told, ahead.fields, ahead.expects) == ([100], [(b"X-A", b"1")], False)
+    assert (told, ahead.fields) == ([100], [(b"X-A", b"1")])
 
 
 async def test_the_budget() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.verify.openapi.json_schema import Reading, Schema, Use, closed
+from gateway.verify.openapi.json_schema import Schema, SchemaBundler, Use, closed
 
 
 def read(
@@ -10,7 +10,7 @@ def read(
 ) -> object:
     """Return a schema read out of a document with these components."""
     known = {f"#/components/schemas/{name}": part for name, part in named.items()}
-    return Reading(known.__getitem__, use, nullable=nullable).read(schema)
+    return SchemaBundler(known.__getitem__, use, nullable=nullable).read(schema)
 
 
 @pytest.mark.parametrize(

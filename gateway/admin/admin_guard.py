@@ -1,0 +1,144 @@
+"""The guard of the admin port: what keeps browsers of strangers and idle connections off it.
+
+The port has no password on loopback, so that a page in a browser on the same machine could use it:
+by a host name of its own that resolves to 127.0.0.1 (DNS rebinding), or by a form that posts across
+sites. Both are refused by what browsers always send: Host, Origin and Sec-Fetch-Site.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from ipaddress import ip_address
+from typing import cast
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+# From the connection to the end of the first request, and for each body, in seconds.
+REQUEST_SECONDS = 10.0
+# Admin connections at a time, for all of a gateway.
+MOST_CONNECTIONS = 256
+# What probes ask, by whatever name they know the gateway, and what gives nothing away.
+_OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+
+Handle = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Refuse = Callable[[int, str, str], Exception]
+
+
+class AdminGuard:
+    """Refuses requests that a browser sends for a stranger, and bounds connections.
+
+    Args:
+        hosts: the host names under which the port may be asked, beside addresses, `localhost` and
+            names without a dot, none of which a stranger can register.
+        refuse: returns the error of a refusal by its status, code and detail.
+    """
+
+    def __init__(self, hosts: Collection[str], refuse: Refuse) -> None:
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._refuse = refuse
+        self._open: set[asyncio.BaseTransport] = set()
+        self._asked: set[asyncio.BaseTransport] = set()
+
+    async def check(self, request: web.Request, handler: Handle) -> web.StreamResponse:
+        """Answer a request, or raise why not."""
+        if request.transport in self._open:
+            self._asked.add(request.transport)
+        if request.path not in _OPEN_PATHS:
+            self._check_host(request.host)
+            self._check_origin(request)
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS) as limit:
+                await request.read()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            detail = f"the body was not there within {REQUEST_SECONDS:g} seconds"
+            raise self._refuse(408, "request_timeout", detail) from None
+        return await handler(request)
+
+    def _check_host(self, authority: str) -> None:
+        host = urlsplit(f"//{authority}").hostname or ""
+        if host in self._hosts or "." not in host or host.endswith(".localhost") or _is_ip(host):
+            return
+        raise self._refuse(
+            421,
+            "misdirected_request",
+            f"'{host}' is not a name of this port; name it in GATEWAY_ADMIN_HOSTS, or use an"
+            " address",
+        )
+
+    def _check_origin(self, request: web.Request) -> None:
+        origin = request.headers.get("Origin")
+        foreign = origin is not None and urlsplit(origin).netloc.lower() != request.host.lower()
+        if foreign or request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
+            raise self._refuse(403, "foreign_origin", "a page of another site may not ask this")
+
+    def admit(self, transport: asyncio.Transport) -> bool:
+        """Take a new connection; return whether there is room for it."""
+        if len(self._open) >= MOST_CONNECTIONS:
+            transport.abort()
+            return False
+        self._open.add(transport)
+        loop = asyncio.get_running_loop()
+        loop.call_later(REQUEST_SECONDS, self._close_silent, transport)
+        return True
+
+    def leave(self, transport: asyncio.BaseTransport) -> None:
+        """Forget a connection that is closed."""
+        self._open.discard(transport)
+        self._asked.discard(transport)
+
+    def __call__(self, server: Callable[[], asyncio.Protocol]) -> "GuardedConnection":
+        """Return the protocol of a new connection to a server."""
+        return GuardedConnection(self, server())
+
+    def _close_silent(self, transport: asyncio.Transport) -> None:
+        if transport in self._open and transport not in self._asked:
+            transport.abort()
+
+
+class GuardedConnection(asyncio.Protocol):
+    """One admin connection, counted and timed; the server's own protocol does the rest."""
+
+    def __init__(self, guard: AdminGuard, inner: asyncio.Protocol) -> None:
+        self._guard = guard
+        self._inner = inner
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Admit the connection, or drop it."""
+        taken = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
+        if self._guard.admit(taken):
+            self._transport = taken
+            self._inner.connection_made(taken)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand bytes on."""
+        if self._transport is not None:
+            self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        """Hand on that the client sends no more."""
+        return None if self._transport is None else self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        """Hand on that the client reads too slowly."""
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Hand on that the client reads again."""
+        self._inner.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        if self._transport is not None:
+            self._guard.leave(self._transport)
+            self._inner.connection_lost(exc)
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,40 @@
+"""Command: what each module `*_command` of this folder has."""
+
+from argparse import ArgumentParser, Namespace
+from typing import Any, Protocol
+
+
+class Command(Protocol):
+    """One command of the command line."""
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Add the command's own arguments to its parser."""
+        ...
+
+    def run(self, arguments: Namespace) -> int:
+        """Run the command; return the exit status: 0 done, 1 refused, 2 wrongly asked.
+
+        Raises:
+            ConfigError: the rules cannot be used.
+            StateError: the state cannot be used.
+            CommandError: the command cannot be done.
+            ValueError: an argument or a setting cannot be used.
+        """
+        ...
+
+
+class CommandError(Exception):
+    """A command that cannot be done; the text says why, and what would help."""
+
+
+def add_actions(parser: ArgumentParser) -> Any:
+    """Return argparse's collection of the actions of a command, one of which is required."""
+    return parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+
+def add_version_action(actions: Any, name: str, about: str) -> ArgumentParser:
+    """Add an action on one version of an API, and return its parser."""
+    parser: ArgumentParser = actions.add_parser(name, help=about)
+    parser.add_argument("api", metavar="API")
+    parser.add_argument("version", metavar="VERSION")
+    return parser

@@ -1,0 +1,14 @@
+"""The command `serve`: answers requests."""
+
+from argparse import ArgumentParser, Namespace
+
+from gateway import app
+
+
+def add_arguments(_: ArgumentParser) -> None:
+    """Add nothing: the environment says what to serve."""
+
+
+def run(_: Namespace) -> int:
+    """Serve until asked to stop."""
+    return app.run()

@@ -1,0 +1,95 @@
+"""What every change of gateway.yaml answers for itself: its model is a subclass of these.
+
+A change of bodies is a `BodySection`; a change of query parameters and header fields is a
+`ParameterSection`. One model may be both. `change_list` names them all.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gateway.config.changes.change_site import BodySite, ParameterSite
+from gateway.config.changes.value_kinds import ValueKinds
+from gateway.config.shape import SectionModel
+from gateway.core.conversion.change import Change
+from gateway.core.conversion.parameter_change import ParameterChange
+
+WHOLE = ""
+"""The name, among those of fields, of the object that holds them all."""
+
+
+class Loss(NamedTuple):
+    """What one direction of a change loses.
+
+    Attributes:
+        newer: whether it is lost on the way to the newer version, else to the older one.
+        text: what is lost, with the name of the field.
+    """
+
+    newer: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgrade:
+    """What an upgrade by a change does with fields, by their names in gateway.yaml.
+
+    Attributes:
+        takes: the fields that it looks for; they are gone afterwards, unless it makes them too.
+        makes: the fields that it writes.
+        reads: the values that it can read, for the fields where not every value will do.
+        leaves: the values that it leaves, for the fields where that is known.
+        moves: for a field whose value is moved unchanged, the field that it is moved from.
+    """
+
+    takes: tuple[str, ...]
+    makes: tuple[str, ...]
+    reads: Mapping[str, ValueKinds]
+    leaves: Mapping[str, ValueKinds]
+    moves: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def in_place(
+        cls, name: str, reads: ValueKinds | None = None, leaves: ValueKinds | None = None
+    ) -> "Upgrade":
+        """Return the upgrade that replaces the value of one field; None is any value."""
+        return cls(
+            takes=(name,),
+            makes=(name,),
+            reads={} if reads is None else {name: reads},
+            leaves={} if leaves is None else {name: leaves},
+        )
+
+
+class ChangeSection(SectionModel):
+    """What changes of bodies and of parameters have in common."""
+
+    @abstractmethod
+    def upgrade(self) -> Upgrade:
+        """Return what an upgrade does with fields: by it, changes that clash are found."""
+
+    @abstractmethod
+    def losses(self) -> Iterable[Loss]:
+        """Return what each direction loses: `check` warns of it."""
+
+
+class BodySection(ChangeSection):
+    """A change that may stand among the `changes` of a conversion."""
+
+    @classmethod
+    @abstractmethod
+    def parameter_form(cls) -> "type[ParameterSection] | None":
+        """Return the model of this change in `query` and `headers`, or None if it has none."""
+
+    @abstractmethod
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of the core, or None after a mistake, which `site` records."""
+
+
+class ParameterSection(ChangeSection):
+    """A change that may stand in the `query` and `headers` of a conversion."""
+
+    @abstractmethod
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of the core, or None after a mistake, which `site` records."""

@@ -1,0 +1,95 @@
+"""Sites: where in gateway.yaml a change stands, and what a name or a value may be there."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from gateway.config import shape
+from gateway.config.text.mistakes import Location, Mistakes
+from gateway.core.conversion.field_path import FieldPath, Keys, parse_path
+from gateway.core.headers import HOP_BY_HOP
+
+_NAME = re.compile(shape.FIELD_NAME)
+_TEXT = re.compile(r"[ -~]*\Z")
+# The gateway writes these itself, by what it sends.
+_OURS = HOP_BY_HOP | {b"content-length", b"content-encoding", b"host"}
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSite:
+    """The place of a change in gateway.yaml; what is wrong with it goes to `mistakes`."""
+
+    at: Location
+    mistakes: Mistakes
+
+    def complain(self, text: str, *location: str | int) -> None:
+        """Record a mistake at a place within the change."""
+        self.mistakes.add(text, *self.at, *location)
+
+    def attempt(self, make: Callable[[], T], *location: str | int) -> T | None:
+        """Return what `make` returns, or None after recording the ValueError that it raises."""
+        return self.mistakes.attempt(make, *self.at, *location)
+
+
+class BodySite(ChangeSite):
+    """The place of a change of bodies."""
+
+    def path(self, text: str, *location: str | int) -> FieldPath | None:
+        """Return a field path, or None after a mistake."""
+        return self.attempt(partial(parse_path, text), *location)
+
+    def paths(self, *named: tuple[str, tuple[str | int, ...]]) -> list[FieldPath] | None:
+        """Return field paths through the same arrays, or None after a mistake.
+
+        Args:
+            named: each path, with the place where it is written within the change.
+        """
+        found = [self.path(text, *location) for text, location in named]
+        paths = [path for path in found if path is not None]
+        if len(paths) < len(found):
+            return None
+        if any(path.scopes != paths[0].scopes for path in paths):
+            self.complain(
+                "the fields lie in the elements of different arrays; begin all with the same"
+                " 'key[]'"
+            )
+            return None
+        return paths
+
+    def apart(self, keys: tuple[Keys, ...]) -> bool:
+        """Whether no field is another, or lies in another; False after recording the mistake."""
+        for index, one in enumerate(keys):
+            for other in keys[index + 1 :]:
+                if one[: len(other)] == other[: len(one)]:
+                    self.complain(
+                        "two parts are the same, or one lies inside the other; name each field once"
+                    )
+                    return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSite(ChangeSite):
+    """The place of a change of a query parameter, or else of a header field."""
+
+    header: bool
+
+    def name(self, name: str, key: str) -> str:
+        """Return a name, after recording what is wrong with it."""
+        if not self.header:
+            if not name:
+                self.complain("must not be empty", key)
+        elif not _NAME.match(name):
+            self.complain("not the name of a header; write one like X-API-VERSION", key)
+        elif name.lower().encode() in _OURS:
+            self.complain("is written by the gateway itself; remove the change", key)
+        return name
+
+    def text(self, text: str, key: str) -> str:
+        """Return a value, after recording what is wrong with it."""
+        if self.header and not _TEXT.match(text):
+            self.complain("a header holds printable ASCII only", key)
+        return text

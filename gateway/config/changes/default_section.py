@@ -1,0 +1,120 @@
+"""`default` and `remove`: a field, query parameter or header field that one version alone has."""
+
+from collections.abc import Iterable
+
+from pydantic import JsonValue
+
+from gateway.config.changes.change_section import (
+    BodySection,
+    ChangeSection,
+    Loss,
+    ParameterSection,
+    Upgrade,
+)
+from gateway.config.changes.change_site import BodySite, ParameterSite
+from gateway.config.changes.value_kinds import ValueKinds
+from gateway.core.conversion.change import Change, Inverse
+from gateway.core.conversion.changes.default import Added, Default
+from gateway.core.conversion.document import MISSING, kind
+from gateway.core.conversion.parameter_change import ParameterChange, Reversed
+
+
+class _DefaultSection(ChangeSection):
+    """What `default` of a body and of parameters have in common."""
+
+    field: str
+    """The name, in the newer version, of what the older version lacks."""
+
+    def losses(self) -> Iterable[Loss]:
+        """Return what a downgrade leaves out."""
+        return (Loss(False, f"'{self.field}' is left out"),)
+
+
+class _RemoveSection(ChangeSection):
+    """What `remove` of a body and of parameters have in common."""
+
+    field: str
+    """The name, in the older version, of what the newer version lacks."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it leaves the field out."""
+        return Upgrade(takes=(self.field,), makes=(), reads={}, leaves={})
+
+    def losses(self) -> Iterable[Loss]:
+        """Return what an upgrade leaves out."""
+        return (Loss(True, f"'{self.field}' is left out"),)
+
+
+class DefaultParameterConfig(_DefaultSection, ParameterSection):
+    """Leave out, for the older version, a parameter or header that only the newer version has."""
+
+    value: str | None = None
+    """The value where the older version's message has none; without it, none is added."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it adds the parameter."""
+        return Upgrade(takes=(), makes=(self.field,), reads={}, leaves={})
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange:
+        """Return the change of a parameter."""
+        return _added(self.field, self.value, site)
+
+
+class RemoveParameterConfig(_RemoveSection, ParameterSection):
+    """Add, for the older version, a parameter or header that only the older version has."""
+
+    value: str | None = None
+    """The value where the newer version's message has none; without it, none is added."""
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange:
+        """Return the change of a parameter."""
+        return Reversed(_added(self.field, self.value, site))
+
+
+class DefaultConfig(_DefaultSection, BodySection):
+    """Leave out, for the older version, a field that only the newer version has."""
+
+    value: JsonValue
+    """The JSON value of the field in documents that come from the older version."""
+
+    @classmethod
+    def parameter_form(cls) -> type[ParameterSection]:
+        """Return the model whose value is a text, and may be left out."""
+        return DefaultParameterConfig
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it adds the field."""
+        known = {self.field: ValueKinds(frozenset({kind(self.value)}))}
+        return Upgrade(
+            takes=(),
+            makes=(self.field,),
+            reads={},
+            leaves={} if self.value is None else known,
+        )
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field."""
+        path = site.path(self.field, "field")
+        return None if path is None else Default(path.scopes, path.keys, self.value)
+
+
+class RemoveConfig(_RemoveSection, BodySection):
+    """Add, for the older version, a field that only the older version has."""
+
+    value: JsonValue = None
+    """The JSON value of the field in documents of the newer version; without it, none is added."""
+
+    @classmethod
+    def parameter_form(cls) -> type[ParameterSection]:
+        """Return the model whose value is a text."""
+        return RemoveParameterConfig
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field."""
+        path = site.path(self.field, "field")
+        value = self.value if "value" in self.model_fields_set else MISSING
+        return None if path is None else Inverse(Default(path.scopes, path.keys, value))
+
+
+def _added(name: str, value: str | None, site: ParameterSite) -> Added:
+    return Added(site.name(name, "field"), None if value is None else site.text(value, "value"))

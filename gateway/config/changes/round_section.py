@@ -1,0 +1,56 @@
+"""`round`: the older version has fewer digits after the decimal point."""
+
+from collections.abc import Iterable
+from typing import Annotated
+
+from pydantic import Field
+
+from gateway.config.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
+from gateway.config.changes.change_site import BodySite, ParameterSite
+from gateway.config.changes.value_kinds import ValueKinds
+from gateway.config.shape import NumberText
+from gateway.core.conversion.change import Change
+from gateway.core.conversion.changes.round import Round
+from gateway.core.conversion.parameter_change import ParameterChange, Rewritten
+
+_KINDS = ValueKinds(frozenset({"a number", "a string"}))
+
+
+class RoundConfig(BodySection, ParameterSection):
+    """Round a number, or a text that is one, to the digits of the older version."""
+
+    field: str
+    """The field, query parameter or header field, which has the same name in both versions."""
+    digits: Annotated[int, Field(ge=0, le=18), NumberText]
+    """The digits after the decimal point in the older version; halfway is away from zero."""
+
+    @classmethod
+    def parameter_form(cls) -> type[ParameterSection]:
+        """Return the same model: the text of a parameter may be a number."""
+        return cls
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it leaves the number as it is."""
+        return Upgrade(
+            takes=(self.field,),
+            makes=(self.field,),
+            reads={self.field: _KINDS},
+            leaves={},
+            moves={self.field: self.field},
+        )
+
+    def losses(self) -> Iterable[Loss]:
+        """Return the digits that a downgrade drops."""
+        places = "1 digit" if self.digits == 1 else f"{self.digits} digits"
+        text = f"'{self.field}' is rounded to {places} after the decimal point"
+        return (Loss(False, f"{text}, and the way back cannot restore the others"),)
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field."""
+        path = site.path(self.field, "field")
+        return None if path is None else Round(path.scopes, path.keys, self.digits)
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange:
+        """Return the change of a parameter."""
+        rounded = Round((), (), self.digits).rounded
+        return Rewritten(site.name(self.field, "field"), str, rounded)

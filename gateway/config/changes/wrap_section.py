@@ -1,0 +1,65 @@
+"""`wrap` and `unwrap`: a single value in one version, a list in the other."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from gateway.config.changes.change_section import BodySection, Loss, Upgrade
+from gateway.config.changes.change_site import BodySite
+from gateway.config.changes.value_kinds import ARRAY
+from gateway.core.conversion.change import Change, Inverse
+from gateway.core.conversion.changes.wrap import Wrap
+
+
+class _ListSection(BodySection):
+    """What `wrap` and `unwrap` have in common."""
+
+    field: str
+    """The field, which has the same name in both versions."""
+    many: Literal["first", "refuse"] = "first"
+    """What a list of several becomes: its first element, or a refusal. The default is first."""
+
+    @classmethod
+    def parameter_form(cls) -> None:
+        """Return None: parameters have no lists."""
+        return
+
+    def _first(self, *, newer: bool) -> Iterable[Loss]:
+        if self.many == "first":
+            yield Loss(newer, f"of several elements, '{self.field}' keeps the first")
+
+    def _wrap(self, site: BodySite) -> Wrap | None:
+        path = site.path(self.field, "field")
+        return None if path is None else Wrap(path.scopes, path.keys, self.many == "refuse")
+
+
+class WrapConfig(_ListSection):
+    """Wrap a value: the older version has a list where the newer one has a single value."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it reads a list."""
+        return Upgrade.in_place(self.field, reads=ARRAY)
+
+    def losses(self) -> Iterable[Loss]:
+        """Return what an upgrade takes from the list."""
+        return self._first(newer=True)
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field."""
+        return self._wrap(site)
+
+
+class UnwrapConfig(_ListSection):
+    """Unwrap a list: the older version has a single value where the newer one has a list."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it leaves a list."""
+        return Upgrade.in_place(self.field, leaves=ARRAY)
+
+    def losses(self) -> Iterable[Loss]:
+        """Return what a downgrade takes from the list."""
+        return self._first(newer=False)
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field."""
+        change = self._wrap(site)
+        return change and Inverse(change)

@@ -1,0 +1,157 @@
+"""Clashes: changes that do not go together, in one part of a conversion or in two that meet."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from gateway.config.changes.change_section import WHOLE, Upgrade
+from gateway.config.changes.value_kinds import ValueKinds
+from gateway.config.conversions.conversion_section import ConversionConfig
+from gateway.config.text.mistakes import Location, Mistakes, place
+from gateway.core.conversion.chain import VersionLink
+
+_ORDER = "changes are listed in the order that upgrades a document"
+
+
+class Part(NamedTuple):
+    """A part of a conversion: as it is declared, where, and the link that it became."""
+
+    config: ConversionConfig
+    at: Location
+    link: VersionLink
+
+
+class _Use(NamedTuple):
+    """Where a change stands, and the fields that an upgrade by it takes and makes."""
+
+    entry: Location
+    name: str
+    taken: tuple[str, ...]
+    makes: tuple[str, ...]
+
+
+def find_clashes(part: Part, before: Sequence[Part], mistakes: Mistakes) -> None:
+    """Report changes that look for a field which another has taken, or make what another made.
+
+    And changes of bodies that cannot read what another leaves in a field.
+
+    Args:
+        part: of a conversion.
+        before: the parts of the same one that come before it.
+        mistakes: takes what is found.
+    """
+    for parts in ([part], *([other, part] for other in before if _meet(other.link, part.link))):
+        _find(_uses_of(parts, "changes"), _within, mistakes)
+        _find_unreadable(parts, mistakes)
+        _find(_uses_of(parts, "query"), str.__eq__, mistakes)
+        _find(_uses_of(parts, "headers", str.lower), str.__eq__, mistakes)
+
+
+def _meet(one: VersionLink, other: VersionLink) -> bool:
+    """Whether there are messages to which both apply."""
+    return bool(
+        (one.on & other.on or one.statuses & other.statuses)
+        and (one.methods is None or other.methods is None or one.methods & other.methods)
+        and (one.paths is None or other.paths is None or one.paths & other.paths)
+    )
+
+
+def _uses_of(
+    parts: Sequence[Part], key: str, spelling: Callable[[str], str] = str
+) -> Iterator[_Use]:
+    for config, at, _ in parts:
+        for index, entry in enumerate(getattr(config, key)):
+            for name, change in entry.named().items():
+                upgrade = change.upgrade()
+                yield _Use(
+                    (*at, key, index),
+                    name,
+                    tuple(spelling(field) for field in upgrade.takes if field != WHOLE),
+                    tuple(spelling(field) for field in upgrade.makes if field != WHOLE),
+                )
+
+
+def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes: Mistakes) -> None:
+    gone: dict[str, Location] = {}
+    made: dict[str, Location] = {}
+    used: dict[str, Location] = {}
+    for here, name, taken, makes in changes:
+        for field in taken:
+            for known, other in gone.items():
+                if within(field, known):
+                    mistakes.add(
+                        f"'{field}' is taken by {place(other)}, which comes before; {_ORDER}",
+                        *here,
+                        name,
+                    )
+        for field in makes:
+            if field in used and field not in taken:
+                mistakes.add(
+                    f"'{field}' is made here, and {place(used[field])}, which comes before, looks"
+                    f" for it; {_ORDER}",
+                    *here,
+                    name,
+                )
+            for known, other in (used | made).items():
+                if (
+                    known != field
+                    and within(known, field)
+                    and not any(within(known, each) for each in taken)
+                ):
+                    mistakes.add(
+                        f"'{field}' is made here, and {place(other)}, which comes before, looks for"
+                        f" '{known}' in it; {_ORDER}",
+                        *here,
+                        name,
+                    )
+            if field in made and field not in taken:
+                mistakes.add(
+                    f"'{field}' is made by {place(made[field])} already; keep one of the two",
+                    *here,
+                    name,
+                )
+        kept = set(makes)
+        gone |= {field: here for field in taken if field not in kept}
+        gone = {f: other for f, other in gone.items() if not any(within(m, f) for m in makes)}
+        used = {f: other for f, other in used.items() if f not in gone}
+        used |= {field: here for field in taken if field in kept}
+        made = {f: other for f, other in made.items() if f not in taken or f in kept}
+        made |= {field: here for field in makes if field not in taken}
+
+
+_Known = dict[str, tuple[ValueKinds, Location]]
+
+
+def _find_unreadable(parts: Sequence[Part], mistakes: Mistakes) -> None:
+    held: _Known = {}
+    for config, at, _ in parts:
+        for index, entry in enumerate(config.changes):
+            here = (*at, "changes", index)
+            for name, change in entry.named().items():
+                upgrade = change.upgrade()
+                for field, read in upgrade.reads.items():
+                    found, other = held.get(field, (read, here))
+                    if not found.meets(read):
+                        mistakes.add(
+                            f"'{field}' is {found} after {place(other)}, which comes before, and"
+                            f" this takes {read}; {_ORDER}",
+                            *here,
+                            name,
+                        )
+                held = _still_known(held, upgrade)
+                held |= {field: (left, here) for field, left in upgrade.leaves.items()}
+
+
+def _still_known(held: _Known, upgrade: Upgrade) -> _Known:
+    """Return what is known of fields that an upgrade only moves, or does not touch."""
+    touched = (*upgrade.takes, *upgrade.makes)
+    known = {
+        field: known
+        for field, known in held.items()
+        if not any(_within(field, each) for each in touched)
+    }
+    known |= {to: held[source] for to, source in upgrade.moves.items() if source in held}
+    return known
+
+
+def _within(field: str, container: str) -> bool:
+    return container in (WHOLE, field) or field.startswith((f"{container}.", f"{container}["))

@@ -1,0 +1,27 @@
+"""`version: { in: accept, media_type: "application/vnd.example-v{version}+json" }`."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gateway.config.mechanisms.mechanism_config import OptionalMechanismConfig
+from gateway.config.mechanisms.media_type_text import parse_media_type
+from gateway.config.text.mistakes import Location, Mistakes
+from gateway.core.versions.mechanisms.accept_reader import AcceptReader
+from gateway.core.versions.version import Version
+
+
+class AcceptVersion(OptionalMechanismConfig):
+    """The version is part of a media type in Accept."""
+
+    in_: Annotated[Literal["accept"], Field(alias="in")]
+    media_type: str
+    """The media type, with `{version}` where the version stands."""
+
+    def build(
+        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
+    ) -> AcceptReader | None:
+        """Return the reader."""
+        around = parse_media_type(self.media_type, versions, (*at, "media_type"), mistakes)
+        return None if around is None else AcceptReader(*around)

@@ -1,0 +1,31 @@
+"""`version: { in: header, name: X-API-VERSION }`."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gateway.config.mechanisms.mechanism_config import OptionalMechanismConfig
+from gateway.config.shape import FieldName
+from gateway.config.text.mistakes import Location, Mistakes
+from gateway.core.headers import SPOKEN_FOR
+from gateway.core.versions.mechanisms.header_reader import HeaderReader
+from gateway.core.versions.version import Version
+
+SAYS_ELSE = "says something else already; name one of your own, like X-API-Version"
+
+
+class HeaderVersion(OptionalMechanismConfig):
+    """The version is a request header."""
+
+    in_: Annotated[Literal["header"], Field(alias="in")]
+    name: FieldName
+    """The name of the header, case-insensitive."""
+
+    def build(
+        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
+    ) -> HeaderReader:
+        """Return the reader; the header must not be one that HTTP or the gateway uses."""
+        if self.name.lower().encode() in SPOKEN_FOR:
+            mistakes.add(SAYS_ELSE, *at, "name")
+        return HeaderReader(self.name)

@@ -1,0 +1,25 @@
+"""`version: { in: query, name: version }`."""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gateway.config.mechanisms.mechanism_config import OptionalMechanismConfig
+from gateway.config.text.mistakes import Location, Mistakes
+from gateway.core.versions.mechanisms.query_reader import QueryReader
+from gateway.core.versions.version import Version
+
+
+class QueryVersion(OptionalMechanismConfig):
+    """The version is a query parameter."""
+
+    in_: Annotated[Literal["query"], Field(alias="in")]
+    name: Annotated[str, Field(min_length=1)]
+    """The name of the parameter, case-sensitive."""
+
+    def build(
+        self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
+    ) -> QueryReader:
+        """Return the reader."""
+        return QueryReader(self.name)

@@ -1,0 +1,1 @@
+"""The sections under `apis.NAME.versions.VERSION` of gateway.yaml."""

@@ -1,0 +1,141 @@
+"""`cutover` in gateway.yaml: how clients of a version move to another service, and the gates."""
+
+from itertools import pairwise
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gateway.config.shape import Percent, PositiveInt, SectionModel, UnitText, matching
+from gateway.config.text.mistakes import Location, Mistakes
+from gateway.core.cutover.cutover import Cutover, StickyBy
+from gateway.core.cutover.gates import GateAction, Gates
+from gateway.core.overrides import VersionKey
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+_DAY = 86_400
+
+Share = Annotated[
+    str,
+    matching(r"^[0-9]{1,3}(\.[0-9]{1,6})?%$", "not a share; write one like 0.1%"),
+    UnitText,
+]
+Factor = Annotated[
+    str,
+    matching(r"^[0-9]{1,4}(\.[0-9]{1,6})?x$", "not a factor; write one like 1.5x"),
+    UnitText,
+]
+Duration = Annotated[
+    str,
+    matching(r"^[0-9]{1,5}(\.[0-9]{1,3})?[smh]$", "not a duration; write one like 30s, 5m or 1h"),
+    UnitText,
+]
+
+
+class GatesConfig(SectionModel):
+    """How good the new route of a cutover has to be, and what happens if it is not."""
+
+    differences: Share | None = None
+    """The largest share of compared answers that may differ, in percent, such as 0.1%. Without
+    it, differences are not judged."""
+    errors: Share | None = None
+    """How far the share of failed requests may exceed that of the old route, in percentage points,
+    such as 1%. Without it, errors are not judged."""
+    latency: Factor | None = None
+    """How many times as long as on the old route a request may take on average, such as 1.5x.
+    Without it, latency is not judged."""
+    window: Duration = "5m"
+    """The time that the gates look back, in seconds, minutes or hours: 30s, 5m, 1h. It is at most
+    a day. The default is 5m."""
+    minimum: PositiveInt = 100
+    """The number of answers that the gates need before they judge a share. The default is 100."""
+    then: Literal["roll_back", "hold"] = "roll_back"
+    """What happens to the cutover when a gate fails: it goes back to 0 percent (roll_back) or
+    stays where it is (hold). The default is roll_back."""
+
+
+class CutoverConfig(SectionModel):
+    """A share of the version's clients is served via another version already."""
+
+    via: str
+    """The version whose service answers the clients that have moved, through the conversions
+    between the two."""
+    percent: Percent | None = None
+    """The percentage of clients that move. A cutover has either this or steps."""
+    steps: Annotated[tuple[Percent, ...], Field(min_length=1)] | None = None
+    """The percentages of clients that move one step after the other, such as 1, 5, 25 and 100."""
+    every: Duration = "10m"
+    """The shortest time that each step lasts, in seconds, minutes or hours: 30s, 5m, 1h. The
+    default is 10m."""
+    sticky_by: Literal["client", "request"] = "client"
+    """What moves as a whole: all requests of a client, or each request by itself. The default is
+    client."""
+    gates: GatesConfig | None = None
+    """The conditions that hold the cutover or roll it back. Without it, only operators do."""
+
+
+def build_cutover(
+    key: VersionKey, config: CutoverConfig, at: Location, mistakes: Mistakes, *, compared: bool
+) -> Cutover | None:
+    """Return the cutover of a version; mistakes go to `mistakes`.
+
+    Args:
+        key: the API and the version.
+        config: the cutover as configured.
+        at: the location of the cutover.
+        mistakes: collects the mistakes.
+        compared: whether a shadow compares answers, as a gate for differences needs.
+    """
+    if (config.percent is None) == (config.steps is None):
+        mistakes.add(
+            "says how many clients are moved by exactly one of percent: 25 and"
+            " steps: [1, 5, 25, 100]",
+            *at,
+        )
+        return None
+    steps = config.steps or ()
+    for index, (step, following) in enumerate(pairwise(steps), 1):
+        if following <= step:
+            mistakes.add("is not above the step before; let them rise", *at, "steps", index)
+    if "every" in config.model_fields_set and not steps:
+        mistakes.add("is for steps, and there are none; remove it", *at, "every")
+    if config.gates is not None:
+        _check_gates(key, config.gates, (*at, "gates"), mistakes, compared=compared)
+    return Cutover(
+        key,
+        config.via,
+        config.percent if config.percent is not None else steps[-1],
+        StickyBy(config.sticky_by),
+        None if config.gates is None else _gates(config.gates),
+        steps,
+        _seconds(config.every),
+    )
+
+
+def _check_gates(
+    key: VersionKey, config: GatesConfig, at: Location, mistakes: Mistakes, *, compared: bool
+) -> None:
+    if config.differences is not None and not compared:
+        mistakes.add(
+            f'nothing is compared; add shadow: {{ via: "..." }} to version {key[1]}',
+            *at,
+            "differences",
+        )
+    if not {"differences", "errors", "latency"} & config.model_fields_set:
+        mistakes.add("look at nothing; add differences, errors or latency", *at)
+    if not 1 <= _seconds(config.window) <= _DAY:
+        mistakes.add("is a second at least, and a day at most", *at, "window")
+
+
+def _gates(config: GatesConfig) -> Gates:
+    return Gates(
+        None if config.differences is None else float(config.differences[:-1]) / 100,
+        None if config.errors is None else float(config.errors[:-1]) / 100,
+        None if config.latency is None else float(config.latency[:-1]),
+        _seconds(config.window),
+        config.minimum,
+        GateAction(config.then),
+    )
+
+
+def _seconds(duration: str) -> float:
+    return float(duration[:-1]) * _UNITS[duration[-1]]

@@ -1,0 +1,1 @@
+"""The operations of a conversion, one a module: each with its inverse and its parameter form."""

@@ -1,0 +1,108 @@
+"""Map: the two versions have different words for the same values.
+
+An absent field stays absent, both ways.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from gateway.core.conversion.document import (
+    ConversionError,
+    JsonForm,
+    JsonObject,
+    Number,
+    kind,
+    reach,
+)
+from gateway.core.conversion.field_path import Keys, pointer
+from gateway.core.conversion.scalars import Scalar
+
+
+class Unknown(Enum):
+    """How a value is treated that the map does not name."""
+
+    REFUSE = "refuse"
+    KEEP = "keep"
+
+
+Otherwise = Unknown | Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """The two versions have different words for the same things; null stays null.
+
+    Attributes:
+        older: what each value of the newer version is in the older one.
+        newer: the way back.
+        unknown: what a value becomes that is not in `older`, or how it is treated.
+        unknown_back: the same for `newer`.
+    """
+
+    scopes: tuple[Keys, ...]
+    field: Keys
+    older: Mapping[Scalar, Scalar]
+    newer: Mapping[Scalar, Scalar]
+    unknown: Otherwise = Unknown.REFUSE
+    unknown_back: Otherwise = Unknown.REFUSE
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The field."""
+        return (self.field,)
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Replace the word by the newer version's."""
+        self._map(fields, form, self.newer, self.unknown_back)
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Replace the word by the older version's."""
+        self._map(fields, form, self.older, self.unknown)
+
+    def for_patch(self) -> "Map":
+        """Return the same change: what a PATCH request leaves out has no value to map."""
+        return self
+
+    def _map(
+        self, fields: JsonObject, form: JsonForm, words: Mapping[Scalar, Scalar], unknown: Otherwise
+    ) -> None:
+        holder = fields if len(self.field) == 1 else reach(fields, self.field, form)
+        key = self.field[-1]
+        if holder is None or key not in holder:
+            return
+        value = form.open(holder[key])
+        if type(value) is str and type(known := words.get(value)) is str:
+            holder[key] = known  # nearly always
+            return
+        if value is None:
+            return
+        word = unknown
+        if isinstance(value, str | bool | Number):
+            word = words.get(value, unknown)
+        if isinstance(word, Number):
+            holder[key] = form.number(word.digits)
+        elif not isinstance(word, Unknown):
+            holder[key] = word
+        elif word is Unknown.REFUSE:
+            raise ConversionError(f"{kind(value)} that is not in the map", pointer(*self.field))
+
+
+def words(known: Mapping[str, str], unknown: str | None, keep: bool) -> Callable[[str], str]:
+    """Return a function that replaces a word; the function raises ValueError.
+
+    Args:
+        known: what each word becomes.
+        unknown: what every other becomes; None where there is no such word.
+        keep: whether others stay as they are, else they are refused.
+    """
+
+    def convert(word: str) -> str:
+        found = known.get(word, unknown)
+        if found is not None:
+            return found
+        if keep:
+            return word
+        raise ValueError("not a value that the map has")
+
+    return convert

@@ -1,0 +1,86 @@
+"""Round: a number of many digits in the newer version, of fewer in the older one.
+
+A text that is a number is rounded as one, and stays a text. An absent field stays absent, and
+null stays null, both ways.
+"""
+
+import re
+from dataclasses import dataclass
+
+from gateway.core.conversion.document import ConversionError, JsonForm, JsonObject, reach, refuse
+from gateway.core.conversion.field_path import Keys, pointer
+
+# RFC 8259, section 6; an exponent of more digits is no amount of anything.
+_NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,18}))?\Z", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The older version has at most so many digits after the decimal point.
+
+    Downwards, a number of more digits is rounded to the nearest of that many, and what lies
+    halfway away from zero, as SQL databases do; every other number stays as it is written.
+    Upwards, all numbers stay as they are: the digits that are lost cannot be restored.
+    """
+
+    scopes: tuple[Keys, ...]
+    field: Keys
+    digits: int
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The field."""
+        return (self.field,)
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Keep the number."""
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Round the number."""
+        holder = reach(fields, self.field, form)
+        key = self.field[-1]
+        if holder is None or key not in holder:
+            return
+        digits = form.digits(holder[key])
+        text = form.open(holder[key]) if digits is None else digits
+        if text is None:
+            return
+        if not isinstance(text, str):
+            refuse("a number", text, *self.field)
+        try:
+            rounded = self.rounded(text)
+        except ValueError as error:
+            raise ConversionError(str(error), pointer(*self.field)) from None
+        if rounded != text:
+            holder[key] = rounded if digits is None else form.number(rounded)
+
+    def for_patch(self) -> "Round":
+        """Return the same change: what a PATCH request leaves out is not rounded."""
+        return self
+
+    def rounded(self, text: str) -> str:
+        """Return a number with at most so many digits after the decimal point; raises ValueError.
+
+        It is rounded on its digits as they are written, so that none is lost to binary fractions.
+        """
+        match = _NUMBER.match(text)
+        if match is None:
+            raise ValueError("expected a number such as 12.345, found something else")
+        sign, whole, fraction, exponent = match.groups("")
+        digits = whole + fraction
+        extra = len(fraction) - int(exponent or 0) - self.digits
+        if extra <= 0:
+            return text
+        # The first digit that is dropped decides, since halfway is away from zero.
+        up = extra <= len(digits) and digits[-extra] >= "5"
+        kept = _incremented(digits[:-extra]) if up else digits[:-extra]
+        kept = kept.lstrip("0").zfill(self.digits + 1)
+        whole, fraction = kept[: len(kept) - self.digits], kept[len(kept) - self.digits :]
+        amount = f"{whole}.{fraction}" if fraction else whole
+        return sign + amount if kept.strip("0") else amount
+
+
+def _incremented(digits: str) -> str:
+    # Not by int, which Python makes of so many digits only (sys.set_int_max_str_digits).
+    rest = f"0{digits}".rstrip("9")
+    return rest[:-1] + str(int(rest[-1]) + 1) + "0" * (len(digits) + 1 - len(rest))

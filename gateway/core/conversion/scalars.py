@@ -1,0 +1,78 @@
+"""Scalars: texts, numbers and booleans, and how one that is in a field is replaced."""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+
+from gateway.core.conversion.document import (
+    ConversionError,
+    Document,
+    JsonForm,
+    JsonObject,
+    Number,
+    reach,
+    refuse,
+)
+from gateway.core.conversion.field_path import Keys, pointer
+
+Scalar = str | bool | Number
+
+
+class Type(StrEnum):
+    """The types that a scalar may have."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+
+
+def replace_scalar(
+    fields: JsonObject,
+    keys: Keys,
+    form: JsonForm,
+    source: Type,
+    target: Type,
+    convert: Callable[[str], str | bool],
+) -> None:
+    """Replace the scalar of a field by what `convert` makes of its text; raises ConversionError.
+
+    An absent field stays absent, and null stays null.
+
+    Args:
+        fields: the object.
+        keys: lead to the field.
+        form: how the values of the object are held.
+        source: the type that the scalar has.
+        target: the type that it will have.
+        convert: returns the new value, for a number its digits; raises ValueError.
+    """
+    holder = fields if len(keys) == 1 else reach(fields, keys, form)
+    key = keys[-1]
+    if holder is None or key not in holder:
+        return
+    text = form.digits(holder[key]) if source is Type.NUMBER else None
+    if text is None:
+        value = form.open(holder[key])
+        if value is None:
+            return
+        text = value if source is Type.TEXT and type(value) is str else _text(value, source, keys)
+    try:
+        made = convert(text)
+    except ValueError as error:
+        raise ConversionError(str(error), pointer(*keys)) from None
+    holder[key] = form.number(str(made)) if target is Type.NUMBER else made
+
+
+def _text(value: Document, source: Type, keys: Keys) -> str:
+    if source is Type.BOOLEAN and isinstance(value, bool):
+        return WORDS[value]
+    return refuse(_EXPECTED[source], value, *keys)
+
+
+_EXPECTED: Mapping[Type, str] = {
+    Type.TEXT: "a string",
+    Type.NUMBER: "a number",
+    Type.BOOLEAN: "a boolean",
+}
+
+
+WORDS: Mapping[bool, str] = {False: "false", True: "true"}

@@ -1,0 +1,53 @@
+"""The version in the media type of the request's body: `Content-Type: a/b-v2+json`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.core.request import RequestHead
+from gateway.core.versions.chosen_by import ChosenBy
+from gateway.core.versions.mechanisms.media_type_reader import MediaTypeReader, version_in
+from gateway.core.versions.reader import VersionAddress
+from gateway.core.versions.version import Version
+
+
+@dataclass(frozen=True, slots=True)
+class ContentTypeReader(MediaTypeReader):
+    """Reads the Content-Type header against the pattern of a media type.
+
+    There are no weights: the field has one media type, so that several lines must agree (RFC 9110,
+    sections 5.3 and 8.3). What an answer is called, Accept decides.
+    """
+
+    mechanism = ChosenBy.CONTENT_TYPE
+    # The service does not take a body of that type by this method (RFC 9110, section 15.5.16).
+    refusal_status = 415
+    vary = ("Content-Type",)
+
+    @property
+    def place(self) -> str:
+        """Show the media type that Content-Type should name."""
+        return f"the header Content-Type, as {self.media_type('<version>')}"
+
+    def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the version of the body's media type, whose parameters are left out.
+
+        A media type of another form names no version, and neither does one without a body: it
+        would say nothing (RFC 9110, section 8.3).
+        """
+        lines = head.fields.getall("Content-Type", ())
+        if not lines or not _has_body(head):
+            return ()
+        essences = (line.partition(";")[0].strip(" \t").lower() for line in lines)
+        found = (version_in(essence, self.prefix, self.suffix) for essence in essences)
+        return tuple(version for version in found if version is not None)
+
+    def address(self, version: Version) -> VersionAddress:
+        """Return the header that names a version."""
+        return VersionAddress(header=f"Content-Type: {self.media_type(version)}")
+
+
+def _has_body(head: RequestHead) -> bool:
+    # Either field says that there is one (RFC 9112, section 6), if it is not of no bytes.
+    if head.fields.getall("Transfer-Encoding", ()):
+        return True
+    return any(length.strip("0 \t") for length in head.fields.getall("Content-Length", ()))

@@ -1,0 +1,42 @@
+"""The version in a header field of its own: `X-API-VERSION: 2`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gateway.core.headers import HeaderFields
+from gateway.core.request import RequestHead
+from gateway.core.versions.chosen_by import ChosenBy
+from gateway.core.versions.reader import Reader, VersionAddress
+from gateway.core.versions.version import Version
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderReader(Reader):
+    """Reads a header field; its name is case-insensitive."""
+
+    name: str
+
+    mechanism = ChosenBy.HEADER
+
+    @property
+    def place(self) -> str:
+        """Name the header."""
+        return f"the header {self.name}"
+
+    @property
+    def vary(self) -> tuple[str, ...]:
+        """Return the name of the header."""
+        return (self.name,)
+
+    def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the value of every line, without the optional white space around it."""
+        return tuple([value.strip(" \t") for value in head.fields.getall(self.name, ())])
+
+    def address(self, version: Version) -> VersionAddress:
+        """Return the header that names a version."""
+        return VersionAddress(header=f"{self.name}: {version}")
+
+    def rewrite_fields(self, fields: HeaderFields, label: str) -> HeaderFields:
+        """Return the fields with another value of the header; order and case of names stay."""
+        own, value = self.name.lower().encode(), label.encode()
+        return [(line[0], value) if line[0].lower() == own else line for line in fields]

@@ -1,0 +1,36 @@
+"""Listening sockets that share one address."""
+
+import socket
+
+# How many connections may wait to be accepted, at each listening socket.
+BACKLOG = 1024
+
+
+def listening_sockets(host: str, port: int, count: int) -> list[socket.socket]:
+    """Return sockets that listen on one address together; the kernel spreads connections.
+
+    Args:
+        host: an address or a host name.
+        port: 0 for any that is free.
+        count: how many.
+
+    Raises:
+        OSError: the address cannot be listened on, or only part of it.
+    """
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    with socket.socket(family, kind, protocol) as probe:
+        # Alone first: SO_REUSEPORT would share the port with another gateway unasked.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(address)
+        address = probe.getsockname()
+    sockets = []
+    for _ in range(count):
+        shared = socket.socket(family, kind, protocol)
+        shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        shared.bind(address)
+        shared.listen(BACKLOG)
+        sockets.append(shared)
+    return sockets

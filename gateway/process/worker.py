@@ -1,0 +1,95 @@
+"""Worker: the worker's side of the channel, and the listening sockets that it was given."""
+
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+
+from gateway.core.overrides import Overrides
+from gateway.process.channel import (
+    Applied,
+    ApplyOverrides,
+    Channel,
+    Counted,
+    LoadRules,
+    OrphanedListeners,
+    Ready,
+)
+from gateway.telemetry.delta import Delta
+
+# The variables that a supervisor sets for a worker: the descriptors of the listening sockets, its
+# own first, and of its end of the channel.
+LISTENERS = "GATEWAY_WORKER_LISTENERS"
+CHANNEL = "GATEWAY_WORKER_CHANNEL"
+
+
+class SupervisorLostError(Exception):
+    """The supervisor ended before this worker had its rules."""
+
+
+class Worker:
+    """A worker as its own process sees it.
+
+    Args:
+        environment: as the supervisor made it.
+
+    Attributes:
+        listeners: the sockets of all workers, its own first.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        numbers = environment[LISTENERS].split(",")
+        self.listeners = [socket.socket(fileno=int(number)) for number in numbers]
+        self._end = socket.socket(fileno=int(environment[CHANNEL]))
+
+    async def join(self) -> tuple[bytes, Overrides]:
+        """Open the channel; return the text of the rules and the overrides to begin with.
+
+        Raises:
+            SupervisorLostError: the supervisor has ended.
+        """
+        self._channel = await Channel.over(self._end)
+        rules, overrides = await self._channel.receive(), await self._channel.receive()
+        if not isinstance(rules, LoadRules) or not isinstance(overrides, ApplyOverrides):
+            raise SupervisorLostError
+        return rules.content, overrides.overrides
+
+    def report_ready(self) -> None:
+        """Report that this worker serves."""
+        self._channel.send(Ready())
+
+    def deliver(self, delta: Delta) -> None:
+        """Send what was counted."""
+        self._channel.send(Counted(delta))
+
+    async def listen(
+        self,
+        load: Callable[[bytes], None],
+        apply: Callable[[Overrides], None],
+        stand_in: Callable[[list[int]], Awaitable[None]],
+    ) -> None:
+        """Pass on the supervisor's messages; return when the supervisor has ended.
+
+        Args:
+            load: takes the text of new rules.
+            apply: puts overrides in force.
+            stand_in: takes the descriptors of the listening sockets that have no worker.
+        """
+        while (message := await self._channel.receive()) is not None:
+            match message:
+                case LoadRules(content=content):
+                    load(content)
+                case ApplyOverrides(number=number, overrides=overrides):
+                    apply(overrides)
+                    self._channel.send(Applied(number))
+                case OrphanedListeners(listeners=listeners):
+                    await stand_in(listeners)
+                case Ready() | Counted() | Applied():
+                    raise AssertionError("a message of workers came down")
+
+    async def leave(self) -> None:
+        """Close the channel after all that was sent."""
+        await self._channel.close()
+
+
+def is_worker(environment: Mapping[str, str]) -> bool:
+    """Return whether this process was started by a supervisor."""
+    return LISTENERS in environment

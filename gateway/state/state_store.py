@@ -1,0 +1,54 @@
+"""StateStore: where a gateway keeps what must outlive it, whichever engine holds it."""
+
+from pathlib import Path
+from typing import Protocol
+
+from gateway.state.state_changes import StateChanges, StateError
+
+
+class StateStore(Protocol):
+    """An open store of state; one gateway writes to it.
+
+    Attributes:
+        name: the location of the store, for log lines and messages.
+    """
+
+    name: str
+
+    async def read(self) -> StateChanges:
+        """Return all of the state; raises StateError."""
+        ...
+
+    async def write(self, changes: StateChanges) -> None:
+        """Store changes, all or none of them.
+
+        Raises:
+            StateLostError: the store was removed and is empty; all of the state has to be written.
+            StateError: nothing was stored.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release the store; whatever was written stays."""
+        ...
+
+
+def open_store(path: Path, *, read_only: bool = False) -> StateStore:
+    """Return the store of a location, created if it is not there and may be written.
+
+    Args:
+        path: of the file.
+        read_only: whether it is the store of another process, to read from it.
+
+    Raises:
+        StateError: it cannot be used.
+    """
+    # SQLAlchemy is memory that neither workers nor a gateway without state need.
+    try:
+        from gateway.state.sqlite_store import SqliteStore
+    except ModuleNotFoundError as error:
+        raise StateError(
+            f"{path}: 'state' needs {error.name}, which is not installed; install"
+            " version-gateway[state]"
+        ) from None
+    return SqliteStore(path, read_only=read_only)

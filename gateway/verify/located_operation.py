@@ -1,0 +1,110 @@
+"""Operations of an OpenAPI document, and the endpoints of the gateway that lead to them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from gateway.core.routing import Router, Segment, Template
+from gateway.core.snapshot import Endpoint
+from gateway.core.versions.version import Version
+from gateway.verify.openapi.openapi import Description, Operation
+
+NO_ENDPOINT = "no endpoint leads to it"
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedOperation:
+    """An operation of a version's document, and the endpoints that lead to it.
+
+    Attributes:
+        operation: as the document has it.
+        captures: by the path of each such endpoint: the raw texts that the path of the operation
+            has for the captures of the endpoint, `{}` where it has a parameter.
+        reason: why no endpoint leads to it; empty where one does.
+    """
+
+    operation: Operation
+    captures: Mapping[str, Mapping[str, str]]
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        """Return the method and the path: `GET /person`."""
+        return f"{self.operation.method} {self.operation.path}"
+
+    def is_counterpart(self, other: "LocatedOperation", endpoint: str) -> bool:
+        """Whether a request for the one at an endpoint asks the other version for this one."""
+        if self.operation.method != other.operation.method or endpoint not in self.captures:
+            return False
+        own, others = self.captures[endpoint], other.captures[endpoint]
+        return all(own[name] == others[name] for name in own.keys() & others.keys())
+
+
+def locate(
+    endpoints: Iterable[Endpoint], version: Version | None, description: Description
+) -> list[LocatedOperation]:
+    """Return every operation of a version's document, in its order.
+
+    A path belongs to the endpoint that a request for it would be routed to: of several that match,
+    the one with the most literal text. A document may have the paths that the service is asked for
+    (`upstream_path`), or the public ones, with the version in them or without.
+    """
+    router = _router(endpoints, version)
+    return [_located(operation, router) for operation in description.operations]
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A path at which a document may have the operations of an endpoint; `form` 0 is preferred."""
+
+    form: int
+    endpoint: Endpoint
+    template: Template
+
+
+def _router(endpoints: Iterable[Endpoint], version: Version | None) -> Router[list[_Place]]:
+    by_shape: dict[object, list[_Place]] = {}
+    for endpoint in endpoints:
+        for form, template in enumerate(_forms(endpoint, version)):
+            places = by_shape.setdefault(template.shape, [])
+            places.append(_Place(form, endpoint, template))
+    preferred = (
+        [place for place in places if place.form == min(each.form for each in places)]
+        for places in by_shape.values()
+    )
+    return Router((places[0].template, places) for places in preferred)
+
+
+def _forms(endpoint: Endpoint, version: Version | None) -> Iterator[Template]:
+    route = endpoint.routes.get(version)
+    public = endpoint.template
+    upstream = None if route is None else route.upstream_path
+    unversioned = tuple(part for part in public.segments if part.capture != "version")
+    yield _filled((upstream or public).segments, version)
+    yield _filled(public.segments, version)
+    yield _filled(unversioned or (Segment(""),), version)
+
+
+def _filled(segments: Iterable[Segment], version: Version | None) -> Template:
+    """Return the template of these segments, with the version in place of its capture."""
+    filled = tuple(
+        Segment(f"{part.prefix}{version}{part.suffix}") if part.capture == "version" else part
+        for part in segments
+    )
+    captures = tuple(part.capture for part in filled if part.capture is not None)
+    return Template("".join(f"/{part.prefix}" for part in filled), filled, captures)
+
+
+def _located(operation: Operation, router: Router[list[_Place]]) -> LocatedOperation:
+    found = router.find(operation.shape)
+    if found is None:
+        return LocatedOperation(operation, {}, NO_ENDPOINT)
+    places, texts = found
+    captures = {
+        place.endpoint.template.text: dict(
+            zip(place.template.captures, texts.values(), strict=True)
+        )
+        for place in places
+        if place.endpoint.methods is None or operation.method in place.endpoint.methods
+    }
+    reason = "" if captures else f"its endpoint does not take {operation.method}"
+    return LocatedOperation(operation, captures, reason)

@@ -1,0 +1,59 @@
+"""Excerpts of JSON on one line, cut so that the values in question stay in them."""
+
+import msgspec
+
+from gateway.core.conversion.field_path import pointer
+
+_WIDTH = 96
+_CUT = "..."
+
+
+def excerpt(body: bytes, field: str, values: list[object]) -> str:
+    """Return a body on one line: whole where it is short.
+
+    Of a long one, what is left is what leads to a field (a JSON Pointer with `*` for any element of
+    an array), and to any of these values, wherever they are; the rest becomes `...`.
+    """
+    whole = body.decode()
+    if len(whole) <= _WIDTH:
+        return whole
+    kept, found = _kept(msgspec.json.decode(body), "", field, values)
+    text = msgspec.json.encode(kept).decode() if found else whole
+    return text if found or len(text) <= _WIDTH else f"{text[: _WIDTH - len(_CUT)]}{_CUT}"
+
+
+def values_at(body: bytes, field: str) -> list[object]:
+    """Return the texts, numbers and the like that a body has at a field."""
+    return _values(msgspec.json.decode(body), field)
+
+
+def _values(value: object, field: str) -> list[object]:
+    if not field:
+        return [] if isinstance(value, dict | list) else [value]
+    _, step, *rest = field.split("/", 2)
+    below = f"/{rest[0]}" if rest else ""
+    if isinstance(value, list):
+        return [found for element in value for found in _values(element, below)]
+    if isinstance(value, dict):
+        members = [inner for name, inner in value.items() if pointer(name) == f"/{step}"]
+        return [found for inner in members for found in _values(inner, below)]
+    return []
+
+
+def _kept(value: object, at: str, field: str, values: list[object]) -> tuple[object, bool]:
+    """Return what is kept of a value, and whether it holds anything to show."""
+    if isinstance(value, dict):
+        parts = {
+            name: _kept(inner, at + pointer(name), field, values) for name, inner in value.items()
+        }
+        shown = {name: inner for name, (inner, found) in parts.items() if found}
+        if len(shown) < len(value) and shown:
+            shown[_CUT] = _CUT
+        return (shown, True) if shown else (_CUT, at == field)
+    if isinstance(value, list):
+        elements = [_kept(inner, f"{at}/*", field, values) for inner in value]
+        if any(found for _, found in elements):
+            return [inner for inner, _ in elements], True
+        return _CUT, at == field
+    same = any(type(value) is type(other) and value == other for other in values)
+    return value, same or at == field

@@ -1,0 +1,42 @@
+"""Tables, times and clients, as the admin port and the commands write them."""
+
+import pytest
+
+from gateway.admin.formatting import ANONYMOUS, client_text, columns, format_time
+from gateway.state.totals import OTHERS
+
+
+@pytest.mark.parametrize(
+    ("right", "expected"),
+    [
+        ((), ["NAME   N", "a      1", "bcdef  23"]),
+        ((1,), ["NAME    N", "a       1", "bcdef  23"]),
+        ((0, 1), [" NAME   N", "    a   1", "bcdef  23"]),
+    ],
+)
+def test_columns(right: tuple[int, ...], expected: list[str]) -> None:
+    rows = [("NAME", "N"), ("a", "1"), ("bcdef", "23")]
+    if right == (0, 1):
+        expected = [" NAME   N", "    a   1", "bcdef  23"]
+    assert list(columns(rows, right)) == expected
+
+
+def test_no_line_ends_in_blanks() -> None:
+    assert list(columns([("a", "long"), ("b", "")])) == ["a  long", "b"]
+
+
+@pytest.mark.parametrize(("client", "text"), [(None, OTHERS), ("", ANONYMOUS), ("acme", "acme")])
+def test_clients(client: str | None, text: str) -> None:
+    assert client_text(client) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "1970-01-01T00:00:00Z"),
+        (1.999, "1970-01-01T00:00:01Z"),
+        (1_798_761_599.0, "2026-12-31T23:59:59Z"),
+    ],
+)
+def test_times(seconds: float, text: str) -> None:
+    assert format_time(seconds) == text

@@ -1,0 +1,330 @@
+"""Every change answers everything: the one list is walked, and each answer is held to be true."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from inspect import isabstract
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.config.changes.change_list import (
+    CHANGES,
+    PARAMETER_CHANGES,
+    ChangeConfig,
+    ParameterConfig,
+)
+from gateway.config.changes.change_section import WHOLE, BodySection
+from gateway.config.changes.change_site import BodySite, ParameterSite
+from gateway.config.text.mistakes import Mistakes
+from gateway.core.conversion.change import Change
+from gateway.core.conversion.document import PLAIN, Document, get, kind
+from gateway.core.conversion.field_path import parse_path
+from gateway.core.conversion.parameter_change import rewrite_fields, rewrite_query
+from tests.gateway.core.conversion.documents import down, jsons, up
+from tests.gateway.core.world import LAW
+
+Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Example:
+    """A change as it is declared, and documents of the two versions that it joins.
+
+    Attributes:
+        declared: the change, as in gateway.yaml.
+        newer: the fields of documents of the newer version, each with its values.
+        older: the same of the older version.
+        lost: by whether they are of the older version, fields that do not come back: an example
+            of every loss that is declared.
+        query: the parameters of the newer version, the older version's, and the change of them
+            where it is written otherwise; None where the change is of bodies alone.
+    """
+
+    declared: Fields
+    newer: Mapping[str, st.SearchStrategy[Any]]
+    older: Mapping[str, st.SearchStrategy[Any]]
+    lost: Mapping[bool, Fields] = field(default_factory=dict)
+    query: tuple[str, str] | tuple[str, str, Fields] | None = None
+
+
+words = st.text(st.sampled_from("abcß"), min_size=1, max_size=3)
+digits = st.integers().map(str)
+EXAMPLES: dict[str, list[Example]] = {
+    "rename": [
+        Example({"field": "a", "to": "b"}, {"a": jsons}, {"b": jsons}, query=("a=1", "b=1")),
+        Example(
+            {"field": "m.a", "to": "b"},
+            {"m": st.builds(dict, a=jsons)},
+            {"b": jsons},
+            query=("m.a=1", "b=1"),
+        ),
+    ],
+    "map": [
+        Example(
+            {"field": "a", "values": {"A": "x", "B": 1, "C": True}},
+            {"a": st.sampled_from(["A", "B", "C", None])},
+            {"a": st.sampled_from(["x", 1, True, None])},
+            query=("a=B", "a=1"),
+        ),
+        Example(
+            {"field": "a", "values": {"A": "x"}, "unknown": "keep"},
+            {"a": st.sampled_from(["A", "B", 1, None])},
+            {"a": st.sampled_from(["x", "y", 1, None])},
+            query=("a=A&a=z", "a=x&a=z"),
+        ),
+        Example(
+            {
+                "field": "a",
+                "values": {"A": "x", "B": "x", "C": "z"},
+                "back": {"x": "A"},
+                "default": {"newer": "C"},
+            },
+            {"a": st.sampled_from(["A", "B", None])},
+            {"a": st.sampled_from(["x", "y", 1, None])},
+            lost={False: {"a": "B"}, True: {"a": "y"}},
+            query=("a=A", "a=x"),
+        ),
+    ],
+    "type": [
+        Example(
+            {"field": "a", "newer": "number", "older": "text"},
+            {"a": st.integers() | st.none()},
+            {"a": digits | st.none()},
+            query=("a=1", "a=1"),
+        ),
+        Example(
+            {"field": "a", "newer": "boolean", "older": "number"},
+            {"a": st.booleans() | st.none()},
+            {"a": st.sampled_from([0, 1, None])},
+            query=("a=true", "a=1"),
+        ),
+        Example(
+            {"field": "a", "newer": "integer", "older": "text", "scale": 2},
+            {"a": st.integers() | st.none()},
+            {"a": st.sampled_from(["0.05", "12.50", None])},
+            query=("a=1250", "a=12.50"),
+        ),
+    ],
+    "round": [
+        Example(
+            {"field": "a", "digits": 2},
+            {"a": st.sampled_from([1, "1.5", "12.34", None])},
+            {"a": st.sampled_from([1, "1.5", "12.34", None])},
+            lost={False: {"a": "12.345"}},
+            query=("a=1.5", "a=1.5"),
+        ),
+    ],
+    "wrap": [
+        Example(
+            {"field": "a"},
+            {"a": jsons},
+            {"a": jsons.map(lambda one: [one])},
+            lost={True: {"a": [1, 2]}},
+        ),
+        Example(
+            {"field": "a", "many": "refuse"},
+            {"a": jsons},
+            {"a": jsons.filter(lambda one: one is not None).map(lambda one: [one])},
+        ),
+    ],
+    "unwrap": [
+        Example(
+            {"field": "a"},
+            {"a": jsons.map(lambda one: [one])},
+            {"a": jsons},
+            lost={False: {"a": [1, 2]}},
+        ),
+    ],
+    "join": [
+        Example(
+            {"fields": ["m.a", "m.b"], "into": "m"},
+            {"m": st.builds(dict, a=words, b=words)},
+            {"m": words},
+            lost={True: {"m": "a "}},
+        ),
+        Example(
+            {"fields": ["a", "b"], "into": "c", "separator": "-"},
+            {"a": words, "b": words},
+            {"c": words},
+            lost={True: {"c": "a-"}},
+        ),
+    ],
+    "split": [
+        Example(
+            {"field": "c", "into": ["a", "b"]},
+            {"c": words},
+            {"a": words, "b": words},
+            lost={False: {"c": "a "}},
+        ),
+    ],
+    "default": [
+        Example(
+            {"field": "a", "value": 1},
+            {"a": st.just(1)},
+            {},
+            lost={False: {"a": 2}},
+            query=("x=1&a=1", "x=1", {"field": "a", "value": "1"}),
+        ),
+    ],
+    "remove": [
+        Example(
+            {"field": "a", "value": "v"},
+            {},
+            {"a": st.just("v")},
+            lost={True: {"a": "w"}},
+            query=("x=1", "x=1&a=v"),
+        ),
+    ],
+    "python": [
+        Example(
+            {"field": "a", "up": "json:dumps", "down": "json:loads"},
+            {"a": jsons.map(json.dumps)},
+            {"a": jsons},
+        ),
+        Example({"up": "copy:copy", "down": "copy:copy"}, {"a": jsons}, {"a": jsons}),
+    ],
+}
+FORMS = [*CHANGES.values(), *PARAMETER_CHANGES.values()]
+EACH = [(name, example) for name, examples in EXAMPLES.items() for example in examples]
+EACH_EXAMPLE = pytest.mark.parametrize(
+    ("name", "example"), EACH, ids=[f"{name} {example.declared}" for name, example in EACH]
+)
+
+
+def section(name: str, example: Example) -> BodySection:
+    """Return the model of a change, as it is read from gateway.yaml."""
+    named = ChangeConfig.model_validate({name: _as_read(example.declared)}).named()
+    assert list(named) == [name]
+    return named[name]
+
+
+def _as_read(value: Any) -> Any:
+    """Return a value as the reader of gateway.yaml gives it: a list is a tuple."""
+    if isinstance(value, dict):
+        return {key: _as_read(inner) for key, inner in value.items()}
+    return tuple(map(_as_read, value)) if isinstance(value, list) else value
+
+
+def built(name: str, example: Example) -> Change:
+    """Return the change of the core, made without a mistake."""
+    mistakes = Mistakes()
+    change = section(name, example).body_change(BodySite(("here",), mistakes))
+    assert not mistakes.found
+    assert change is not None
+    return change
+
+
+def test_every_change_has_an_example() -> None:
+    assert EXAMPLES.keys() == CHANGES.keys()
+
+
+def test_no_answer_is_left_out() -> None:
+    """An abstract method that a model does not define makes the model abstract."""
+    assert not [form for form in FORMS if isabstract(form)]
+
+
+def test_every_key_describes_itself() -> None:
+    for form in FORMS:
+        for described in (form.__doc__, *(key.description for key in form.model_fields.values())):
+            assert described is not None
+            assert described.endswith(".")
+            assert "\n" not in described
+            assert len(described.split()) >= 6
+
+
+def test_the_entries_have_a_key_for_each_change() -> None:
+    assert list(ChangeConfig.model_fields) == list(CHANGES)
+    assert list(ParameterConfig.model_fields) == list(PARAMETER_CHANGES)
+
+
+@EACH_EXAMPLE
+def test_what_is_lost_is_declared(name: str, example: Example) -> None:
+    """Each declared loss is a real one; `test_there_and_back` finds those not declared."""
+    declared = {loss.newer for loss in section(name, example).losses()}
+    assert declared == example.lost.keys()
+    change = built(name, example)
+    for newer, fields in example.lost.items():
+        assert _there_and_back(change, dict(fields), older=newer) != fields
+
+
+@EACH_EXAMPLE
+@LAW
+@given(st.data())
+def test_there_and_back(name: str, example: Example, data: st.DataObject) -> None:
+    change = built(name, example)
+    for older, kinds in ((False, example.newer), (True, example.older)):
+        document = data.draw(st.fixed_dictionaries({"u": jsons}, optional=dict(kinds)))
+        # Of several parts, all are there or none is.
+        if older not in example.lost and len(document) in (1, 1 + len(kinds)):
+            assert _there_and_back(change, document, older=older) == document
+
+
+def _there_and_back(change: Change, document: Document, *, older: bool) -> Document:
+    return down(change, up(change, document)) if older else up(change, down(change, document))
+
+
+@EACH_EXAMPLE
+@LAW
+@given(st.data())
+def test_an_upgrade_does_with_fields_what_it_is_declared_to(
+    name: str, example: Example, data: st.DataObject
+) -> None:
+    """By this, changes that clash are found."""
+    upgrade = section(name, example).upgrade()
+    before = data.draw(st.fixed_dictionaries({"u": jsons, **example.older}))
+    after = up(built(name, example), before)
+    paths = {*upgrade.takes, *upgrade.makes}
+    if WHOLE not in paths:
+        touched = {parse_path(path).keys[0] for path in paths}
+        assert {*before, *_object(after)} - {"u"} <= touched
+        assert _object(after)["u"] == before["u"]
+    for where, document in ((upgrade.reads, before), (upgrade.leaves, after)):
+        for path, kinds in where.items():
+            value = get(dict(_object(document)), parse_path(path).keys, PLAIN)
+            assert value is None or kind(value) in kinds.types
+            assert value is None or kinds.words is None or value in kinds.words
+    for target, source in upgrade.moves.items():
+        there, here = parse_path(target).keys, parse_path(source).keys
+        moved = get(dict(_object(after)), there, PLAIN)
+        assert moved == get(dict(before), here, PLAIN)
+
+
+def _object(document: Document) -> dict[str, Any]:
+    assert isinstance(document, dict)
+    return document
+
+
+@EACH_EXAMPLE
+def test_parameters(name: str, example: Example) -> None:
+    assert (CHANGES[name].parameter_form() is None) == (example.query is None)
+    if example.query is None:
+        return
+    newer, older, *other = example.query
+    declared: dict[str, Any] = {name: dict(*other or [example.declared])}
+    (form,) = ParameterConfig.model_validate(declared).named().values()
+    mistakes = Mistakes()
+    for header in (False, True):
+        change = form.parameter_change(ParameterSite(("here",), mistakes, header=header))
+        assert change is not None
+        assert not mistakes.found
+        if header:
+            assert rewrite_fields(_lines(newer), [change.down]) == _lines(older)
+            assert rewrite_fields(_lines(older), [change.up]) == _lines(newer)
+        else:
+            assert rewrite_query(newer, [change.down]) == older
+            assert rewrite_query(older, [change.up]) == newer
+    assert {loss.newer for loss in form.losses()} == {
+        loss.newer for loss in section(name, example).losses()
+    }
+    assert (form.upgrade().takes, form.upgrade().makes) == (
+        section(name, example).upgrade().takes,
+        section(name, example).upgrade().makes,
+    )
+
+
+def _lines(query: str) -> list[tuple[bytes, bytes]]:
+    pairs: Iterator[list[str]] = (line.split("=") for line in query.split("&"))
+    return [(name.encode(), value.encode()) for name, value in pairs]

@@ -1,0 +1,247 @@
+"""Declared conversions become the changes of the core."""
+
+import decimal
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.config.load import check, load_file
+from gateway.config.text.mistakes import ConfigError
+from gateway.core.conversion.chain import MessageKind, VersionLink
+from gateway.core.conversion.change import Change, Inverse
+from gateway.core.conversion.changes.default import Default
+from gateway.core.conversion.changes.join import Join
+from gateway.core.conversion.changes.map import Map, Unknown
+from gateway.core.conversion.changes.python_change import PythonChange
+from gateway.core.conversion.changes.rename import Rename, Renamed
+from gateway.core.conversion.changes.retype import Retype
+from gateway.core.conversion.changes.round import Round
+from gateway.core.conversion.changes.scale import Scale
+from gateway.core.conversion.changes.wrap import Wrap
+from gateway.core.conversion.document import MISSING, Number
+from gateway.core.conversion.parameter_change import rewrite_query
+from gateway.core.conversion.scalars import Type
+from tests.gateway.config.rules import edited, loaded
+
+LOADS: Any = json.loads
+ABSOLUTE: Any = decimal.Decimal.copy_abs
+TEXT, NUMBER = Type.TEXT, Type.NUMBER
+JOIN = "join: { fields: [name.first, name.last], into: name }"
+
+
+def link(old: str, new: str) -> VersionLink:
+    """Return the link between 1 and 2, in rules that serve 1 via 2."""
+    text = edited(old, new).replace('"1": { service: old }', '"1": { via: "2" }')
+    found = loaded(text).router.find("/v1/person")
+    assert found is not None
+    (conversion,) = [
+        route.response for route in found[0].routes.values() if route.response is not None
+    ]
+    (only,) = conversion.links
+    return only
+
+
+@pytest.mark.parametrize(
+    ("written", "change"),
+    [
+        (JOIN, Join((), (("name", "first"), ("name", "last")), ("name",), " ", "")),
+        (
+            'join: { fields: [b, a], into: c, separator: ", ", default: "?" }',
+            Join((), (("b",), ("a",)), ("c",), ", ", "?"),
+        ),
+        (
+            'join: { fields: ["list[].a", "list[].b.c"], into: "list[].d" }',
+            Join((("list",),), (("a",), ("b", "c")), ("d",), " ", ""),
+        ),
+        (
+            "split: { field: c, into: [a, b], separator: / }",
+            Inverse(Join((), (("a",), ("b",)), ("c",), "/", "")),
+        ),
+        ("rename: { field: a.b, to: c }", Rename((), ("a", "b"), ("c",))),
+        ('rename: { field: "i[].b", to: "i[].c.d" }', Rename((("i",),), ("b",), ("c", "d"))),
+        (
+            "map: { field: f, values: { A: a, B: 1, C: true }, unknown: keep }",
+            Map(
+                (),
+                ("f",),
+                {"A": "a", "B": Number("1"), "C": True},
+                {"a": "A", Number("1"): "B", True: "C"},
+                Unknown.KEEP,
+                Unknown.KEEP,
+            ),
+        ),
+        (
+            """map: { field: f, values: { A: 1, B: 1 }, back: { "1": B, c: C },
+                default: { older: 0, newer: Z } }""",
+            Map(
+                (),
+                ("f",),
+                {"A": Number("1"), "B": Number("1")},
+                {Number("1"): "B", "c": "C"},
+                Number("0"),
+                "Z",
+            ),
+        ),
+        ("type: { field: f, newer: number, older: text }", Retype((), ("f",), NUMBER, TEXT)),
+        ("type: { field: f, newer: integer, older: text, scale: 2 }", Scale((), ("f",), 2, TEXT)),
+        (
+            "type: { field: f, newer: number, older: integer, scale: 3 }",
+            Inverse(Scale((), ("f",), 3, NUMBER)),
+        ),
+        ("round: { field: a.f, digits: 2 }", Round((), ("a", "f"), 2)),
+        ("wrap: { field: f }", Wrap((), ("f",))),
+        ("unwrap: { field: f, many: refuse }", Inverse(Wrap((), ("f",), strict=True))),
+        ("remove: { field: f }", Inverse(Default((), ("f",), MISSING))),
+        ("remove: { field: f, value: null }", Inverse(Default((), ("f",), None))),
+        (
+            'python: { field: "i[].f", up: "json:loads", down: "json:dumps" }',
+            PythonChange((("i",),), ("f",), LOADS, json.dumps),
+        ),
+        (
+            'python: { up: "decimal:Decimal.copy_abs", down: "json:dumps" }',
+            PythonChange((), None, ABSOLUTE, json.dumps),
+        ),
+        ("default: { field: a.b, value: 1 }", Default((), ("a", "b"), 1)),
+        ("default: { field: a, value: }", Default((), ("a",), None)),
+        (
+            'default: { field: "a[].b", value: { c: [1.5, text, no, true] } }',
+            Default((("a",),), ("b",), {"c": [1.5, "text", "no", True]}),
+        ),
+    ],
+)
+def test_change(written: str, change: Change) -> None:
+    assert link(JOIN, written).changes == (change,)
+
+
+def test_changes_keep_their_order() -> None:
+    changes = "default: { field: a, value: 1 }\n          - default: { field: b, value: 2 }"
+    assert [
+        change.field for change in link(JOIN, changes).changes if isinstance(change, Default)
+    ] == [
+        ("a",),
+        ("b",),
+    ]
+
+
+def test_no_changes() -> None:
+    assert link(f"changes:\n          - {JOIN}", "changes: []").changes == ()
+
+
+def test_a_module_lies_beside_the_rules(tmp_path: Path) -> None:
+    (tmp_path / "beside_the_rules.py").write_text("def up(x): return x\n\ndef down(x): return x\n")
+    rules = tmp_path / "gateway.yaml"
+    rules.write_text(
+        edited(JOIN, 'python: { up: "beside_the_rules:up", down: "beside_the_rules:down" }')
+    )
+    assert load_file(rules, {}).summary == "2 services, 5 endpoints"
+
+
+def test_a_module_that_fails(tmp_path: Path) -> None:
+    (tmp_path / "fails_on_import.py").write_text("raise SystemExit('no')\n")
+    rules = tmp_path / "gateway.yaml"
+    rules.write_text(edited(JOIN, 'python: { up: "fails_on_import:a", down: "json:dumps" }'))
+    with pytest.raises(ConfigError, match="'fails_on_import' cannot be imported: it raises Sys"):
+        load_file(rules, {})
+
+
+def test_where_it_applies() -> None:
+    where = "on: requests\n        methods: [POST, PUT]\n        changes:"
+    declared = link("changes:", where)
+    assert declared.on == {MessageKind.REQUEST}
+    assert declared.methods == frozenset({"POST", "PUT"})
+
+
+def test_paths() -> None:
+    text = edited("changes:", "paths: [/param]\n        changes:")
+    router = loaded(text.replace('"1": { service: old }', '"1": { via: "2" }')).router
+    for path, links in (("/param", 1), ("/header", 0)):
+        found = router.find(path)
+        assert found is not None
+        responses = [
+            route.response for route in found[0].routes.values() if route.response is not None
+        ]
+        assert [len(response.links) for response in responses] == [links]
+
+
+QUERY = [
+    ("rename: { field: page, to: p }", "page=2", "p=2"),
+    ("map: { field: sort, values: { up: asc, down: 1, same: true } }", "sort=up", "sort=asc"),
+    ("map: { field: sort, values: { up: asc, down: 1, same: true } }", "sort=same", "sort=true"),
+    ("map: { field: sort, values: { up: asc }, unknown: keep }", "sort=x", "sort=x"),
+    ("map: { field: s, values: { a: b }, default: { older: 1 } }", "s=x", "s=1"),
+    ("type: { field: all, newer: boolean, older: number }", "all=true", "all=1"),
+    ("type: { field: min, newer: integer, older: text, scale: 2 }", "min=1250", "min=12.50"),
+    ("type: { field: min, newer: text, older: integer, scale: 2 }", "min=12.50", "min=1250"),
+    ("round: { field: min, digits: 1 }", "min=12.25&min=3", "min=12.3&min=3"),
+    ("default: { field: size }", "size=1&x", "x"),
+    ("remove: { field: size, value: '20' }", "x", "x&size=20"),
+]
+
+
+@pytest.mark.parametrize(("written", "newer", "older"), QUERY)
+def test_query(written: str, newer: str, older: str) -> None:
+    declared = link("changes:", f"query: [ {written} ]\n        changes:").query
+    assert rewrite_query(newer, [change.down for change in declared]) == older
+
+
+def test_headers() -> None:
+    declared = link("changes:", "headers: [ rename: { field: X-B, to: X-A } ]\n        changes:")
+    assert declared.headers == (Renamed("X-B", "X-A"),)
+
+
+LOSSES = [
+    (JOIN, ["lossy towards version 2: 'name' is split at the first ' ', wherever it was joined"]),
+    (
+        "split: { field: c, into: [a, b] }",
+        ["lossy towards version 1: 'c' is split at the first ' ', wherever it was joined"],
+    ),
+    ("default: { field: a, value: 1 }", ["lossy towards version 1: 'a' is left out"]),
+    ("remove: { field: a }", ["lossy towards version 2: 'a' is left out"]),
+    (
+        "round: { field: a, digits: 1 }",
+        [
+            (
+                "lossy towards version 1: 'a' is rounded to 1 digit after the decimal point, and"
+                " the way back cannot restore the others"
+            )
+        ],
+    ),
+    ("wrap: { field: a }", ["lossy towards version 2: of several elements, 'a' keeps the first"]),
+    ("unwrap: { field: a }", ["lossy towards version 1: of several elements, 'a' keeps the first"]),
+    ("wrap: { field: a, many: refuse }", []),
+    ("rename: { field: a, to: b }", []),
+    ("type: { field: a, newer: integer, older: text, scale: 2 }", []),
+    ("map: { field: a, values: { A: x, B: y } }", []),
+    (
+        "map: { field: a, values: { A: x, B: x }, back: { x: A, y: A }, default: { newer: Z } }",
+        [
+            "lossy towards version 1: 'a' is x for A and B",
+            "lossy towards version 2: 'a' is A for x and y",
+            "lossy towards version 2: 'a' is Z for every other value",
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("written", "losses"), LOSSES)
+def test_what_is_lost_is_warned_of(written: str, losses: list[str]) -> None:
+    _, warnings = check(edited(JOIN, written).encode(), "gateway.yaml", {})
+    assert [issue.text for issue in warnings] == [f"warning: {text}" for text in losses]
+    assert all((issue.line, issue.column) == (18, 13) for issue in warnings)
+
+
+def test_what_queries_and_headers_lose() -> None:
+    text = edited("changes:", "query: [ default: { field: q } ]\n        changes:")
+    _, warnings = check(text.encode(), "gateway.yaml", {})
+    assert [issue.line for issue in warnings] == [17, 19]
+    assert warnings[0].text == "warning: lossy towards version 1: 'q' is left out"
+
+
+def test_statuses() -> None:
+    assert link("changes:", "changes:").statuses == frozenset()
+    assert link("changes:", "statuses: [404, 422]\n        changes:").statuses == {404, 422}
+    classes = link("changes:", 'on: errors\n        statuses: [4xx, "503"]\n        changes:')
+    assert classes.statuses == {*range(400, 500), 503}
+    assert classes.on == {MessageKind.ERROR}

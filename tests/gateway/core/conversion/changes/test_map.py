@@ -1,0 +1,86 @@
+"""Map: the same values in other words."""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core.conversion.changes.map import Map, Otherwise, Unknown
+from gateway.core.conversion.document import Number
+from gateway.core.conversion.scalars import Scalar
+from tests.gateway.core.conversion.documents import (
+    Json,
+    both,
+    down,
+    fails,
+    jsons,
+    up,
+)
+from tests.gateway.core.world import LAW
+
+
+def mapped(
+    older: Mapping[Scalar, Scalar], back: Otherwise = Unknown.REFUSE, **unknown: Otherwise
+) -> Map:
+    """Declare a map of `m.f`, one to one."""
+    newer = {word: known for known, word in older.items()}
+    return Map((), ("m", "f"), older, newer, unknown_back=back, **unknown)
+
+
+WORDS = mapped({"OPEN": "open", "DONE": "done", "ODD": Number("1"), "YES": True})
+KEPT = mapped({"OPEN": "open"}, Unknown.KEEP, unknown=Unknown.KEEP)
+FOLDED = mapped({"OPEN": "open"}, "OTHER", unknown=Number("0"))
+
+
+class TestMap:
+    """Each version has its words."""
+
+    @pytest.mark.parametrize(
+        ("newer", "older"),
+        [("OPEN", "open"), ("ODD", 1), ("YES", True), (None, None)],
+    )
+    def test_both_ways(self, newer: Json, older: Json) -> None:
+        assert both(WORDS, {"m": {"x": 1, "f": newer, "y": 2}}, upwards=False) == {
+            "m": {"x": 1, "f": older, "y": 2}
+        }
+        assert both(WORDS, {"m": {"f": older}}, upwards=True) == {"m": {"f": newer}}
+
+    @pytest.mark.parametrize("document", [{}, {"m": {}}, {"m": None}, {"m": {"x": 1}}])
+    @pytest.mark.parametrize("upwards", [False, True])
+    def test_what_is_absent_stays_absent(self, document: Json, upwards: bool) -> None:
+        assert both(WORDS, document, upwards) == document
+
+    @pytest.mark.parametrize(
+        ("value", "kind"),
+        [
+            *(("open", "a string"), ("", "a string"), (0, "a number"), (1.5, "a number")),
+            *((False, "a boolean"), ([], "an array"), ({"OPEN": 1}, "an object")),
+        ],
+    )
+    def test_an_unknown_word_is_refused(self, value: Json, kind: str) -> None:
+        with fails("/m/f", f"{kind} that is not in the map"):
+            down(WORDS, {"m": {"f": value}})
+
+    def test_true_is_no_1_and_1_no_text(self) -> None:
+        assert up(WORDS, {"m": {"f": True}}) == {"m": {"f": "YES"}}
+        assert up(WORDS, {"m": {"f": 1}}) == {"m": {"f": "ODD"}}
+        with fails("/m/f", "a string that is not in the map"):
+            up(WORDS, {"m": {"f": "1"}})
+
+    @pytest.mark.parametrize("value", ["x", 7, 0.10, False, [1], {"a": 1}])
+    def test_an_unknown_word_is_kept(self, value: Json) -> None:
+        for upwards in (False, True):
+            assert both(KEPT, {"m": {"f": value}}, upwards) == {"m": {"f": value}}
+
+    @pytest.mark.parametrize("value", ["x", 7, False, [1]])
+    def test_an_unknown_word_becomes_the_default(self, value: Json) -> None:
+        assert both(FOLDED, {"m": {"f": value}}, upwards=False) == {"m": {"f": 0}}
+        assert both(FOLDED, {"m": {"f": value}}, upwards=True) == {"m": {"f": "OTHER"}}
+
+
+@LAW
+@given(st.sampled_from(["OPEN", "DONE", "ODD", "YES", None]), jsons)
+def test_a_map_one_to_one_loses_nothing(word: Json, other: Json) -> None:
+    document = {"x": other, "m": {"f": word}}
+    assert up(WORDS, down(WORDS, document)) == document

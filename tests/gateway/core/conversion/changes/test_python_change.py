@@ -1,0 +1,122 @@
+"""Functions: code of others, which may do anything."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from gateway.core.conversion.change import Inverse
+from gateway.core.conversion.changes.python_change import PythonChange
+from gateway.core.conversion.document import PLAIN, ConversionError, Document, JsonForm
+from tests.gateway.core.conversion.documents import (
+    SEALED,
+    down,
+    fails,
+    seal,
+    unsealed,
+    untouched,
+    up,
+)
+
+
+def double(value: Any) -> Any:
+    """Return what takes part in `*`."""
+    return value * 2
+
+
+def half(value: Any) -> Any:
+    """Return half of a text or a list."""
+    return value[: len(value) // 2]
+
+
+def first(value: Any) -> Any:
+    """Take the first element out, which changes the argument."""
+    value["first"] = value["list"].pop(0)
+    return value
+
+
+def same(value: Any) -> Any:
+    """Return a copy."""
+    return value.copy()
+
+
+def keys(value: Any) -> Any:
+    """Return what is no object."""
+    return list(value)
+
+
+def test_a_field() -> None:
+    change = PythonChange((("i",),), ("m", "f"), double, half)
+    older: Document = {"i": [{"m": {"f": "ab", "x": 1}}, {"m": None}, {}, {"m": {"f": [1]}}]}
+    newer = {"i": [{"m": {"f": "abab", "x": 1}}, {"m": None}, {}, {"m": {"f": [1, 1]}}]}
+    with untouched(older, newer):
+        assert up(change, older) == newer
+        assert down(change, newer) == older
+        assert down(Inverse(change), older) == newer
+        assert unsealed(up(change, seal(older), SEALED)) == newer
+
+
+def test_the_whole_object() -> None:
+    change = PythonChange((), None, first, same)
+    older = {"list": [1, 2], "x": None}
+    with untouched(older):
+        assert up(change, older) == {"list": [2], "x": None, "first": 1}
+        assert down(change, older) == older
+        assert up(change, [older]) == [{"list": [2], "x": None, "first": 1}]
+
+
+def test_null_and_fractions_are_given_as_they_are() -> None:
+    seen: list[Document] = []
+
+    def look(value: Document) -> Document:
+        seen.append(value)
+        return value
+
+    change = PythonChange((), ("f",), look, look)
+    up(change, {"f": None})
+    up(change, {"f": Decimal("1.50")})
+    assert seen == [None, Decimal("1.50")]
+
+
+def test_what_is_no_object_cannot_be_the_document() -> None:
+    with fails("", "expected an object from the Python function, found an array"):
+        up(PythonChange((), None, keys, keys), {"a": 1})
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("secret"), ZeroDivisionError("secret"), KeyError("x"), SystemExit("secret")],
+)
+def test_what_it_raises_is_for_the_log_alone(error: BaseException) -> None:
+    def broken(value: Document) -> Document:
+        raise error
+
+    with pytest.raises(ConversionError) as caught:
+        up(PythonChange((("i",),), ("f",), broken, broken), {"i": [{"f": "x"}]})
+    assert caught.value.pointer == "/i/0/f"
+    assert caught.value.reason == "the Python function refuses it"
+    assert caught.value.cause.startswith(f"{__name__}:test_what_it_raises_is_for_the_log_alone")
+    raised = f"broken raised {type(error).__name__} at test_python_change.py:"
+    assert raised in caught.value.cause
+    assert "secret" not in caught.value.cause  # it may quote the body
+
+
+def test_what_python_cannot_hold_is_refused() -> None:
+    def refused(value: Document) -> Document:
+        raise ConversionError("too large")
+
+    form = JsonForm(PLAIN.open, PLAIN.close, PLAIN.digits, PLAIN.number, refused, PLAIN.take)
+    with fails("/m/f", "too large"):
+        up(PythonChange((), ("m", "f"), double, double), {"m": {"f": 1}}, form)
+
+
+@pytest.mark.parametrize("error", [ValueError, TypeError, RecursionError])
+def test_what_is_no_json_is_refused(error: type[Exception]) -> None:
+    def refused(value: Document) -> Document:
+        raise error("no JSON")
+
+    form = JsonForm(PLAIN.open, PLAIN.close, PLAIN.digits, PLAIN.number, PLAIN.parse, refused)
+    with pytest.raises(ConversionError) as caught:
+        up(PythonChange((), ("f",), double, double), {"f": 1}, form)
+    assert caught.value.reason == "the Python function returns no JSON value"
+    assert caught.value.cause == f"{__name__}:double returned what JSON cannot hold: no JSON"

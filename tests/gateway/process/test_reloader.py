@@ -1,0 +1,160 @@
+"""The reloader: whatever becomes of the file, the rules in force stay and the next ones load."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from gateway.config.load import MAX_BYTES
+from gateway.config.text.mistakes import ConfigError
+from gateway.process import reloader as reloader_module
+from gateway.process.reloader import Reloader
+from gateway.telemetry import log
+from tests.gateway.kit import rules
+from tests.gateway.talk import soon
+
+PAUSED = '"1": { service: s, brownout: { windows: [{ percent: 1, minutes: [] }] } }'
+ENDED = '"1": { service: s, lifecycle: { sunset: "9999-12-31T23:59:59-23:59" } }'
+
+
+@pytest.fixture
+def rejected(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return what is logged of files that cannot be used."""
+    issues: list[str] = []
+
+    def event(name: str, level: str = "info", **fields: object) -> None:
+        assert (name, level) == ("config_rejected", "error")
+        issues.append(str(fields["issue"]))
+
+    monkeypatch.setattr(log, "event", event)
+    return issues
+
+
+@asynccontextmanager
+async def reloading(path: Path) -> AsyncIterator[Reloader]:
+    put(path, rules(1))
+    reloader = Reloader(path, {"SECRET": "hunter2-hunter2"}, 0.02)
+
+    async def follow() -> None:
+        async for _ in reloader.changes():
+            pass
+
+    following = asyncio.create_task(follow())
+    try:
+        yield reloader
+        loaded = reloader.loaded
+        put(path, rules(2))
+        await soon(lambda: reloader.loaded > loaded)
+    finally:
+        following.cancel()
+
+
+def put(path: Path, content: str) -> None:
+    fresh = path.with_suffix(".fresh")
+    fresh.write_text(content)
+    fresh.replace(path)
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    path.rename(path.with_suffix(".folder"))
+    path.symlink_to(path.with_suffix(".folder"))
+
+
+def enormous(path: Path) -> None:
+    with path.open("ab") as file:
+        file.truncate(2 * 2**30)
+
+
+def mistaken(path: Path) -> None:
+    put(path, "services: {}\napis:\n" + "".join(f"  a{n}: {{}}\n" for n in range(20_000)))
+
+
+# What becomes of the file, and what the first line says, beside its name.
+BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a FIFO": (pipe, "is not a regular file; name one"),
+    "a folder": (folder, "cannot be read: Is a directory; is the path right?"),
+    "2 GB": (enormous, f"is larger than {MAX_BYTES // 2**20} MiB; is the path right?"),
+    "20,000 mistakes": (mistaken, "is missing here; add it"),
+    "an empty list": (
+        lambda path: put(path, rules(1).replace('"1": { service: s }', PAUSED)),
+        "minutes: expected 2 elements",
+    ),
+    "a date past all years": (
+        lambda path: put(path, rules(1).replace('"1": { service: s }', ENDED)),
+        "a date lies between the years 1 and 9999",
+    ),
+    "a secret": (
+        lambda path: put(
+            path, rules(1).replace("  plain:", '  "plain": &p {service: "${SECRET}"}\n  other:')
+        ),
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(("edit", "text"), BROKEN.values(), ids=BROKEN)
+async def test_whatever_becomes_of_the_file(
+    tmp_path: Path, rejected: list[str], edit: Callable[[Path], None], text: str
+) -> None:
+    path = tmp_path / "gateway.yaml"
+    async with reloading(path) as reloader:
+        in_force = reloader.latest
+        await asyncio.to_thread(edit, path)
+        await soon(lambda: reloader.rejected)
+        assert reloader.latest is in_force
+        assert text in rejected[0]
+        assert len(rejected) <= 101
+        assert "hunter2" not in "".join(rejected)
+
+
+@pytest.mark.parametrize("error", [MemoryError(), KeyError("minItems"), RecursionError("deep")])
+async def test_an_error_of_any_kind(
+    tmp_path: Path, rejected: list[str], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    path = tmp_path / "gateway.yaml"
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    async with reloading(path) as reloader:
+        with monkeypatch.context() as patch:
+            patch.setattr(reloader_module, "load", fail)
+            reloader.reload()
+            await soon(lambda: reloader.rejected)
+        assert rejected == [
+            f"{path}: cannot be loaded: {type(error).__name__}: {error}; undo the last change"
+        ]
+
+
+async def test_half_of_a_file_is_read_again(tmp_path: Path, rejected: list[str]) -> None:
+    """An editor writes in place, a little at a time; no half of it is loaded."""
+    path = tmp_path / "gateway.yaml"
+    content = rules(3)
+    async with reloading(path) as reloader:
+        with path.open("w") as file:
+            for begin in range(0, len(content), 64):
+                file.write(content[begin : begin + 64])
+                file.flush()
+                await asyncio.sleep(0.01)
+        await soon(lambda: reloader.loaded)
+        assert "http://127.0.0.1:3" in reloader.content.decode()
+        assert rejected == []
+
+
+def test_what_a_worker_is_given_needs_no_document_that_is_gone(tmp_path: Path) -> None:
+    content = rules(1).replace('"2": { service: s }', '"2": { service: s, schema: gone.json }')
+    path = tmp_path / "gateway.yaml"
+    path.write_text(content)
+    with pytest.raises(ConfigError, match=r"gone\.json"):
+        Reloader(path, {})
+    assert Reloader(path, {}, None, content.encode()).latest.labels["person"] == ["1", "2"]

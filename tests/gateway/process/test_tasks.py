@@ -1,0 +1,200 @@
+"""Long-lived tasks: each is started again when it fails, is counted, and shows on /readyz."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from gateway import app
+from gateway.core.overrides import NO_OVERRIDES
+from gateway.process import tasks as tasks_module
+from gateway.process.channel import ApplyOverrides, Channel, LoadRules, Ready
+from gateway.process.reloader import Reloader
+from gateway.process.tasks import Tasks
+from gateway.process.worker import CHANNEL, LISTENERS
+from gateway.settings import Settings
+from gateway.telemetry.delta import CounterDelta, Delta
+from tests.gateway.kit import StartUpstream, rules
+from tests.gateway.talk import OK
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Return when a condition holds; it looks at the loop, so it is asked there."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110  # nobody sets an event
+            await asyncio.sleep(0.01)
+
+
+def failures(deltas: list[Delta]) -> list[CounterDelta]:
+    return [count for delta in deltas for count in delta.counts]
+
+
+async def test_a_task_that_fails_is_started_again_and_counted() -> None:
+    deltas: list[Delta] = []
+    tasks = Tasks(deltas.append)
+    runs = 0
+
+    async def run() -> None:
+        nonlocal runs
+        runs += 1
+        match runs:
+            case 1:
+                raise ValueError("a mistake")
+            case 2:
+                raise MemoryError
+            case _:
+                await asyncio.sleep(3600)
+
+    task = tasks.start("job", run)
+    await until(lambda: runs == 3)
+    assert failures(deltas) == [CounterDelta("task_failures", ("job",), 1)] * 2
+    tasks.stop()
+    await task.done.wait()
+    await asyncio.sleep(0.3)
+    assert runs == 3
+
+
+async def test_a_task_whose_work_is_done_is_left_alone() -> None:
+    deltas: list[Delta] = []
+    runs = 0
+
+    async def run() -> None:
+        nonlocal runs
+        runs += 1
+
+    await Tasks(deltas.append).start("job", run).done.wait()
+    await asyncio.sleep(0.2)
+    assert (runs, deltas) == (1, [])
+
+
+async def test_a_stop_while_it_waits_to_be_started_again() -> None:
+    runs = 0
+
+    async def run() -> None:
+        nonlocal runs
+        runs += 1
+        raise OSError
+
+    task = Tasks(lambda _: None).start("job", run)
+    await until(lambda: runs == 1)
+    await asyncio.sleep(0)
+    task.stop()
+    await asyncio.sleep(0.3)
+    assert runs == 1
+
+
+class Running(NamedTuple):
+    """A role of the gateway that runs in this process."""
+
+    stop: asyncio.Event
+    failures: Callable[[], set[str]]
+
+
+def running() -> dict[str, list[asyncio.Task[Any]]]:
+    """Return all tasks but those of the test itself, by name."""
+    found: dict[str, list[asyncio.Task[Any]]] = {}
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        if not task.get_name().startswith("test"):
+            found.setdefault(task.get_name(), []).append(task)
+    return found
+
+
+def counts() -> dict[str, int]:
+    return {name: len(tasks) for name, tasks in running().items()}
+
+
+@pytest.fixture
+def stop(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
+    event = asyncio.Event()
+    monkeypatch.setattr(app, "_stop_on_signals", lambda *_: event)
+    monkeypatch.setattr(app, "_on_hangup", lambda _: None)
+    monkeypatch.setattr(tasks_module, "_FIRST_WAIT", 0.01)
+    return event
+
+
+@asynccontextmanager
+async def role(
+    name: str, content: str, path: Path, stop: asyncio.Event, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[list[Delta]]:
+    """Run the gateway alone, as a supervisor or as a worker; yield what it counts."""
+    deltas: list[Delta] = []
+    settings = Settings(config=path, port=0, admin_port=0, grace=0.1)
+    if name == "worker":
+        ours, theirs = socket.socketpair()
+        listener = socket.create_server(("127.0.0.1", 0))
+        monkeypatch.setenv(LISTENERS, str(listener.detach()))
+        monkeypatch.setenv(CHANNEL, str(theirs.detach()))
+        channel = await Channel.over(ours)
+        channel.send(LoadRules(content.encode()))
+        channel.send(ApplyOverrides(0, NO_OVERRIDES))
+        work = app.work(settings)
+    else:
+        count = Tasks._count
+
+        def counted(tasks: Tasks, name: str) -> None:
+            deltas.append(Delta(0.0, [], [], [CounterDelta("task_failures", (name,), 1)], [], []))
+            count(tasks, name)
+
+        monkeypatch.setattr(Tasks, "_count", counted)
+        reloader = Reloader(path, {})
+        work = (
+            app.serve(settings, reloader)
+            if name == "alone"
+            else app.supervise(settings, reloader, 2)
+        )
+    main = asyncio.create_task(work, name="test main")
+    if name == "worker":
+        assert isinstance(await channel.receive(), Ready)
+
+        async def collect() -> None:
+            while (message := await channel.receive()) is not None:
+                deltas.append(message.delta)  # type: ignore[union-attr]  # nothing else comes up
+
+        collecting = asyncio.create_task(collect(), name="test collect")
+    try:
+        yield deltas
+    finally:
+        stop.set()
+        await main
+        if name == "worker":
+            await collecting
+            await channel.close()
+
+
+LONG_LIVED = {
+    "alone": {"cutovers": 1, "health_check": 2, "reload": 1, "sampling": 1, "state": 1},
+    "supervisor": {"cutovers": 1, "reload": 1, "state": 1, "worker": 2},
+    "worker": {"channel": 1, "health_check": 2, "reload": 1, "sampling": 1},
+}
+
+
+@pytest.mark.parametrize("name", LONG_LIVED)
+async def test_each_long_lived_task_comes_back(
+    name: str,
+    tmp_path: Path,
+    upstream: StartUpstream,
+    stop: asyncio.Event,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """These are all there are; each is killed, and another takes its place."""
+    port = (await upstream(OK)).port
+    path = tmp_path / "gateway.yaml"
+    content = f"state: {tmp_path}/state.db\n" + rules(port).replace(
+        f'targets: ["http://127.0.0.1:{port}"]',
+        f'targets: ["http://127.0.0.1:{port}", "http://localhost:{port}"], health: {{ path: / }}',
+    )
+    await asyncio.to_thread(path.write_text, content)
+    expected = LONG_LIVED[name]
+    async with role(name, content, path, stop, monkeypatch) as deltas:
+        await until(lambda: counts() == expected)
+        killed = [task for tasks in running().values() for task in tasks]
+        for task in killed:
+            task.cancel()
+        await until(lambda: all(task.done() for task in killed))
+        await until(lambda: counts() == expected)
+        await until(lambda: len(failures(deltas)) == sum(expected.values()))
+        assert {count.labels[0] for count in failures(deltas)} == expected.keys()

@@ -1,0 +1,44 @@
+"""The load of a process, measured now and then."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from gateway.proxy.shadow import process_load
+from gateway.proxy.shadow.process_load import Load, time_used
+
+
+@dataclass
+class Clock:
+    """Stands for the module `time`."""
+
+    now: float = 0.0
+    used: float = 0.0
+
+    def monotonic(self) -> float:
+        """Return how much time has passed."""
+        return self.now
+
+
+def test_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that uses most of its time has none left over; it is looked at now and then."""
+    clock = Clock()
+    monkeypatch.setattr(process_load, "time", clock)
+    load = Load(lambda: clock.used)
+    for now, used, high in [
+        (0.05, 0.05, False),
+        (0.1, 0.1, True),
+        (0.15, 0.1, True),
+        (0.2, 0.1, False),
+        (1.2, 0.8, False),
+        (2.2, 1.7, True),
+    ]:
+        clock.now, clock.used = now, used
+        assert load.high is high, now
+
+
+def test_time_is_used_by_computing() -> None:
+    measure = time_used()
+    before = measure()
+    sum(range(1_000_000))
+    assert before < measure() < before + 60

@@ -1,0 +1,97 @@
+"""How many calls a request takes: what its CPU time follows, and the same on every machine.
+
+Counted are calls of functions of the gateway, and the calls of built-in functions that they make,
+over transports without sockets. A bound that is passed shows code that a request did not run
+before; one that is undercut by much should be lowered.
+"""
+
+import asyncio
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from types import FrameType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+import gateway
+from gateway.telemetry import log
+from gateway.telemetry.recorder import Recorder
+from tests.gateway.kit import rules
+from tests.gateway.proxy.wires import Gateway
+
+ROOT = str(Path(gateway.__file__).parent)
+PORT = 1
+BODY = b'{"name":{"firstName":"Bob","lastName":"Charlie"}}'
+ANSWER = (
+    b"HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Sat, 21 Nov 2026 21:13:44 GMT\r\n"
+    b"Content-Type: application/json\r\nContent-Length: %d\r\nConnection: keep-alive\r\n\r\n%b"
+    % (len(BODY), BODY)
+)
+SHADOWED = rules(PORT).replace('"1": { service: s }', '"1": { service: s, shadow: { via: "2" } }')
+CASES = {
+    # case: rules, target, further field, whether the process is busy, Python calls, C calls
+    "path": (rules(PORT), "/v2/person", "A: b", False, 80, 100),
+    "header": (rules(PORT), "/header", "X-API-VERSION: 2", False, 81, 102),
+    "accept": (rules(PORT), "/accept", "Accept: application/vnd.t-v2+json", False, 84, 114),
+    "converted": (rules(PORT, via=True), "/v1/person", "A: b", False, 113, 140),
+    "refused": (rules(PORT), "/v3/person", "A: b", False, 53, 59),
+    "shadow that gives way": (SHADOWED, "/v1/person", "A: b", True, 86, 101),
+    "shadowed": (SHADOWED, "/v1/person", "A: b", False, 360, 414),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "field", "busy", "python", "builtin"), CASES.values(), ids=CASES
+)
+async def test_calls(
+    text: str,
+    target: str,
+    field: str,
+    busy: bool,
+    python: int,
+    builtin: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The log writes each millisecond once as text: here they are all the same one.
+    clock = SimpleNamespace(**{**vars(time), "time": lambda: 0.0})
+    monkeypatch.setattr(log, "time", clock)
+    loop = asyncio.get_running_loop()
+    lines, recorder = log.RequestLog(loop), Recorder(loop, lambda _: None)
+
+    def record(exchange: Any) -> None:
+        lines.record(exchange)
+        recorder.record(exchange)
+
+    served = Gateway(text, {PORT: lambda _: ANSWER}, record)
+    served.shadows._load._high = busy
+    served.shadows._load._at = float("inf")
+    request = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n{field}\r\n\r\n".encode()
+    for _ in range(3):  # whatever is remembered from the first requests
+        answer = await served.ask(request)
+    assert answer.startswith(b"HTTP/1.1 404" if "v3" in target else b"HTTP/1.1 200")
+    # A timer may ring meanwhile, so that the least of several counts.
+    counts = [await counted(served, request) for _ in range(10)]
+    served.close()
+    lines.flush()
+    recorder.flush()
+    assert min(count["call"] for count in counts) <= python
+    assert min(count["c_call"] for count in counts) <= builtin
+
+
+async def counted(served: Gateway, request: bytes) -> Counter[str]:
+    """Return how many calls the gateway makes for a request."""
+    calls: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, _: Any) -> None:
+        if frame.f_code.co_filename.startswith(ROOT):
+            calls[event] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        await served.ask(request)
+    finally:
+        sys.setprofile(before)
+    return calls

@@ -1,0 +1,202 @@
+"""The handler, shadows and health checks over an Upstream that is none of ours."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+
+import pytest
+
+from gateway.core.errors import Fault, FaultCode, FaultError
+from gateway.core.headers import HeaderFields
+from gateway.core.service import Health, Service, Target, Timeouts
+from gateway.proxy.upstream.health_checks import HealthChecks
+from gateway.proxy.upstream.upstream import NoRoomError, Upstream, UpstreamRequest, UpstreamResponse
+from tests.gateway.proxy.wires import Gateway
+
+RULES = """
+services:
+  old: { targets: ["http://127.0.0.1:1"] }
+  new: { targets: ["http://127.0.0.1:2"] }
+apis:
+  person:
+    upstream_path: /person
+    endpoints: [ { path: "/v{version}/person", version: { in: path } } ]
+    versions:
+      "1": { service: old, shadow: { via: "2" } }
+      "2": { service: new }
+    conversions: [ { between: ["1", "2"], changes: [] } ]
+"""
+GET = b"GET /v1/person HTTP/1.1\r\nHost: a.test\r\n\r\n"
+
+
+class Answered:
+    """A response that is here as a whole."""
+
+    reason = b""
+    sized = complete = True
+    switched = False
+
+    def __init__(self, status: int, body: bytes) -> None:
+        self.status = status
+        self.fields: HeaderFields = [(b"Content-Length", b"%d" % len(body))]
+        self.target = "here"
+        self.trailers: HeaderFields = []
+        self.pieces = [body]
+        self.abandoned = 0
+
+    async def read(self) -> bytes:
+        return self.pieces.pop() if self.pieces else b""
+
+    async def write(self, data: bytes) -> None:
+        raise AssertionError
+
+    def release(self) -> None:
+        raise AssertionError
+
+    def abandon(self) -> None:
+        self.abandoned += 1
+
+
+class Directory:
+    """An Upstream that answers from memory.
+
+    Attributes:
+        sent: service, target and whether it was in the background, of each request.
+        room: whether there is spare room.
+        up: whether services answer.
+        down: which targets are set down.
+    """
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str, bool]] = []
+        self.answers: list[Answered] = []
+        self.room = self.up = True
+        self.down: set[Target] = set()
+        self.probed = asyncio.Event()
+
+    async def send(
+        self, service: Service, request: UpstreamRequest, *, background: bool = False
+    ) -> UpstreamResponse:
+        if background and not self.room:
+            raise NoRoomError(service.name)
+        self.sent.append((service.name, request.target, background))
+        return self._answer()
+
+    async def probe(
+        self, target: Target, request: UpstreamRequest, timeouts: Timeouts
+    ) -> UpstreamResponse:
+        self.probed.set()
+        assert (request.target, timeouts.first_byte) == ("/health", 1.0)
+        return self._answer()
+
+    def is_down(self, service: Service, target: Target) -> bool:
+        return target in self.down
+
+    def set_down(self, service: Service, target: Target, *, down: bool) -> None:
+        (self.down.add if down else self.down.discard)(target)
+
+    def follow(self, services: Iterable[Service]) -> None:
+        raise AssertionError
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _answer(self) -> Answered:
+        if not self.up:
+            raise FaultError(Fault(FaultCode.UPSTREAM_UNREACHABLE, "Gone."), "it is gone")
+        self.answers.append(Answered(200, b"ok"))
+        return self.answers[-1]
+
+
+@pytest.fixture
+def directory() -> Directory:
+    return Directory()
+
+
+@pytest.fixture
+async def gateway(directory: Directory) -> Gateway:
+    upstream: Upstream = directory
+    gateway = Gateway(RULES, {}, upstream=upstream)
+    gateway.shadows._load._measure = lambda: 0.0
+    return gateway
+
+
+async def test_a_request_and_its_shadow(gateway: Gateway, directory: Directory) -> None:
+    answer = await gateway.ask(GET)
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answer.endswith(b"\r\n\r\nok")
+    assert directory.sent == [
+        ("old", "/person", False),
+        ("new", "/person", True),
+        ("old", "/person", True),
+    ]
+    assert gateway.counted == [("compared", "person", "1")]
+    assert [each.abandoned for each in directory.answers] == [1, 1, 1]
+    (exchange,) = gateway.exchanges
+    assert (exchange.status, exchange.bytes_sent, exchange.target) == (200, 2, "here")
+
+
+async def test_a_shadow_finds_no_room(gateway: Gateway, directory: Directory) -> None:
+    directory.room = False
+    await gateway.ask(GET)
+    assert directory.sent == [("old", "/person", False)]
+    assert gateway.counted == [("shed", "person", "1", "capacity")]
+
+
+async def test_a_shadow_is_not_planned_while_the_process_is_busy(
+    gateway: Gateway, directory: Directory
+) -> None:
+    gateway.shadows._load._high, gateway.shadows._load._at = True, float("inf")
+    await gateway.ask(GET)
+    assert directory.sent == [("old", "/person", False)]
+    assert gateway.counted == [("shed", "person", "1", "load")]
+    (exchange,) = gateway.exchanges
+    assert exchange.plan is not None
+    assert exchange.plan.shadow is None
+
+
+async def test_a_service_that_is_gone(gateway: Gateway, directory: Directory) -> None:
+    directory.up = False
+    assert (await gateway.ask(GET)).startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
+    (exchange,) = gateway.exchanges
+    assert (exchange.code, exchange.cause) == ("upstream_unreachable", "it is gone")
+    assert gateway.counted == []
+
+
+class Started:
+    """A task that is stopped by cancelling it."""
+
+    def __init__(self, task: asyncio.Task[None]) -> None:
+        self.task = task
+
+    def stop(self) -> None:
+        self.task.cancel()
+
+
+def start(name: str, run: Callable[[], Coroutine[None, None, None]]) -> Started:
+    """Start a task that is not expected to fail."""
+    return Started(asyncio.create_task(run(), name=name))
+
+
+async def test_health_checks(directory: Directory) -> None:
+    """A target that fails often enough is down, and up again as it answers."""
+    target = Target("127.0.0.1", 1)
+    health = Health("/health", interval=0.0, timeout=1.0, down_after=2, up_after=2)
+    found: list[bool] = []
+    changed = asyncio.Event()
+
+    def report(_: Service, __: Target, up: bool) -> None:
+        found.append(up)
+        changed.set()
+
+    checks = HealthChecks(directory, report, start)
+    for up in (False, True):
+        directory.up = up
+        changed.clear()
+        checks.follow([Service("s", (target,), health=health)])
+        await changed.wait()
+        assert (target in directory.down) is not up
+    checks.stop()
+    assert found == [False, True]
+    directory.down = {target}
+    checks.follow([Service("s", (target,))])  # which asks for no checks any more
+    assert not directory.down

@@ -1,0 +1,265 @@
+"""A live request and a shadow pass the same way, out and back, whatever the rules are."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import event, given, reject, settings
+from hypothesis import strategies as st
+
+from gateway.config.text.mistakes import ConfigError
+from gateway.proxy.shadow import replay, shadows
+from gateway.proxy.shadow.replay import CapturedAnswer
+from tests.gateway.core.world import LAW
+from tests.gateway.proxy.wires import Gateway
+
+MEDIA_TYPE = "application/vnd.t-v{version}+json"
+READERS = {
+    "path": "{ in: path }",
+    "query": "{ in: query, name: version }",
+    "header": "{ in: header, name: X-API-VERSION }",
+    "accept": f'{{ in: accept, media_type: "{MEDIA_TYPE}" }}',
+}
+OLD, NEW = 1, 2
+BODY = b'{"name":{"firstName":"Bob","lastName":"Charlie"},"state":"on"}'
+CLIENT_BODY = b'{"name":"Bob Charlie","state":"on"}'
+
+# Among them the version's own name, to which and from which a change can rename.
+NAMES = ("X-API-VERSION", "X-Old", "X-New", "version", "Api-Label")
+FIELDS = (
+    *(f"{name}: {value}" for name in NAMES for value in ("1", "a, b")),
+    *("Accept-Encoding: gzip", "If-None-Match: x", "Range: bytes=0-1", "If-Match: y"),
+    *("Connection: X-Old", "TE: trailers", "Cookie: a=b", "X-Forwarded-For: 203.0.113.1"),
+    *("X-Shadow: 1", "X_Forwarded_For: 1", "Via: 1.1 before", f"Accept: {MEDIA_TYPE}"),
+)
+ANSWERED = (
+    *(f"{name}: {value}" for name in NAMES for value in ("2", "b")),
+    *("ETag: x", "Vary: Cookie", "Vary: *", "Connection: X-Old", "Sunset: never", "Via: 1.0 it"),
+    *("Keep-Alive: 5", "X-Request-Id: theirs", "Link: </a>; rel=b", "Last-Modified: then"),
+)
+
+
+def change(kind: str, one: str, other: str) -> str:
+    """Return a change of a parameter or a field."""
+    return {
+        "rename": f"{{ rename: {{ field: {one}, to: {other} }} }}",
+        "map": f'{{ map: {{ field: {one}, values: {{ "1": "9", "2": "8" }}, others: keep }} }}',
+        "default": f'{{ default: {{ field: {one}, value: "7" }} }}',
+        "remove": f'{{ remove: {{ field: {one}, value: "7" }} }}',
+    }[kind]
+
+
+CHANGES = st.lists(
+    st.builds(
+        change,
+        st.sampled_from(["rename", "map", "default", "remove"]),
+        st.sampled_from(NAMES),
+        st.sampled_from(NAMES),
+    ),
+    max_size=2,
+).map(", ".join)
+
+RULES = st.fixed_dictionaries(
+    {
+        "reader": st.sampled_from(sorted(READERS)),
+        "headers": CHANGES,
+        "query": CHANGES,
+        "body": st.sampled_from(
+            ["", "{ join: { fields: [name.firstName, name.lastName], into: name } }"]
+        ),
+        "host": st.sampled_from(["client", "target", "internal.test"]),
+        "default": st.sampled_from(["", ', default: "1"']),
+    }
+)
+REQUESTS = st.fixed_dictionaries(
+    {
+        "method": st.sampled_from(["GET", "HEAD", "POST", "PATCH", "DELETE"]),
+        "query": st.sampled_from(
+            ["", "?", "?version=1", "?X-Old=1&version=1&a=%20", "?version=1&Api-Label"]
+        ),
+        "fields": st.lists(st.sampled_from(FIELDS), max_size=3, unique=True),
+        "version": st.sampled_from(["X-API-VERSION: 1", f"Accept: {MEDIA_TYPE}"]),
+        "body": st.sampled_from([None, b"", CLIENT_BODY, b"not JSON"]),
+    }
+)
+ANSWERS = st.fixed_dictionaries(
+    {
+        "status": st.sampled_from(["200 OK", "201 Created", "204 No", "304 No", "404 No", "206 A"]),
+        "fields": st.lists(st.sampled_from(ANSWERED), max_size=4, unique=True),
+        "type": st.sampled_from(["application/json", "application/vnd.t-v2+json", "text/plain"]),
+        "body": st.sampled_from([BODY, b"{}", b""]),
+    }
+)
+
+
+def rules(given: dict[str, str], first: str) -> str:
+    """Return rules in which `first` is how version 1 is served."""
+    path = "/v{version}/person" if given["reader"] == "path" else "/person"
+    default = "" if given["reader"] == "path" else given["default"]
+    reader = READERS[given["reader"]].removesuffix(" }") + default + " }"
+    host = given["host"]
+    return f"""
+services:
+  old: {{ targets: ["http://127.0.0.1:{OLD}"], host: {host} }}
+  new: {{ targets: ["http://127.0.0.1:{NEW}"], host: {host} }}
+apis:
+  person:
+    upstream_path: /person
+    endpoints: [ {{ path: "{path}", version: {reader} }} ]
+    versions: {{ "1": {first}, "2": {{ service: new }} }}
+    conversions:
+      - between: ["1", "2"]
+        changes: [ {given["body"]} ]
+        query: [ {given["query"]} ]
+        headers: [ {given["headers"]} ]
+        statuses: [404]
+"""
+
+
+SHADOWED = '{ service: old, shadow: { via: "2", methods: [GET, POST, PATCH, DELETE] } }'
+LIVE = '{ via: "2" }'
+
+
+def request(given: dict[str, Any], reader: str) -> bytes:
+    """Return the request of a client of version 1."""
+    path = "/v1/person" if reader == "path" else "/person"
+    lines = [
+        f"{given['method']} {path}{given['query']} HTTP/1.1",
+        "Host: api.test",
+        given["version"],
+    ]
+    lines += [*given["fields"], "X-Request-Id: a-request"]
+    if given["body"] is not None:
+        lines += ["Content-Type: application/json", f"Content-Length: {len(given['body'])}"]
+    text = "\r\n".join((*lines, "", "")).replace("{version}", "1")
+    return text.encode() + (given["body"] or b"")
+
+
+def response(given: dict[str, Any], method: bytes) -> bytes:
+    """Return the answer of a service to a request of that method."""
+    body = b"" if given["status"][:3] in ("204", "304") else given["body"]
+    lines = [f"HTTP/1.1 {given['status']}", "Date: Sun, 01 Nov 2026 00:00:00 GMT"]
+    lines += [*given["fields"], f"Content-Type: {given['type']}"]
+    if given["status"][:3] not in ("204", "304"):
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join((*lines, "", "")).encode() + (b"" if method == b"HEAD" else body)
+
+
+def parsed(data: bytes) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    """Return status, fields and body of a whole answer."""
+    head, _, body = data.partition(b"\r\n\r\n")
+    first, *lines = head.split(b"\r\n")
+    fields = [(name, value) for name, _, value in (line.partition(b": ") for line in lines)]
+    return int(first.split()[1]), fields, body
+
+
+async def pass_both(
+    given: dict[str, str], client: dict[str, Any], service: dict[str, Any]
+) -> tuple[Gateway, bytes, Gateway, list[CapturedAnswer]]:
+    """Send a request live, and as a shadow of a request to another service."""
+
+    def answer(asked: bytes) -> bytes:
+        return response(service, asked.split(b" ")[0])
+
+    seen: list[CapturedAnswer] = []
+
+    async def spy(upstream: Any, exchange: Any, plan: Any, *more: Any) -> CapturedAnswer:
+        got = await replay.replay(upstream, exchange, plan, *more)
+        if plan.route.service.name == "new":
+            seen.append(got)
+        return got
+
+    asked = request(client, given["reader"])
+    live = Gateway(rules(given, LIVE), {OLD: answer, NEW: answer})
+    got = await live.ask(asked)
+    live.close()
+    shadowed = Gateway(rules(given, SHADOWED), {OLD: answer, NEW: answer})
+    shadowed.shadows._load._measure = lambda: 0.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shadows, "replay", spy)
+        await shadowed.ask(asked)
+    shadowed.close()
+    return live, got, shadowed, seen
+
+
+@settings(LAW, max_examples=200)
+@given(RULES, REQUESTS, ANSWERS)
+def test_a_shadow_passes_as_a_live_request_does(
+    given: dict[str, str], client: dict[str, Any], service: dict[str, Any]
+) -> None:
+    """The service gets the same bytes but for the mark; what is compared is what a client gets."""
+    try:
+        live, got, shadowed, seen = asyncio.run(pass_both(given, client, service))
+    except ConfigError:
+        reject()  # changes that contradict each other
+    event(f"compared: {bool(seen)}")
+    if shadowed.exchanges[0].plan is None or not seen:
+        # Version 1 was not what the request named, or nothing is compared: a part, say.
+        return
+    marked = [each.replace(b"X-Shadow: 1\r\n", b"", 1) for each in shadowed.requests[NEW]]
+    assert marked == live.requests[NEW]
+    assert all(b"X-Shadow: 1\r\n" in each for each in shadowed.requests[NEW])
+    (compared,) = seen
+    status, fields, body = parsed(got)
+    assert compared.status == status
+    if live.exchanges[0].code is None:
+        assert compared.fields == [line for line in fields if line[0] != b"Connection"]
+        assert compared.body == body
+
+
+PERSON = {
+    "reader": "header",
+    "query": "",
+    "body": "",
+    "host": "client",
+    "default": ', default: "1"',
+}
+GET: dict[str, Any] = {"method": "GET", "query": "", "fields": [], "version": "A: b", "body": None}
+ANSWER = {"status": "200 OK", "fields": [], "type": "application/json", "body": BODY}
+
+
+@pytest.mark.parametrize(
+    ("change", "sent", "arrives"),
+    [
+        ("rename: { field: X-API-VERSION, to: X-Old }", "X-Old: 1", b"X-API-VERSION: 2"),
+        ("rename: { field: X-New, to: X-Old }", "X-Old: 1", b"X-New: 1"),
+        ("default: { field: X-API-VERSION, value: '7' }", "A: b", b"X-API-VERSION: 2"),
+    ],
+)
+async def test_the_version_is_put_in_after_the_conversion(
+    change: str, sent: str, arrives: bytes
+) -> None:
+    """What a change calls as the version is called would be taken for the version."""
+    given = {**PERSON, "headers": f"{{ {change} }}"}
+    live, _, shadowed, _ = await pass_both(given, {**GET, "fields": [sent]}, ANSWER)
+    for requests in (live.requests[NEW], shadowed.requests[NEW]):
+        assert arrives in requests[0].split(b"\r\n")
+
+
+async def test_the_answer_names_the_client_s_version_last() -> None:
+    given = {**PERSON, "headers": "{ rename: { field: X-New, to: X-API-VERSION } }"}
+    service = {**ANSWER, "fields": ["X-New: 2"]}
+    _, got, _, seen = await pass_both(given, GET, service)
+    assert (b"X-API-VERSION", b"1") in parsed(got)[1]
+    assert (b"X-API-VERSION", b"1") in seen[0].fields
+
+
+async def test_the_query_names_the_service_s_version_last() -> None:
+    given = {
+        **PERSON,
+        "reader": "query",
+        "headers": "",
+        "query": "{ rename: { field: version, to: v } }",
+    }
+    live, _, shadowed, _ = await pass_both(given, {**GET, "query": "?v=1"}, ANSWER)
+    for requests in (live.requests[NEW], shadowed.requests[NEW]):
+        assert requests[0].startswith(b"GET /person?version=2 ")
+
+
+@pytest.mark.parametrize("status", ["204 No", "304 No"])
+async def test_an_answer_without_a_body_is_not_converted(status: str) -> None:
+    given = {**PERSON, "headers": "", "body": "{ rename: { field: b, to: a } }"}
+    service = {**ANSWER, "status": status, "type": "text/plain"}
+    live, got, _, _ = await pass_both(given, GET, service)
+    assert (parsed(got)[0], parsed(got)[2]) == (int(status[:3]), b"")
+    assert not live.exchanges[0].converted

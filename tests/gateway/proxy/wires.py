@@ -1,0 +1,153 @@
+"""A gateway without sockets: the real handler, server and pool, over transports that are lists."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.web_protocol import ERROR
+
+from gateway.config.load import load
+from gateway.proxy.client.client_response import ClientTransport
+from gateway.proxy.client.client_server import ClientServer
+from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.handler import Handler
+from gateway.proxy.shadow.shadows import Shadows
+from gateway.proxy.upstream.pool import Pool
+from gateway.proxy.upstream.upstream import Upstream
+
+Answer = Callable[[bytes], bytes]
+
+
+class Wire(asyncio.Transport):
+    """One end of a connection: what is written to it is noted, and handed on."""
+
+    def __init__(self, written: Callable[["Wire"], None], **names: object) -> None:
+        super().__init__()
+        self.data = b""
+        self.written = written
+        self.names = names
+        self.protocol: Any = None
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self.names.get(name, default)
+
+    def write(self, data: Any) -> None:
+        self.data += data
+        self.written(self)
+
+    def is_closing(self) -> bool:
+        return False
+
+    def nothing(self, *_: object, **__: object) -> None:
+        """Do nothing."""
+
+    pause_reading = resume_reading = close = abort = write_eof = nothing
+    set_write_buffer_limits = nothing
+
+
+class Somewhere:
+    """Where an exchange came from, for tests that need no connection."""
+
+    peer = "192.0.2.1"
+
+
+def exchange(method: str = "GET", status: int = 200) -> Exchange:
+    """Return the exchange of a request that was answered with a status."""
+    exchange = Exchange(cast(ClientTransport, Somewhere()), ERROR, EMPTY_PAYLOAD)
+    exchange.method, exchange.status = method, status
+    return exchange
+
+
+def whole_request(data: bytes) -> bool:
+    """Return whether all of a request has come, whose body has a length if there is one."""
+    head, mark, body = data.partition(b"\r\n\r\n")
+    lengths = [
+        int(line.partition(b":")[2])
+        for line in head.split(b"\r\n")
+        if line.lower().startswith(b"content-length:")
+    ]
+    return bool(mark) and len(body) >= sum(lengths)
+
+
+class Gateway:
+    """A gateway, one client connection, and services that answer by their ports.
+
+    Args:
+        rules: the text of gateway.yaml.
+        services: what each service answers, by its port.
+        record: called with every exchange as well.
+        upstream: what sends requests; by itself, the pool.
+
+    Attributes:
+        requests: what each service was sent, by its port.
+        exchanges: what was recorded.
+        counted: what the shadows counted.
+    """
+
+    def __init__(
+        self,
+        rules: str,
+        services: dict[int, Answer],
+        record: Callable[[Exchange], None] = lambda _: None,
+        upstream: Upstream | None = None,
+    ) -> None:
+        self.requests: dict[int, list[bytes]] = {port: [] for port in services}
+        self.exchanges: list[Exchange] = []
+        self.counted: list[tuple[str, ...]] = []
+        self._services = services
+        self._loop = asyncio.get_running_loop()
+        self._loop.create_connection = self._connect  # type: ignore[method-assign, assignment]
+        snapshot = load(rules.encode(), "gateway.yaml", {})
+        self.upstream = upstream or Pool()
+        self.shadows = Shadows(self.upstream, self)
+        self.handler = Handler(snapshot, self.upstream, self.shadows, self._record)
+        self._recorded = asyncio.Event()
+        self._also = record
+        self.client = Wire(
+            lambda _: None, peername=("192.0.2.1", 40000), sockname=("127.0.0.1", 8080)
+        )
+        self.client.protocol = ClientServer(self.handler, lambda _: None)()
+        self.client.protocol.connection_made(self.client)
+
+    def count(self, kind: str, *labels: str, times: int = 1) -> None:
+        """Note what is counted."""
+        self.counted += [(kind, *labels)] * times
+
+    def sample(self, kind: str, api: str, version: str, document: object) -> None:
+        """Take a sample, which nobody looks at."""
+
+    async def ask(self, request: bytes) -> bytes:
+        """Send a request of a client; return the answer when it is recorded and compared."""
+        self._recorded.clear()
+        self.client.data = b""
+        self.client.protocol.data_received(request)
+        await self._recorded.wait()
+        while self.shadows._running:
+            await asyncio.wait(self.shadows._running)
+        await asyncio.sleep(0)  # the connection is ready for another request
+        return self.client.data
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.client.protocol.connection_lost(None)
+        self.upstream.close()
+
+    def _record(self, exchange: Exchange) -> None:
+        self._also(exchange)
+        self.exchanges.append(exchange)
+        self._recorded.set()
+
+    async def _connect(
+        self, factory: Callable[[], Any], host: str, port: int
+    ) -> tuple[Wire, asyncio.Protocol]:
+        def written(wire: Wire) -> None:
+            if whole_request(wire.data):
+                request, wire.data = wire.data, b""
+                self.requests[port].append(request)
+                self._loop.call_soon(wire.protocol.data_received, self._services[port](request))
+
+        wire = Wire(written)
+        wire.protocol = factory()
+        wire.protocol.connection_made(wire)
+        return wire, wire.protocol

@@ -1,0 +1,58 @@
+"""Overrides are kept first, then applied, and come back as they were."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core.overrides import NO_OVERRIDES, Overrides
+from gateway.state.active_overrides import ActiveOverrides, as_json, overrides_of
+from gateway.state.state_writer import StateWriter
+from tests.gateway.core.world import LAW
+
+KEYS = st.tuples(st.text(), st.text())
+
+
+@LAW
+@given(st.frozensets(KEYS), st.dictionaries(KEYS, st.floats(0, 100)))
+def test_there_and_back(
+    paused: frozenset[tuple[str, str]], percents: dict[tuple[str, str], float]
+) -> None:
+    overrides = Overrides(paused, percents)
+    assert overrides_of({"overrides": as_json(overrides)}) == overrides
+
+
+@pytest.mark.parametrize(
+    "kept", [{}, {"overrides": {"paused": "person"}}, {"overrides": []}, {"overrides": None}]
+)
+def test_what_cannot_be_read_overrides_nothing(kept: dict[str, object]) -> None:
+    assert overrides_of(kept) == NO_OVERRIDES
+
+
+async def test_each_change_is_applied() -> None:
+    overrides, applied = ActiveOverrides(StateWriter(None)), list[Overrides]()
+
+    async def apply(now: Overrides) -> None:
+        applied.append(now)
+
+    key = ("person", "1")
+    await overrides.pause(key)
+    overrides.follow(apply)
+    await overrides.set_percent(key, 25.0, "a test")
+    await overrides.set_percent(key, 50.0, "a test")
+    await overrides.resume(key)
+    await overrides.set_percent(key, None, "a test")
+    await overrides.apply_again()
+    assert applied == [
+        Overrides(frozenset({key}), {key: 25.0}),
+        Overrides(frozenset({key}), {key: 50.0}),
+        Overrides(frozenset(), {key: 50.0}),
+        NO_OVERRIDES,
+        NO_OVERRIDES,
+    ]
+    assert overrides.in_force == NO_OVERRIDES
+
+
+async def test_they_outlive_who_set_them() -> None:
+    writer = StateWriter(None)
+    await ActiveOverrides(writer).pause(("person", "1"))
+    assert ActiveOverrides(writer).in_force == Overrides(frozenset({("person", "1")}), {})

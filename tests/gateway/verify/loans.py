@@ -1,0 +1,73 @@
+"""A library's loans in two versions, which differ in their paths and in their operations."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from gateway.config.load import load
+from gateway.core.snapshot import Snapshot
+
+RULES = """\
+services: { s: { targets: ["http://127.0.0.1:1"] } }
+apis:
+  loans:
+    endpoints:
+      - { path: "/v{version}/loans", upstream_path: /lendings, version: { in: path } }
+      - { path: "/v{version}/loans/overdue", upstream_path: /lendings/late, version: { in: path } }
+      - path: "/v{version}/loans/{id}"
+        upstream_path: "/lendings/{id}"
+        version: { in: path }
+        methods: [GET, PUT]
+    versions:
+      "1": { via: "2", schema: v1.json }
+      "2": { service: s, schema: v2.json }
+    conversions:
+      - between: ["1", "2"]
+        changes: [CHANGES]
+"""
+BOOK = {
+    "type": "object",
+    "properties": {"title": {"type": "string"}, "weight": {"type": "integer"}},
+    "additionalProperties": False,
+}
+LOAN = {
+    "type": "object",
+    "required": ["id"],
+    "properties": {
+        "id": {"type": "string"},
+        "books": {"type": "array", "items": {"$ref": "#/components/schemas/Book"}},
+    },
+    "additionalProperties": False,
+}
+
+
+def document(loan: object = LOAN, book: object = BOOK, **paths: str) -> dict[str, Any]:
+    """Return a document that answers loans: `loans="get post"` at `/loans`, `_` for a slash."""
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Loan"}}}}
+    operation = {"responses": {"200": body}}
+    return {
+        "openapi": "3.1.0",
+        "paths": {
+            f"/{name.replace('_', '/').replace('ID', '{id}')}": dict.fromkeys(
+                methods.split(), operation
+            )
+            for name, methods in paths.items()
+        },
+        "components": {"schemas": {"Loan": loan, "Book": book}},
+    }
+
+
+def rules(changes: str = "") -> str:
+    """Return the rules with these changes between the two versions."""
+    return RULES.replace("CHANGES", changes)
+
+
+def written(
+    folder: Path, older: dict[str, Any], newer: dict[str, Any], changes: str = ""
+) -> tuple[Path, Snapshot]:
+    """Return the file of the rules, beside its documents, and what is in it."""
+    (folder / "v1.json").write_text(json.dumps(older))
+    (folder / "v2.json").write_text(json.dumps(newer))
+    path = folder / "gateway.yaml"
+    path.write_text(rules(changes))
+    return path, load(path.read_bytes(), str(path), {}, folder)

@@ -1,0 +1,57 @@
+"""Documents come from files and URLs, in JSON or YAML; what cannot be had is said in one line."""
+
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from gateway.verify.openapi.document_source import fetch, read
+from gateway.verify.openapi.openapi import DocumentError
+
+JSON = b'{"openapi": "3.1.0", "paths": {"/a": {"get": {}}}}'
+YAML = b"openapi: 3.0.3\npaths:\n  /a: { get: { description: 2026-12-31 } }\n"
+
+
+@pytest.mark.parametrize("text", [JSON, YAML])
+def test_both_notations(text: bytes) -> None:
+    description = read(text, "v1")
+    assert [operation.path for operation in description.operations] == ["/a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"a: [", "v1: neither JSON nor YAML; is it the right place?"),
+        (b"a: 1", "v1: not an OpenAPI 3 document (no 'openapi'); publish one, 3.0 or 3.1"),
+        (b"swagger: '2.0'", "v1: not an OpenAPI 3 document (Swagger 2.0); publish one, 3.0 or 3.1"),
+        (b"openapi: 4.0.0", "v1: OpenAPI 4.0.0; versions 3.0 and 3.1 are read"),
+    ],
+)
+def test_what_is_no_document(text: bytes, said: str) -> None:
+    with pytest.raises(DocumentError) as caught:
+        read(text, "v1")
+    assert str(caught.value) == said
+
+
+async def test_each_location_is_asked_once(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.Response(body=JSON, status=404 if request.path == "/none" else 200)
+
+    app = web.Application()
+    app.router.add_get("/{name}", answer)
+    (tmp_path / "v1.yaml").write_bytes(YAML)
+    async with TestServer(app) as server:
+        url = str(server.make_url("/openapi.json"))
+        found = await fetch([url, "v1.yaml", url], tmp_path)
+        assert {name: one.source for name, one in found.items()} == {url: url, "v1.yaml": "v1.yaml"}
+        assert asked == ["/openapi.json"]
+        with pytest.raises(DocumentError, match=r"/none: answers 404; publish the document there"):
+            await fetch([str(server.make_url("/none"))], tmp_path)
+    with pytest.raises(DocumentError, match=r"cannot be had .connection refused.; is it up"):
+        await fetch([url], tmp_path)
+    with pytest.raises(DocumentError, match=r"v2\.yaml: cannot be read: No such file"):
+        await fetch(["v2.yaml"], tmp_path)

@@ -1,0 +1,47 @@
+"""A long example is cut so that the value that fails stays in it."""
+
+import json
+
+import pytest
+
+from gateway.verify.openapi.excerpt import excerpt, values_at
+
+LONG = {"id": "x" * 90, "lines": [{"sku": "A", "price": 7}, {"sku": "B", "price": 1.5}], "n": 1}
+
+
+def test_a_short_one_is_whole() -> None:
+    assert excerpt(b'{"a":1}', "/b", []) == '{"a":1}'
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "expected"),
+    [
+        ("/n", [1], '{"n":1,"...":"..."}'),
+        (
+            "/lines/*/price",
+            [],
+            '{"lines":[{"price":7,"...":"..."},{"price":1.5,"...":"..."}],"...":"..."}',
+        ),
+        # Where a change moved it, the value is found by what it is; `1` is not `true` or `1.0`.
+        ("/cost", [1.5], '{"lines":["...",{"price":1.5,"...":"..."}],"...":"..."}'),
+        ("/cost", [True], f"{json.dumps(LONG, separators=(',', ':'))[:93]}..."),
+        ("/lines", [], '{"lines":"...","...":"..."}'),
+    ],
+)
+def test_what_is_left(field: str, values: list[object], expected: str) -> None:
+    assert excerpt(json.dumps(LONG, separators=(",", ":")).encode(), field, values) == expected
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("/n", [1]),
+        ("/lines/*/sku", ["A", "B"]),
+        ("/lines", []),
+        ("/lines/*", []),
+        ("/n/deeper", []),
+        ("/none", []),
+    ],
+)
+def test_values(field: str, expected: list[object]) -> None:
+    assert values_at(json.dumps(LONG).encode(), field) == expected

@@ -1,0 +1,65 @@
+"""Every operation of both documents is among the outcomes, exactly once."""
+
+from pathlib import Path
+
+from gateway.verify import verification_report
+from gateway.verify.claim import Claim, DocumentedVersion, Gap, Unchecked, Unmatched, claims
+from gateway.verify.openapi.openapi import Description
+from gateway.verify.verify import VerifyOptions, verify
+from tests.gateway.verify.loans import document, written
+
+OLDER = document(
+    loans="get post",
+    loans_overdue="get",
+    loans_ID="get put delete",
+    loans_archive="get",
+    livez="get",
+)
+NEWER = document(
+    lendings="get", lendings_late="get", lendings_ID="get put", lendings_new="get", livez="get"
+)
+
+
+def test_each_operation_once(tmp_path: Path) -> None:
+    _, snapshot = written(tmp_path, OLDER, NEWER)
+    (api,) = snapshot.apis
+    sides = (
+        DocumentedVersion(version, Description(data, name))
+        for version, data, name in zip(
+            api.versions.values(), (OLDER, NEWER), ("v1", "v2"), strict=True
+        )
+    )
+    found = [(type(one), one.operation) for one in claims(api, *sides)]
+    assert found == [
+        (Claim, "GET /loans -> /lendings"),
+        (Gap, "POST /loans"),
+        (Claim, "GET /loans/overdue -> /lendings/late"),
+        (Claim, "GET /loans/{id} -> /lendings/{id}"),
+        (Claim, "PUT /loans/{id} -> /lendings/{id}"),
+        (Unchecked, "DELETE /loans/{id}"),
+        (Gap, "GET /loans/archive"),
+        (Unchecked, "GET /livez"),
+        (Unmatched, "GET /lendings/new"),
+    ]
+
+
+def test_an_api_whose_paths_are_mapped_is_verified(tmp_path: Path) -> None:
+    _, snapshot = written(tmp_path, document(loans="get"), document(lendings="get"))
+    lines = list(verification_report.text(verify(snapshot, tmp_path, VerifyOptions(examples=3))))
+    assert lines == [
+        "loans: version 1, served by version 2",
+        "  ok     GET /loans -> /lendings      response 200     3 examples",
+        "1 of 1 claims hold, by 3 examples",
+    ]
+
+
+def test_the_report_of_what_has_no_proof(tmp_path: Path) -> None:
+    newer = document(lendings_late="get")
+    _, snapshot = written(tmp_path, document(loans="get", livez="get"), newer)
+    lines = verification_report.text(verify(snapshot, tmp_path, VerifyOptions(examples=3)))
+    assert [" ".join(line.split()) for line in lines][1:] == [
+        "GAP GET /loans version 2 has no such operation",
+        "- GET /livez not checked: no endpoint leads to it",
+        "- GET /lendings/late without counterpart: version 1 has no such operation",
+        "0 of 1 claims hold, by 0 examples; not checked: 1; without counterpart: 1",
+    ]

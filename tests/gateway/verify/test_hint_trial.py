@@ -1,0 +1,86 @@
+"""A hint is shown only if `check` accepts the rules with that change in them."""
+
+from pathlib import Path
+
+import pytest
+
+from gateway.core.versions.version import Version
+from gateway.verify.claim import Claim, MessagePart
+from gateway.verify.hint_trial import HintTrial
+from gateway.verify.openapi.json_schema import Schema
+from gateway.verify.proof import Finding
+from tests.gateway.verify.loans import rules
+
+TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
+
+
+def claim(given: dict[str, object], wanted: dict[str, object], part: MessagePart) -> Claim:
+    sent: Schema = {"type": "object", "properties": given}
+    read: Schema = {"type": "object", "properties": wanted}
+    return Claim("loans", Version(1), Version(2), "GET /loans", part, "200", sent, read, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "part", "finding", "given", "wanted", "expected"),
+    [
+        (
+            "",
+            MessagePart.RESPONSE,
+            ("/size", "type"),
+            {"size": NUMBER},
+            {"size": TEXT},
+            "type: { field: size, newer: number, older: text }",
+        ),
+        (
+            "",
+            MessagePart.RESPONSE,
+            ("/a", "required"),
+            {"b": TEXT},
+            {"a": TEXT},
+            "rename: { field: b, to: a }",
+        ),
+        # The older name is taken by another change already, whichever way the two are ordered.
+        (
+            "{ rename: { field: c, to: a } }",
+            MessagePart.RESPONSE,
+            ("/a", "required"),
+            {"b": TEXT},
+            {"a": TEXT},
+            None,
+        ),
+        # No change names an element of an array that is no object.
+        ("", MessagePart.RESPONSE, ("/a/*", "enum"), {}, {}, None),
+        (
+            "",
+            MessagePart.RESPONSE,
+            ("/a/*/b c", "enum"),
+            {},
+            {},
+            'map: { field: "a[].b c", values: { ... } }',
+        ),
+        (
+            "",
+            MessagePart.QUERY,
+            ("/page", "ignored"),
+            {},
+            {},
+            "remove: { field: page, value: ... }",
+        ),
+        # The gateway writes this field itself.
+        ("", MessagePart.HEADERS, ("/host", "ignored"), {}, {}, None),
+        ("", MessagePart.RESPONSE, ("/size", "maximum"), {}, {}, None),
+    ],
+)
+def test_hints(
+    changes: str,
+    part: MessagePart,
+    finding: tuple[str, str],
+    given: dict[str, object],
+    wanted: dict[str, object],
+    expected: str | None,
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "gateway.yaml"
+    path.write_text(rules(changes))
+    found = Finding(*finding, "is wrong")
+    assert HintTrial(path, {}).hint(claim(given, wanted, part), found) == expected

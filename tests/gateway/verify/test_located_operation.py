@@ -1,0 +1,60 @@
+"""An operation belongs to the endpoint that a request for it is routed to."""
+
+import pytest
+
+from gateway.config.load import load
+from gateway.core.versions.version import Version
+from gateway.verify.located_operation import NO_ENDPOINT, locate
+from gateway.verify.openapi.openapi import Description
+from tests.gateway.verify.loans import document, rules
+
+ENDPOINTS = load(rules().encode(), "gateway.yaml", {}).apis[0].endpoints
+ONE = "/v{version}/loans/{id}"
+
+
+@pytest.mark.parametrize(
+    ("path", "endpoint", "captures"),
+    [
+        # What the service is asked for, the public path, and that without the version.
+        ("/lendings/{number}", ONE, {"id": "{}"}),
+        ("/v1/loans/{number}", ONE, {"version": "1", "id": "{}"}),
+        ("/loans/{number}", ONE, {"id": "{}"}),
+        # A literal belongs to the endpoint of the literal, and else to the capture that takes it.
+        ("/lendings/late", "/v{version}/loans/overdue", {}),
+        ("/loans/overdue", "/v{version}/loans/overdue", {}),
+        ("/lendings/archive", ONE, {"id": "archive"}),
+        ("/lendings", "/v{version}/loans", {}),
+    ],
+)
+def test_the_endpoint_of_a_path(path: str, endpoint: str, captures: dict[str, str]) -> None:
+    described = Description({"openapi": "3.1.0", "paths": {path: {"get": {}}}}, "v1")
+    (located,) = locate(ENDPOINTS, Version(1), described)
+    captures.pop("version", None)
+    assert located.captures == {endpoint: captures}
+    assert not located.reason
+
+
+@pytest.mark.parametrize("path", ["/", "/v2/loans", "/loans/{id}/books", "/healthz"])
+def test_a_path_that_no_endpoint_leads_to(path: str) -> None:
+    described = Description({"openapi": "3.1.0", "paths": {path: {"get": {}}}}, "v1")
+    (located,) = locate(ENDPOINTS, Version(1), described)
+    assert (located.captures, located.reason) == ({}, NO_ENDPOINT)
+
+
+def test_a_method_that_the_endpoint_does_not_take() -> None:
+    described = Description(document(loans_ID="get delete"), "v1")
+    taken, refused = locate(ENDPOINTS, Version(1), described)
+    assert (taken.name, taken.reason) == ("GET /loans/{id}", "")
+    assert (refused.name, refused.captures) == ("DELETE /loans/{id}", {})
+    assert refused.reason == "its endpoint does not take DELETE"
+
+
+def test_counterparts_have_the_same_method_and_captures() -> None:
+    older = locate(
+        ENDPOINTS, Version(1), Description(document(loans_ID="get", loans_x="get"), "v1")
+    )
+    newer = locate(ENDPOINTS, Version(2), Description(document(lendings_ID="get put"), "v2"))
+    assert [[other.is_counterpart(one, ONE) for other in newer] for one in older] == [
+        [True, False],
+        [False, False],
+    ]

@@ -1,0 +1,65 @@
+"""The report of every kind of result, for people and for programs."""
+
+import json
+
+from gateway.core.versions.version import Version
+from gateway.verify import verification_report
+from gateway.verify.claim import Claim, Gap, MessagePart, Unchecked, Unmatched
+from gateway.verify.proof import ClaimProof, Finding
+
+ABOUT = ("things", Version(1), Version(2))
+
+
+def claim(status: str) -> Claim:
+    return Claim(*ABOUT, "GET /a", MessagePart.RESPONSE, status, {}, {}, lambda document: document)
+
+
+LONG = json.dumps({"a": "x" * 90, "b": 7}).encode()
+FINDING = Finding("/b", "maximum", "7 is too much", LONG, b'{"b":7}')
+RESULTS = (
+    ClaimProof(claim("200"), 10, 0, ()),
+    ClaimProof(claim("404"), 10, 3, (FINDING, Finding("", "lost", "never arrives"))),
+    Gap(*ABOUT, "PUT /a", "has no such operation"),
+    Unchecked(*ABOUT, "GET /b", "204", "nothing there"),
+    Unmatched(*ABOUT, "GET /c"),
+)
+
+
+def test_text() -> None:
+    lines = verification_report.text(RESULTS, lambda _, finding: f"mend {finding.keyword}")
+    assert [" ".join(line.split()) for line in lines] == [
+        "things: version 1, served by version 2",
+        "ok GET /a response 200 10 examples",
+        "FAILS GET /a response 404 3 of 10 examples",
+        "/b: 7 is too much",
+        "missing mend maximum",
+        'smallest {"b":7,"...":"..."}',
+        'becomes {"b":7}',
+        "the body: never arrives",
+        "missing mend lost",
+        "GAP PUT /a version 2 has no such operation",
+        "- GET /b response 204 not checked: nothing there",
+        "- GET /c without counterpart: version 1 has no such operation",
+        "1 of 3 claims hold, by 20 examples; not checked: 1; without counterpart: 1",
+    ]
+
+
+def test_json() -> None:
+    (text,) = verification_report.json(RESULTS, lambda *_: None)
+    report = json.loads(text)
+    assert report["holds"] is False
+    assert [one["holds"] for one in report["claims"]] == [True, False, False, None, None]
+    assert report["claims"][1]["findings"][0] == {
+        "field": "/b",
+        "keyword": "maximum",
+        "reason": "7 is too much",
+        "missing": None,
+        "example": json.loads(LONG),
+        "converted": {"b": 7},
+    }
+    assert report["claims"][4]["reason"] == "without counterpart: version 1 has no such operation"
+
+
+def test_all_holds_where_nothing_fails() -> None:
+    (text,) = verification_report.json((RESULTS[0], *RESULTS[3:]))
+    assert json.loads(text)["holds"] is True

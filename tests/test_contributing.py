@@ -1,0 +1,68 @@
+"""CONTRIBUTING.md and docs/architecture.md name files and functions that are there."""
+
+import re
+
+import pytest
+
+import gateway
+from tests.gateway.kit import ROOT
+
+TEXTS = {page: (ROOT / page).read_text() for page in ("CONTRIBUTING.md", "docs/architecture.md")}
+RECIPES = {
+    title: [line.partition(" ")[0] for line in block.splitlines()]
+    for title, block in re.findall(
+        r"^### ([^\n]+)\n(?:(?!^#).)*?^```files\n(.*?)^```$",
+        TEXTS["CONTRIBUTING.md"],
+        re.DOTALL | re.MULTILINE,
+    )
+}
+PATHS = re.compile(r"`((?:gateway|tests|docs|stack|requirements)/[\w./*-]*)`")
+# As in: `Handler.answer` in `gateway/proxy/handler.py`.
+FUNCTIONS = re.compile(r"`([\w.]+)`\s+in\s+`(gateway/[\w/]+\.py)`")
+
+
+def test_there_are_recipes() -> None:
+    assert list(RECIPES) == [
+        "A mechanism",
+        "A change",
+        "A command",
+        "A key of gateway.yaml",
+        "A metric",
+        "A fault",
+    ]
+    assert len(re.findall("^```files$", TEXTS["CONTRIBUTING.md"], re.MULTILINE)) == len(RECIPES)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_the_files_of_a_recipe_exist(recipe: str) -> None:
+    assert [path for path in RECIPES[recipe] if not any(ROOT.glob(path))] == []
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_the_files_that_are_named_exist(page: str) -> None:
+    named = PATHS.findall(TEXTS[page])
+    assert named
+    assert [path for path in named if not any(ROOT.glob(path))] == []
+
+
+def test_the_functions_of_the_walks_exist() -> None:
+    walks = FUNCTIONS.findall(TEXTS["docs/architecture.md"])
+    assert len(walks) > 20
+    missing = [
+        f"{name} in {path}"
+        for name, path in walks
+        if not re.search(
+            rf"^ *(?:async )?(?:def|class) {name.rpartition('.')[2]}\b",
+            (ROOT / path).read_text(),
+            re.MULTILINE,
+        )
+    ]
+    assert missing == []
+
+
+def test_the_docstring_of_the_package_has_words_of_the_glossary() -> None:
+    section = TEXTS["docs/architecture.md"].split("## Glossary")[1].split("\n## ")[0]
+    first = re.findall(r"^\| ([A-Z][^|]*) \|", section, re.MULTILINE)
+    words = re.findall(r"^([A-Z]\w+) {2,}", gateway.__doc__ or "", re.MULTILINE)
+    assert len(words) > 10
+    assert set(words) <= {word for cell in first for word in cell.split(", ")}

@@ -1,0 +1,218 @@
+"""The distribution: the wheel holds the gateway alone, declares what it needs, and serves."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from email.parser import Parser
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+import gateway
+from gateway.config.sections.clients.jwt_section import JwtConfig, build_claims
+from tests.gateway.kit import DEADLINE, ROOT, wait_for
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+# Modules of another name than their distribution.
+DISTRIBUTIONS = {"backports": "backports-zstd", "jwt": "pyjwt", "yaml": "pyyaml"}
+# Python 3.14 has what backports.zstd brings to those before.
+STANDARD = {*sys.stdlib_module_names, "compression"}
+
+RULES = """\
+workers: 2
+services: { s: { targets: ["http://127.0.0.1:PORT"] } }
+apis:
+  person:
+    endpoints: [ { path: "/v{version}/person", version: { in: path } } ]
+    versions: { "1": { via: "2" }, "2": { service: s } }
+    conversions: [ { between: ["1", "2"], changes: [ { rename: { field: name, to: title } } ] } ]
+"""
+
+
+def names(requirements: list[str]) -> set[str]:
+    """Return the names of distributions in requirements, without extras, bounds and markers."""
+    found = (re.split(r"[\[ ;<>=~!]", line, maxsplit=1)[0] for line in requirements)
+    return {name.replace(".", "-") for name in found}  # as PyPI has it
+
+
+def lines(file: str) -> list[str]:
+    """Return the requirements of a file under requirements/."""
+    texts = (ROOT / "requirements" / file).read_text().splitlines()
+    return [line for line in texts if line and line[0] not in "# -"]
+
+
+def imported() -> set[str]:
+    """Return the distributions that the gateway imports, anywhere in a file."""
+    modules: set[str] = set()
+    for path in (ROOT / "gateway").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                modules |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                modules.add(node.module or "")
+    roots = {name.partition(".")[0] for name in modules} - STANDARD - {"gateway"}
+    return {DISTRIBUTIONS.get(root, root.replace("_", "-")) for root in roots}
+
+
+def test_what_is_imported_is_declared() -> None:
+    declared = names(PROJECT["dependencies"])
+    assert imported() == declared.union(*(names(extra) for extra in EXTRAS.values()))
+
+
+def test_what_is_declared_is_pinned() -> None:
+    pinned = names(lines("run.txt"))
+    assert names(PROJECT["dependencies"]) | names(EXTRAS["jwt"]) <= pinned
+    assert sorted(lines("verify.in")) == sorted(EXTRAS["verify"])
+
+
+def test_a_key_without_the_extra_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jwt", None)
+    config = JwtConfig(claim="sub", key="secret", algorithms=("HS256",))
+    with pytest.raises(ValueError, match=r"install version-gateway\[jwt\]"):
+        build_claims(config, ROOT)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the wheel that pip builds, by the backend that is pinned and installed here."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = ["wheel", "--quiet", "--no-build-isolation", "--check-build-dependencies", "--no-deps"]
+    pip(*build, "--no-index", "--wheel-dir", str(folder), str(ROOT))
+    (made,) = folder.iterdir()
+    return made
+
+
+def pip(*words: str) -> None:
+    """Run pip."""
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the command, installed where what is pinned is at hand and the source is not."""
+    folder = tmp_path_factory.mktemp("installed")
+    venv.create(folder, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    here = next(path for path in sys.path if path.endswith("site-packages"))
+    (site / "pinned.pth").write_text(f"{here}\n")
+    python = str(folder / "bin" / "python")
+    pip("--python", python, "install", "--quiet", "--no-index", "--no-deps", str(wheel))
+    return folder / "bin" / "version-gateway"
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """Return ours, without what would lead to the source or set a gateway."""
+    ours = ("GATEWAY_", "PYTHON", "PERSON_", "USERS", "NAME_SEPARATOR")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return {**kept, **variables}
+
+
+def typed(command: Path, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end."""
+    return subprocess.run(
+        [command, *words],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE,
+    )
+
+
+def test_the_wheel_holds_the_gateway_alone(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        held = set(archive.namelist())
+        (metadata,) = (name for name in held if name.endswith("METADATA"))
+        about = Parser().parsestr(archive.read(metadata).decode())
+    found = (path for path in (ROOT / "gateway").rglob("*") if path.is_file())
+    source = {str(path.relative_to(ROOT)) for path in found if path.suffix != ".pyc"}
+    assert {name for name in held if ".dist-info/" not in name} == source
+    assert (about["Name"], about["Version"]) == (PROJECT["name"], gateway.__version__)
+    assert set(about.get_all("Provides-Extra", [])) == set(EXTRAS)
+
+
+def test_version(command: Path, tmp_path: Path) -> None:
+    done = typed(command, "--version", folder=tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"version-gateway {gateway.__version__}\n")
+
+
+def test_help_names_the_command(command: Path, tmp_path: Path) -> None:
+    done = typed(command, "--help", folder=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.startswith("usage: version-gateway ")
+
+
+def test_check(command: Path, tmp_path: Path) -> None:
+    (tmp_path / "gateway.yaml").write_text(RULES.replace("PORT", "1"))
+    done = typed(command, "check", "gateway.yaml", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("gateway.yaml: ")
+
+
+class Service(BaseHTTPRequestHandler):
+    """Answers every GET with a person of version 2."""
+
+    def do_GET(self) -> None:
+        body = b'{"name":"Bob"}'
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Write nothing."""
+
+
+@pytest.fixture
+def service() -> Iterator[int]:
+    """Return the port of a service."""
+    with HTTPServer(("127.0.0.1", 0), Service) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+def test_the_installed_command_serves(command: Path, service: int, tmp_path: Path) -> None:
+    """By two workers, which are processes of the installed package as well."""
+    (tmp_path / "gateway.yaml").write_text(RULES.replace("PORT", str(service)))
+    output = tmp_path / "log"
+    with ExitStack() as stack:
+        log = stack.enter_context(output.open("wb"))
+        program = subprocess.Popen(
+            [command],
+            cwd=tmp_path,
+            env=environment(GATEWAY_PORT="0", GATEWAY_ADMIN_PORT="0"),
+            stdout=log,
+            stderr=log,
+            process_group=0,
+        )
+        stack.callback(program.wait, DEADLINE)
+        stack.callback(program.terminate)
+        wait_for(lambda: b'"listening"' in output.read_bytes() or program.poll() is not None)
+        listening = json.loads(output.read_bytes().splitlines()[0])
+        assert listening["workers"] == 2
+        client = HTTPConnection(listening["url"].removeprefix("http://"), timeout=DEADLINE)
+        client.request("GET", "/v1/person")
+        answer = client.getresponse()
+        assert (answer.status, answer.read()) == (200, b'{"title":"Bob"}')
+        client.close()
+    assert program.returncode == 0
