@@ -11,6 +11,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from ipaddress import ip_address
 from pathlib import Path
 
 # uvloop: libuv's event loop, on which moving bytes costs least.
@@ -18,6 +19,7 @@ import uvloop
 from aiohttp import web
 
 from gateway.admin.admin_app import admin_app
+from gateway.admin.admin_guard import AdminGuard
 from gateway.admin.operator import Operator
 from gateway.config.text.mistakes import ConfigError
 from gateway.core.overrides import Overrides
@@ -205,14 +207,22 @@ async def _state(path: str | None) -> AsyncIterator[tuple[StateWriter, Tasks]]:
 
 @asynccontextmanager
 async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncIterator[str]:
-    runner = web.AppRunner(admin_app(operator), access_log=None)
+    guard = AdminGuard([settings.admin_host, *settings.admin_hosts.replace(",", " ").split()])
+    runner = web.AppRunner(admin_app(operator, guard), access_log=None, lingering_time=1.0)
     await runner.setup()
+    server = runner.server
+    assert server is not None  # it is set up
     (listener,) = _listen(settings.admin_host, settings.admin_port, 1)
-    await web.SockSite(runner, listener).start()
+    loop = asyncio.get_running_loop()
+    accepting = await loop.create_server(lambda: guard(server), sock=listener)
+    if not ip_address(listener.getsockname()[0]).is_loopback:
+        reason = "the admin port has no password, and others than this machine can reach it"
+        log.event("admin_exposed", "warning", url=_url(listener), reason=reason)
     tasks.start("cutovers", operator.cutovers.run)
     try:
         yield _url(listener)
     finally:
+        accepting.close()
         await runner.cleanup()
 
 

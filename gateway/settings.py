@@ -24,6 +24,11 @@ class Settings(BaseModel, frozen=True):
     admin_port: int = Field(
         default=8090, ge=0, le=65535, description="a whole number from 0 (any free port) to 65535"
     )
+    admin_hosts: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9._, -]*$",
+        description="host names of the admin port with commas between them",
+    )
     config: Path = Field(default=Path("gateway.yaml"), description="the path of gateway.yaml")
     workers: int | None = Field(
         default=None,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.admin.admin_app import admin_app
+from gateway.admin.admin_guard import AdminGuard
 from gateway.admin.metrics import exposition
 from gateway.admin.operator import Operator
 from gateway.config.load import load_file
@@ -97,7 +98,8 @@ def operator() -> Operator:
 
 
 def test_every_path_of_the_admin_port_is_listed(operator: Operator) -> None:
-    paths = {resource.canonical for resource in admin_app(operator).router.resources()}
+    app = admin_app(operator, AdminGuard())
+    paths = {resource.canonical for resource in app.router.resources()}
     shown = {path.replace("{api}", "API").replace("{version}", "VERSION") for path in paths}
     assert table("docs/operate.md", "The admin port") == shown
 

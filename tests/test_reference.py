@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from gateway.config.changes.change_list import CHANGES
+from gateway.config.mechanisms.registry import mechanism_names
 from tests.gateway.config.keys import KEYS, Key
 from tests.gateway.kit import ROOT
 
@@ -39,3 +41,13 @@ def test_it_has_every_key_with_its_default(key: Key) -> None:
     found = ROWS.get(key.path, "")
     name = re.match(r"\| `([^`]+)`", found)
     assert found == row(key, name[1] if name else key.path)
+
+
+@pytest.mark.parametrize("name", mechanism_names())
+def test_it_has_every_mechanism(name: str) -> None:
+    assert f"in: {name}" in REFERENCE
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_it_has_every_change(name: str) -> None:
+    assert re.search(rf"^\| `{name}[`:]", REFERENCE, re.MULTILINE)

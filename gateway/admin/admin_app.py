@@ -10,7 +10,7 @@ from typing import NoReturn
 import msgspec
 from aiohttp import web
 
-from gateway.admin.admin_guard import Handle
+from gateway.admin.admin_guard import AdminGuard, AdminProblemError, Handle
 from gateway.admin.cutover_report import cutover_report
 from gateway.admin.operator import Operator, check_known
 from gateway.admin.retirement import WITHIN, verdict
@@ -21,10 +21,15 @@ from gateway.core.overrides import VersionKey
 from gateway.state.active_overrides import as_json
 
 
-def admin_app(operator: Operator) -> web.Application:
-    """Return the admin application."""
+def admin_app(operator: Operator, guard: AdminGuard) -> web.Application:
+    """Return the admin application; the guard checks each request first."""
     admin = _Admin(operator)
-    app = web.Application(middlewares=[_problems])
+
+    @web.middleware
+    async def checked(request: web.Request, handler: Handle) -> web.StreamResponse:
+        return await guard.check(request, handler)
+
+    app = web.Application(middlewares=[_problems, checked])
     app.add_routes(
         [
             web.get("/healthz", admin.healthz),
@@ -186,15 +191,8 @@ class _Percent(msgspec.Struct, forbid_unknown_fields=True):
     percent: float
 
 
-class _RefusedError(Exception):
-    def __init__(self, status: int, code: str, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.code = code
-
-
 def _refuse(status: int, code: str, detail: str) -> NoReturn:
-    raise _RefusedError(status, code, detail)
+    raise AdminProblemError(status, code, detail)
 
 
 def _refuse_missing(key: VersionKey, what: str) -> NoReturn:
@@ -206,7 +204,7 @@ def _refuse_missing(key: VersionKey, what: str) -> NoReturn:
 async def _problems(request: web.Request, handler: Handle) -> web.StreamResponse:
     try:
         return await handler(request)
-    except _RefusedError as error:
+    except AdminProblemError as error:
         return _problem(request, error.status, error.code, str(error))
     except TimeoutError:
         detail = "A worker has not confirmed the change in time; it applies it as soon as it can."

@@ -21,7 +21,20 @@ MOST_CONNECTIONS = 256
 _OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 
 Handle = Callable[[web.Request], Awaitable[web.StreamResponse]]
-Refuse = Callable[[int, str, str], Exception]
+
+
+class AdminProblemError(Exception):
+    """A request of the admin port is refused; the text is the detail of the answer.
+
+    Attributes:
+        status: of the answer.
+        code: a stable, machine-readable name.
+    """
+
+    def __init__(self, status: int, code: str, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
 
 
 class AdminGuard:
@@ -30,17 +43,19 @@ class AdminGuard:
     Args:
         hosts: the host names under which the port may be asked, beside addresses, `localhost` and
             names without a dot, none of which a stranger can register.
-        refuse: returns the error of a refusal by its status, code and detail.
     """
 
-    def __init__(self, hosts: Collection[str], refuse: Refuse) -> None:
+    def __init__(self, hosts: Collection[str] = ()) -> None:
         self._hosts = frozenset(host.lower() for host in hosts)
-        self._refuse = refuse
         self._open: set[asyncio.BaseTransport] = set()
         self._asked: set[asyncio.BaseTransport] = set()
 
     async def check(self, request: web.Request, handler: Handle) -> web.StreamResponse:
-        """Answer a request, or raise why not."""
+        """Answer a request.
+
+        Raises:
+            AdminProblemError: it is refused.
+        """
         if request.transport in self._open:
             self._asked.add(request.transport)
         if request.path not in _OPEN_PATHS:
@@ -53,14 +68,14 @@ class AdminGuard:
             if not limit.expired():
                 raise
             detail = f"the body was not there within {REQUEST_SECONDS:g} seconds"
-            raise self._refuse(408, "request_timeout", detail) from None
+            raise AdminProblemError(408, "request_timeout", detail) from None
         return await handler(request)
 
     def _check_host(self, authority: str) -> None:
         host = urlsplit(f"//{authority}").hostname or ""
         if host in self._hosts or "." not in host or host.endswith(".localhost") or _is_ip(host):
             return
-        raise self._refuse(
+        raise AdminProblemError(
             421,
             "misdirected_request",
             f"'{host}' is not a name of this port; name it in GATEWAY_ADMIN_HOSTS, or use an"
@@ -71,7 +86,8 @@ class AdminGuard:
         origin = request.headers.get("Origin")
         foreign = origin is not None and urlsplit(origin).netloc.lower() != request.host.lower()
         if foreign or request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site"):
-            raise self._refuse(403, "foreign_origin", "a page of another site may not ask this")
+            detail = "a page of another site may not ask this"
+            raise AdminProblemError(403, "foreign_origin", detail)
 
     def admit(self, transport: asyncio.Transport) -> bool:
         """Take a new connection; return whether there is room for it."""

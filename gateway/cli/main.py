@@ -43,7 +43,8 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
         prog="python -m gateway" if Path(sys.argv[0]).name == "__main__.py" else _NAME,
         description="The version gateway.",
         epilog="The environment says where to listen and which rules to load: GATEWAY_HOST,"
-        " GATEWAY_PORT, GATEWAY_ADMIN_HOST, GATEWAY_ADMIN_PORT, GATEWAY_CONFIG,"
+        " GATEWAY_PORT, GATEWAY_ADMIN_HOST, GATEWAY_ADMIN_PORT,"
+        " GATEWAY_ADMIN_HOSTS, GATEWAY_CONFIG,"
         " GATEWAY_WORKERS, GATEWAY_GRACE.",
     )
     parser.add_argument("--version", action="version", version=f"{_NAME} {__version__}")

@@ -17,8 +17,12 @@ def matching(pattern: str, message: str) -> Any:
     Args:
         pattern: a regular expression that editors understand as well (ECMA-262).
         message: what is reported of a text that does not match, and what would be right.
+
+    Raises:
+        ValueError: the pattern has another message; fields that share a pattern share its message.
     """
-    PATTERN_MESSAGES[pattern] = message
+    if PATTERN_MESSAGES.setdefault(pattern, message) != message:
+        raise ValueError(f"the pattern {pattern} has the message '{PATTERN_MESSAGES[pattern]}'")
     return Field(pattern=pattern)
 
 

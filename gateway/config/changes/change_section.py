@@ -92,4 +92,7 @@ class ParameterSection(ChangeSection):
 
     @abstractmethod
     def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
-        """Return the change of the core, or None after a mistake, which `site` records."""
+        """Return the change of the core, or None after a mistake, which `site` records.
+
+        The text of a header field has one character a byte (RFC 9110, section 5.5).
+        """

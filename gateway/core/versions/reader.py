@@ -98,9 +98,13 @@ class Reader(ABC):
         return query
 
     def rewrite_fields(self, fields: HeaderFields, label: str) -> HeaderFields:
-        """Return the header fields of a request or an answer, likewise."""
+        """Return header fields in which this mechanism names another version; others stay.
+
+        It is called for requests and for answers. A field of one direction alone is left as it is
+        in the other.
+        """
         return fields
 
     def rewrite_authority(self, authority: str, label: str) -> str:
-        """Return the host and port of a request, likewise."""
+        """Return the host and port of a request that name another version."""
         return authority

@@ -1,8 +1,8 @@
 """Version rewriting: a service is asked for the version that it speaks, not the client's.
 
-The client names its version in a query parameter, a header field or a media type; a service that
-reads it there would take what was converted for what it was before. The path template of a route
-rewrites the version of the path.
+The client names its version wherever its endpoint reads one. A service that reads it there would
+take what was converted for what it was before. The path template of a route rewrites the version of
+the path.
 """
 
 from dataclasses import dataclass

@@ -8,6 +8,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from gateway.admin.admin_app import admin_app
+from gateway.admin.admin_guard import AdminGuard
 from gateway.admin.operator import Operator
 from gateway.process.reloader import Reloader
 from gateway.process.tasks import Tasks
@@ -28,7 +29,8 @@ def operator(tmp_path: Path) -> Operator:
 
 
 async def ask(operator: Operator, path: str) -> tuple[int, Any]:
-    async with TestClient(TestServer(admin_app(operator))) as client, client.get(path) as answer:
+    app = admin_app(operator, AdminGuard())
+    async with TestClient(TestServer(app)) as client, client.get(path) as answer:
         return answer.status, await (answer.json() if path == "/readyz" else answer.text())
 
 

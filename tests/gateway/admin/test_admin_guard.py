@@ -8,31 +8,22 @@ import pytest
 from aiohttp import web
 
 from gateway.admin import admin_guard
-from gateway.admin.admin_guard import AdminGuard
+from gateway.admin.admin_guard import AdminGuard, AdminProblemError
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 PLAIN = "Host: 127.0.0.1"
 
 
-class RefusalError(Exception):
-    """A refusal with its status."""
-
-    def __init__(self, status: int, code: str, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.code = code
-
-
 @asynccontextmanager
 async def guarded(*hosts: str) -> AsyncIterator[int]:
     """Serve on a free port behind a guard; yield the port."""
-    guard = AdminGuard(hosts, RefusalError)
+    guard = AdminGuard(hosts)
 
     @web.middleware
     async def checked(request: web.Request, handler: admin_guard.Handle) -> web.StreamResponse:
         try:
             return await guard.check(request, handler)
-        except RefusalError as error:
+        except AdminProblemError as error:
             return web.Response(status=error.status, text=error.code)
 
     async def answer(_: web.Request) -> web.Response:

@@ -36,6 +36,23 @@ def admin(program: Program, path: str, method: str = "GET", body: str | None = N
         connection.close()
 
 
+def test_a_page_of_a_stranger_changes_nothing(gateway: StartGateway) -> None:
+    """Neither by a name that resolves to this machine, nor by a form."""
+    program = gateway(KEPT + rules(1))
+    for name, value, status in (
+        ("Host", "evil.example", 421),
+        ("Origin", "http://evil.example", 403),
+        ("Sec-Fetch-Site", "cross-site", 403),
+    ):
+        connection = http.client.HTTPConnection("127.0.0.1", program.admin, timeout=10)
+        try:
+            connection.request("GET", "/overrides", headers={name: value})
+            assert connection.getresponse().status == status
+        finally:
+            connection.close()
+    assert admin(program, "/overrides")[0] == 200
+
+
 def counts(program: Program) -> dict[tuple[str, str], int]:
     """Return how often each client asked for each version of the person."""
     _, told = admin(program, "/usage?api=person")
