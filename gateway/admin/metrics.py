@@ -22,6 +22,7 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 _ABOUT = {
     "refusals": "Requests that the gateway answered with a fault of its own.",
     "upstream_errors": "Requests that a service failed to answer.",
+    "client_bounds": "Times that clients reached a bound, by bound.",
     "compared": "Answers that were compared with that of their shadow.",
     "differing": "Answers that differed from that of their shadow.",
     "noise": "Fields in which two answers of a version's own service differed.",

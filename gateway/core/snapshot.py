@@ -151,6 +151,8 @@ class Limits:
         idle_seconds: how long a connection is kept without a request.
         stall_seconds: how long a client may neither send nor take any of a body.
         connections: how many clients may be connected to one worker at a time.
+        tunnels: how many of them may have switched to another protocol.
+        tunnel_seconds: how long nothing may pass through such a connection.
     """
 
     convert: int = 16 * 1024 * 1024
@@ -163,6 +165,8 @@ class Limits:
     idle_seconds: float = 75.0
     stall_seconds: float = 60.0
     connections: int = 10_000
+    tunnels: int = 1000
+    tunnel_seconds: float = 3600.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,18 @@
 """Serving: answers requests in one process, which is the only one or one of several workers."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from gateway.core.overrides import Overrides
 from gateway.process.listening import BACKLOG
 from gateway.process.reloader import Reloader
 from gateway.process.tasks import Tasks
 from gateway.proxy.client.client_server import ClientServer
+from gateway.proxy.client.client_totals import raise_limit
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.handler import Handler
 from gateway.proxy.shadow.shadows import Shadows
@@ -19,6 +22,8 @@ from gateway.telemetry import log
 from gateway.telemetry.delta import Deliver
 from gateway.telemetry.recorder import Recorder
 from gateway.verify.sampling import Sampling
+
+_log = logging.getLogger(__name__)
 
 # After the grace, connections have so many seconds to be closed in order.
 _CLOSING_SECONDS = 0.5
@@ -38,6 +43,7 @@ class Serving:
         self, reloader: Reloader, overrides: Overrides, deliver: Deliver, tasks: Tasks
     ) -> None:
         loop = asyncio.get_running_loop()
+        raise_limit()
         self._reloader = reloader
         self._tasks = tasks
         self._pool = Pool()
@@ -47,7 +53,7 @@ class Serving:
         self._shadows = Shadows(self._pool, self._recorder)
         self._handler = Handler(reloader.latest, self._pool, self._shadows, self._record)
         self._handler.overrides = overrides
-        self._server = ClientServer(self._handler)
+        self._server = ClientServer(self._handler, partial(self._recorder.count, "client_bounds"))
         self._other_listeners: dict[int, socket.socket] = {}
         self._standing_in: dict[int, asyncio.Server] = {}
         self._checks = HealthChecks(self._pool, log.health, tasks.start)
@@ -123,7 +129,10 @@ class Serving:
             log.event("config_loaded")
 
     def _record(self, exchange: Exchange) -> None:
-        self._log.record(exchange)
-        self._recorder.record(exchange)
-        if exchange.body is not None:
-            self._sampling.record(exchange)
+        try:
+            self._log.record(exchange)
+            self._recorder.record(exchange)
+            if exchange.body is not None:
+                self._sampling.record(exchange)
+        except Exception:  # what cannot be recorded is answered all the same
+            _log.exception("request %s could not be recorded", exchange.request_id)

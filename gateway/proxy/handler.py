@@ -28,6 +28,9 @@ from gateway.proxy.upstream.upstream import RequestBody, Upstream, UpstreamRespo
 
 _log = logging.getLogger(__name__)
 
+# Where the next request would begin is in doubt, or behind a body that nobody wants.
+_FINAL = frozenset({FaultCode.BAD_REQUEST, FaultCode.BODY_TOO_LARGE})
+
 
 class Handler:
     """Answers requests by the snapshot of the moment.
@@ -100,6 +103,9 @@ class Handler:
         """Return what is to be done, or None if that is done; raises FaultError to refuse."""
         snapshot = exchange.snapshot
         head = exchange.read()
+        if head.path == "*":  # OPTIONS for the gateway itself (RFC 9110, section 9.3.7)
+            _send(exchange, 204, [])
+            return None
         if snapshot.naming is not None:
             exchange.client = snapshot.naming.name(head, exchange.peer)
         # Whom a brownout meets is no secret to keep: a plain generator will do.
@@ -172,7 +178,7 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
         exchange.aborted = True
         exchange.abort()
         return
-    if fault.code is FaultCode.BAD_REQUEST:  # where the next one would begin is in doubt
+    if fault.code in _FINAL:
         exchange.keep_alive = False
     body = msgspec.json.encode(fault.problem(exchange.path))
     fields = [
@@ -217,6 +223,7 @@ def _trailers(exchange: Exchange, response: UpstreamResponse) -> HeaderFields:
 async def _tunnel(exchange: Exchange, response: UpstreamResponse, fields: HeaderFields) -> None:
     """Pass on bytes as they come: both sides have switched to another protocol."""
     client = exchange.switch([*fields, *headers.upgrade(response.fields)])
+    response.release()
 
     async def upwards() -> None:
         while data := await client.read():

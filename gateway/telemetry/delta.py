@@ -18,6 +18,7 @@ CLASSES = ("none", "1xx", "2xx", "3xx", "4xx", "5xx")
 COUNTERS = {
     "refusals": ("api", "version", "code"),
     "upstream_errors": ("service", "code"),
+    "client_bounds": ("bound",),
     "compared": ("api", "version"),
     "differing": ("api", "version"),
     "noise": ("api", "version", "field"),

@@ -33,7 +33,15 @@ class LimitsConfig(SectionModel):
     """The longest time in which a client neither sends nor takes any of a body, in seconds. The
     default is 60."""
     connections: PositiveInt = 10_000
-    """The largest number of clients connected to one worker at a time. The default is 10000."""
+    """The largest number of clients connected to one worker at a time. It is smaller where the
+    process may open too few files for a connection to a service beside each. The default is
+    10000."""
+    tunnels: PositiveInt = 1000
+    """The largest number of connections to one worker that have switched to WebSocket at a time.
+    The default is 1000."""
+    tunnel_seconds: Seconds = 3600.0
+    """The longest time in which no byte passes through a connection that has switched to
+    WebSocket, in seconds. The default is 3600."""
 
 
 def build_limits(config: LimitsConfig) -> Limits:

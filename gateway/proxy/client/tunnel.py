@@ -10,6 +10,9 @@ _HIGH_WATER = 64 * 1024
 class Tunnel:
     """Takes what the client sends, for one reader; aiohttp's connection feeds it as a parser.
 
+    Attributes:
+        received: how many bytes came.
+
     Args:
         pause: makes the client wait.
         resume: lets it go on.
@@ -20,6 +23,7 @@ class Tunnel:
         self._resume = resume
         self._pieces: list[bytes] = []
         self._size = 0
+        self.received = 0
         self._ended = False
         self._news = asyncio.Event()
 
@@ -37,6 +41,7 @@ class Tunnel:
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
         """Take bytes; the answer says that there is no end and nothing is left."""
         self._pieces.append(data)
+        self.received += len(data)
         before, self._size = self._size, self._size + len(data)
         if before <= _HIGH_WATER < self._size:
             self._pause()

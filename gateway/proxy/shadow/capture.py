@@ -127,6 +127,10 @@ class CapturingResponse:
         """Send bytes of the protocol that was switched to."""
         await self._response.write(data)
 
+    def release(self) -> None:
+        """Count no longer as a request in flight."""
+        self._response.release()
+
     def abandon(self) -> None:
         """Read no more."""
         self._response.abandon()

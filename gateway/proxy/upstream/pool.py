@@ -9,6 +9,7 @@ from time import monotonic
 from gateway.core.errors import Blame, Fault, FaultCode, FaultError
 from gateway.core.service import Service, Target, Timeouts
 from gateway.proxy.upstream.balancer import Balancer
+from gateway.proxy.upstream.body_ahead import BodiesAhead
 from gateway.proxy.upstream.limiter import ConcurrencyLimiter
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.upstream import (
@@ -19,9 +20,6 @@ from gateway.proxy.upstream.upstream import (
 )
 from gateway.proxy.upstream.upstream_connection import UpstreamConnection
 
-# Shorter than what servers usually grant, so that they rarely close a connection just as it is
-# taken up again.
-_KEEP_IDLE = 30.0
 # Failing over may add so much to the requests of a service, once a reserve is spent: when all
 # targets fail, asking each of them in turn would only make it worse (Envoy's retry budget).
 _RETRY_SHARE = 0.2
@@ -50,8 +48,9 @@ class Pool:
         # Idle connections by target, in the order in which they came to rest.
         self._idle: dict[Target, dict[UpstreamConnection, None]] = {}
         self._open: set[UpstreamConnection] = set()
+        self._bodies = BodiesAhead()
 
-    async def send(
+    async def send(  # noqa: C901  # one walk in one frame, for speed
         self, service: Service, request: UpstreamRequest, *, background: bool = False
     ) -> StreamedResponse:
         """Return the response as soon as its head is there.
@@ -69,6 +68,8 @@ class Pool:
             members = self._service_pool(service)
         if background:
             return await self._send_in_background(members, request)
+        if request.body is not None and members.limiter.half_full:
+            request = await self._bodies.read(request)
         if not members.limiter.entered():
             await members.limiter.enter()
         balancer = members.balancer
@@ -206,7 +207,7 @@ class Pool:
         return connection
 
     def _release(self, target: Target, connection: UpstreamConnection) -> None:
-        connection.expire(_KEEP_IDLE)
+        connection.expire(connection.may_rest)
         self._idle.setdefault(target, {})[connection] = None
 
     def _lost(self, target: Target, connection: UpstreamConnection) -> None:

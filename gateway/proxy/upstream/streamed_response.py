@@ -115,8 +115,14 @@ class StreamedResponse:
         """Send bytes of the protocol that was switched to."""
         await self._connection.write(data)
 
+    def release(self) -> None:
+        """Count no longer as a request in flight."""
+        ended, self.ended = self.ended, None
+        if ended is not None:
+            ended(self)
+
     def abandon(self) -> None:
-        """Read no more, and say so to who waits for the end."""
+        """Read no more, and count no longer as a request in flight."""
         if not self.complete:
             self._connection.close()
         ended, self.ended = self.ended, None

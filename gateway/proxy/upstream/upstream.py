@@ -117,6 +117,10 @@ class UpstreamResponse(UpstreamHead, Protocol):
         """Send bytes of the protocol that was switched to; waits while the service is slower."""
         ...
 
+    def release(self) -> None:
+        """Count no longer as a request in flight: the response has switched protocols."""
+        ...
+
     def abandon(self) -> None:
         """Read no more: unless the body is complete, the connection is closed.
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from math import inf
 from typing import cast
 
 # httptools: Python's binding of llhttp, the parser of Node.js, strict unless told otherwise.
@@ -10,8 +11,19 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from gateway.core.errors import FaultCode, FaultError
 from gateway.core.service import Timeouts
 from gateway.proxy.deadline import Deadline
+from gateway.proxy.upstream.keep_alive import LOOK_AFTER, USUAL, granted, is_quiet, jittered
+from gateway.proxy.upstream.request_head import request_bytes
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.upstream import StaleConnectionError, UpstreamRequest, failure
+from gateway.proxy.upstream.upstream_state import (
+    AT_END,
+    FREE,
+    OVER,
+    TRANSITIONS,
+    ConnectionEnd,
+    UpstreamEvent,
+    UpstreamState,
+)
 
 # What a response may take before its body begins; llhttp itself sets no bound.
 _MAX_HEAD = 256 * 1024
@@ -23,6 +35,8 @@ _CONTROLS = bytes(byte for byte in (*range(32), 127) if byte != 9)
 
 class UpstreamConnection(asyncio.Protocol):
     """A connection to one target, used again as long as that is certainly safe.
+
+    `upstream_state` has its states; what belongs to the exchange under way stands beside the state.
 
     Args:
         loop: the event loop.
@@ -48,28 +62,25 @@ class UpstreamConnection(asyncio.Protocol):
         self._writable: asyncio.Event | None = None
         self._deadline = Deadline(loop, self._too_slow)
         self._timeouts = Timeouts()
-        self._used = False
+        self._state = UpstreamState.FRESH
+        self.may_rest = jittered(USUAL)  # between two exchanges, in seconds
+        self._rested_since = inf
         self._exchange_over()
 
     def _exchange_over(self) -> None:
         self._response: StreamedResponse | None = None
         self._request: UpstreamRequest | None = None
         self._pump: asyncio.Task[None] | None = None
-        self._sent = False
-        self._begun = False
         self._coding = b""
         self._head_size = 0
-        self._until_close = False
-        self._keep = False
 
     @property
     def usable(self) -> bool:
-        """Whether an exchange can begin: open, and nothing under way."""
-        return (
-            self._transport is not None
-            and not self._transport.is_closing()
-            and self._response is None
-        )
+        """Whether an exchange can begin: open, nothing under way, and nothing came unasked."""
+        transport = self._transport
+        if self._state not in FREE or transport is None or transport.is_closing():
+            return False
+        return self.loop.time() - self._rested_since < LOOK_AFTER or is_quiet(transport)
 
     def send(self, request: UpstreamRequest, timeouts: Timeouts) -> StreamedResponse:
         """Send a request over a usable connection; return the response, of which nothing has come.
@@ -81,11 +92,20 @@ class UpstreamConnection(asyncio.Protocol):
         self._request = request
         self._timeouts = timeouts
         self._deadline.begin(timeouts.whole)  # until now the clock of an idle connection ran
-        self._send(request)
+        assert self._transport is not None
+        self._transport.write(request_bytes(request, self._host))
+        body = request.body
+        if body is None or isinstance(body, bytes):
+            self._state = TRANSITIONS[self._state, UpstreamEvent.SEND_ALL]
+            self._deadline.set(timeouts.first_byte)
+        else:
+            self._state = TRANSITIONS[self._state, UpstreamEvent.SEND_HEAD]
+            self._pump = self.loop.create_task(self._send_pieces(body, request.length is None))
         return response
 
     def expire(self, seconds: float) -> None:
         """Close the connection if it is not used within that time."""
+        self._rested_since = self.loop.time()
         self._deadline.set(seconds)
 
     def expect_bytes(self) -> None:
@@ -118,29 +138,6 @@ class UpstreamConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    # Sending.
-
-    def _send(self, request: UpstreamRequest) -> None:
-        assert self._transport is not None
-        begin = f"{request.method} {request.target} HTTP/1.1\r\nHost: "
-        lines = [begin.encode("utf-8", "surrogateescape"), request.host or self._host, b"\r\n"]
-        for name, value in request.fields:
-            lines += (name, b": ", value, b"\r\n")
-        body = request.body
-        if isinstance(body, bytes):
-            lines += (b"Content-Length: %d\r\n\r\n" % len(body), body)
-        elif body is None:
-            lines.append(b"\r\n")
-        elif request.length is None:
-            lines.append(b"Transfer-Encoding: chunked\r\n\r\n")
-        else:
-            lines.append(b"Content-Length: %d\r\n\r\n" % request.length)
-        self._transport.write(b"".join(lines))
-        if body is None or isinstance(body, bytes):
-            self._all_sent()
-        else:
-            self._pump = self.loop.create_task(self._send_pieces(body, request.length is None))
-
     async def _send_pieces(self, body: AsyncIterator[bytes], chunked: bool) -> None:
         assert self._transport is not None
         try:
@@ -162,7 +159,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._all_sent()
 
     def _all_sent(self) -> None:
-        self._sent = True
+        self._state = TRANSITIONS[self._state, UpstreamEvent.SENT]
         if self._response is not None and not self._response.head:
             self._deadline.set(self._timeouts.first_byte)
 
@@ -188,8 +185,8 @@ class UpstreamConnection(asyncio.Protocol):
         except HttpParserError as error:
             self._protocol_error(str(error.__context__ or error))
         else:
-            if response.complete:
-                self._finish(response)
+            if self._state in OVER:
+                self._finish()
             elif not response.head:
                 self._head_size += len(data)
                 if self._head_size > _MAX_HEAD:
@@ -209,19 +206,20 @@ class UpstreamConnection(asyncio.Protocol):
         """Say what the end of the connection means for the response."""
         self._transport = None
         self._lost(self)
-        response = self._response
-        if response is not None and not response.complete:
-            if response.head and (self._until_close or response.switched) and exc is None:
-                response.complete = True
-                response.wake()
-            elif response.head or self._begun:
-                self._protocol_error("it broke off its response")
-            elif self._used:
-                self._fail(StaleConnectionError())
-            else:
-                self._fail(
-                    failure(FaultCode.UPSTREAM_UNREACHABLE, self.name, "it closed the connection")
-                )
+        loss = AT_END[self._state]
+        self._state = TRANSITIONS[self._state, UpstreamEvent.LOST]
+        if loss is ConnectionEnd.END and exc is None:
+            assert self._response is not None
+            self._response.complete = True
+            self._response.wake()
+        elif loss is ConnectionEnd.END or loss is ConnectionEnd.BROKEN:
+            self._protocol_error("it broke off its response")
+        elif loss is ConnectionEnd.STALE:
+            self._fail(StaleConnectionError())
+        elif loss is ConnectionEnd.UNREACHABLE:
+            self._fail(
+                failure(FaultCode.UPSTREAM_UNREACHABLE, self.name, "it closed the connection")
+            )
         self.resume_writing()
         self.close()
         self._exchange_over()  # it names this connection, which would wait for a collection,
@@ -230,11 +228,10 @@ class UpstreamConnection(asyncio.Protocol):
     # llhttp's side.
 
     def on_message_begin(self) -> None:
-        """Begin a response; a second one was not asked for."""
+        """Begin a response; the table has no place for a second one, which was not asked for."""
+        self._state = TRANSITIONS[self._state, UpstreamEvent.BEGIN]
         response = self._response
-        if response is None or response.complete:
-            raise HttpParserError("data after the end of the response")
-        self._begun = True
+        assert response is not None
         response.reason = b""
         response.fields = []
         response.sized = False
@@ -253,18 +250,23 @@ class UpstreamConnection(asyncio.Protocol):
         assert response is not None
         if response.head:
             response.trailers.append((name, value.rstrip(b" \t")))
-            self._keep = self._keep and name.lower() != b"connection"  # llhttp heeds it
+            if name.lower() == b"connection":  # llhttp heeds it
+                self._state = TRANSITIONS[self._state, UpstreamEvent.CLOSING]
             self._head_size += len(name) + len(value)
             if self._head_size > _MAX_HEAD:
                 raise HttpParserError("its trailer section is too large")
             return
         # llhttp leaves the white space after the value (RFC 9110, section 5.5).
         response.fields.append((name, value.rstrip(b" \t")))
-        if len(name) == 14 and name.lower() == b"content-length":
+        size = len(name)
+        if size == 14 and name.lower() == b"content-length":
             if len(value) > _DIGITS:
                 raise HttpParserError("a length of too many digits")
             response.sized = True
-        elif len(name) == 17 and name.lower() == b"transfer-encoding":
+        elif size == 10 and name[0] in b"Kk" and name.lower() == b"keep-alive":
+            seconds = granted(value)
+            self.may_rest = jittered(USUAL if seconds is None else seconds)
+        elif size == 17 and name.lower() == b"transfer-encoding":
             self._coding += value.rstrip(b" ").lower() + b","  # to llhttp, a tab hides chunked
 
     def on_headers_complete(self) -> None:
@@ -273,10 +275,11 @@ class UpstreamConnection(asyncio.Protocol):
         assert response is not None
         assert request is not None
         status = self._parser.get_status_code()
-        if status < 100:
-            raise HttpParserError("a status below 100")
+        if not 100 <= status <= 599:  # RFC 9110, section 15
+            raise HttpParserError(f"the status {status}")
         if status < 200:
             if status == 101 and request.upgrade:
+                self._state = TRANSITIONS[self._state, UpstreamEvent.SWITCH]
                 response.status, response.head, response.switched = status, True, True
                 self._deadline.clear()
                 response.wake()
@@ -289,28 +292,33 @@ class UpstreamConnection(asyncio.Protocol):
         response.status = status
         response.head = True
         self._deadline.clear()
-        self._keep = self._parser.should_keep_alive()
+        if self._parser.should_keep_alive():
+            event = UpstreamEvent.FINAL_HEAD
+        elif coding or response.sized:
+            event = UpstreamEvent.FINAL_LAST_HEAD
+        else:
+            event = UpstreamEvent.FINAL_ENDLESS_HEAD
+        self._state = TRANSITIONS[self._state, event]
         if request.method == "HEAD":
             # llhttp does not know what was asked, so it would wait for the body.
             self._parser = HttpResponseParser(self)
-            response.complete = True
-        self._until_close = not coding and not response.sized
+            self.on_message_complete()
         response.wake()
 
     def on_body(self, data: bytes) -> None:
         """Take a piece of the body."""
-        response = self._response
-        if response is None or response.complete:
-            raise HttpParserError("a body where there can be none")
+        self._state = TRANSITIONS[self._state, UpstreamEvent.PIECE]
+        assert self._response is not None
         self._deadline.clear()
-        response.feed(data)
+        self._response.feed(data)
 
     def on_message_complete(self) -> None:
         """Take note that the body is complete; interim responses do not count."""
-        response = self._response
-        if response is not None and response.head and not response.switched:
-            response.complete = True
-            response.wake()
+        self._state = state = TRANSITIONS[self._state, UpstreamEvent.END]
+        if state in OVER:
+            assert self._response is not None
+            self._response.complete = True
+            self._response.wake()
 
     def _switch(self, response: StreamedResponse, data: bytes) -> None:
         if not response.switched:
@@ -318,19 +326,15 @@ class UpstreamConnection(asyncio.Protocol):
         elif data:
             response.feed(data)
 
-    # The ends.
-
-    def _finish(self, response: StreamedResponse) -> None:
-        keep = self._keep and self._sent and self._transport is not None
-        pump = self._pump
-        self._exchange_over()
-        if keep:
-            self._used = True
+    def _finish(self) -> None:
+        if self._state is UpstreamState.SPENT:
+            self.close()
+            self._exchange_over()
+        else:
+            self._state = TRANSITIONS[self._state, UpstreamEvent.RELEASE]
+            self._exchange_over()
             self.resume()  # the end may have come while the service was made to wait
             self._release(self)
-        else:
-            self._pump = pump
-            self.close()
 
     def _protocol_error(self, what: str) -> None:
         self._fail(failure(FaultCode.UPSTREAM_PROTOCOL, self.name, what))

@@ -21,7 +21,7 @@ from gateway.core.snapshot import Endpoint
 from gateway.process.reloader import Reloader
 from gateway.process.serving import Serving
 from gateway.process.tasks import Tasks
-from gateway.proxy.client.client_server import ClientConnection
+from gateway.proxy.client.client_connection import ClientConnection
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.upstream_connection import UpstreamConnection
 from tests.gateway.kit import Program, Scripted, StartUpstream, rules

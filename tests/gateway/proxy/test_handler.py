@@ -49,6 +49,9 @@ class Answered:
     async def write(self, data: bytes) -> None:
         raise AssertionError
 
+    def release(self) -> None:
+        raise AssertionError
+
     def abandon(self) -> None:
         self.abandoned += 1
 

@@ -9,7 +9,7 @@ from aiohttp.web_protocol import ERROR
 
 from gateway.config.load import load
 from gateway.proxy.client.client_response import ClientTransport
-from gateway.proxy.client.client_server import ClientConnection, ClientServer
+from gateway.proxy.client.client_server import ClientServer
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.handler import Handler
 from gateway.proxy.shadow.shadows import Shadows
@@ -107,7 +107,7 @@ class Gateway:
         self.client = Wire(
             lambda _: None, peername=("192.0.2.1", 40000), sockname=("127.0.0.1", 8080)
         )
-        self.client.protocol = ClientConnection(ClientServer(self.handler), self._loop)
+        self.client.protocol = ClientServer(self.handler, lambda _: None)()
         self.client.protocol.connection_made(self.client)
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:

@@ -37,6 +37,9 @@ class Arriving:
         """Note what is written."""
         self.written += data
 
+    def release(self) -> None:
+        raise AssertionError
+
     def abandon(self) -> None:
         """Note that it is over."""
         self.abandoned = True

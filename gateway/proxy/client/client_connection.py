@@ -1,0 +1,317 @@
+"""One client's connection: aiohttp's protocol and parser, with a lean loop over its requests.
+
+aiohttp's own loop makes a task, a request and a response object for every request, which costs as
+much as all that a gateway does with it. `ClientConnection` keeps what is hard (parsing, flow
+control, keep-alive, shutdown) and walks from one request to the next by itself.
+"""
+
+import asyncio
+import logging
+from typing import Protocol
+
+from aiohttp import StreamReader
+from aiohttp.http import RawRequestMessage
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.web import RequestPayloadError, Server
+from aiohttp.web_protocol import ERROR
+
+from gateway.core.errors import Fault, FaultCode, FaultError
+from gateway.core.snapshot import Limits
+from gateway.proxy.client import parser_limits
+from gateway.proxy.client.client_response import reset
+from gateway.proxy.client.client_state import TRANSITIONS, ClientEvent, ClientState
+from gateway.proxy.client.client_totals import ClientBound, ClientTotals
+from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.client.parser_limits import HeavyRequest
+from gateway.proxy.client.request_receiver import RequestReceiver
+from gateway.proxy.client.tunnel import Tunnel
+from gateway.proxy.client.unsent import unsent_bytes
+
+_log = logging.getLogger(__name__)
+
+# How long to read what a client still sends after its answer, before the connection is cut.
+_LINGER = 5.0
+
+
+class HttpHandler(Protocol):
+    """What connections hand requests to."""
+
+    @property
+    def limits(self) -> Limits:
+        """Return what bounds new connections."""
+        ...
+
+    async def answer(self, exchange: Exchange) -> None:
+        """Answer a request, whatever happens; cancelled when the client leaves."""
+        ...
+
+    def refuse(self, exchange: Exchange, fault: Fault) -> None:
+        """Answer with a fault what could not be read as a request."""
+        ...
+
+
+class ClientConnection(RequestReceiver):
+    """One client connection: answers the requests that its receiving half finds.
+
+    `client_state` has its states; what belongs to the request under way stands beside the state.
+
+    Args:
+        server: the server that accepted it.
+        answers: what its requests are handed to.
+        totals: what all connections hold together.
+        loop: the event loop.
+    """
+
+    __slots__ = (
+        "_answers",
+        "_down",
+        "_passed",
+        "_tunnel",
+        "_unsent",
+        "own",
+        "peer",
+        "stall_seconds",
+    )
+
+    def __init__(
+        self,
+        server: Server,
+        answers: HttpHandler,
+        totals: ClientTotals,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        super().__init__(server, answers.limits, totals, loop)
+        self._answers = answers
+        self._down: Exchange | None = None
+        self._tunnel: Tunnel | None = None
+        self._passed = self._unsent = 0
+        self.peer = self.own = ""
+        self.stall_seconds = self._limits.stall_seconds
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Note who is at the two ends; show one out who is too many."""
+        peer = transport.get_extra_info("peername")  # None if the client has left again
+        self.peer = peer[0] if peer else ""
+        host, port = transport.get_extra_info("sockname")[:2]
+        self.own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        super().connection_made(transport)
+        self._deadline.set(self._limits.idle_seconds)
+        if self._totals.connections > min(self._limits.connections, self._totals.most):
+            again = ((b"Retry-After", b"1"),)
+            self._turn_away(
+                ClientBound.CONNECTIONS,
+                Fault(
+                    FaultCode.OVERLOADED, "Too many clients are connected; try again.", fields=again
+                ),
+            )
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Forget the deadline."""
+        self._state = TRANSITIONS[self._state, ClientEvent.LOST]
+        self._deadline.cancel()
+        super().connection_lost(exc)
+
+    # Bounds in time, and the ends.
+
+    def _too_slow(self) -> None:
+        if self._state is ClientState.HEAD:
+            seconds = self._limits.header_seconds
+            detail = f"The header fields were not there within {seconds:g} seconds."
+            self._turn_away(ClientBound.HEADER_SECONDS, Fault(FaultCode.REQUEST_TIMEOUT, detail))
+        elif self._state is ClientState.IDLE:
+            self._state = TRANSITIONS[self._state, ClientEvent.REFUSE]
+            self._close_transport()
+        elif self._state is ClientState.ENDING and not self._client_takes():
+            self._totals.reached(ClientBound.STALL_SECONDS)
+            self.cut()
+        elif self._tunnel is not None and self._down is not None:
+            before, self._passed = self._passed, self._down.bytes_sent + self._tunnel.received
+            if self._passed > before:
+                self._deadline.set(self._limits.tunnel_seconds)
+            else:
+                self._totals.reached(ClientBound.TUNNEL_SECONDS)
+                self.cut()
+
+    def _turn_away(self, bound: ClientBound, fault: Fault) -> None:
+        self._totals.reached(bound)
+        self._state = TRANSITIONS[self._state, ClientEvent.REFUSE]
+        self._answers.refuse(Exchange(self, ERROR, EMPTY_PAYLOAD), fault)
+        self._close_transport()
+
+    def _close_transport(self) -> None:
+        # What is written is sent first, for which the client has as long as for any response.
+        if self.transport is not None:
+            self._unsent = unsent_bytes(self.transport)
+            self._deadline.set(self._limits.stall_seconds)
+            self.transport.close()
+
+    def _client_takes(self) -> bool:
+        """Return whether the client has taken some since the last time; if so, look again later."""
+        if self.transport is None:
+            return True
+        before, self._unsent = self._unsent, unsent_bytes(self.transport)
+        if self._unsent >= before:
+            return False
+        self._deadline.set(self._limits.stall_seconds)
+        return True
+
+    async def drain(self) -> None:
+        """Wait until the client has taken most of what was written.
+
+        Raises:
+            ConnectionError: it took nothing for as long as it may, or it left.
+        """
+        while True:
+            if self.transport is not None:
+                self._unsent = unsent_bytes(self.transport)
+            try:
+                async with asyncio.timeout(self._limits.stall_seconds):
+                    await self._drain_helper()
+                return
+            except TimeoutError:
+                self._drain_waiter = None  # the one that was waited for is cancelled
+                if self.transport is not None and unsent_bytes(self.transport) < self._unsent:
+                    continue
+                self._totals.reached(ClientBound.STALL_SECONDS)
+                raise ConnectionAbortedError("the client took none of the response") from None
+
+    def switch(self) -> Tunnel:
+        """Stop parsing HTTP; return what reads the client's bytes from here on.
+
+        Raises:
+            FaultError: as many connections have switched as may.
+        """
+        if self._totals.tunnels >= self._limits.tunnels:
+            self._totals.reached(ClientBound.TUNNELS)
+            detail = "Too many connections have switched protocols; try again."
+            again = ((b"Retry-After", b"1"),)
+            raise FaultError(Fault(FaultCode.OVERLOADED, detail, fields=again))
+        self._state = TRANSITIONS[self._state, ClientEvent.SWITCH]
+        self._totals.tunnels += 1
+        self._deadline.set(self._limits.tunnel_seconds)
+        self._tunnel = tunnel = Tunnel(
+            self._pause_transport_reading, self._resume_transport_reading
+        )
+        self.set_parser(tunnel)  # type: ignore[arg-type]  # made for WebSockets, content with this
+        return tunnel
+
+    def finish(self) -> None:
+        """Close the connection, after the answer that is under way or due if there is one."""
+        self._state = TRANSITIONS[self._state, ClientEvent.FINISH]
+        if self._down is not None:
+            self._down.keep_alive = False
+        elif self.transport is not None and self._state is ClientState.ENDING:
+            self.transport.close()
+
+    def cut(self) -> None:
+        """Cut the connection, whatever is under way."""
+        if self.transport is not None:
+            reset(self.transport)
+
+    # The connection's task.
+
+    async def start(self) -> None:
+        """Answer one request after the other."""
+        try:
+            await self._answer_requests()
+        except Exception:  # a task that ends unseen would leave its connection to nobody
+            _log.exception("a client's connection failed")
+            self.cut()
+
+    async def _answer_requests(self) -> None:
+        while self._state is not ClientState.ENDING and not self._force_close:
+            if not self._messages:
+                self._waiter = self._loop.create_future()
+                try:
+                    await self._waiter
+                finally:
+                    self._waiter = None
+            message, content = self._messages.popleft()
+            self._let_parser_go_on()
+            keep = await self._answer(message, content)
+            if keep and isinstance(message, RawRequestMessage) and message.chunked:
+                keep = self._renew_parser()
+            event = ClientEvent.ANSWERED if keep else ClientEvent.LAST_ANSWERED
+            self._state = TRANSITIONS[self._state, event]
+            if self._state is ClientState.IDLE:
+                if self._messages:
+                    self._state = TRANSITIONS[self._state, ClientEvent.REQUEST]
+                    # One answer of a connection in a turn of the event loop: who asks ahead gets
+                    # no more than others (Envoy's max_requests_per_io_cycle).
+                    await asyncio.sleep(0)
+                elif self._meter.unfinished:
+                    self._await_head()
+                else:
+                    self._deadline.set(self._limits.idle_seconds)
+            elif self._messages or not (
+                isinstance(message, RawRequestMessage) and content.is_eof()
+            ):
+                await self._linger()
+        self._close_transport()
+
+    async def _answer(self, message: object, content: StreamReader) -> bool:
+        """Answer one request; return whether another can follow on this connection."""
+        self._state = TRANSITIONS[self._state, ClientEvent.TAKE]
+        self._request_in_progress = True
+        self._content = content
+        try:
+            if isinstance(message, RawRequestMessage):
+                self._down = down = Exchange(self, message, content)
+                if self._state is ClientState.LAST or message.upgrade:
+                    # Where another protocol could begin, the parser stops: nothing can follow.
+                    down.keep_alive = False
+                await self._answers.answer(down)
+            else:
+                down = self._refuse(message, content)
+            if self.writing_paused:  # a client that asks ahead and does not read waits here
+                await self.drain()
+            keep = down.keep_alive and (content.at_eof() or await self._read_rest(content))
+        except ConnectionError:
+            self.cut()
+            keep = False
+        finally:
+            self._content = EMPTY_PAYLOAD
+            self._down = None
+            if self._tunnel is not None:
+                self._tunnel = None
+                self._totals.tunnels -= 1
+            self._request_in_progress = False
+            if self._handler_waiter is not None and not self._handler_waiter.done():
+                self._handler_waiter.set_result(None)
+        return keep
+
+    def _refuse(self, message: object, content: StreamReader) -> Exchange:
+        if isinstance(message, HeavyRequest):
+            head, fault = message.message, parser_limits.too_heavy(self._limits)
+        else:
+            error = getattr(message, "exc", None)
+            if error is not None:
+                error.__traceback__ = None  # it leads to the parser's caller, and so to itself
+            head, fault = ERROR, parser_limits.fault(error, self._limits)
+        self._down = down = Exchange(self, head, content)
+        down.keep_alive = False
+        self._answers.refuse(down, fault)
+        return down
+
+    async def _read_rest(self, content: StreamReader) -> bool:
+        # The next request stands behind the rest of this one's body.
+        try:
+            async with asyncio.timeout(_LINGER):
+                await asyncio.sleep(0)  # lets go who read it for the service until now
+                while await content.readany():
+                    pass
+        except (TimeoutError, RequestPayloadError, HttpProcessingError):
+            return False
+        return True
+
+    async def _linger(self) -> None:
+        # A connection that is closed while the client still sends is reset, and the answer may be
+        # lost with it. So the end is said first, and what still comes is dropped for a while
+        # (RFC 9112, section 9.6); the client's own end cancels this.
+        transport = self.transport
+        if transport is not None and not transport.is_closing():
+            self._close = True
+            self.resume_reading(resume_parser=False)
+            transport.write_eof()
+            await asyncio.sleep(_LINGER)

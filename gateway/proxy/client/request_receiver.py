@@ -1,0 +1,199 @@
+"""The receiving half of a client's connection: bytes in, requests out, within bounds.
+
+aiohttp's parser does the parsing. What it leaves open is bounded here: the size of a head before it
+is whole, what a client sends ahead, and how much of one client is parsed in a turn of the event
+loop.
+"""
+
+import asyncio
+
+from aiohttp import StreamReader
+from aiohttp.http import HttpRequestParser, RawRequestMessage
+from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.web import RequestHandler, RequestPayloadError, Server
+from aiohttp.web_protocol import ERROR
+
+from gateway.core.snapshot import Limits
+from gateway.proxy.client import parser_limits
+from gateway.proxy.client.client_state import BETWEEN, TRANSITIONS, ClientEvent, ClientState
+from gateway.proxy.client.client_totals import ClientBound, ClientTotals
+from gateway.proxy.client.head_meter import HeadMeter
+from gateway.proxy.deadline import Deadline
+
+# The parser stops after twice so much of a body unread, or a sixteenth of it in chunks: what one
+# client can have parsed in one turn of the event loop.
+_PARSED_A_TURN = 16 * 1024
+_END_OF_HEAD = b"\r\n\r\n"
+
+
+class RequestReceiver(RequestHandler):
+    """Takes what a client sends, and has the state of its connection.
+
+    Args:
+        server: the server that accepted the connection.
+        limits: the bounds on it.
+        totals: what all connections hold together.
+        loop: the event loop.
+    """
+
+    __slots__ = (
+        "_arriving",
+        "_content",
+        "_deadline",
+        "_end",
+        "_limits",
+        "_meter",
+        "_state",
+        "_totals",
+    )
+
+    def __init__(
+        self,
+        server: Server,
+        limits: Limits,
+        totals: ClientTotals,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        super().__init__(
+            server,
+            loop=loop,
+            access_log=None,  # type: ignore[arg-type]  # aiohttp's way to say: none
+            auto_decompress=False,
+            keepalive_timeout=0,  # the deadline's business
+            read_bufsize=_PARSED_A_TURN,
+            max_line_size=limits.target,
+            max_field_size=parser_limits.longest_field(limits),
+            max_headers=limits.header_fields,
+        )
+        self._msg_queue_resume_size = 0
+        self._limits = limits
+        self._totals = totals
+        self._deadline = Deadline(loop, self._too_slow)
+        self._state = ClientState.IDLE
+        self._meter = HeadMeter()
+        self._arriving: StreamReader | None = None  # the body that the parser is in
+        self._content = EMPTY_PAYLOAD  # the body of the request that is being answered
+        self._end = b""
+
+    def _too_slow(self) -> None:
+        raise NotImplementedError
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came; a body that turns out to be broken is broken for its reader too."""
+        if self._state >= ClientState.TUNNEL or self._upgraded:
+            super().data_received(data)
+            return
+        messages, arriving, before = self._messages, self._arriving, self._end
+        queued = len(messages) if messages else 0
+        size = len(data)
+        body = 0 if arriving is None else arriving.total_bytes
+        super().data_received(data)
+        self._end = end = data[-4:] if size > 3 else (before + data)[-4:]
+        if (
+            self._state is ClientState.IDLE
+            and end == _END_OF_HEAD
+            and len(messages) == 1
+            and messages[0][1] is EMPTY_PAYLOAD
+            and size <= self._limits.header_bytes
+        ):  # a request without a body, in one piece: the most frequent case
+            self._state = TRANSITIONS[ClientState.IDLE, ClientEvent.REQUEST]
+            self._deadline.clear()
+        elif len(messages) > queued:
+            self._requests_came(data, before, queued)
+        elif arriving is not None:
+            self._body_came(data, arriving, content=arriving.total_bytes > body)
+        elif data:
+            self._head_came(data)
+
+    def _requests_came(self, data: bytes, before: bytes, queued: int) -> None:
+        messages, limits = self._messages, self._limits
+        content = messages[-1][1]
+        self._arriving = None if content.is_eof() else content
+        fresh = [messages[at][0] for at in range(queued, len(messages))]
+        self._meter.add_requests(data, before, fresh)
+        for at, message in enumerate(fresh, queued):
+            if isinstance(message, RawRequestMessage):
+                if parser_limits.size(message) > limits.header_bytes:
+                    messages[at] = parser_limits.heavy(message), messages[at][1]
+            elif not self._content.is_eof():
+                self._content.set_exception(RequestPayloadError())
+        if len(messages) > 1 and not self._buffer_paused:
+            self._pause_reading_for_buffer()  # what is sent ahead waits in the kernel
+        if self._reading_paused or len(messages) >= self._max_msg_queue_size:
+            self._meter.unfinished = 0  # the parser holds some of it back
+        elif self._meter.unfinished > parser_limits.largest_head(limits):
+            self._refuse_head()
+        self._note_request()
+
+    def _body_came(self, data: bytes, arriving: StreamReader, *, content: bool) -> None:
+        ended = arriving.is_eof()
+        if ended:
+            self._arriving = None
+        self._meter.add_body(data, content=content, ended=ended)
+        if self._reading_paused:
+            self._meter.unfinished = 0
+        elif self._meter.unfinished > parser_limits.largest_head(self._limits) and not ended:
+            self._totals.reached(ClientBound.HEADER_BYTES)
+            self._close = True
+            arriving.set_exception(RequestPayloadError())
+
+    def _head_came(self, data: bytes) -> None:
+        self._meter.add_head(data)
+        if self._meter.unfinished > parser_limits.largest_head(self._limits):
+            self._refuse_head()
+            if self._waiter is not None and not self._waiter.done():
+                self._waiter.set_result(None)
+            self._note_request()
+        elif self._state in BETWEEN:
+            self._await_head()
+
+    def _refuse_head(self) -> None:
+        self._totals.reached(ClientBound.HEADER_BYTES)
+        self._close = True  # aiohttp's word for dropping what comes
+        self._messages.append((parser_limits.heavy(ERROR), EMPTY_PAYLOAD))
+
+    def _note_request(self) -> None:
+        if self._state in BETWEEN:
+            self._state = TRANSITIONS[self._state, ClientEvent.REQUEST]
+            self._deadline.clear()
+
+    def _await_head(self) -> None:
+        if self._state is ClientState.IDLE:
+            self._deadline.set(self._limits.header_seconds)
+        self._state = TRANSITIONS[self._state, ClientEvent.BYTES]
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Let the parser go on, in the next turn of the event loop: others come first."""
+        if resume_parser:
+            self._loop.call_soon(super().resume_reading)
+        else:
+            super().resume_reading(resume_parser=False)
+
+    def _renew_parser(self) -> bool:
+        """Forget the trailer fields of a request; return whether that was possible.
+
+        aiohttp's parser keeps the last of them, and takes it for the first header field of the
+        next request: that of somebody else, where a proxy before us shares its connections. So a
+        request in chunks ends with its parser, and its connection too if more was sent already.
+        """
+        if self._messages or self._end != b"\r\n\r\n":
+            return False
+        self._parser = HttpRequestParser(
+            self,
+            self._loop,
+            self._read_bufsize,
+            max_line_size=self._limits.target,
+            max_field_size=parser_limits.longest_field(self._limits),
+            max_headers=self._limits.header_fields,
+            payload_exception=RequestPayloadError,
+            auto_decompress=False,
+            max_msg_queue_size=self._max_msg_queue_size,
+        )
+        return True
+
+    def _let_parser_go_on(self) -> None:
+        # Requests that a client sends ahead are parsed up to a bound (aiohttp's own accounting).
+        if self._parser is not None:
+            self._parser.message_consumed()
+        if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
+            self._resume_reading_if_drained()

@@ -1,0 +1,57 @@
+"""Small request bodies, read before a busy service is asked: slow senders hold up nobody else."""
+
+from collections.abc import AsyncIterator
+
+from msgspec.structs import replace
+
+from gateway.core import headers
+from gateway.proxy.upstream.upstream import UpstreamRequest
+
+# What is read ahead of one body, and of all together, in bytes. What has no room is streamed.
+_ONE = 64 * 1024
+_ALL = 16 * 1024 * 1024
+_EXPECT = frozenset({b"expect"})
+
+
+class BodiesAhead:
+    """Reads small bodies ahead, within a budget."""
+
+    def __init__(self) -> None:
+        self._held = 0
+
+    async def read(self, request: UpstreamRequest) -> UpstreamRequest:
+        """Return the request with as much of its body as may be read ahead.
+
+        Raises:
+            FaultError: the body does not come, or is not what it may be.
+        """
+        body = request.body
+        large = request.length is not None and request.length > _ONE
+        if not isinstance(body, AsyncIterator) or large or self._held + _ONE > _ALL:
+            return request
+        if any(name.lower() == b"expect" for name, _ in request.fields):
+            if request.informational is not None:
+                request.informational(100, [])
+            request = replace(request, fields=headers.end_to_end(request.fields, _EXPECT))
+        pieces: list[bytes] = []
+        size = 0
+        self._held += _ONE
+        try:
+            async for piece in body:
+                pieces.append(piece)
+                size += len(piece)
+                if size > _ONE:
+                    return replace(request, body=_joined(pieces, body))
+        finally:
+            self._held -= _ONE
+        if request.length is not None:
+            return replace(request, body=b"".join(pieces))
+        return replace(request, body=_joined(pieces, None))
+
+
+async def _joined(pieces: list[bytes], rest: AsyncIterator[bytes] | None) -> AsyncIterator[bytes]:
+    if pieces:  # an empty chunk would be the last one
+        yield b"".join(pieces)
+    if rest is not None:
+        async for piece in rest:
+            yield piece

@@ -1,0 +1,55 @@
+"""One client that asks for much at a time leaves others their turns."""
+
+import asyncio
+import time
+
+import pytest
+
+from tests.gateway.kit import StartGateway, StartUpstream, rules
+from tests.gateway.talk import OK, ask, connect
+
+GREEDY = 4
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [ask("GET /nowhere") * 2000, ask("POST /plain", "Transfer-Encoding: chunked")],
+    ids=["requests ahead", "chunks of one byte"],
+)
+async def test_others_are_answered_meanwhile(
+    gateway: StartGateway, upstream: StartUpstream, flood: bytes
+) -> None:
+    scripted = await upstream(OK)
+    program = gateway(rules(scripted.port))
+    more = b"1\r\nx\r\n" * 20_000 if b"chunked" in flood else flood
+
+    async def greedy() -> None:
+        async with connect(program) as client:
+            client.send(flood)
+
+            async def send() -> None:
+                while True:
+                    client.send(more)
+                    await client.writer.drain()
+
+            sending = asyncio.create_task(send())
+            try:
+                while await client.reader.read(65536):
+                    pass
+            finally:
+                sending.cancel()
+
+    greedies = [asyncio.create_task(greedy()) for _ in range(GREEDY)]
+    waits = []
+    async with connect(program) as client:
+        await asyncio.sleep(0.5)
+        for _ in range(30):
+            began = time.monotonic()
+            client.send(ask("GET /nowhere/else"))
+            assert (await client.answer()).status == 404
+            waits.append(time.monotonic() - began)
+    for each in greedies:
+        each.cancel()
+    await asyncio.gather(*greedies, return_exceptions=True)
+    median = sorted(waits)[len(waits) // 2]
+    assert median < 0.1

@@ -1,0 +1,52 @@
+"""Kept connections to services: how long they rest, and what comes over them unasked."""
+
+import asyncio
+import signal
+
+from tests.gateway.kit import Scripted, StartGateway, StartUpstream, rules
+from tests.gateway.talk import OK, Reader, Writer, ask, connect, get
+
+UNASKED = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+async def test_bytes_that_wait_are_nobodys_answer(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """They and the next request are there when the gateway looks: it was stopped meanwhile."""
+    resting: list[Writer] = []
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        while True:
+            await scripted.take(reader)
+            writer.write(OK)
+            resting.append(writer)
+
+    scripted = await upstream(script)
+    program = gateway(rules(scripted.port))
+    for _ in range(10):
+        async with connect(program) as client:
+            client.send(ask())
+            assert (await client.answer()).status == 200
+            await asyncio.sleep(0.05)
+            program.process.send_signal(signal.SIGSTOP)
+            client.send(ask("POST /plain", "Content-Length: 0"))
+            await asyncio.sleep(0.02)
+            resting[-1].write(UNASKED)
+            await asyncio.sleep(0.02)
+            program.process.send_signal(signal.SIGCONT)
+            assert (await client.answer()).status == 200
+
+
+async def test_a_service_that_grants_little_rest_gets_a_new_connection(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    grants = OK.replace(b"\r\n\r\n", b"\r\nKeep-Alive: timeout=2\r\n\r\n")
+    scripted = await upstream(grants)
+    program = gateway(rules(scripted.port))
+    assert (await get(program)).status == 200
+    await asyncio.sleep(0.1)
+    assert (await get(program)).status == 200
+    assert scripted.connections == 1
+    await asyncio.sleep(1.3)
+    assert (await get(program)).status == 200
+    assert scripted.connections == 2

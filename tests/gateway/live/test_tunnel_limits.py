@@ -1,0 +1,71 @@
+"""Connections that have switched protocols: a bound and a clock of their own, and no request's."""
+
+import asyncio
+import time
+from contextlib import suppress
+
+from tests.gateway.kit import Scripted, StartGateway, StartUpstream, rules
+from tests.gateway.live.bounds import bound
+from tests.gateway.talk import OK, Reader, Writer, ask, connect, get, soon
+
+UPGRADE = ask("GET /plain", "Connection: Upgrade", "Upgrade: websocket")
+SWITCHED = b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+
+
+async def echo(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+    """Switch, and send back what comes; answer what does not ask to switch."""
+    while b"Upgrade" not in await scripted.take(reader):
+        writer.write(OK)
+    writer.write(SWITCHED)
+    while data := await reader.read(65536):
+        writer.write(data)
+
+
+async def test_one_more_than_may_switch(gateway: StartGateway, upstream: StartUpstream) -> None:
+    scripted = await upstream(echo)
+    program = gateway("limits: { tunnels: 1 }\n" + rules(scripted.port))
+    async with connect(program) as first:
+        first.send(UPGRADE)
+        assert (await first.head()).status == 101
+        async with connect(program) as second:
+            second.send(UPGRADE)
+            answer = await second.answer()
+            assert (answer.status, answer["retry-after"]) == (503, "1")
+        await soon(lambda: bound(program, "tunnels") == 1)
+    for _ in range(100):
+        async with connect(program) as third:
+            third.send(UPGRADE)
+            if (await third.head()).status == 101:
+                return
+        await asyncio.sleep(0.05)
+    raise AssertionError("the place that became free was not given away")
+
+
+async def test_nothing_passes(gateway: StartGateway, upstream: StartUpstream) -> None:
+    """Bytes in either direction keep it open; without them it is cut."""
+    scripted = await upstream(echo)
+    program = gateway("limits: { tunnel_seconds: 0.5 }\n" + rules(scripted.port))
+    async with connect(program) as client:
+        client.send(UPGRADE)
+        assert (await client.head()).status == 101
+        for _ in range(8):
+            client.send(b"ping")
+            assert await client.reader.readexactly(4) == b"ping"
+            await asyncio.sleep(0.2)
+        began = time.monotonic()
+        with suppress(ConnectionResetError):
+            assert await client.rest() == b""
+        assert time.monotonic() - began < 10
+    await soon(lambda: bound(program, "tunnel_seconds") == 1)
+
+
+async def test_a_tunnel_is_no_request_in_flight(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    scripted = await upstream(echo)
+    capacity = ", capacity: { in_flight: 1, queue: 1, patience: 0.5 }"
+    program = gateway(rules(scripted.port, extra=capacity))
+    async with connect(program) as client:
+        client.send(UPGRADE)
+        assert (await client.head()).status == 101
+        assert (await get(program)).status == 200
