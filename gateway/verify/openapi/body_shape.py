@@ -127,9 +127,12 @@ class BodyShape:
         return cls(root)
 
     def look_up(self, path: FieldPath) -> Presence:
-        """Return whether bodies may have the field."""
+        """Return whether bodies may have the field, or its elements where these are meant."""
         holder = self._holder(path)
         found = holder if isinstance(holder, Presence) else holder.inside(path.keys[-1])
+        for _ in range(path.elements):
+            if not isinstance(found, Presence):
+                found = found.elements or Presence.FORBIDDEN
         return found if isinstance(found, Presence) else Presence.DECLARED
 
     def take(self, path: FieldPath) -> FieldShape:

@@ -50,6 +50,7 @@ TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
         (loan(), loan(), []),
         (loan(), loan(), ["map: { field: id, values: { a: b } }"]),
         (loan(title="name"), loan(), [TITLED]),
+        (loan(), loan(), ['map: { field: "books[]", values: { a: b } }']),
         # What was renamed is found by its new name, with all that is in it.
         (loan("items", "name"), loan(), [RENAMED, TITLED]),
         # Where the document does not describe what is inside, any field may be.
@@ -98,6 +99,16 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
             [
                 f"! no body of version 1 has 'books[].titel' {UP}; did you mean 'books[].title'?",
                 f"! no body of version 2 has 'books[].titel' {DOWN}; did you mean 'books[].title'?",
+            ],
+        ),
+        # A text has no elements.
+        (
+            loan(),
+            loan(),
+            ['map: { field: "id[]", values: { a: b } }'],
+            [
+                f"! no body of version 1 has 'id[]' {UP}; did you mean 'id'?",
+                f"! no body of version 2 has 'id[]' {DOWN}; did you mean 'id'?",
             ],
         ),
         # Further fields are neither declared nor forbidden: a warning.

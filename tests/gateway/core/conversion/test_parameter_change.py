@@ -10,6 +10,7 @@ from gateway.core.conversion.changes.rename import Renamed
 from gateway.core.conversion.document import ConversionError
 from gateway.core.conversion.parameter_change import (
     ParameterChange,
+    ParameterSequence,
     Reversed,
     Rewritten,
     rewrite_fields,
@@ -115,6 +116,14 @@ class TestFields:
         assert rewrite_fields(given, [change.up for change in changes]) == newer
         older = rewrite_fields(newer, [change.down for change in reversed(changes)])
         assert older == [(b"x-sort", b"a"), (b"X-SORT", b"b")]
+
+
+def test_a_sequence_runs_backwards_downwards() -> None:
+    """A parameter that has another name, and is added where it is absent and kept."""
+    change = ParameterSequence((Renamed("size", "s"), Added("size", "20", keep=True)))
+    for older, newer in (("s=1", "size=1"), ("x", "x&size=20")):
+        assert rewrite_query(older, [change.up]) == newer
+    assert rewrite_query("x&size=20", [change.down]) == "x&s=20"
 
 
 @LAW

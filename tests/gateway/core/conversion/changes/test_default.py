@@ -11,6 +11,7 @@ from tests.gateway.core.conversion.documents import (
     SCOPES,
     SEALED,
     Json,
+    both,
     default,
     documents,
     down,
@@ -158,3 +159,9 @@ def test_a_sealed_document_takes_the_same_default(given: tuple[Default, Json, Js
     after = up(change, seal(older), SEALED), down(change, seal(newer), SEALED)
     assert text(unsealed(after[0])) == text(up(change, older))
     assert text(unsealed(after[1])) == text(down(change, newer))
+
+
+def test_a_default_that_both_versions_may_have_is_kept() -> None:
+    change = Default((), ("a",), 1, keep=True)
+    assert both(change, {}, upwards=True) == {"a": 1}
+    assert both(change, {"a": 1}, upwards=False) == {"a": 1}
