@@ -23,6 +23,7 @@ class ClientServer(Server):
         self._answers = answers
         self._totals = ClientTotals(reached, most_clients())
         self._emptied = asyncio.Event()
+        self._finishing = False
 
     def __call__(self) -> ClientConnection:
         """Return the protocol for a new connection."""
@@ -32,6 +33,8 @@ class ClientServer(Server):
         """Count a connection."""
         super().connection_made(handler, transport)
         self._totals.connections += 1
+        if self._finishing and isinstance(handler, ClientConnection):
+            handler.finish()  # it was accepted just before the socket was closed
 
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
         """Count a connection no more: all that was written to it is sent, or will never be."""
@@ -42,6 +45,7 @@ class ClientServer(Server):
 
     async def finish(self) -> None:
         """Close every connection, each after the answer that is under way; return when all are."""
+        self._finishing = True
         self._emptied.clear()
         for connection in self._clients():
             connection.finish()

@@ -1,0 +1,52 @@
+"""The server for clients: nobody is left waiting when it ends."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gateway.core.errors import Fault
+from gateway.core.snapshot import Limits
+from gateway.proxy.client.client_server import ClientServer
+from gateway.proxy.client.exchange import Exchange
+
+
+class Silent:
+    """Answers nothing."""
+
+    limits = Limits()
+
+    async def answer(self, exchange: Exchange) -> None:
+        raise AssertionError("nobody asks")
+
+    def refuse(self, exchange: Exchange, fault: Fault) -> None:
+        raise AssertionError("nobody is refused")
+
+
+@pytest.fixture
+async def listening() -> AsyncIterator[tuple[ClientServer, int]]:
+    """Yield a server, and the port on which it accepts."""
+    server = ClientServer(Silent(), lambda _: None)
+    accepting = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
+    try:
+        yield server, accepting.sockets[0].getsockname()[1]
+    finally:
+        accepting.close()
+        await server.cut(1.0)
+
+
+async def test_a_connection_accepted_while_it_finishes_is_closed(
+    listening: tuple[ClientServer, int],
+) -> None:
+    """The kernel may hand it over just before the socket is closed."""
+    server, port = listening
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    async with asyncio.timeout(10):
+        await asyncio.sleep(0.05)
+        await server.finish()
+        assert await reader.read() == b""
+        late, late_writer = await asyncio.open_connection("127.0.0.1", port)
+        assert await late.read() == b""
+    for each in (writer, late_writer):
+        each.close()
+        await each.wait_closed()
