@@ -58,7 +58,8 @@ class AdminGuard:
         """
         if request.transport in self._open:
             self._asked.add(request.transport)
-        if request.path not in _OPEN_PATHS:
+        # A path that is not there has nothing to guard.
+        if request.path not in _OPEN_PATHS and request.match_info.http_exception is None:
             self._check_host(request.host)
             self._check_origin(request)
         try:

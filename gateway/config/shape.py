@@ -109,7 +109,6 @@ class SectionModel(BaseModel):
         frozen=True,
         extra="forbid",
         hide_input_in_errors=True,
-        use_attribute_docstrings=True,
         # The outermost model validates; validators of the others would only take memory.
         defer_build=True,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from pydantic import ConfigDict, Field, create_model
+from pydantic import Field, create_model
 
 from gateway.config.changes.change_section import BodySection, ChangeSection, ParameterSection
 from gateway.config.changes.default_section import DefaultConfig, RemoveConfig
@@ -52,9 +52,6 @@ S = TypeVar("S", bound=ChangeSection)
 
 class ChangeEntry(SectionModel, Generic[S]):
     """An entry of a list of changes: a mapping of one key, the name of the change."""
-
-    # What is made of a table has no docstrings of attributes, and pydantic would look for them.
-    model_config = ConfigDict(use_attribute_docstrings=False)
 
     def named(self) -> dict[str, S]:
         """Return the changes that the entry names, which is to be exactly one."""
