@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gateway.core.conversion.chain import Conversion, compose
-from gateway.core.conversion.field_path import pointer
+from gateway.core.conversion.field_path import pointer, pointers
 from gateway.core.snapshot import Api
 from gateway.core.versions.version import Version
 from gateway.verify.located_operation import LocatedOperation, locate
@@ -237,9 +237,7 @@ def _responses(
 def _named(conversion: Conversion) -> frozenset[str]:
     tasks = (task for link in conversion.links for task in link.tasks(conversion.direction))
     return frozenset(
-        "".join(f"{pointer(*keys)}/*" for keys in task.scopes) + pointer(*field)
-        for task in tasks
-        for field in task.touches
+        pointers(task.scopes) + pointer(*field) for task in tasks for field in task.touches
     )
 
 

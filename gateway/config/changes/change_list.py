@@ -12,6 +12,7 @@ from gateway.config.changes.map_section import MapConfig
 from gateway.config.changes.python_section import PythonConfig
 from gateway.config.changes.rename_section import RenameConfig
 from gateway.config.changes.round_section import RoundConfig
+from gateway.config.changes.shapes.envelope_section import EnvelopeConfig, ExtractConfig
 from gateway.config.changes.type_section import TypeConfig
 from gateway.config.changes.wrap_section import UnwrapConfig, WrapConfig
 from gateway.config.shape import SectionModel
@@ -25,6 +26,8 @@ CHANGES: Final[Mapping[str, type[BodySection]]] = {
     "unwrap": UnwrapConfig,
     "join": JoinConfig,
     "split": SplitConfig,
+    "envelope": EnvelopeConfig,
+    "extract": ExtractConfig,
     "default": DefaultConfig,
     "remove": RemoveConfig,
     "python": PythonConfig,

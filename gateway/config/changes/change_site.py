@@ -41,6 +41,14 @@ class BodySite(ChangeSite):
         """Return a field path, or None after a mistake."""
         return self.attempt(partial(parse_path, text), *location)
 
+    def keys(self, text: str, *location: str | int) -> Keys | None:
+        """Return the keys of a field that no array leads to, or None after a mistake."""
+        path = self.path(text, *location)
+        if path is not None and path.scopes:
+            self.complain("has neither '[]' nor '*' here; write keys joined by dots", *location)
+            return None
+        return None if path is None else path.keys
+
     def paths(self, *named: tuple[str, tuple[str | int, ...]]) -> list[FieldPath] | None:
         """Return field paths through the same arrays, or None after a mistake.
 

@@ -160,6 +160,30 @@ EXAMPLES: dict[str, list[Example]] = {
             lost={False: {"c": "a "}},
         ),
     ],
+    "envelope": [
+        Example(
+            {"field": "a", "into": "m.data", "count": "n", "others": "refuse"},
+            {"a": st.lists(jsons, max_size=2) | st.none()},
+            {"a": st.sampled_from([None, {"m": {"data": [1, None]}, "n": 2}])},
+        ),
+        Example(
+            {"field": "a", "into": "id"},
+            {"a": jsons},
+            {"a": st.sampled_from([None, {"id": 7}])},
+            lost={True: {"a": {"id": 7, "name": "x"}}},
+        ),
+        Example(
+            {"into": "data"}, {"a": jsons}, {"data": jsons}, lost={True: {"data": [], "next": 1}}
+        ),
+    ],
+    "extract": [
+        Example(
+            {"field": "a", "key": "id", "others": "refuse"},
+            {"a": st.sampled_from([None, {"id": 7}])},
+            {"a": jsons},
+        ),
+        Example({"key": "data"}, {}, {"a": jsons}, lost={False: {"data": [], "next": 1}}),
+    ],
     "default": [
         Example(
             {"field": "a", "value": 1},
