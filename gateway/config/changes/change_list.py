@@ -13,6 +13,7 @@ from gateway.config.changes.python_section import PythonConfig
 from gateway.config.changes.rename_section import RenameConfig
 from gateway.config.changes.round_section import RoundConfig
 from gateway.config.changes.shapes.envelope_section import EnvelopeConfig, ExtractConfig
+from gateway.config.changes.shapes.use_section import UseConfig
 from gateway.config.changes.type_section import TypeConfig
 from gateway.config.changes.wrap_section import UnwrapConfig, WrapConfig
 from gateway.config.shape import SectionModel
@@ -28,6 +29,7 @@ CHANGES: Final[Mapping[str, type[BodySection]]] = {
     "split": SplitConfig,
     "envelope": EnvelopeConfig,
     "extract": ExtractConfig,
+    "use": UseConfig,
     "default": DefaultConfig,
     "remove": RemoveConfig,
     "python": PythonConfig,

@@ -1,13 +1,14 @@
 """Sites: where in gateway.yaml a change stands, and what a name or a value may be there."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
 from gateway.config import shape
 from gateway.config.text.mistakes import Location, Mistakes
+from gateway.core.conversion.change import Change
 from gateway.core.conversion.field_path import FieldPath, Keys, parse_path
 from gateway.core.headers import HOP_BY_HOP
 
@@ -34,8 +35,11 @@ class ChangeSite:
         return self.mistakes.attempt(make, *self.at, *location)
 
 
+@dataclass(frozen=True, slots=True)
 class BodySite(ChangeSite):
-    """The place of a change of bodies."""
+    """The place of a change of bodies; groups of changes that it may use are there by name."""
+
+    groups: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
 
     def path(self, text: str, *location: str | int) -> FieldPath | None:
         """Return a field path, or None after a mistake."""

@@ -173,7 +173,7 @@ class EachObject:
             except ConversionError as error:
                 raise error.under(index) from None
             return value
-        refuse("an object", value)
+        return refuse("an object", value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from gateway.config.changes.change_section import WHOLE, BodySection
 from gateway.config.changes.change_site import BodySite, ParameterSite
 from gateway.config.text.mistakes import Mistakes
 from gateway.core.conversion.change import Change
+from gateway.core.conversion.changes.rename import Rename
 from gateway.core.conversion.document import PLAIN, Document, get, kind
 from gateway.core.conversion.field_path import parse_path
 from gateway.core.conversion.parameter_change import rewrite_fields, rewrite_query
@@ -184,6 +185,14 @@ EXAMPLES: dict[str, list[Example]] = {
         ),
         Example({"key": "data"}, {}, {"a": jsons}, lost={False: {"data": [], "next": 1}}),
     ],
+    "use": [
+        Example({"group": "item"}, {"a": jsons}, {"b": jsons}),
+        Example(
+            {"group": "item", "at": ["i[]", "m.*", "o"]},
+            {"i": st.just([{"a": 1}]), "m": st.just({"x": {"a": 1}}), "o": st.just({"a": 1})},
+            {"i": st.just([{"b": 1}]), "m": st.just({"x": {"b": 1}}), "o": st.just({"b": 1})},
+        ),
+    ],
     "default": [
         Example(
             {"field": "a", "value": 1},
@@ -211,6 +220,7 @@ EXAMPLES: dict[str, list[Example]] = {
         Example({"up": "copy:copy", "down": "copy:copy"}, {"a": jsons}, {"a": jsons}),
     ],
 }
+GROUPS = {"item": (Rename((), ("a",), ("b",)),)}
 FORMS = [*CHANGES.values(), *PARAMETER_CHANGES.values()]
 EACH = [(name, example) for name, examples in EXAMPLES.items() for example in examples]
 EACH_EXAMPLE = pytest.mark.parametrize(
@@ -235,7 +245,7 @@ def _as_read(value: Any) -> Any:
 def built(name: str, example: Example) -> Change:
     """Return the change of the core, made without a mistake."""
     mistakes = Mistakes()
-    change = section(name, example).body_change(BodySite(("here",), mistakes))
+    change = section(name, example).body_change(BodySite(("here",), mistakes, GROUPS))
     assert not mistakes.found
     assert change is not None
     return change

@@ -20,6 +20,7 @@ from gateway.core.conversion.changes.wrap import Wrap
 from gateway.core.conversion.document import MISSING, PLAIN, ConversionError
 from gateway.core.conversion.scalars import Type
 from gateway.core.conversion.shapes.envelope import Envelope
+from gateway.core.conversion.shapes.use import GroupUse
 from tests.gateway.core.conversion.documents import (
     SEALED,
     Json,
@@ -48,10 +49,12 @@ IN_PATCHES: list[tuple[Change, Change]] = [
         default("items[].a", 1),
         PythonChange((), ("a",), json.dumps, json.dumps),
         Envelope((), ("a",), ("b",)),
+        GroupUse("a", ((("items",),),), {}),
         default("m.*.a[].b", 1),
     )
 ] + [
     (default("a", 1), default("a", MISSING)),
+    (GroupUse("a", ((),), {}), GroupUse("a", ((),), {}, in_patch=True)),
     (default("m.*.a", 1), default("m.*.a", MISSING)),
     (Inverse(default("a", 1)), Inverse(default("a", MISSING))),
 ]
