@@ -10,7 +10,7 @@ MODELS: dict[str, Any] = {
     "Config": SCHEMA,
     **{name: model for name, model in SCHEMA["$defs"].items() if "properties" in model},
 }
-# Each of these sections has a page of its own in the reference; groups are lists of changes as well.
+# Each of these sections has a page of its own in the reference; groups are changes as well.
 OWN_PAGES = ("apis.NAME.conversions", "apis.NAME.groups", "apis.NAME.endpoints[].version")
 LABELS = {"services": "NAME", "apis": "NAME", "versions": "VERSION"}
 

@@ -161,6 +161,16 @@ EXAMPLES: dict[str, list[Example]] = {
             lost={False: {"c": "a "}},
         ),
     ],
+    "join_list": [
+        Example(
+            {"field": "a", "separator": "|"},
+            {"a": st.lists(words, max_size=2) | st.none()},
+            {"a": words | st.none() | st.just("")},
+        ),
+    ],
+    "split_list": [
+        Example({"field": "a"}, {"a": words}, {"a": st.lists(words, max_size=2)}),
+    ],
     "envelope": [
         Example(
             {"field": "a", "into": "m.data", "count": "n", "others": "refuse"},
@@ -218,6 +228,9 @@ EXAMPLES: dict[str, list[Example]] = {
             {"a": jsons},
         ),
         Example({"up": "copy:copy", "down": "copy:copy"}, {"a": jsons}, {"a": jsons}),
+        Example(
+            {"up": "copy:copy", "down": "copy:copy", "each": False}, {"a": jsons}, {"a": jsons}
+        ),
     ],
 }
 GROUPS = {"item": (Rename((), ("a",), ("b",)),)}

@@ -20,6 +20,7 @@ from gateway.core.conversion.changes.wrap import Wrap
 from gateway.core.conversion.document import MISSING, PLAIN, ConversionError
 from gateway.core.conversion.scalars import Type
 from gateway.core.conversion.shapes.envelope import Envelope
+from gateway.core.conversion.shapes.join_list import JoinList
 from gateway.core.conversion.shapes.use import GroupUse
 from tests.gateway.core.conversion.documents import (
     SEALED,
@@ -49,6 +50,7 @@ IN_PATCHES: list[tuple[Change, Change]] = [
         default("items[].a", 1),
         PythonChange((), ("a",), json.dumps, json.dumps),
         Envelope((), ("a",), ("b",)),
+        JoinList((), ("a",), ","),
         GroupUse("a", ((("items",),),), {}),
         default("m.*.a[].b", 1),
     )
