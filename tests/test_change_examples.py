@@ -11,11 +11,13 @@ from gateway.config.changes.change_site import BodySite
 from gateway.config.text.mistakes import Mistakes
 from gateway.config.text.source import read
 from gateway.core.conversion.chain import Conversion, Direction, VersionLink
+from gateway.core.conversion.changes.rename import Rename
 from gateway.core.versions.version import Version
 from gateway.proxy.body import json_body
 
 PAGE = (Path(__file__).parents[1] / "docs" / "conversions.md").read_text()
 ROWS = re.findall(r"^\| `(\w+: \{.*\})` \| `(\{.*?\})` \| `(\{.*?\})` \|$", PAGE, re.MULTILINE)
+GROUPS = {"item": (Rename((), ("name",), ("title",)),)}
 
 
 def compact(text: str) -> str:
@@ -33,7 +35,7 @@ def test_it_is_what_happens(written: str, newer: str, older: str) -> None:
     data = read(written.encode(), "example", {}).data
     ((_, section),) = ChangeConfig.model_validate_json(json.dumps(data)).named().items()
     mistakes = Mistakes()
-    change = section.body_change(BodySite((), mistakes))
+    change = section.body_change(BodySite((), mistakes, GROUPS))
     assert change is not None
     assert not mistakes.found
     link = VersionLink(Version(1), Version(2), (change,))

@@ -3,6 +3,13 @@
 import importlib
 import sys
 from collections.abc import Callable
+from inspect import (
+    isasyncgenfunction,
+    isclass,
+    iscoroutinefunction,
+    isroutine,
+    signature,
+)
 from pathlib import Path
 
 from gateway.config.text.mistakes import suggest
@@ -34,7 +41,22 @@ def load_function(name: str) -> Callable[[object], object]:
         found = getattr(found, part)
     if not callable(found):
         raise ValueError(f"is a {type(found).__name__}, which cannot be called; name a function")
+    _check(found)
     return found
+
+
+def _check(found: Callable[..., object]) -> None:
+    called = found if isroutine(found) or isclass(found) else type(found).__call__
+    if iscoroutinefunction(called) or isasyncgenfunction(called):
+        raise ValueError("is asynchronous, and its result is not awaited; write it with def alone")
+    try:
+        parameters = signature(found)
+    except ValueError:  # some functions that are written in C have none
+        return
+    try:
+        parameters.bind(None)
+    except TypeError as error:
+        raise ValueError(f"cannot be called with one value alone: {error}") from None
 
 
 def _functions(found: object) -> list[str]:

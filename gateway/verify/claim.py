@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gateway.core.conversion.chain import Conversion, compose
-from gateway.core.conversion.field_path import pointer
+from gateway.core.conversion.change import Change
+from gateway.core.conversion.field_path import pointer, pointers
+from gateway.core.conversion.shapes.use import GroupUse
 from gateway.core.snapshot import Api
 from gateway.core.versions.version import Version
 from gateway.verify.located_operation import LocatedOperation, locate
@@ -122,6 +124,8 @@ class Unmatched:
 Outcome = Claim | Gap | Unchecked | Unmatched
 _About = tuple[str, Version, Version, str]
 # RFC 9110, section 6.4.1: these have no body, so that there is nothing to check.
+# A group of changes that uses itself is followed so deep, and no deeper than documents are.
+_DEEP = 8
 _BODILESS = {"204", "205", "304"}
 
 
@@ -235,12 +239,22 @@ def _responses(
 
 
 def _named(conversion: Conversion) -> frozenset[str]:
-    tasks = (task for link in conversion.links for task in link.tasks(conversion.direction))
     return frozenset(
-        "".join(f"{pointer(*keys)}/*" for keys in task.scopes) + pointer(*field)
-        for task in tasks
-        for field in task.touches
+        name
+        for link in conversion.links
+        for change in link.changes
+        for name in _places(change, "", _DEEP)
     )
+
+
+def _places(change: Change, outer: str, deep: int) -> Iterator[str]:
+    at = outer + pointers(change.scopes)
+    if isinstance(change, GroupUse):
+        for place in change.places if deep else ():
+            for inner in change.changes:
+                yield from _places(inner, at + pointers(place), deep - 1)
+    else:
+        yield from (at + pointer(*field) for field in change.touches)
 
 
 def _answers(

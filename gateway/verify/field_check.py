@@ -5,15 +5,16 @@ version's. Each change must find its fields in what the changes before it leave.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from gateway.config.changes.change_section import WHOLE, ChangeSection
+from gateway.config.changes.change_section import WHOLE
 from gateway.config.conversions.clashes import Part
-from gateway.config.conversions.conversion_section import ConversionConfig
+from gateway.config.conversions.groups import DeclaredChange
 from gateway.config.root import Config
+from gateway.config.sections.api_section import ApiConfig
 from gateway.config.text.mistakes import ConfigError, Issue, Location, Mistakes, suggest
 from gateway.config.text.source import read
 from gateway.core.conversion.chain import VersionLink
@@ -42,7 +43,7 @@ def check_fields(path: Path, environment: Mapping[str, str], snapshot: Snapshot)
     config = Config.model_validate_json(json.dumps(rules.data))
     mistakes = Mistakes()
     for api in snapshot.apis:
-        parts = _parts(api, config.apis[api.name].conversions)
+        parts = _parts(api, config.apis[api.name])
         for version, description in _documents(api, path.absolute().parent, mistakes):
             bodies = list(_bodies(api, version, description))
             _Walk(version, "up").run(
@@ -57,13 +58,15 @@ def check_fields(path: Path, environment: Mapping[str, str], snapshot: Snapshot)
     return [rules.issue(warning.location, warning.text) for warning in mistakes.warnings]
 
 
-def _parts(api: Api, conversions: Sequence[ConversionConfig]) -> list[Part]:
+def _parts(api: Api, config: ApiConfig) -> list[Part]:
     """Return the parts of all conversions; links are in the order of their declarations."""
     links = {older: iter(declared) for older, declared in api.links.items()}
     return [
-        Part(config, ("apis", api.name, "conversions", index), next(links[older]))
-        for index, config in enumerate(conversions)
-        for older in (api.versions[config.between[0]],)
+        Part(
+            conversion, ("apis", api.name, "conversions", index), next(links[older]), config.groups
+        )
+        for index, conversion in enumerate(config.conversions)
+        for older in (api.versions[conversion.between[0]],)
     ]
 
 
@@ -138,8 +141,8 @@ class _Walk:
 
     def _walk(self, shape: BodyShape, parts: Sequence[Part]) -> None:
         for part in parts:
-            for at, change in self._changes(part):
-                upgrade = change.upgrade()
+            for change in self._changes(part):
+                upgrade, at = change.upgrade(), change.at
                 taken, made = _named(upgrade.takes), _named(upgrade.makes)
                 if self.direction == "down":
                     taken, made = made, taken
@@ -150,11 +153,9 @@ class _Walk:
                         found.names |= set(shape.names())
                 shape = _changed(shape, taken, made)
 
-    def _changes(self, part: Part) -> Iterator[tuple[Location, ChangeSection]]:
-        entries = list(enumerate(part.config.changes))
-        for index, entry in entries if self.direction == "up" else reversed(entries):
-            for name, change in entry.named().items():
-                yield (*part.at, "changes", index, name), change
+    def _changes(self, part: Part) -> Iterable[DeclaredChange]:
+        changes = list(part.changes())
+        return changes if self.direction == "up" else reversed(changes)
 
     def _report(self, at: Location, path: str, found: _LookUp, mistakes: Mistakes) -> None:
         walk = "an upgrade" if self.direction == "up" else "a downgrade"

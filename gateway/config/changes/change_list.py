@@ -12,6 +12,9 @@ from gateway.config.changes.map_section import MapConfig
 from gateway.config.changes.python_section import PythonConfig
 from gateway.config.changes.rename_section import RenameConfig
 from gateway.config.changes.round_section import RoundConfig
+from gateway.config.changes.shapes.envelope_section import EnvelopeConfig, ExtractConfig
+from gateway.config.changes.shapes.join_list_section import JoinListConfig, SplitListConfig
+from gateway.config.changes.shapes.use_section import UseConfig
 from gateway.config.changes.type_section import TypeConfig
 from gateway.config.changes.values.affix_section import AffixConfig
 from gateway.config.changes.values.case_section import CaseConfig, KeyCaseConfig
@@ -36,6 +39,11 @@ CHANGES: Final[Mapping[str, type[BodySection]]] = {
     "unwrap": UnwrapConfig,
     "join": JoinConfig,
     "split": SplitConfig,
+    "join_list": JoinListConfig,
+    "split_list": SplitListConfig,
+    "envelope": EnvelopeConfig,
+    "extract": ExtractConfig,
+    "use": UseConfig,
     "default": DefaultConfig,
     "remove": RemoveConfig,
     "python": PythonConfig,

@@ -1,8 +1,8 @@
 """Sites: where in gateway.yaml a change stands, and what a name or a value may be there."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -10,7 +10,7 @@ from gateway.config import shape
 from gateway.config.text.mistakes import Location, Mistakes
 from gateway.core.conversion.change import Change
 from gateway.core.conversion.elements import ELEMENT, Elements
-from gateway.core.conversion.field_path import FieldPath, Keys, parse_path
+from gateway.core.conversion.field_path import FieldPath, Keys, Scope, parse_path
 from gateway.core.headers import HOP_BY_HOP
 
 _NAME = re.compile(shape.FIELD_NAME)
@@ -36,8 +36,11 @@ class ChangeSite:
         return self.mistakes.attempt(make, *self.at, *location)
 
 
+@dataclass(frozen=True, slots=True)
 class BodySite(ChangeSite):
-    """The place of a change of bodies."""
+    """The place of a change of bodies; groups of changes that it may use are there by name."""
+
+    groups: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
 
     def path(self, text: str, *location: str | int) -> FieldPath | None:
         """Return the path to a field, or None after a mistake."""
@@ -50,7 +53,7 @@ class BodySite(ChangeSite):
     def value_change(
         self,
         text: str,
-        make: Callable[[tuple[Keys, ...], Keys], Change],
+        make: Callable[[tuple[Scope, ...], Keys], Change],
         *location: str | int,
     ) -> Change | None:
         """Return the change of one value, or None after a mistake in its path.
@@ -66,6 +69,14 @@ class BodySite(ChangeSite):
         if not path.elements:
             return make(path.scopes, path.keys)
         return Elements(path.scopes, path.keys, path.elements, make((), ELEMENT))
+
+    def keys(self, text: str, *location: str | int) -> Keys | None:
+        """Return the keys of a field that no array leads to, or None after a mistake."""
+        path = self.path(text, *location)
+        if path is not None and path.scopes:
+            self.complain("has neither '[]' nor '*' here; write keys joined by dots", *location)
+            return None
+        return None if path is None else path.keys
 
     def paths(self, *named: tuple[str, tuple[str | int, ...]]) -> list[FieldPath] | None:
         """Return field paths through the same arrays, or None after a mistake.

@@ -8,8 +8,9 @@ from gateway.config.changes.change_section import WHOLE, BodySection, Loss, Upgr
 from gateway.config.changes.change_site import BodySite
 from gateway.config.python_functions import load_function
 from gateway.config.shape import matching
-from gateway.core.conversion.change import Change
+from gateway.core.conversion.change import Change, Whole
 from gateway.core.conversion.changes.python_change import PythonChange
+from gateway.core.conversion.steps import BODY
 
 _PYTHON = r"^[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*:[A-Za-z_][A-Za-z0-9_.]*$"
 
@@ -25,6 +26,8 @@ class PythonConfig(BodySection):
     """The function that returns the newer version's value, written as module:function."""
     down: PythonName
     """The function that returns the older version's value, written as module:function."""
+    each: bool = True
+    """Whether, of a body that is an array, each element is given (the default), else the array."""
 
     @classmethod
     def parameter_form(cls) -> None:
@@ -46,4 +49,8 @@ class PythonConfig(BodySection):
         down = site.attempt(partial(load_function, self.down), "down")
         if up is None or down is None or (path is None and self.field is not None):
             return None
+        if not self.each:
+            if path is not None:
+                site.complain("goes with the whole body; remove it, or field", "each")
+            return Whole(PythonChange((), BODY, up, down))
         return PythonChange(path.scopes if path else (), path.keys if path else None, up, down)

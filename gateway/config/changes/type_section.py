@@ -12,7 +12,7 @@ from gateway.config.shape import NumberText
 from gateway.core.conversion.change import Change, Inverse
 from gateway.core.conversion.changes.retype import Retype, retyping
 from gateway.core.conversion.changes.scale import Scale
-from gateway.core.conversion.field_path import Keys
+from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.parameter_change import ParameterChange, Rewritten
 from gateway.core.conversion.scalars import Type
 
@@ -51,7 +51,7 @@ class TypeConfig(BodySection, ParameterSection):
         if places is None:
             return None
 
-        def change(scopes: tuple[Keys, ...], keys: Keys) -> Change:
+        def change(scopes: tuple[Scope, ...], keys: Keys) -> Change:
             if places == 0:
                 return Retype(scopes, keys, Type(self.newer), Type(self.older))
             if self.newer == "integer":

@@ -1,11 +1,13 @@
 """Clashes: changes that do not go together, in one part of a conversion or in two that meet."""
 
 from collections.abc import Callable, Iterator, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gateway.config.changes.change_section import WHOLE, Upgrade
 from gateway.config.changes.value_kinds import ValueKinds
 from gateway.config.conversions.conversion_section import ConversionConfig
+from gateway.config.conversions.groups import DeclaredChange, GroupConfigs, declared_changes
 from gateway.config.text.mistakes import Location, Mistakes, place
 from gateway.core.conversion.chain import VersionLink
 
@@ -18,6 +20,11 @@ class Part(NamedTuple):
     config: ConversionConfig
     at: Location
     link: VersionLink
+    groups: GroupConfigs = MappingProxyType({})
+
+    def changes(self) -> Iterator[DeclaredChange]:
+        """Yield the changes of bodies, with those of the groups that are used."""
+        return declared_changes(self.config.changes, (*self.at, "changes"), self.groups)
 
 
 class _Use(NamedTuple):
@@ -58,16 +65,22 @@ def _meet(one: VersionLink, other: VersionLink) -> bool:
 def _uses_of(
     parts: Sequence[Part], key: str, spelling: Callable[[str], str] = str
 ) -> Iterator[_Use]:
-    for config, at, _ in parts:
-        for index, entry in enumerate(getattr(config, key)):
-            for name, change in entry.named().items():
-                upgrade = change.upgrade()
-                yield _Use(
-                    (*at, key, index),
-                    name,
-                    tuple(spelling(field) for field in upgrade.takes if field != WHOLE),
-                    tuple(spelling(field) for field in upgrade.makes if field != WHOLE),
-                )
+    for part in parts:
+        changes = part.changes() if key == "changes" else _parameters(part, key)
+        for change in changes:
+            upgrade, at = change.upgrade(), change.at
+            yield _Use(
+                at[:-1],
+                str(at[-1]),
+                tuple(spelling(field) for field in upgrade.takes if field != WHOLE),
+                tuple(spelling(field) for field in upgrade.makes if field != WHOLE),
+            )
+
+
+def _parameters(part: Part, key: str) -> Iterator[DeclaredChange]:
+    for index, entry in enumerate(getattr(part.config, key)):
+        for name, section in entry.named().items():
+            yield DeclaredChange((*part.at, key, index, name), section)
 
 
 def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes: Mistakes) -> None:
@@ -123,22 +136,19 @@ _Known = dict[str, tuple[ValueKinds, Location]]
 
 def _find_unreadable(parts: Sequence[Part], mistakes: Mistakes) -> None:
     held: _Known = {}
-    for config, at, _ in parts:
-        for index, entry in enumerate(config.changes):
-            here = (*at, "changes", index)
-            for name, change in entry.named().items():
-                upgrade = change.upgrade()
-                for field, read in upgrade.reads.items():
-                    found, other = held.get(field, (read, here))
-                    if not found.meets(read):
-                        mistakes.add(
-                            f"'{field}' is {found} after {place(other)}, which comes before, and"
-                            f" this takes {read}; {_ORDER}",
-                            *here,
-                            name,
-                        )
-                held = _still_known(held, upgrade)
-                held |= {field: (left, here) for field, left in upgrade.leaves.items()}
+    for part in parts:
+        for change in part.changes():
+            upgrade, here = change.upgrade(), change.at
+            for field, read in upgrade.reads.items():
+                found, other = held.get(field, (read, here))
+                if not found.meets(read):
+                    mistakes.add(
+                        f"'{field}' is {found} after {place(other[:-1])}, which comes before, and"
+                        f" this takes {read}; {_ORDER}",
+                        *here,
+                    )
+            held = _still_known(held, upgrade)
+            held |= {field: (left, here) for field, left in upgrade.leaves.items()}
 
 
 def _still_known(held: _Known, upgrade: Upgrade) -> _Known:

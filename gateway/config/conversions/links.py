@@ -1,14 +1,21 @@
 """Links: from a part of `conversions:` in gateway.yaml to a link of the core."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from gateway.config.changes.change_list import ChangeEntry, ParameterConfig
-from gateway.config.changes.change_section import ChangeSection
+from gateway.config.changes.change_section import BodySection, ChangeSection
 from gateway.config.changes.change_site import BodySite, ParameterSite
 from gateway.config.conversions.conversion_section import ConversionConfig
+from gateway.config.conversions.groups import (
+    DeclaredChange,
+    GroupConfigs,
+    declared_changes,
+    endless,
+)
 from gateway.config.text.mistakes import Location, Mistakes
 from gateway.core.conversion.chain import BOTH, MessageKind, VersionLink
+from gateway.core.conversion.change import Change, Whole
 from gateway.core.conversion.parameter_change import ParameterChange
 from gateway.core.versions.version import Version
 
@@ -23,12 +30,44 @@ _ON = {
 }
 
 
+class ChangeGroups(NamedTuple):
+    """The groups of an API, as they are declared, and the changes that they became."""
+
+    configs: GroupConfigs
+    changes: Mapping[str, tuple[Change, ...]]
+
+
+def build_groups(configs: GroupConfigs, at: Location, mistakes: Mistakes) -> ChangeGroups:
+    """Return the groups of an API; what is wrong with them goes to `mistakes`."""
+    changes: dict[str, tuple[Change, ...]] = dict.fromkeys(configs, ())
+    for name in endless(configs):
+        mistakes.add(
+            "uses itself for the same object, without end; add at, such as children[]", *at, name
+        )
+
+    def build(section: BodySection, here: Location) -> Change | None:
+        change = section.body_change(BodySite(here, mistakes, changes))
+        if isinstance(change, Whole):
+            mistakes.add("is of the whole body here, and groups are of objects; add field", *here)
+        return change
+
+    for name, entries in configs.items():
+        changes[name] = tuple(_each(entries, (*at, name), mistakes, build))
+    return ChangeGroups(configs, changes)
+
+
 def build_link(
-    config: ConversionConfig, older: Version, newer: Version, at: Location, mistakes: Mistakes
+    config: ConversionConfig,
+    older: Version,
+    newer: Version,
+    at: Location,
+    mistakes: Mistakes,
+    groups: ChangeGroups | None = None,
 ) -> VersionLink:
     """Return the link between two adjacent versions; what is wrong with it goes to `mistakes`."""
+    groups = groups or ChangeGroups({}, {})
     _check(config, at, mistakes)
-    _warn(config, at, mistakes)
+    _warn(config, at, mistakes, groups.configs)
 
     def parameters(key: str, entries: Sequence[ParameterConfig]) -> tuple[ParameterChange, ...]:
         return tuple(
@@ -50,7 +89,7 @@ def build_link(
                 config.changes,
                 (*at, "changes"),
                 mistakes,
-                lambda section, here: section.body_change(BodySite(here, mistakes)),
+                lambda section, here: section.body_change(BodySite(here, mistakes, groups.changes)),
             )
         ),
         frozenset(status for text in config.statuses for status in _statuses(text)),
@@ -73,13 +112,17 @@ def _check(config: ConversionConfig, at: Location, mistakes: Mistakes) -> None:
         mistakes.add(f"{config.on} have no query; remove it, or on: {config.on}", *at, "query")
 
 
-def _warn(config: ConversionConfig, at: Location, mistakes: Mistakes) -> None:
-    for key in ("changes", "query", "headers"):
-        for index, entry in enumerate(getattr(config, key)):
-            for name, change in entry.named().items():
-                for newer, text in change.losses():
-                    lossy = f"warning: lossy towards version {config.between[newer]}: {text}"
-                    mistakes.warn(lossy, *at, key, index, name)
+def _warn(config: ConversionConfig, at: Location, mistakes: Mistakes, groups: GroupConfigs) -> None:
+    parameters = (
+        DeclaredChange((*at, key, index, name), section)
+        for key, entries in (("query", config.query), ("headers", config.headers))
+        for index, entry in enumerate(entries)
+        for name, section in entry.named().items()
+    )
+    for change in (*declared_changes(config.changes, (*at, "changes"), groups), *parameters):
+        for newer, text in change.losses():
+            lossy = f"warning: lossy towards version {config.between[newer]}: {text}"
+            mistakes.warn(lossy, *change.at)
 
 
 def _statuses(text: str) -> range:

@@ -6,9 +6,10 @@ from typing import Annotated
 
 from pydantic import Field
 
+from gateway.config.changes.change_list import ChangeConfig
 from gateway.config.conversions.clashes import Part, find_clashes
 from gateway.config.conversions.conversion_section import ConversionConfig
-from gateway.config.conversions.links import build_link
+from gateway.config.conversions.links import build_groups, build_link
 from gateway.config.sections.endpoint_section import EndpointBuilder, EndpointConfig
 from gateway.config.sections.version_choice import (
     ChoiceBuilder,
@@ -17,7 +18,7 @@ from gateway.config.sections.version_choice import (
 )
 from gateway.config.sections.versions.lifecycle_section import LifecycleBuilder, VersionEnd
 from gateway.config.sections.versions.version_section import VersionConfig, VersionsBuilder
-from gateway.config.shape import Some
+from gateway.config.shape import Name, Some
 from gateway.config.text.mistakes import Location, Mistakes
 from gateway.core.clients import ClientNaming
 from gateway.core.conversion.chain import VersionLink
@@ -40,6 +41,9 @@ class ApiConfig(VersionChoiceConfig):
     """The versions of the API, by label. Without it, the API has no versions."""
     conversions: tuple[ConversionConfig, ...] = ()
     """The changes between neighbouring versions of the API. By default, there are none."""
+    groups: dict[Name, tuple[ChangeConfig, ...]] = Field(default_factory=dict)
+    """Named changes of an object, which conversions `use` wherever such an object occurs. By
+    default, there are none."""
     upstream_path: str | None = None
     """The path that services are asked for; `{version}` is the version that the service speaks.
     Without it, it is the path that the client asks for."""
@@ -174,6 +178,7 @@ class ApiBuilder:
         """Return the declared changes between neighbouring versions, by the older version."""
         ladder = list(versions.values())
         parts: dict[Version, list[Part]] = {}
+        groups = build_groups(self.config.groups, (*self.at, "groups"), self.mistakes)
         for index, conversion in enumerate(self.config.conversions):
             at = (*self.at, "conversions", index)
             older, newer = (
@@ -191,8 +196,8 @@ class ApiBuilder:
                 )
             else:
                 self._check_paths(conversion, at)
-                link = build_link(conversion, older, newer, at, self.mistakes)
-                part = Part(conversion, at, link)
+                link = build_link(conversion, older, newer, at, self.mistakes, groups)
+                part = Part(conversion, at, link, groups.configs)
                 find_clashes(part, parts.setdefault(older, []), self.mistakes)
                 parts[older].append(part)
         return {older: [part.link for part in some] for older, some in parts.items()}

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
-from gateway.core.conversion.change import Change
-from gateway.core.conversion.document import PLAIN, ConversionError, Document, JsonForm, refuse
+from gateway.core.conversion.change import Change, Whole
+from gateway.core.conversion.document import PLAIN, Document, JsonForm
 from gateway.core.conversion.parameter_change import (
     ParameterChange,
     Rewrite,
     rewrite_fields,
     rewrite_query,
 )
-from gateway.core.conversion.steps import ConversionStep, ConversionTask, change, fuse
+from gateway.core.conversion.steps import BodyStep, ConversionTask, body_steps
 from gateway.core.versions.version import Version
 
 
@@ -81,10 +81,10 @@ class VersionLink:
         """Yield the changes in the order of a direction."""
         if direction is Direction.UP:
             for one in self.changes:
-                yield ConversionTask(one.scopes, one.touches, one.up)
+                yield ConversionTask(one.scopes, one.touches, one.up, isinstance(one, Whole))
         else:
             for one in reversed(self.changes):
-                yield ConversionTask(one.scopes, one.touches, one.down)
+                yield ConversionTask(one.scopes, one.touches, one.down, isinstance(one, Whole))
 
 
 class _Applied(NamedTuple):
@@ -101,7 +101,7 @@ class Conversion:
 
     links: tuple[VersionLink, ...]
     direction: Direction
-    _steps: tuple[ConversionStep, ...] = field(init=False, repr=False, compare=False)
+    _steps: tuple[BodyStep, ...] = field(init=False, repr=False, compare=False)
     _methods: frozenset[str] = field(init=False, repr=False, compare=False)
     _known: dict[tuple[str, int | None], _Applied] = field(
         init=False, repr=False, compare=False, default_factory=dict
@@ -110,39 +110,23 @@ class Conversion:
     def __post_init__(self) -> None:
         tasks = [task for link in self.links for task in link.tasks(self.direction)]
         methods = (link.methods for link in self.links if link.methods is not None)
-        object.__setattr__(self, "_steps", fuse(tasks))
+        object.__setattr__(self, "_steps", body_steps(tasks))
         object.__setattr__(self, "_methods", frozenset().union(*methods))
 
     def convert(self, document: Document, form: JsonForm = PLAIN) -> Document:
-        """Return the document as the other version has it; an array is converted element-wise.
+        """Return the document as the other version has it.
 
         Args:
-            document: an object, or an array of what can be converted and of null, which stays.
+            document: an object, or an array of what can be converted and of null, which stays;
+                changes of the whole body take, and leave, other JSON as well.
             form: how its values are held.
 
         Raises:
             ConversionError: the document does not fit the declared changes.
         """
-        if not self._steps:
-            return document
-        value = form.open(document)
-        if isinstance(value, list):
-            index, steps = 0, self._steps
-            try:
-                for index, element in enumerate(value):
-                    fields = form.open(element)
-                    if isinstance(fields, dict):
-                        for step in steps:
-                            step(fields, form)
-                        value[index] = form.close(fields)
-                    elif fields is not None:  # null holds no field, and stays
-                        value[index] = self.convert(element, form)
-            except ConversionError as error:
-                raise error.under(index) from None
-            return value
-        if not isinstance(value, dict):
-            refuse("an object", value)
-        return change(value, self._steps, form)
+        for step in self._steps:
+            document = step(document, form)
+        return document
 
     def at(self, path: str) -> "Conversion":
         """Return what applies at the endpoint of that path."""

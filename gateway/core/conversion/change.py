@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.core.conversion.document import JsonForm, JsonObject
-from gateway.core.conversion.field_path import Keys
+from gateway.core.conversion.field_path import Keys, Scope
 
 
 class Change(Protocol):
     """One declared change between two adjacent versions."""
 
     @property
-    def scopes(self) -> tuple[Keys, ...]:
-        """The arrays whose elements it changes, each from the one before."""
+    def scopes(self) -> tuple[Scope, ...]:
+        """What leads to the objects that it changes, each from the one before."""
         ...
 
     @property
@@ -45,7 +45,7 @@ class Inverse:
     change: Change
 
     @property
-    def scopes(self) -> tuple[Keys, ...]:
+    def scopes(self) -> tuple[Scope, ...]:
         """The arrays of the change."""
         return self.change.scopes
 
@@ -78,7 +78,7 @@ class ChangeSequence:
     changes: tuple[Change, ...]
 
     @property
-    def scopes(self) -> tuple[Keys, ...]:
+    def scopes(self) -> tuple[Scope, ...]:
         """The arrays of the changes."""
         return self.changes[0].scopes
 
@@ -100,3 +100,35 @@ class ChangeSequence:
     def for_patch(self) -> "ChangeSequence":
         """Return what the changes are for a PATCH request."""
         return ChangeSequence(tuple(change.for_patch() for change in self.changes))
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A change of the whole body, which may be any JSON, and not of an object or of each in it.
+
+    The change that is wrapped finds the body in the field BODY of an object.
+    """
+
+    change: Change
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """None: there is one body."""
+        return ()
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """Everything."""
+        return ((),)
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Make the body what the newer version has."""
+        self.change.up(fields, form)
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Make the body what the older version has."""
+        self.change.down(fields, form)
+
+    def for_patch(self) -> "Whole":
+        """Return the same of what the change is for a PATCH request."""
+        return Whole(self.change.for_patch())

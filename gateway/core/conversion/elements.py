@@ -11,7 +11,7 @@ from gateway.core.conversion.document import (
     reach,
     refuse,
 )
-from gateway.core.conversion.field_path import Keys
+from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.steps import ConversionStep
 
 _KEY = "element"
@@ -30,7 +30,7 @@ class Elements:
         change: of the field ELEMENT, which it replaces and neither moves nor removes.
     """
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     array: Keys
     depth: int
     change: Change

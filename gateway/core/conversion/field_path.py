@@ -1,6 +1,7 @@
 """Field paths: how changes name places in a document."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 Keys = tuple[str, ...]
@@ -11,24 +12,48 @@ _PATH = re.compile(rf"{_STEP}(?:\.{_STEP})*\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
+class Members:
+    """Any member of an object whose keys are free, such as a map of prices by currency."""
+
+    keys: Keys
+    """The keys that lead to the object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """One object; where it is absent or null, nothing is changed."""
+
+    keys: Keys
+    """The keys that lead to the object."""
+
+
+Scope = Keys | Members | Inside
+"""What leads to the objects that are changed: keys to an array, for each of its elements; or more.
+
+The keys lead from the scope before, the first from the root.
+"""
+
+
+@dataclass(frozen=True, slots=True)
 class FieldPath:
-    """A place: keys from the root, through the elements of every array on the way.
+    """A place: keys from the root, through every array and every object of free keys on the way.
 
     Attributes:
-        scopes: for each array on the way, the keys that lead to it from the one before.
+        scopes: for each of those, the keys that lead to it from the one before.
         keys: the keys that lead to the field from the innermost element, or from the root.
         elements: how many arrays lie in one another at the field, where their elements are meant.
     """
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     keys: Keys
     elements: int = 0
 
 
 def parse_path(text: str) -> FieldPath:
-    r"""Return the path that `text` spells: `name.firstName`, `orders[].lines[].price`, `tags[]`.
+    r"""Return the path that `text` spells: `orders[].price`, `prices.*.amount`, `tags[]`.
 
-    A dot, bracket or backslash that belongs to a key is written after a backslash.
+    `*` is any member. A dot, bracket or backslash that belongs to a key is written after a
+    backslash, and so is a star that is a key.
 
     Raises:
         ValueError: with a sentence for the operator, when it is not a path to a field.
@@ -38,18 +63,62 @@ def parse_path(text: str) -> FieldPath:
             f"'{text}' is not a field path; write keys joined by dots, and 'key[].field' for a"
             " field of every element of an array"
         )
-    scopes: list[Keys] = []
+    scopes: list[Keys | Members] = []
     keys: Keys = ()
     for key, arrays in _STEPS.findall(text):
-        keys = (*keys, re.sub(r"\\(.)", r"\1", key, flags=re.DOTALL))
+        if key == "*":
+            scopes.append(Members(keys))
+            keys = ()
+        else:
+            keys = (*keys, re.sub(r"\\(.)", r"\1", key, flags=re.DOTALL))
         for _ in range(arrays.count("[]")):
             scopes.append(keys)
             keys = ()
     elements = 0
     while not keys:
-        keys = scopes.pop()
+        last = scopes.pop()
+        if isinstance(last, Members):
+            raise ValueError(f"'{text}' ends in any member; name a field of the members")
+        keys = last
         elements += 1
     return FieldPath(tuple(scopes), keys, elements)
+
+
+def parse_scopes(text: str) -> tuple[Scope, ...]:
+    """Return what leads to the objects that `text` names: `items[]`, `prices.*`, `result.item`.
+
+    Raises:
+        ValueError: with a sentence for the operator, when it names no objects.
+    """
+    if not _PATH.match(text):
+        raise ValueError(
+            f"'{text}' names no objects; write 'key[]' for the elements of an array, 'key.*' for"
+            " the members of an object with free keys, and 'key' for one object"
+        )
+    path = parse_path(f"{text}.x")
+    return (*path.scopes, Inside(path.keys[:-1])) if path.keys[1:] else path.scopes
+
+
+def spell(key: str) -> str:
+    """Return a key as it is written in a path."""
+    return r"\*" if key == "*" else re.sub(r"([.\[\]\\])", r"\\\1", key)
+
+
+def is_array(scope: Scope) -> bool:
+    """Whether a scope is an array, whose elements a message holds as a whole (RFC 7396)."""
+    return isinstance(scope, tuple)
+
+
+def keys_of(scope: Scope) -> Keys:
+    """Return the keys that lead to the array or object of a scope."""
+    return scope if isinstance(scope, tuple) else scope.keys
+
+
+def pointers(scopes: Iterable[Scope]) -> str:
+    """Return the JSON Pointer of the objects of scopes, with `*` for any element or member."""
+    return "".join(
+        pointer(*keys_of(scope)) + ("" if isinstance(scope, Inside) else "/*") for scope in scopes
+    )
 
 
 def pointer(*keys: str | int) -> str:

@@ -1,11 +1,13 @@
 """Steps: changes of one direction, put together so that a document is walked once.
 
 Changes of the elements of one array become one step over it: each element is opened once, changed
-by all of them, and closed before the next is looked at.
+by all of them, and closed before the next is looked at. So do changes of the members of one object
+with free keys, and those inside of one object.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from gateway.core.conversion.document import (
     ConversionError,
@@ -15,10 +17,14 @@ from gateway.core.conversion.document import (
     reach,
     refuse,
 )
-from gateway.core.conversion.field_path import Keys
+from gateway.core.conversion.field_path import Inside, Keys, Members, Scope, keys_of
 
 ConversionStep = Callable[[JsonObject, JsonForm], None]
 """Changes an open object in place; raises ConversionError."""
+BodyStep = Callable[[Document, JsonForm], Document]
+"""Returns what a whole body becomes; raises ConversionError."""
+BODY: Keys = ("",)
+"""The field of an object in which a whole body is held while a change of it is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +32,16 @@ class ConversionTask:
     """One change in one direction, as it is declared.
 
     Attributes:
-        scopes: the arrays that lead to the objects which it changes.
+        scopes: lead to the objects that it changes.
         touches: the fields of such an object that it reads or writes.
         step: what it does to one.
+        whole: whether it changes the whole body, held in the field BODY, instead of objects.
     """
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     touches: tuple[Keys, ...]
     step: ConversionStep
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,27 +66,131 @@ class ArrayStep:
         key = self.keys[-1]
         if holder is not None and key in holder:
             try:
-                holder[key] = self._changed(holder[key], self.depth, form)
+                holder[key] = _elements(holder[key], self.depth, self.steps, form)
             except ConversionError as error:
                 raise error.under(*self.keys) from None
 
-    def _changed(self, value: Document, depth: int, form: JsonForm) -> Document:
-        array = form.open(value)
-        if array is None:
-            return None
-        if not isinstance(array, list):
-            refuse("an array", array)
-        index = 0
+
+@dataclass(frozen=True, slots=True)
+class MembersStep:
+    """Changes every member of an object with free keys; one that is absent or null has none.
+
+    Attributes:
+        keys: what leads to the object.
+        depth: how many arrays lie in each member before the objects come.
+        steps: what is done to each object.
+    """
+
+    keys: Keys
+    depth: int
+    steps: tuple[ConversionStep, ...]
+
+    def __call__(self, fields: JsonObject, form: JsonForm) -> None:
+        """Change the members of the object that is in the object."""
+        holder = reach(fields, (*self.keys, ""), form)
+        if holder is None:
+            return
+        key = ""
         try:
-            if depth:
-                for index, element in enumerate(array):
-                    array[index] = self._changed(element, depth - 1, form)
-            else:
-                for index, element in enumerate(array):
-                    array[index] = change(element, self.steps, form)
+            for key, value in holder.items():
+                if self.depth:
+                    holder[key] = _elements(value, self.depth - 1, self.steps, form)
+                else:
+                    holder[key] = change(value, self.steps, form)
         except ConversionError as error:
-            raise error.under(index) from None
-        return array
+            raise error.under(*self.keys, key) from None
+
+
+@dataclass(frozen=True, slots=True)
+class InsideStep:
+    """Changes one object; where it is absent or null, nothing.
+
+    Attributes:
+        keys: what leads to the object.
+        steps: what is done to it.
+    """
+
+    keys: Keys
+    steps: tuple[ConversionStep, ...]
+
+    def __call__(self, fields: JsonObject, form: JsonForm) -> None:
+        """Change the object that is in the object."""
+        holder = reach(fields, (*self.keys, ""), form)
+        if holder is None:
+            return
+        try:
+            for step in self.steps:
+                step(holder, form)
+        except ConversionError as error:
+            raise error.under(*self.keys) from None
+
+
+def _elements(
+    value: Document, depth: int, steps: tuple[ConversionStep, ...], form: JsonForm
+) -> Document:
+    array = form.open(value)
+    if array is None:
+        return None
+    if not isinstance(array, list):
+        refuse("an array", array)
+    index = 0
+    try:
+        if depth:
+            for index, element in enumerate(array):
+                array[index] = _elements(element, depth - 1, steps, form)
+        else:
+            for index, element in enumerate(array):
+                array[index] = change(element, steps, form)
+    except ConversionError as error:
+        raise error.under(index) from None
+    return array
+
+
+@dataclass(frozen=True, slots=True)
+class EachObject:
+    """Changes a body that is an object, or each object of an array."""
+
+    steps: tuple[ConversionStep, ...]
+
+    def __call__(self, document: Document, form: JsonForm) -> Document:
+        """Return the body, changed; null in an array holds no field, and stays."""
+        value, steps = form.open(document), self.steps
+        if isinstance(value, dict):
+            for step in steps:
+                step(value, form)
+            return form.close(value)
+        if isinstance(value, list):
+            index = 0
+            try:
+                for index, element in enumerate(value):
+                    fields = form.open(element)
+                    if isinstance(fields, dict):
+                        for step in steps:
+                            step(fields, form)
+                        value[index] = form.close(fields)
+                    elif fields is not None:
+                        value[index] = self(element, form)
+            except ConversionError as error:
+                raise error.under(index) from None
+            return value
+        return refuse("an object", value)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeBody:
+    """Changes a body as it is, whatever it is."""
+
+    step: ConversionStep
+
+    def __call__(self, document: Document, form: JsonForm) -> Document:
+        """Return what the body becomes."""
+        held: JsonObject = {BODY[0]: document}
+        try:
+            self.step(held, form)
+        except ConversionError as error:
+            # The field that held it is none of its places.
+            raise ConversionError(error.reason, error.pointer[1:], error.cause) from None
+        return held[BODY[0]]
 
 
 def change(value: Document, steps: tuple[ConversionStep, ...], form: JsonForm) -> Document:
@@ -93,12 +205,23 @@ def change(value: Document, steps: tuple[ConversionStep, ...], form: JsonForm) -
     return form.close(fields)
 
 
+def body_steps(tasks: Iterable[ConversionTask]) -> tuple[BodyStep, ...]:
+    """Return the steps that do all tasks to a body, in their order as far as it matters."""
+    steps: list[BodyStep] = []
+    for whole, some in groupby(tasks, lambda task: task.whole):
+        if whole:
+            steps += [WholeBody(task.step) for task in some]
+        else:
+            steps.append(EachObject(fuse(some)))
+    return tuple(steps)
+
+
 def fuse(tasks: Iterable[ConversionTask]) -> tuple[ConversionStep, ...]:
     """Return the steps that do all tasks in their order, as far as the order matters."""
-    groups: list[tuple[tuple[Keys, ...], tuple[Keys, ...], list[ConversionTask]]] = []
+    groups: list[tuple[tuple[Scope, ...], tuple[Keys, ...], list[ConversionTask]]] = []
     for task in tasks:
         array = _array(task.scopes)
-        touches = array[:1] or task.touches
+        touches = (keys_of(array[0]),) if array else task.touches
         for known, touched, members in reversed(groups):
             if array and known == array:
                 members.append(task)
@@ -111,19 +234,26 @@ def fuse(tasks: Iterable[ConversionTask]) -> tuple[ConversionStep, ...]:
     return tuple(_step(array, members) for array, _, members in groups)
 
 
-def _array(scopes: tuple[Keys, ...]) -> tuple[Keys, ...]:
-    """Return the first of the arrays, with those that are its elements, and theirs."""
+def _array(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
+    """Return the first of the scopes, with the arrays that are its elements, and theirs."""
     end = 1
-    while end < len(scopes) and not scopes[end]:
+    while end < len(scopes) and scopes[end] == ():
         end += 1
     return scopes[:end]
 
 
-def _step(array: tuple[Keys, ...], tasks: Sequence[ConversionTask]) -> ConversionStep:
+def _step(array: tuple[Scope, ...], tasks: Sequence[ConversionTask]) -> ConversionStep:
     if not array:
         return tasks[0].step
-    inner = (ConversionTask(task.scopes[len(array) :], task.touches, task.step) for task in tasks)
-    return ArrayStep(array[0], len(array) - 1, fuse(inner))
+    first = array[0]
+    inner = fuse(
+        ConversionTask(task.scopes[len(array) :], task.touches, task.step) for task in tasks
+    )
+    if isinstance(first, Members):
+        return MembersStep(first.keys, len(array) - 1, inner)
+    if isinstance(first, Inside):
+        return InsideStep(first.keys, inner)
+    return ArrayStep(first, len(array) - 1, inner)
 
 
 def _apart(some: Iterable[Keys], others: Iterable[Keys]) -> bool:

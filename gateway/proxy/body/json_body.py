@@ -4,6 +4,8 @@ What no change touches stays a slice of the original bytes: every digit of a num
 keys and unknown fields pass as they came, and converting is fast.
 """
 
+import json
+import re
 from dataclasses import replace
 from decimal import Decimal
 from math import isfinite
@@ -17,12 +19,30 @@ from gateway.core.conversion.document import ConversionError, Document, JsonForm
 from gateway.core.cutover.differences import number
 from gateway.proxy.body import surrogates
 
+# Python needs minutes to write out 1e9999999; an amount of anything has fewer digits than this.
+_MOST_DIGITS = 400
+
+
+def _bounded(text: str) -> Decimal:
+    try:
+        found = Decimal(text)
+    except ArithmeticError:  # an exponent that not even Decimal has
+        found = None
+    if found is None or len(text) > _MOST_DIGITS or abs(found.adjusted()) > _MOST_DIGITS:
+        raise ValueError(f"a number of more than {_MOST_DIGITS} digits")
+    return found
+
+
 _decoder = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
-_to_the_leaves = msgspec.json.Decoder(float_hook=Decimal)
+_to_the_leaves = msgspec.json.Decoder(float_hook=_bounded)
 _compared = msgspec.json.Decoder(float_hook=number)
 _encoder = msgspec.json.Encoder(decimal_format="number")
 _opened = _decoder.decode
 _encoded = _encoder.encode
+
+
+# What may be -0, which no int is, or a whole number of too many digits; or a text that has them.
+_RARE = re.compile(rb"-0(?![.0-9eE])|[0-9]{%d}" % (_MOST_DIGITS + 1))
 
 
 def convert(body: bytes, conversion: Conversion) -> bytes:
@@ -100,9 +120,24 @@ def _number(digits: str) -> Document:
 
 def _parse(value: Document) -> Document:
     try:
-        return _to_the_leaves.decode(_encoded(value))
-    except (msgspec.MsgspecError, ArithmeticError):
-        raise ConversionError("a number too large for Python") from None
+        return _leaves(_encoded(value))
+    except ValueError:
+        reason = f"a number of more than {_MOST_DIGITS} digits, which no Python function is given"
+        raise ConversionError(reason) from None
+
+
+def _leaves(text: bytes) -> Document:
+    """Return JSON parsed to the leaves; raises ValueError for a number that has too many digits."""
+    if _RARE.search(text):
+        return json.loads(text, parse_int=_whole, parse_float=_bounded)
+    try:
+        return _to_the_leaves.decode(text)
+    except msgspec.MsgspecError as error:
+        raise ValueError(str(error)) from None
+
+
+def _whole(text: str) -> int | Decimal:
+    return int(text) if text != "-0" and len(text) <= _MOST_DIGITS else _bounded(text)
 
 
 def _parse_characters(value: Document) -> Document:
@@ -115,9 +150,9 @@ def _take(value: Document) -> Document:
     _check(value)
     try:
         text = _encoded(value)
-        _to_the_leaves.decode(text)
-    except (msgspec.MsgspecError, ArithmeticError) as error:
+    except msgspec.MsgspecError as error:
         raise ValueError(str(error)) from None
+    _leaves(text)
     return Raw(text)
 
 

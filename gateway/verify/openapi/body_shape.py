@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from gateway.core.conversion.field_path import FieldPath
+from gateway.core.conversion.field_path import FieldPath, is_array, keys_of, spell
 from gateway.verify.openapi.json_schema import PLACE, Schema, definitions
 
 # A schema may hold itself: arrays in arrays, and fields for suggestions, are followed so deep.
@@ -54,6 +54,7 @@ class FieldShape:
         self._declared = declared
         self._shapes: dict[str, FieldShape] = {}
         self._elements: FieldShape | None = None
+        self._members: FieldShape | None = None
 
     @property
     def names(self) -> list[str]:
@@ -64,6 +65,11 @@ class FieldShape:
     def is_array(self) -> bool:
         """Whether the place holds an array, and no object."""
         return self._elements is not None or ("array" in self.types and "object" not in self.types)
+
+    @property
+    def is_map(self) -> bool:
+        """Whether the place is an object with free keys, and declares no fields of its own."""
+        return not self.declaring and any(_is_map(schema) for schema in self._schemas)
 
     @property
     def elements(self) -> "FieldShape | None":
@@ -89,13 +95,26 @@ class FieldShape:
         if self.types and "object" not in self.types and not self.declaring:
             return Presence.FORBIDDEN
         further = [one["additionalProperties"] for one in self._schemas if _is_map(one)]
-        if further and name != "*":  # a name like any other, and not that of any field
+        if further:
             return FieldShape(further, self._known)
         if any("patternProperties" in schema for schema in self._schemas):
             return FieldShape()
         if self.declaring or self._shapes or further:
             return Presence.FORBIDDEN if self._is_closed else Presence.UNDECLARED
         return FieldShape()
+
+    def members(self) -> "FieldShape | Presence":
+        """Return any field of the place, which has free keys, or how it is missing."""
+        if self._members is None:
+            if self.types and "object" not in self.types and not self.declaring:
+                return Presence.FORBIDDEN
+            members = [one["additionalProperties"] for one in self._schemas if _is_map(one)]
+            members += [inner for schema in self._schemas for inner in _patterns(schema)]
+            members += [inner for inners in self._declared.values() for inner in inners]
+            if not members and self._is_closed:
+                return Presence.FORBIDDEN
+            self._members = FieldShape(members, self._known)
+        return self._members
 
     def put(self, name: str, shape: "FieldShape") -> "FieldShape":
         """Set a field, and return it."""
@@ -147,10 +166,14 @@ class BodyShape:
     def put(self, path: FieldPath, shape: FieldShape) -> None:
         """Set a field; containers that are not there are made."""
         place = self.root
-        for keys in path.scopes:
-            for key in keys:
+        for scope in path.scopes:
+            for key in keys_of(scope):
                 place = _made(place, key)
-            place = place.as_array()
+            if is_array(scope):
+                place = place.as_array()
+            else:
+                members = place.members()
+                place = FieldShape() if isinstance(members, Presence) else members
         for key in path.keys[:-1]:
             place = _made(place, key)
         place.put(path.keys[-1], shape)
@@ -162,15 +185,18 @@ class BodyShape:
     def _holder(self, path: FieldPath) -> FieldShape | Presence:
         """Return what holds the last key of a path, or how it is missing."""
         place = self.root
-        for keys in path.scopes:
-            for key in keys:
+        for scope in path.scopes:
+            for key in keys_of(scope):
                 inner = place.inside(key)
                 if isinstance(inner, Presence):
                     return inner
                 place = inner
-            if place.elements is None:
+            following = place.elements if is_array(scope) else place.members()
+            if following is None:
                 return Presence.FORBIDDEN
-            place = place.elements
+            if isinstance(following, Presence):
+                return following
+            place = following
         for key in path.keys[:-1]:
             inner = place.inside(key)
             if isinstance(inner, Presence):
@@ -185,11 +211,13 @@ def _made(place: FieldShape, key: str) -> FieldShape:
 
 
 def _names(place: FieldShape, depth: int) -> Iterator[str]:
+    if depth and place.is_map and isinstance(members := place.members(), FieldShape):
+        yield from (f"*.{deeper}" for deeper in _names(members, depth - 1))
     for name in place.names if depth else ():
         inner = place.inside(name)
         if isinstance(inner, Presence):
             continue
-        spelt = "".join(f"\\{sign}" if sign in ".[]\\" else sign for sign in name)
+        spelt = spell(name)
         yield spelt
         for _ in range(depth):
             if inner.is_array and inner.elements is not None:
@@ -224,6 +252,11 @@ def _items(schema: Schema) -> Iterator[object]:
     yield from prefix if isinstance(prefix, list) else ()
     if "items" in schema:
         yield schema["items"]
+
+
+def _patterns(schema: Schema) -> Iterator[object]:
+    patterns = schema.get("patternProperties", {})
+    yield from patterns.values() if isinstance(patterns, dict) else ()
 
 
 def _is_map(schema: Schema) -> bool:

@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 
 from gateway.core.conversion.document import MISSING, Document, JsonForm, JsonObject, get, put, take
-from gateway.core.conversion.field_path import Keys
+from gateway.core.conversion.field_path import Keys, Scope, is_array
 from gateway.core.conversion.parameter_change import ParameterLine, ParameterLines, Spelling
 
 
@@ -21,7 +21,7 @@ class Default:
     version may have the field as well, it is kept.
     """
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     field: Keys
     value: Document
     keep: bool = False
@@ -55,7 +55,7 @@ class Default:
 
         Arrays are given as a whole (RFC 7396), so a field that their elements lack is lacking.
         """
-        return self if self.scopes else replace(self, value=MISSING)
+        return self if any(map(is_array, self.scopes)) else replace(self, value=MISSING)
 
 
 @dataclass(frozen=True, slots=True)

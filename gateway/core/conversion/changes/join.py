@@ -13,7 +13,7 @@ from gateway.core.conversion.document import (
     refuse,
     take,
 )
-from gateway.core.conversion.field_path import Keys
+from gateway.core.conversion.field_path import Keys, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Join:
     A field of the older version that is absent stays absent, and null stays null, both ways.
     """
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     parts: tuple[Keys, ...]
     whole: Keys
     separator: str

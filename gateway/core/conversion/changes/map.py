@@ -15,7 +15,7 @@ from gateway.core.conversion.document import (
     kind,
     reach,
 )
-from gateway.core.conversion.field_path import Keys, pointer
+from gateway.core.conversion.field_path import Keys, Scope, pointer
 from gateway.core.conversion.scalars import Scalar
 
 
@@ -42,7 +42,7 @@ class Map:
         unknown_back: the same for `newer`.
     """
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     field: Keys
     older: Mapping[Scalar, Scalar]
     newer: Mapping[Scalar, Scalar]

@@ -12,7 +12,7 @@ from gateway.core.conversion.document import (
     reach,
     refuse,
 )
-from gateway.core.conversion.field_path import Keys, pointer
+from gateway.core.conversion.field_path import Keys, Scope, pointer
 
 PythonFunction = Callable[[Document], Document]
 
@@ -31,7 +31,7 @@ class PythonChange:
         downwards: the way back.
     """
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     field: Keys | None
     upwards: PythonFunction
     downwards: PythonFunction

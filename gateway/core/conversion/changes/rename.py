@@ -15,7 +15,7 @@ from gateway.core.conversion.document import (
     reach,
     take,
 )
-from gateway.core.conversion.field_path import Keys, pointer
+from gateway.core.conversion.field_path import Keys, Scope, pointer
 from gateway.core.conversion.parameter_change import ParameterLine, ParameterLines, Spelling
 
 
@@ -29,7 +29,7 @@ class Rename:
     in the way of is refused: neither of the two may be lost.
     """
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     newer: Keys
     older: Keys
 

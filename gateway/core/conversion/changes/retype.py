@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gateway.core.conversion.document import JsonForm, JsonObject
-from gateway.core.conversion.field_path import Keys
+from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.scalars import WORDS, Type, replace_scalar
 
 # RFC 8259, section 6.
@@ -22,7 +22,7 @@ class Retype:
     The text 12.50 is the number 12.50; the text true is the boolean, and so is the number 1.
     """
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     field: Keys
     newer: Type
     older: Type

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from gateway.core.conversion.document import ConversionError, JsonForm, JsonObject, reach, refuse
-from gateway.core.conversion.field_path import Keys, pointer
+from gateway.core.conversion.field_path import Keys, Scope, pointer
 
 # RFC 8259, section 6; an exponent of more digits is no amount of anything.
 _NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,18}))?\Z", re.ASCII)
@@ -23,7 +23,7 @@ class Round:
     Upwards, all numbers stay as they are: the digits that are lost cannot be restored.
     """
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     field: Keys
     digits: int
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from gateway.core.conversion.document import JsonForm, JsonObject
-from gateway.core.conversion.field_path import Keys
+from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.scalars import Type, replace_scalar
 
 _WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)\Z", re.ASCII)
@@ -27,7 +27,7 @@ class Scale:
     more places than that, or is not whole where it is counted, is refused.
     """
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     field: Keys
     places: int
     older: Type

@@ -6,7 +6,7 @@ An absent field stays absent, both ways.
 from dataclasses import dataclass
 
 from gateway.core.conversion.document import ConversionError, JsonForm, JsonObject, reach, refuse
-from gateway.core.conversion.field_path import Keys, pointer
+from gateway.core.conversion.field_path import Keys, Scope, pointer
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Wrap:
     elements is refused if `strict`, else the others are lost.
     """
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     field: Keys
     strict: bool = False
 

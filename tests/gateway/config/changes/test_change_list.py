@@ -21,6 +21,7 @@ from gateway.config.changes.change_section import WHOLE, BodySection
 from gateway.config.changes.change_site import BodySite, ParameterSite
 from gateway.config.text.mistakes import Mistakes
 from gateway.core.conversion.change import Change
+from gateway.core.conversion.changes.rename import Rename
 from gateway.core.conversion.document import PLAIN, Document, get, kind
 from gateway.core.conversion.field_path import parse_path
 from gateway.core.conversion.parameter_change import rewrite_fields, rewrite_query
@@ -286,6 +287,48 @@ EXAMPLES: dict[str, list[Example]] = {
             lost={False: {"c": "a "}},
         ),
     ],
+    "join_list": [
+        Example(
+            {"field": "a", "separator": "|"},
+            {"a": st.lists(words, max_size=2) | st.none()},
+            {"a": words | st.none() | st.just("")},
+        ),
+    ],
+    "split_list": [
+        Example({"field": "a"}, {"a": words}, {"a": st.lists(words, max_size=2)}),
+    ],
+    "envelope": [
+        Example(
+            {"field": "a", "into": "m.data", "count": "n", "others": "refuse"},
+            {"a": st.lists(jsons, max_size=2) | st.none()},
+            {"a": st.sampled_from([None, {"m": {"data": [1, None]}, "n": 2}])},
+        ),
+        Example(
+            {"field": "a", "into": "id"},
+            {"a": jsons},
+            {"a": st.sampled_from([None, {"id": 7}])},
+            lost={True: {"a": {"id": 7, "name": "x"}}},
+        ),
+        Example(
+            {"into": "data"}, {"a": jsons}, {"data": jsons}, lost={True: {"data": [], "next": 1}}
+        ),
+    ],
+    "extract": [
+        Example(
+            {"field": "a", "key": "id", "others": "refuse"},
+            {"a": st.sampled_from([None, {"id": 7}])},
+            {"a": jsons},
+        ),
+        Example({"key": "data"}, {}, {"a": jsons}, lost={False: {"data": [], "next": 1}}),
+    ],
+    "use": [
+        Example({"group": "item"}, {"a": jsons}, {"b": jsons}),
+        Example(
+            {"group": "item", "at": ["i[]", "m.*", "o"]},
+            {"i": st.just([{"a": 1}]), "m": st.just({"x": {"a": 1}}), "o": st.just({"a": 1})},
+            {"i": st.just([{"b": 1}]), "m": st.just({"x": {"b": 1}}), "o": st.just({"b": 1})},
+        ),
+    ],
     "default": [
         Example(
             {"field": "a", "value": 1},
@@ -311,8 +354,12 @@ EXAMPLES: dict[str, list[Example]] = {
             {"a": jsons},
         ),
         Example({"up": "copy:copy", "down": "copy:copy"}, {"a": jsons}, {"a": jsons}),
+        Example(
+            {"up": "copy:copy", "down": "copy:copy", "each": False}, {"a": jsons}, {"a": jsons}
+        ),
     ],
 }
+GROUPS = {"item": (Rename((), ("a",), ("b",)),)}
 FORMS = [*CHANGES.values(), *PARAMETER_CHANGES.values()]
 EACH = [(name, example) for name, examples in EXAMPLES.items() for example in examples]
 EACH_EXAMPLE = pytest.mark.parametrize(
@@ -337,7 +384,7 @@ def _as_read(value: Any) -> Any:
 def built(name: str, example: Example) -> Change:
     """Return the change of the core, made without a mistake."""
     mistakes = Mistakes()
-    change = section(name, example).body_change(BodySite(("here",), mistakes))
+    change = section(name, example).body_change(BodySite(("here",), mistakes, GROUPS))
     assert not mistakes.found
     assert change is not None
     return change

@@ -15,7 +15,7 @@ from gateway.core.conversion.change import Change
 from gateway.core.conversion.changes.default import Default
 from gateway.core.conversion.changes.join import Join
 from gateway.core.conversion.document import PLAIN, ConversionError, Document, JsonForm, Number
-from gateway.core.conversion.field_path import Keys, parse_path
+from gateway.core.conversion.field_path import Keys, Members, Scope, is_array, keys_of, parse_path
 from gateway.core.versions.version import Version
 
 Json = Any
@@ -46,13 +46,16 @@ unknown: st.SearchStrategy[dict[str, Json]] = st.sampled_from(
 )
 
 # Where the object that a change looks at may be: itself, or in arrays, nested and of arrays.
-SCOPES: dict[str, tuple[Keys, ...]] = {
+SCOPES: dict[str, tuple[Scope, ...]] = {
     "root": (),
     "items[]": (("items",),),
     "data.items[]": (("data", "items"),),
     "a[].b[]": (("a",), ("b",)),
     "a[][]": (("a",), ()),
     "d.a[][].b[]": (("d", "a"), (), ("b",)),
+    "p.*": (Members(("p",)),),
+    "a[].p.*[]": (("a",), Members(("p",)), ()),
+    "p.*.*": (Members(("p",)), Members(())),
 }
 
 
@@ -63,37 +66,39 @@ def mixed(draw: st.DrawFn, *fields: tuple[str, Json]) -> dict[str, Json]:
 
 
 @st.composite
-def documents(draw: st.DrawFn, scopes: tuple[Keys, ...], leaves: st.SearchStrategy[Json]) -> Json:
+def documents(draw: st.DrawFn, scopes: tuple[Scope, ...], leaves: st.SearchStrategy[Json]) -> Json:
     """A document with such leaves at the end of the scopes, or with arrays absent or null.
 
     Elements may be null as well.
     """
     if not scopes:
         return draw(leaves)
-    keys, inner = scopes[0], scopes[1:]
-    array = draw(
+    keys, inner = keys_of(scopes[0]), scopes[1:]
+    array: Json = draw(
         st.lists(documents(inner, leaves), max_size=2)
         | st.lists(documents(inner, leaves) | st.none(), min_size=1, max_size=2)
         | st.none()
     )
+    if array is not None and not is_array(scopes[0]):
+        array = dict(zip(["EUR", "x.y"], array, strict=False))
     if not keys:
         return array
     if draw(st.integers(0, 9)) == 0:
         return draw(unknown)
-    document: Json = array
+    document = array
     for key in reversed(keys):
         document = draw(mixed((key, document)))
     return document
 
 
-def objects(document: Json, scopes: tuple[Keys, ...]) -> Iterator[dict[str, Json]]:
+def objects(document: Json, scopes: tuple[Scope, ...]) -> Iterator[dict[str, Json]]:
     """Yield the objects at the end of the scopes."""
     if not scopes or document is None:
         yield from () if document is None else (document,)
         return
-    for key in scopes[0]:
+    for key in keys_of(scopes[0]):
         document = document.get(key, {})
-    for element in document or ():
+    for element in (document or {}).values() if not is_array(scopes[0]) else document or ():
         yield from objects(element, scopes[1:])
 
 
@@ -144,18 +149,21 @@ SEALED = JsonForm(
 """Documents of which only that is parsed which a change looks at."""
 
 
-def up(change: Change, document: Document, form: JsonForm = PLAIN) -> Document:
-    """Return a document as the newer version has it, after one change."""
+def up(change: Change | tuple[Change, ...], document: Document, form: JsonForm = PLAIN) -> Document:
+    """Return a document as the newer version has it, after one change, or several."""
     return _conversion(change, Direction.UP).convert(document, form)
 
 
-def down(change: Change, document: Document, form: JsonForm = PLAIN) -> Document:
-    """Return a document as the older version has it, after one change."""
+def down(
+    change: Change | tuple[Change, ...], document: Document, form: JsonForm = PLAIN
+) -> Document:
+    """Return a document as the older version has it, after one change, or several."""
     return _conversion(change, Direction.DOWN).convert(document, form)
 
 
-def _conversion(change: Change, direction: Direction) -> Conversion:
-    return Conversion((VersionLink(Version(1), Version(2), (change,)),), direction)
+def _conversion(change: Change | tuple[Change, ...], direction: Direction) -> Conversion:
+    changes = change if isinstance(change, tuple) else (change,)
+    return Conversion((VersionLink(Version(1), Version(2), changes),), direction)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.conversion import changes
+from gateway.core.conversion import changes, shapes
 from gateway.core.conversion.change import Change, ChangeSequence, Inverse
 from gateway.core.conversion.changes.map import Map
 from gateway.core.conversion.changes.python_change import PythonChange
@@ -27,6 +27,9 @@ from gateway.core.conversion.changes.values.word_case import CaseRewriting, Word
 from gateway.core.conversion.changes.wrap import Wrap
 from gateway.core.conversion.document import MISSING, PLAIN, ConversionError
 from gateway.core.conversion.scalars import Type
+from gateway.core.conversion.shapes.envelope import Envelope
+from gateway.core.conversion.shapes.join_list import JoinList
+from gateway.core.conversion.shapes.use import GroupUse
 from tests.gateway.core.conversion.documents import (
     SEALED,
     Json,
@@ -62,9 +65,15 @@ IN_PATCHES: list[tuple[Change, Change]] = [
         join("a b", "c"),
         default("items[].a", 1),
         PythonChange((), ("a",), json.dumps, json.dumps),
+        Envelope((), ("a",), ("b",)),
+        JoinList((), ("a",), ","),
+        GroupUse("a", ((("items",),),), {}),
+        default("m.*.a[].b", 1),
     )
 ] + [
     (default("a", 1), default("a", MISSING)),
+    (GroupUse("a", ((),), {}), GroupUse("a", ((),), {}, in_patch=True)),
+    (default("m.*.a", 1), default("m.*.a", MISSING)),
     (Inverse(default("a", 1)), Inverse(default("a", MISSING))),
     (
         ChangeSequence((Rename((), ("a",), ("b",)), default("a", 1))),
@@ -81,7 +90,8 @@ def test_in_the_body_of_a_patch_request(change: Change, in_patch: Change) -> Non
 def test_every_change_is_asked_what_it_is_in_a_patch_request() -> None:
     found = {
         kind
-        for module in walk_packages(changes.__path__, f"{changes.__name__}.")
+        for room in (changes, shapes)
+        for module in walk_packages(room.__path__, f"{room.__name__}.")
         for kind in vars(import_module(module.name)).values()
         if isinstance(kind, type) and kind.__module__ == module.name and hasattr(kind, "touches")
     }

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.conversion.field_path import FieldPath, parse_path, pointer
+from gateway.core.conversion.field_path import (
+    FieldPath,
+    Inside,
+    Members,
+    Scope,
+    parse_path,
+    parse_scopes,
+    pointer,
+    pointers,
+    spell,
+)
 from tests.gateway.core.world import LAW
 
 
@@ -33,10 +43,14 @@ from tests.gateway.core.world import LAW
         (r"a\\.b", (), ("a\\", "b")),
         (r"\a", (), ("a",)),
         (r"\.\.[].\[", (("..",),), ("[",)),
+        ("prices.*.amount", (Members(("prices",)),), ("amount",)),
+        ("*.a.b", (Members(()),), ("a", "b")),
+        ("a[].*[].*.b", (("a",), Members(()), (), Members(())), ("b",)),
+        (r"a.\*.b*", (), ("a", "*", "b*")),
         ("a\\\n", (), ("a\n",)),
     ],
 )
-def test_a_path(text: str, scopes: tuple[tuple[str, ...], ...], keys: tuple[str, ...]) -> None:
+def test_a_path(text: str, scopes: tuple[Scope, ...], keys: tuple[str, ...]) -> None:
     assert parse_path(text) == FieldPath(scopes, keys)
 
 
@@ -60,18 +74,43 @@ def test_what_is_no_path_is_refused(text: str) -> None:
         ("a.b[]", FieldPath((), ("a", "b"), 1)),
         ("a[].b[]", FieldPath((("a",),), ("b",), 1)),
         ("a[].b.c[][]", FieldPath((("a",),), ("b", "c"), 2)),
+        ("a.*.b[]", FieldPath((Members(("a",)),), ("b",), 1)),
     ],
 )
 def test_the_elements_of_an_array(text: str, expected: FieldPath) -> None:
     assert parse_path(text) == expected
 
 
-keys = st.text(min_size=1, max_size=4) | st.text(st.sampled_from(r"a.[]\ "), min_size=1, max_size=4)
+@pytest.mark.parametrize("text", ["prices.*", "prices.*[]", "a[].*[][]"])
+def test_any_member_is_no_field(text: str) -> None:
+    with pytest.raises(ValueError, match=r"ends in any member; name a field of the members$"):
+        parse_path(text)
 
 
-def escaped(key: str) -> str:
-    """Spell a key so that it may stand in a path."""
-    return "".join(f"\\{char}" if char in ".[]\\" else char for char in key)
+@pytest.mark.parametrize(
+    ("text", "scopes", "place"),
+    [
+        ("items[]", (("items",),), "/items/*"),
+        ("prices.*", (Members(("prices",)),), "/prices/*"),
+        ("result.item", (Inside(("result", "item")),), "/result/item"),
+        ("a[].b.*.c", (("a",), Members(("b",)), Inside(("c",))), "/a/*/b/*/c"),
+        (r"a\.", (Inside(("a.",)),), "/a."),
+    ],
+)
+def test_what_leads_to_objects(text: str, scopes: tuple[Scope, ...], place: str) -> None:
+    assert parse_scopes(text) == scopes
+    assert pointers(scopes) == place
+
+
+@pytest.mark.parametrize("text", ["", "a\\", "a..b", "[]"])
+def test_what_leads_nowhere_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^" + re.escape(f"'{text}' names no objects; write ")):
+        parse_scopes(text)
+
+
+keys = st.text(min_size=1, max_size=4) | st.text(
+    st.sampled_from(r"a.[]\ *"), min_size=1, max_size=4
+)
 
 
 @LAW
@@ -84,12 +123,12 @@ def test_every_place_can_be_spelled(steps: list[tuple[str, int]], last: str) -> 
         for _ in range(arrays):
             scopes.append(open_keys)
             open_keys = ()
-    text = ".".join([escaped(key) + "[]" * arrays for key, arrays in steps] + [escaped(last)])
+    text = ".".join([spell(key) + "[]" * arrays for key, arrays in steps] + [spell(last)])
     assert parse_path(text) == FieldPath(tuple(scopes), (*open_keys, last))
 
 
 @LAW
-@given(st.text() | st.text(st.sampled_from(r"ab.[]\ ")))
+@given(st.text() | st.text(st.sampled_from(r"ab.[]\ *")))
 def test_any_text_is_a_path_or_refused(text: str) -> None:
     try:
         path = parse_path(text)
@@ -97,7 +136,7 @@ def test_any_text_is_a_path_or_refused(text: str) -> None:
         return
     assert path.keys
     assert all(path.keys)
-    assert all(path.scopes[:1])
+    assert path.scopes[:1] != ((),)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from gateway.core.conversion.document import PLAIN, Document, JsonForm, JsonObject, refuse
-from gateway.core.conversion.steps import ArrayStep, ConversionTask, fuse
+from gateway.core.conversion.field_path import Inside, Members
+from gateway.core.conversion.steps import ArrayStep, ConversionTask, InsideStep, MembersStep, fuse
 from gateway.core.conversion.steps import change as alter
 from tests.gateway.core.conversion.documents import SEALED, Json, fails, seal, unsealed, untouched
 
@@ -146,3 +147,34 @@ class TestFuse:
     )
     def test_shape(self, tasks: list[tuple[str, str]], shape: str) -> None:
         assert self.shape(*tasks) == shape
+
+
+def test_members_and_the_inside_of_an_object() -> None:
+    prices, inside = Members(("p",)), Inside(("a", "b"))
+    document: Json = {"p": {"x": {}, "y": None}, "a": {"b": {"c": [{}]}}}
+    tasks = [
+        ConversionTask((prices,), (), mark),
+        ConversionTask((inside,), (), mark),
+        ConversionTask((inside, ("c",)), (), mark),
+        ConversionTask((prices,), (), mark),
+    ]
+    steps = fuse(tasks)
+    assert [type(step) for step in steps] == [MembersStep, InsideStep]
+    assert alter(document, steps, PLAIN) == {
+        "p": {"x": {"seen": True}, "y": None},
+        "a": {"b": {"c": [{"seen": True}], "seen": True}},
+    }
+    nothing: Json = {"p": None, "a": {"b": None}}
+    assert alter(nothing, steps, PLAIN) == nothing
+
+
+def test_where_something_else_is_than_members() -> None:
+    steps = fuse([ConversionTask((Members(("p",)), ()), (), mark)])
+    assert alter({"p": {"x": [{}]}}, steps, PLAIN) == {"p": {"x": [{"seen": True}]}}
+    with fails("/p", "expected an object, found an array"):
+        alter({"p": []}, steps, PLAIN)
+    with fails("/p/y/0", "expected an object, found a number"):
+        alter({"p": {"x": None, "y": [1]}}, steps, PLAIN)
+    one = fuse([ConversionTask((Inside(("a",)), ("b",)), (), mark)])
+    with fails("/a/b", "expected an array, found an object"):
+        alter({"a": {"b": {}}}, one, PLAIN)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.core.conversion.document import JsonForm, JsonObject
-from gateway.core.conversion.field_path import Keys
+from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.scalars import Type, replace_scalar
 
 # RFC 8259, section 6.
@@ -48,7 +48,7 @@ class AffixForm:
 class Affix:
     """The two versions write the same value with different prefixes and suffixes."""
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     field: Keys
     newer: AffixForm
     older: AffixForm

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gateway.core.conversion.changes.values.word_case import CaseRewriting
 from gateway.core.conversion.document import JsonForm, JsonObject
-from gateway.core.conversion.field_path import Keys
+from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.scalars import Type, replace_scalar
 
 
@@ -15,7 +15,7 @@ from gateway.core.conversion.scalars import Type, replace_scalar
 class Case:
     """The two versions write the same word in different cases."""
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     field: Keys
     to_newer: CaseRewriting
     to_older: CaseRewriting

@@ -6,7 +6,7 @@ An absent field stays absent, and null stays null, both ways.
 from dataclasses import dataclass
 
 from gateway.core.conversion.document import JsonForm, JsonObject
-from gateway.core.conversion.field_path import Keys
+from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.scalars import Type, replace_scalar
 
 
@@ -14,7 +14,7 @@ from gateway.core.conversion.scalars import Type, replace_scalar
 class Invert:
     """The older version has the opposite of a boolean."""
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     field: Keys
 
     @property

@@ -11,7 +11,7 @@ from gateway.core.conversion.document import (
     JsonObject,
     reach,
 )
-from gateway.core.conversion.field_path import Keys, pointer
+from gateway.core.conversion.field_path import Keys, Scope, pointer
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class KeyCase:
         but: the newer version's keys of objects whose own keys are data, and stay.
     """
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     field: Keys | None
     to_newer: CaseRewriting
     to_older: CaseRewriting

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from gateway.core.conversion.changes.scale import Scale
 from gateway.core.conversion.changes.values.currency import PLACES
 from gateway.core.conversion.document import JsonForm, JsonObject, get
-from gateway.core.conversion.field_path import Keys
+from gateway.core.conversion.field_path import Keys, Scope, keys_of
 from gateway.core.conversion.scalars import Type, replace_scalar
 from gateway.core.conversion.steps import ConversionStep, ConversionTask, fuse
 
@@ -36,9 +36,9 @@ class Money:
         unknown: the decimal places where the currency is absent or not in ISO 4217; None refuses.
     """
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     currency: Keys
-    inner: tuple[Keys, ...]
+    inner: tuple[Scope, ...]
     amount: Keys
     older: Type
     unknown: int | None = None
@@ -52,7 +52,7 @@ class Money:
     @property
     def touches(self) -> tuple[Keys, ...]:
         """The currency, and the amount or the array that leads to it."""
-        return (self.currency, self.inner[0] if self.inner else self.amount)
+        return (self.currency, keys_of(self.inner[0]) if self.inner else self.amount)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Count the units."""

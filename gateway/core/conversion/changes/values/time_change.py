@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gateway.core.conversion.changes.values.moment import MomentForm
 from gateway.core.conversion.document import JsonForm, JsonObject
-from gateway.core.conversion.field_path import Keys
+from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.scalars import replace_scalar
 
 
@@ -16,7 +16,7 @@ from gateway.core.conversion.scalars import replace_scalar
 class Time:
     """The two versions write the same moment in different forms."""
 
-    scopes: tuple[Keys, ...]
+    scopes: tuple[Scope, ...]
     field: Keys
     newer: MomentForm
     older: MomentForm

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.core.conversion.changes.values.currency import PLACES
 from gateway.core.conversion.changes.values.money import Money
+from gateway.core.conversion.field_path import Members
 from gateway.core.conversion.scalars import Type
 from tests.gateway.core.conversion.documents import Json, both, down, fails, up
 from tests.gateway.core.world import LAW
@@ -40,6 +41,15 @@ def test_a_currency_further_out() -> None:
     older = {"orders": [{"m": {"c": "JPY"}, "lines": [[{"p": {"a": "5"}}]]}, {"m": {"c": "EUR"}}]}
     assert both(LINES, newer, upwards=False) == older
     assert both(LINES, older, upwards=True) == newer
+
+
+def test_the_amounts_of_free_keys() -> None:
+    change = Money((), ("c",), (Members(("prices",)),), ("a",), Type.TEXT)
+    newer = {"c": "EUR", "prices": {"net": {"a": 5}, "gross": {"a": 6}}}
+    older = {"c": "EUR", "prices": {"net": {"a": "0.05"}, "gross": {"a": "0.06"}}}
+    assert change.touches == (("c",), ("prices",))
+    assert both(change, newer, upwards=False) == older
+    assert both(change, older, upwards=True) == newer
 
 
 @pytest.mark.parametrize("currency", [{}, {"currency": None}, {"currency": 1}, {"currency": "XAU"}])

@@ -1,0 +1,96 @@
+"""Groups: named changes of an object, and what of them each `use` stands for."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from gateway.config.changes.change_list import ChangeConfig
+from gateway.config.changes.change_section import WHOLE, ChangeSection, Loss, Upgrade
+from gateway.config.changes.shapes.use_section import UseConfig
+from gateway.config.text.mistakes import Location
+
+GroupConfigs = Mapping[str, Sequence[ChangeConfig]]
+
+
+class DeclaredChange(NamedTuple):
+    """A change as it is declared, or one of a group where the group is used.
+
+    Attributes:
+        at: where it is declared, or where its group is used first.
+        section: the change.
+        place: leads to the object that it is of; empty for that of the conversion.
+    """
+
+    at: Location
+    section: ChangeSection
+    place: str = ""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade, with the names that the fields have from outside."""
+        one, named = self.section.upgrade(), self._named
+        if not self.place:
+            return one
+        return Upgrade(
+            takes=tuple(map(named, one.takes)),
+            makes=tuple(map(named, one.makes)),
+            reads={named(field): kinds for field, kinds in one.reads.items()},
+            leaves={named(field): kinds for field, kinds in one.leaves.items()},
+            moves={named(target): named(source) for target, source in one.moves.items()},
+        )
+
+    def losses(self) -> Iterator[Loss]:
+        """Yield what it loses."""
+        for newer, text in self.section.losses():
+            yield Loss(newer, f"{text} in '{self.place}'" if self.place else text)
+
+    @property
+    def _named(self) -> Callable[[str], str]:
+        return lambda field: WHOLE if field == WHOLE else f"{self.place}.{field}"
+
+
+def declared_changes(
+    entries: Sequence[ChangeConfig], at: Location, groups: GroupConfigs
+) -> Iterator[DeclaredChange]:
+    """Yield the changes of a list, with those of the groups that are used in their stead.
+
+    A group that uses itself is not followed into itself.
+    """
+    for index, entry in enumerate(entries):
+        for name, section in entry.named().items():
+            here = (*at, index, name)
+            yield from _expanded(DeclaredChange(here, section), groups, frozenset())
+
+
+def _expanded(
+    one: DeclaredChange, groups: GroupConfigs, inside: frozenset[str]
+) -> Iterator[DeclaredChange]:
+    use = one.section
+    if not isinstance(use, UseConfig):
+        yield one
+    elif use.group not in inside:
+        for place in use.at or ("",):
+            outer = ".".join(part for part in (one.place, place) if part)
+            for entry in groups.get(use.group, ()):
+                for section in entry.named().values():
+                    inner = DeclaredChange(one.at, section, outer)
+                    yield from _expanded(inner, groups, inside | {use.group})
+
+
+def endless(groups: GroupConfigs) -> Iterator[str]:
+    """Yield the groups that use themselves for the very object that they are of."""
+    same = {
+        name: {
+            section.group
+            for entry in entries
+            for section in entry.named().values()
+            if isinstance(section, UseConfig) and section.at is None
+        }
+        for name, entries in groups.items()
+    }
+    for name in same:
+        reached: set[str] = set()
+        waiting = set(same[name])
+        while waiting:
+            reached.add(one := waiting.pop())
+            waiting |= same.get(one, set()) - reached
+        if name in reached:
+            yield name

@@ -1,0 +1,1 @@
+"""Changes of the shape of documents: envelopes, lists in texts, values of a parent, groups."""

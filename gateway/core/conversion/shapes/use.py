@@ -1,0 +1,75 @@
+"""GroupUse: named changes of an object, wherever such an object occurs, also inside of itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gateway.core.conversion.change import Change
+from gateway.core.conversion.document import JsonForm, JsonObject
+from gateway.core.conversion.field_path import Keys, Scope, is_array, keys_of
+from gateway.core.conversion.steps import ConversionStep, ConversionTask, fuse
+
+
+@dataclass(frozen=True, slots=True)
+class GroupUse:
+    """The changes of a group, applied to the objects at some places.
+
+    Attributes:
+        name: the name of the group.
+        places: what leads to the objects; nothing leads to the object itself.
+        groups: the changes of each group, by its name; a group may use itself.
+        in_patch: whether the changes are those for the body of a PATCH request.
+    """
+
+    name: str
+    places: tuple[tuple[Scope, ...], ...]
+    groups: Mapping[str, tuple[Change, ...]] = field(repr=False, compare=False)
+    in_patch: bool = False
+    # Made when they are first needed, since a group is not complete before all are.
+    _steps: dict[bool, tuple[ConversionStep, ...]] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """None: there may be several places."""
+        return ()
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """What holds the objects; everything, where that is the object itself."""
+        return tuple(keys_of(place[0]) if place else () for place in self.places)
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The changes of the group."""
+        return self.groups[self.name]
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Make the objects what the newer version has."""
+        for step in self._steps.get(True) or self._made(upwards=True):
+            step(fields, form)
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Make the objects what the older version has."""
+        for step in self._steps.get(False) or self._made(upwards=False):
+            step(fields, form)
+
+    def for_patch(self) -> "GroupUse":
+        """Return the group for a PATCH request, which gives the elements of arrays as a whole."""
+        if any(is_array(scope) for place in self.places for scope in place):
+            return self
+        return GroupUse(self.name, self.places, self.groups, in_patch=True)
+
+    def _made(self, *, upwards: bool) -> tuple[ConversionStep, ...]:
+        changes = self.changes if upwards else self.changes[::-1]
+        if self.in_patch:
+            changes = tuple(change.for_patch() for change in changes)
+        steps = fuse(
+            ConversionTask(
+                (*place, *change.scopes), change.touches, change.up if upwards else change.down
+            )
+            for place in self.places
+            for change in changes
+        )
+        self._steps[upwards] = steps
+        return steps

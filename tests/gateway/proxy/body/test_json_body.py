@@ -1,0 +1,92 @@
+"""JSON bodies: what Python functions are given of them, and what they may return."""
+
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from gateway.core.conversion.chain import Conversion, Direction, VersionLink
+from gateway.core.conversion.change import Change, Whole
+from gateway.core.conversion.changes.python_change import PythonChange
+from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.steps import BODY
+from gateway.core.versions.version import Version
+from gateway.proxy.body import json_body
+
+
+def converted(body: bytes, change: Change) -> bytes:
+    """Return a body after one upgrade."""
+    link = VersionLink(Version(1), Version(2), (change,))
+    return json_body.convert(body, Conversion((link,), Direction.UP))
+
+
+def given(body: bytes) -> list[Any]:
+    """Return what a function is given of a body, which has to pass as it is."""
+    seen: list[Any] = []
+
+    def look(value: object) -> object:
+        seen.append(value)
+        return value
+
+    assert converted(body, Whole(PythonChange((), BODY, look, look))) == body
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0", 0),
+        ("18446744073709551615", 2**64 - 1),
+        ("1.50", Decimal("1.50")),
+        ("0.1", Decimal("0.1")),
+        ("-0.0", Decimal("-0.0")),
+        ("-0", Decimal("-0")),
+        ('"-0"', "-0"),
+    ],
+)
+def test_numbers_reach_functions_exact(text: str, value: object) -> None:
+    (found,) = given(f'{{"a":{text}}}'.encode())
+    assert (type(found["a"]), str(found["a"])) == (type(value), str(value))
+
+
+def test_minus_zero_beside_others() -> None:
+    body = b"[-0,9223372036854775807,18446744073709551616,1.5,-0.5]"
+    (found,) = given(body)
+    assert list(map(str, found)) == body.decode()[1:-1].split(",")
+    assert list(map(type, found)) == [Decimal, int, int, Decimal, Decimal]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1e999999999", "1e99999999999999999999", "-1E-999999999", "9" * 401, "1e401", "-0,1e401"],
+)
+def test_numbers_reach_functions_bounded(text: str) -> None:
+    """A function that calls `int` would hang for minutes."""
+    began = time.monotonic()
+    with pytest.raises(ConversionError, match="number of more than 400 digits, which no Python"):
+        given(f"[{text}]".encode())
+    assert time.monotonic() - began < 5
+
+
+def test_what_a_function_returns_is_bounded() -> None:
+    change = PythonChange((), ("a",), lambda _: 10**500, lambda value: value)
+    with pytest.raises(ConversionError) as caught:
+        converted(b'{"a":1}', change)
+    assert "more than 400 digits" in caught.value.cause
+
+
+@pytest.mark.parametrize(
+    ("function", "body", "after"),
+    [
+        (lambda value: {"rows": value}, b"[1,2]", b'{"rows":[1,2]}'),
+        (lambda value: value["rows"], b'{"rows":[{"a":1.50}]}', b'[{"a":1.50}]'),
+        (str, b"7", b'"7"'),
+        (lambda _: None, b'{"a":1}', b"null"),
+    ],
+)
+def test_a_whole_body_may_be_any_json(
+    function: Callable[[Any], Any], body: bytes, after: bytes
+) -> None:
+    assert converted(body, Whole(PythonChange((), BODY, function, function))) == after

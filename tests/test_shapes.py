@@ -1,0 +1,49 @@
+"""The examples of shapes in docs/conversions.md, run both ways."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from gateway.config.load import load
+from gateway.proxy.body import json_body
+from tests.gateway.kit import ROOT
+
+PAGE = (ROOT / "docs" / "conversions.md").read_text()
+SHAPES = PAGE.partition("\n## Shapes\n")[2].partition("\n## ")[0]
+EXAMPLES = re.findall(r"```yaml\n([^`]+)```\n\n```json\n(.+)\n(.+)\n```", SHAPES)
+
+
+def rules(changes: str) -> bytes:
+    """Return rules with these changes, where version 1 is served by the service of version 2."""
+    declared: Any = yaml.safe_load(changes)
+    if isinstance(declared, list):
+        declared = {"changes": declared}
+    api = {
+        "versions": {"1": {"via": "2"}, "2": {"service": "new"}},
+        "groups": declared.get("groups", {}),
+        "conversions": [{"between": ["1", "2"], "changes": declared["changes"]}],
+        "endpoints": [{"path": "/v{version}/a", "version": {"in": "path"}}],
+    }
+    services = {"new": {"targets": ["http://127.0.0.1:8002"]}}
+    return json.dumps({"services": services, "apis": {"a": api}}).encode()
+
+
+def test_every_block_is_an_example() -> None:
+    assert len(EXAMPLES) == SHAPES.count("```yaml") == SHAPES.count("```json") > 6
+
+
+@pytest.mark.parametrize(("changes", "newer", "older"), EXAMPLES)
+def test_an_example(changes: str, newer: str, older: str) -> None:
+    found = load(rules(changes), "rules.yaml", {}).router.find("/v1/a")
+    assert found is not None
+    (route,) = (one for one in found[0].routes.values() if one.response is not None)
+    assert route.request is not None
+    assert route.response is not None
+    down, up = route.response.for_response("GET", 200), route.request.for_request("POST")
+    assert down is not None
+    assert up is not None
+    assert json.loads(json_body.convert(newer.encode(), down)) == json.loads(older)
+    assert json.loads(json_body.convert(older.encode(), up)) == json.loads(newer)
