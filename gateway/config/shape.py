@@ -6,6 +6,8 @@ from typing import Annotated, Any, TypeVar
 # pydantic: one declaration gives validation with locations and the JSON Schema.
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag
 
+from gateway.core.clients import LONGEST, UNVERIFIED
+
 FIELD_NAME = r"^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$"
 PATTERN_MESSAGES: dict[str, str] = {}
 """The message for a text that does not match, by pattern; filled by `matching`."""
@@ -52,7 +54,8 @@ Date = Annotated[
     ),
 ]
 # A client name is a key of a mapping as it is; see gateway.core.clients.
-ClientName = Annotated[str, Field(min_length=1, max_length=64)]
+# As long as a name may be, with the mark of one that is only claimed (gateway.core.clients).
+ClientName = Annotated[str, Field(min_length=1, max_length=LONGEST + len(UNVERIFIED))]
 NonEmptyText = Annotated[str, Field(min_length=1)]
 
 

@@ -34,9 +34,14 @@ Network = IPv4Network | IPv6Network
 
 
 class Proof(Enum):
-    """What proves a name."""
+    """What proves a name.
+
+    A credential of a known owner, possession of a key of an unknown one, the network that a
+    connection came from, or nothing but the claim of the client.
+    """
 
     CREDENTIAL = "credential"
+    POSSESSION = "possession"
     NETWORK = "network"
     CLAIM = "claim"
 
@@ -176,7 +181,10 @@ class KeyName:
     owners: Mapping[str, str]
     key: bytes = field(default=b"", repr=False)
 
-    proof = Proof.CREDENTIAL
+    @property
+    def proof(self) -> Proof:
+        """Return CREDENTIAL where owners are known."""
+        return Proof.CREDENTIAL if self.owners else Proof.POSSESSION
 
     def read(self, head: RequestHead, peer: str) -> str | None:
         """Return the owner of the key, or the hash of one that nobody is known to own."""

@@ -195,6 +195,12 @@ class TestProof:
         assert named(*sources, asked=head("/"), peer="192.0.2.7") == "192.0.2.7"
         assert named(CLIENT, AddressName(), asked=head("/", ("X-Client", "acme"))) == "acme"
 
+    def test_a_key_of_an_unknown_owner_proves_itself_alone(self) -> None:
+        source = KeyName(HeaderName("X-Key"), {})
+        assert source.proof is Proof.POSSESSION
+        assert named(source, CLIENT, asked=head("/", ("X-Client", "acme"))) == "acme"
+        assert named(source, CLIENT, asked=head("/", ("X-Key", "k"))) == digest("k")
+
     def test_a_token_without_a_key_is_a_claim(self) -> None:
         token = ClaimName(HeaderName("X-Token"), "sub", lambda _: {"sub": "acme"}, Proof.CLAIM)
         asked = head("/", ("X-Token", "t"))

@@ -96,11 +96,25 @@ def build_naming(
         return None
     # A secret of any length makes a key that BLAKE2 takes.
     key = b"" if config.hash is None else blake2b(config.hash.encode()).digest()
-    sources = (
+    sources = [
         _source(source, key, trusted, folder, ("clients", "by", index), mistakes)
         for index, source in enumerate(config.by)
-    )
-    return ClientNaming(tuple(source for source in sources if source is not None), key)
+    ]
+    naming = ClientNaming(tuple(source for source in sources if source is not None), key)
+    for index, source in enumerate(sources):
+        if naming.verifies and source is not None and source.proof is Proof.CLAIM:
+            mistakes.warn(
+                "warning: a name that is only claimed here begins with 'unverified:', as others are"
+                " verified; pins and exemptions of clients that prove their names are not for it",
+                *("clients", "by", index),
+            )
+        elif isinstance(source, ClaimName) and source.proof is Proof.CLAIM:
+            mistakes.warn(
+                "warning: anybody can claim any name, as the token is not verified; add key or"
+                " key_file, and algorithms",
+                *("clients", "by", index, "jwt"),
+            )
+    return naming
 
 
 def _source(

@@ -58,3 +58,26 @@ def test_nothing_that_looks_like_a_name_is_passed_on() -> None:
     rules = loaded(f"clients: {{ by: [{by}] }}\n{RULES}")
     assert {b"x_client", b"x_key", b"x_j"} <= rules.withheld
     assert not {b"x-client", b"x-key", b"x-j"} & rules.withheld
+
+
+@pytest.mark.parametrize(
+    ("by", "places"),
+    [
+        ("{ header: X-Client }", []),
+        ("{ api_key: { query: key } }, { header: X-Client }", []),
+        ("{ api_key: { query: key, keys: { acme: s3cret } } }, { address: true }", []),
+        (
+            "{ api_key: { query: key, keys: { acme: s3cret } } }, { header: X-Client }",
+            ["clients.by[1]"],
+        ),
+        ("{ jwt: { claim: sub } }", ["clients.by[0].jwt"]),
+        (
+            "{ api_key: { query: key, keys: { acme: s3cret } } }, { jwt: { claim: sub } }",
+            ["clients.by[1]"],
+        ),
+    ],
+)
+def test_it_warns_of_names_that_anybody_can_claim(by: str, places: list[str]) -> None:
+    text = f"clients: {{ by: [{by}] }}\n{RULES}"
+    _, warnings = check(text.encode(), "gateway.yaml", {})
+    assert [issue.place for issue in warnings if issue.place.startswith("clients")] == places
