@@ -5,20 +5,19 @@ Every refusal is a problem detail (RFC 9457), as on the port for clients.
 
 import time
 from http import HTTPStatus
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 from aiohttp import web
 
 from gateway.admin.admin_guard import AdminGuard, AdminProblemError, Handle
-from gateway.admin.cutover_report import cutover_report
 from gateway.admin.operator import Operator, check_known
-from gateway.admin.retirement import WITHIN, verdict
-from gateway.admin.shadow_report import shadow_report
-from gateway.admin.usage_report import usage
 from gateway.config.text.mistakes import suggest
 from gateway.core.overrides import VersionKey
 from gateway.state.active_overrides import as_json
+
+if TYPE_CHECKING:
+    from gateway.admin.shadow_report import ShadowReport
 
 
 def admin_app(operator: Operator, guard: AdminGuard) -> web.Application:
@@ -74,6 +73,9 @@ class _Admin:
         return web.Response(body=exposition(self._operator), headers={"Content-Type": CONTENT_TYPE})
 
     async def usage(self, request: web.Request) -> web.Response:
+        # Reports are imported when they are first asked for, as metrics are.
+        from gateway.admin.usage_report import usage
+
         api, version = request.query.get("api"), request.query.get("version")
         found = usage(self._operator.totals, api, version)
         if not found.usage:  # a typing error must not read as no usage
@@ -84,6 +86,8 @@ class _Admin:
         return _json(self._operator.rules.labels)
 
     async def retire(self, request: web.Request) -> web.Response:
+        from gateway.admin.retirement import WITHIN, verdict
+
         key = self._version_key(request)
         operator, within = self._operator, request.query.get("within", WITHIN)
         try:
@@ -147,19 +151,26 @@ class _Admin:
         return await self._cutover(key)
 
     async def _cutover(self, key: VersionKey) -> web.Response:
+        from gateway.admin.cutover_report import cutover_report
+
         return _json(cutover_report(await self._operator.cutovers.current(key)))
 
     async def shadow(self, request: web.Request) -> web.Response:
-        return _json(shadow_report(self._operator.totals, self._shadow_key(request)))
+        return _json(self._shadow_report(self._shadow_key(request)))
 
     async def reset_shadow(self, request: web.Request) -> web.Response:
         key = self._shadow_key(request)
         await self._operator.reset_shadow(key)
-        return _json(shadow_report(self._operator.totals, key))
+        return _json(self._shadow_report(key))
+
+    def _shadow_report(self, key: VersionKey) -> "ShadowReport":
+        from gateway.admin.shadow_report import shadow_report
+
+        return shadow_report(self._operator.totals, key)
 
     def _shadow_key(self, request: web.Request) -> VersionKey:
         key = self._version_key(request)
-        found = shadow_report(self._operator.totals, key)
+        found = self._shadow_report(key)
         has_rules = any(route.shadow is not None for route in self._operator.rules.routes(key))
         if not (found.compared or found.shed or has_rules):
             _refuse_missing(key, "shadow")

@@ -15,7 +15,6 @@ from gateway.config.root import Config
 from gateway.config.schema_files import check_documents
 from gateway.config.text.mistakes import ConfigError, Issue, Mistakes
 from gateway.config.text.source import read
-from gateway.config.violation import explain
 from gateway.core.snapshot import Snapshot
 
 MAX_BYTES = 16 * 2**20
@@ -107,6 +106,8 @@ def check(
         # Through JSON, so that strict models accept a list for a tuple, as the schema does.
         config = Config.model_validate_json(json.dumps(document.data))
     except ValidationError as error:
+        from gateway.config.violation import explain  # most rules have no such mistake
+
         raise ConfigError(source, explain(document, error)) from None
     mistakes = Mistakes()
     snapshot = build(config, mistakes, time.time(), folder or Path())

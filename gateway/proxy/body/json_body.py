@@ -122,7 +122,7 @@ def _parse(value: Document) -> Document:
     try:
         return _leaves(_encoded(value))
     except ValueError:
-        reason = f"a number of more than {_MOST_DIGITS} digits, which no Python function is given"
+        reason = f"a number too large for a Python function, of more than {_MOST_DIGITS} digits"
         raise ConversionError(reason) from None
 
 

@@ -45,4 +45,4 @@ def test_there_and_back(delta: Delta) -> None:
 def test_what_metrics_rely_on() -> None:
     """Buckets rise, and every counter has the API or the service as its first label."""
     assert list(BOUNDS) == sorted(set(BOUNDS))
-    assert {labels[0] for labels in COUNTERS.values()} == {"api", "service", "task"}
+    assert {labels[0] for labels in COUNTERS.values()} == {"api", "bound", "service", "task"}

@@ -19,6 +19,7 @@ from gateway.config.changes.change_list import (
 )
 from gateway.config.changes.change_section import WHOLE, BodySection
 from gateway.config.changes.change_site import BodySite, ParameterSite
+from gateway.config.editor_schema import json_schema
 from gateway.config.text.mistakes import Mistakes
 from gateway.core.conversion.change import Change
 from gateway.core.conversion.changes.rename import Rename
@@ -400,9 +401,11 @@ def test_no_answer_is_left_out() -> None:
 
 
 def test_every_key_describes_itself() -> None:
+    definitions: Any = json_schema()["$defs"]
     for form in FORMS:
-        for described in (form.__doc__, *(key.description for key in form.model_fields.values())):
-            assert described is not None
+        definition = definitions[form.__name__]
+        keys = definition["properties"].values()
+        for described in (definition["description"], *(key["description"] for key in keys)):
             assert described.endswith(".")
             assert "\n" not in described
             assert len(described.split()) >= 6
