@@ -79,7 +79,7 @@ def in_force(cutover: Cutover, overrides: Overrides) -> float:
 
 
 def first(cutover: Cutover) -> float:
-    """Return the percentage that a cutover begins with: its first step, or else its last one."""
+    """Return the percentage that a cutover begins with."""
     return cutover.steps[0] if cutover.steps else cutover.percent
 
 
