@@ -1,1 +1,1 @@
-"""The pure core: standard library only, no I/O, every type frozen."""
+"""The pure core: it uses the standard library alone, does no I/O, and freezes every type."""

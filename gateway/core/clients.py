@@ -1,7 +1,8 @@
-"""Clients: the name of a client, which can go into logs and tables, and what proves it.
+"""Clients: the name of a client, which may be logged and stored, and the proof of that name.
 
-A name serves to count and to choose by. It is worth what proves it: a credential that was checked,
-the network that a connection came from, or the word of the client alone. Secrets are never names.
+A name serves to count requests by and to choose versions by. It is as reliable as its proof: a
+checked credential, the network of the connection, or nothing but the claim of the client. A secret
+is never used as a name.
 """
 
 import re
@@ -17,15 +18,15 @@ from gateway.core.request import RequestHead
 from gateway.core.versions.mechanisms.query_reader import QueryReader
 
 ANONYMOUS = ""
-"""The name of who is not named."""
+"""The name of a client for which no source finds a name."""
 
-# Names are keys of tables and are kept for long.
+# The maximum length of a name, in characters. Names are keys of tables that are kept for long.
 LONGEST = 64
 _HASHED = re.compile(r"hash-[0-9a-f]{12}\Z")
 UNVERIFIED = "unverified:"
-"""What stands before a name that a client only claims, where the rules can verify others."""
-# Letters that look like nothing (Unicode: Default_Ignorable_Code_Point, and the blank of Braille):
-# two names that differ in one would look the same.
+"""The prefix of a claimed, unproved name, where another source can verify names."""
+# Invisible characters (Unicode: Default_Ignorable_Code_Point, and the blank of Braille): two names
+# that differ in one would look the same.
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
@@ -34,10 +35,10 @@ Network = IPv4Network | IPv6Network
 
 
 class Proof(Enum):
-    """What proves a name.
+    """The proof of a client's name.
 
-    A credential of a known owner, possession of a key of an unknown one, the network that a
-    connection came from, or nothing but the claim of the client.
+    It is the credential of a known owner, the possession of a key whose owner is unknown, the
+    network that the connection came from, or nothing but the claim of the client.
     """
 
     CREDENTIAL = "credential"
@@ -47,19 +48,19 @@ class Proof(Enum):
 
 
 class ClientSource(Protocol):
-    """One thing about a request that may name the client."""
+    """A source of client names, such as a header field or the address of the request."""
 
     @property
     def proof(self) -> Proof:
-        """What proves the names that it gives."""
+        """The proof of the names that this source finds."""
         ...
 
     def read(self, head: RequestHead, peer: str) -> str | None:
-        """Return what it says, or None where it says nothing.
+        """Return the name that this source finds, or None if it finds none.
 
         Args:
-            head: the head of the request.
-            peer: the address that it came from; empty where that is not known.
+            head: The head of the request.
+            peer: The address that the request came from; empty where it is unknown.
         """
         ...
 
@@ -67,11 +68,11 @@ class ClientSource(Protocol):
 def digest(text: str, key: bytes = b"") -> str:
     """Return the short keyed hash of a text (BLAKE2, RFC 7693, section 2.9).
 
-    Without the key, nobody finds out whose it is by trying the names there might be.
+    An attacker without the key cannot find the text by hashing candidates.
 
     Args:
-        text: what a client sent; what is no valid Unicode in it is taken as it is.
-        key: at most 64 bytes.
+        text: The text that a client sent; lone surrogates in it are hashed as they are.
+        key: The key of the hash, at most 64 bytes.
     """
     content = text.encode("utf-8", "surrogatepass")
     return f"hash-{blake2b(content, key=key, digest_size=6).hexdigest()}"
@@ -79,14 +80,14 @@ def digest(text: str, key: bytes = b"") -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClientNaming:
-    """How clients are named: the first source that finds a name gives it.
+    """The rules by which clients are named: the first source that finds a name decides.
 
     Where any source checks a credential, a name that a client only claims is marked as UNVERIFIED,
     so that it never counts as the name of a client that proved it.
 
     Attributes:
-        sources: in order of preference.
-        key: where it is set, names are known as their hashes only.
+        sources: The sources of names, in order of preference.
+        key: The key by which every name is replaced by its hash; empty keeps plain names.
     """
 
     sources: tuple[ClientSource, ...]
@@ -108,22 +109,22 @@ class ClientNaming:
 
     @property
     def verifies(self) -> bool:
-        """Whether any source checks a credential."""
+        """Whether any source checks credentials."""
         return any(source.proof is Proof.CREDENTIAL for source in self.sources)
 
     def known_as(self, name: str) -> str:
-        """Return the name that requests of a client have which an operator calls so.
+        """Return the name, as requests carry it, of a client that an operator names.
 
-        A hash, which stands in logs and tables, is taken as it is. UNVERIFIED before a name means
-        the client that only claims it.
+        A hash, as logs and tables show it, is kept. A name with the prefix UNVERIFIED means the
+        clients that claim the name without proof.
         """
         mark = UNVERIFIED if name.startswith(UNVERIFIED) else ""
         name = name.removeprefix(UNVERIFIED)
         return mark + (name if _HASHED.match(name) else self._shown(name))
 
     def _shown(self, name: str) -> str:
-        # What would break out of a line or a table is hashed as well, and so is what is too long:
-        # to cut it would make one of two clients. A hash of a credential stays as it is.
+        # A name that could break a log line or a table is hashed as well, and so is one that is too
+        # long, since truncation could merge two clients. The hash of a credential stays as it is.
         if (
             not self.key
             and len(name) <= LONGEST
@@ -136,45 +137,53 @@ class ClientNaming:
 
 
 def _unlike_a_hash(name: str) -> str:
-    """Return a claimed name, hashed where it could be taken for the hash of a credential."""
+    """Return a claimed name, hashed if it could be mistaken for the hash of a credential."""
     return digest(name) if _HASHED.match(name) else name
 
 
 @dataclass(frozen=True, slots=True)
 class HeaderName:
-    """A header in which clients give their names; the first line of it counts."""
+    """A header field that holds the name of the client; the first field line counts.
+
+    Attributes:
+        field: The name of the header field.
+    """
 
     field: str
 
     proof = Proof.CLAIM
 
     def read(self, head: RequestHead, peer: str) -> str | None:
-        """Return its value, without the optional white space around it."""
+        """Return the value of the header field without the white space around it, or None."""
         values = head.fields.getall(self.field, ())
         return values[0].strip(" \t") if values else None
 
 
 @dataclass(frozen=True, slots=True)
 class QueryName:
-    """A query parameter; the first of that name counts."""
+    """A query parameter that holds the name of the client; the first of its name counts.
+
+    Attributes:
+        reader: The reader of the query parameter.
+    """
 
     reader: QueryReader
 
     proof = Proof.CLAIM
 
     def read(self, head: RequestHead, peer: str) -> str | None:
-        """Return its value."""
+        """Return the value of the query parameter, or None if it is absent."""
         return next(iter(self.reader.read(head, {})), None)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyName:
-    """An API key: a secret, so that its owner's name or its hash stand for it.
+    """An API key, a secret for which the name of its owner or its hash is used as the name.
 
     Attributes:
-        place: where the key is.
-        owners: names by the hashes of their keys; the keys themselves are not kept.
-        key: of the hashes.
+        place: The source that holds the API key.
+        owners: The names of the owners by the hashes of their API keys, which are not kept.
+        key: The key of the hashes.
     """
 
     place: ClientSource
@@ -183,11 +192,11 @@ class KeyName:
 
     @property
     def proof(self) -> Proof:
-        """Return CREDENTIAL where owners are known."""
+        """The proof of the names: CREDENTIAL where owners are configured, else POSSESSION."""
         return Proof.CREDENTIAL if self.owners else Proof.POSSESSION
 
     def read(self, head: RequestHead, peer: str) -> str | None:
-        """Return the owner of the key, or the hash of one that nobody is known to own."""
+        """Return the owner of the API key, or its hash if the owner is unknown."""
         secret = self.place.read(head, peer)
         if not secret:
             return None
@@ -196,17 +205,17 @@ class KeyName:
 
 
 Claims = Callable[[str], Mapping[str, object] | None]
-"""From a token to its claims; None where it has none that count."""
+"""A function that returns the claims of a token, or None if the token is not accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimName:
-    """A claim of a JSON Web Token (RFC 7519).
+    """A claim of a JSON Web Token (RFC 7519) that holds the name of the client.
 
     Attributes:
-        place: where the token is.
-        claim: the name of the claim.
-        claims: returns the claims of a token.
+        place: The source that holds the token.
+        claim: The name of the claim.
+        claims: The function that returns the claims of a token.
         proof: CREDENTIAL where `claims` verifies signatures, else CLAIM.
     """
 
@@ -216,7 +225,7 @@ class ClaimName:
     proof: Proof = Proof.CREDENTIAL
 
     def read(self, head: RequestHead, peer: str) -> str | None:
-        """Return the claim, if it is a text or a whole number."""
+        """Return the value of the claim if it is a text or an integer, else None."""
         said = self.place.read(head, peer)
         if not said:
             return None
@@ -231,12 +240,13 @@ class ClaimName:
 
 @dataclass(frozen=True, slots=True)
 class AddressName:
-    """The address that the request came from, or the network that it lies in.
+    """The address of the client, or the network of that address, as its name.
 
     Attributes:
-        ipv4: length of the prefix that is kept of an IPv4 address.
-        ipv6: likewise, of an IPv6 address.
-        trusted: proxies, behind which the address is the one that they give.
+        ipv4: The length, in bits, of the prefix that is kept of an IPv4 address.
+        ipv6: The length, in bits, of the prefix that is kept of an IPv6 address.
+        trusted: The networks of trusted proxies, whose forwarding fields hold the address of the
+            client.
     """
 
     ipv4: int = 32
@@ -246,7 +256,7 @@ class AddressName:
     proof = Proof.NETWORK
 
     def read(self, head: RequestHead, peer: str) -> str | None:
-        """Return the address nearest to us that is no trusted proxy's."""
+        """Return the network of the nearest address that is not a trusted proxy's, or None."""
         address = parse_address(peer)
         if address is not None and _lies_in(address, self.trusted):
             for before in _forwarded_for(head):
@@ -257,7 +267,7 @@ class AddressName:
 
 
 def trusts(networks: Sequence[Network], peer: str) -> bool:
-    """Whether an address lies in one of these networks; one that cannot be read does not."""
+    """Return whether the address `peer` lies in one of the networks; invalid ones never do."""
     if not networks:
         return False
     address = parse_address(peer)
@@ -268,18 +278,18 @@ def _lies_in(address: IPv4Address | IPv6Address, networks: Sequence[Network]) ->
     return any(address in network for network in networks)
 
 
-# RFC 7239, section 4: the node that asked, in quotes where it has a colon.
+# RFC 7239, section 4: the node that sent the request, in quotes where it contains a colon.
 _FOR = re.compile(r'(?:^|[;,])[ \t]*for=(?:"([^"\\]*)"|([^",; \t]+))', re.IGNORECASE)
-# An address as proxies write it: in brackets or not, with a port or not.
+# An address as proxies write it: with or without brackets, with or without a port.
 _NODE = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?\Z|([0-9.]+):[0-9]+\Z")
 
 
 def _forwarded_for(head: RequestHead) -> Iterator[IPv4Address | IPv6Address]:
-    """Yield the addresses that proxies forwarded for, the nearest first, while they are certain.
+    """Yield the addresses of X-Forwarded-For and Forwarded, the nearest first, while reliable.
 
-    A proxy that writes one of the two fields passes on what a client wrote into the other. So where
-    both are there, addresses count as far as both agree; behind one that is unknown or hidden,
-    anybody may have written the rest.
+    A proxy that writes only one of the two fields forwards the other as the client sent it. So
+    where both are present, addresses count as far as both fields agree. Addresses beyond one that
+    is unknown or obfuscated may be forged, and do not count.
     """
     lines = head.fields.getall("X-Forwarded-For", ())
     listed = [node.strip(" \t") for line in lines for node in line.split(",")]
@@ -295,14 +305,14 @@ def _forwarded_for(head: RequestHead) -> Iterator[IPv4Address | IPv6Address]:
         yield address
 
 
-# The longest address, in brackets and with its port; IPv6 may have a zone.
+# The maximum length of an address with brackets and port, in characters; IPv6 may have a zone.
 _LONGEST_NODE = 64
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return the address that a proxy or a socket writes so; None where it is none.
+    """Return the address that a proxy or a socket writes as `text`, or None if it is invalid.
 
-    An IPv4 address that came through an IPv6 socket is an IPv4 address (RFC 4291, 2.5.5.2).
+    An IPv4-mapped IPv6 address is returned as the IPv4 address (RFC 4291, section 2.5.5.2).
     """
     return _read(text) if len(text) <= _LONGEST_NODE else None
 

@@ -1,4 +1,4 @@
-"""The context: what a plan depends on beside the rules and the head of the request."""
+"""The request context: what a plan depends on beside the snapshot and the request head."""
 
 from typing import NamedTuple
 
@@ -6,19 +6,22 @@ from gateway.core.overrides import NO_OVERRIDES, Overrides
 
 
 class RequestContext(NamedTuple):
-    """Who asks, when, and under which overrides.
+    """The client, the time, the overrides and the random numbers that a plan depends on.
 
     Attributes:
-        client: the name of the client; empty where nothing names it.
-        now: seconds since 1970.
-        overrides: what is in force over and above the rules.
-        brownout_draw: decides whether a brownout of a share of the requests refuses this one.
-        cutover_draw: decides which route of a cutover by requests is taken.
-        shadow_draw: decides whether a shadow of a share of the requests falls on this one.
+        client: The name of the client; empty where the client has no name.
+        now: The time, in seconds since 1970.
+        overrides: The overrides of the configuration that are in force.
+        brownout_draw: The random number by which a brownout of a share of the requests refuses
+            this one.
+        cutover_draw: The random number by which a cutover of a share of the requests moves this
+            one.
+        shadow_draw: The random number by which a shadow of a share of the requests repeats this
+            one.
 
-    Each draw is at least 0 and below 1, made anew and apart from the others for every request: what
-    happens to a share of the requests happens to those whose draw is below it. At 1, it happens to
-    none.
+    Each draw is at least 0 and below 1, and independent of the others and of other requests. A rule
+    for a share of the requests applies to a request whose draw is below that share. A draw of 1
+    exempts a request from every such rule.
     """
 
     client: str = ""
@@ -30,4 +33,4 @@ class RequestContext(NamedTuple):
 
 
 ANONYMOUS_CONTEXT = RequestContext()
-"""Nobody in particular, before any date."""
+"""The context of a request of an unnamed client, at a time before any configured date."""

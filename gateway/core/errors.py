@@ -1,7 +1,7 @@
-"""Faults: everything that can go wrong with one request, by name.
+"""Faults: every error that the gateway itself answers a request with.
 
-A Fault says whose it was; its status follows from the one table below, and its body is a problem
-detail (RFC 9457). Nothing else in the gateway chooses an error status.
+The code of a fault determines its status and its blame, by the one table in this module; nothing
+else in the gateway chooses an error status. The response body is a problem detail (RFC 9457).
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 
 class Blame(Enum):
-    """Whose fault it was."""
+    """The party that caused a fault: the client, the gateway or the upstream service."""
 
     CLIENT = "client"
     GATEWAY = "gateway"
@@ -19,7 +19,7 @@ class Blame(Enum):
 
 
 class FaultCode(StrEnum):
-    """Stable, machine-readable names of the faults; they are part of the contract."""
+    """The stable, machine-readable names of the faults; they are part of the public contract."""
 
     BAD_REQUEST = "bad_request"
     NOT_FOUND = "not_found"
@@ -48,16 +48,22 @@ class FaultCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FaultKind:
-    """What is the same for every fault of one code."""
+    """The properties that all faults of one code share.
+
+    Attributes:
+        blame: The party that caused the fault.
+        status: The HTTP status of the response.
+        title: The title of the problem detail.
+    """
 
     blame: Blame
     status: int
     title: str
 
 
-# The status of a fault about a version depends on the mechanism, so it is the one that may be
-# overridden (`Fault.status_override`): 404 where the path carries it, 406 where Accept does; and
-# that of a brownout is the operator's choice.
+# `Fault.status_override` may replace a status of this table in two cases. The status of a fault
+# about a version depends on the mechanism that carries the version: 404 for the path, 406 for
+# Accept. The operator configures the status of a brownout.
 FAULT_KINDS: Mapping[FaultCode, FaultKind] = MappingProxyType(
     {
         FaultCode.BAD_REQUEST: FaultKind(Blame.CLIENT, 400, "Malformed request"),
@@ -91,15 +97,17 @@ FAULT_KINDS: Mapping[FaultCode, FaultKind] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that went wrong with one request.
+    """An error of one request, and the response to it.
 
     Attributes:
-        code: its stable name.
-        detail: a sentence for the person who reads the response; holds no secret.
-        supported: the version labels on offer, when the fault is about a version.
-        fields: header fields that the response must carry, such as Allow and Retry-After.
-        status_override: the status where the mechanism or the rules decide it, else None.
-        successor: what to use instead, when the version is over or will be.
+        code: The stable name of the fault.
+        detail: A sentence for a human reader of the response; it contains no secret.
+        supported: The labels of the supported versions; None where the fault is not about a
+            version.
+        fields: The header fields that the response must carry, such as Allow and Retry-After.
+        status_override: The status that replaces the one of the code; None keeps that.
+        successor: The members of the problem detail about the version to use instead; None where
+            the version of the request does not end or has no successor.
     """
 
     code: FaultCode
@@ -111,16 +119,16 @@ class Fault:
 
     @property
     def blame(self) -> Blame:
-        """Whose fault it was."""
+        """The party that caused the fault."""
         return FAULT_KINDS[self.code].blame
 
     @property
     def status(self) -> int:
-        """The status that the client gets."""
+        """The HTTP status of the response."""
         return self.status_override or FAULT_KINDS[self.code].status
 
     def problem(self, instance: str) -> dict[str, object]:
-        """Return the problem detail object; `instance` is the path that was asked for."""
+        """Return the problem detail object (RFC 9457); `instance` is the path of the request."""
         problem: dict[str, object] = {
             "type": f"urn:problem:{self.code}",
             "title": FAULT_KINDS[self.code].title,
@@ -137,11 +145,11 @@ class Fault:
 
 
 class FaultError(Exception):
-    """Carries a Fault from where it happened to where it is answered.
+    """The exception that carries a Fault up to the code that answers the request.
 
     Attributes:
-        fault: what the client is told.
-        cause: what the log is told beyond that, such as the address that failed.
+        fault: The fault that the response describes.
+        cause: Further details for the log alone, such as the address that failed.
     """
 
     def __init__(self, fault: Fault, cause: str = "") -> None:

@@ -1,6 +1,6 @@
-"""Header fields between two hops: what is dropped, what is added (RFC 9110, RFC 7239).
+"""Header fields between two hops: which are dropped and which added (RFC 9110, RFC 7239).
 
-Field lines are pairs of raw bytes; order, case and duplicates are kept.
+Field lines are pairs of raw bytes; their order, case and duplicates are kept.
 """
 
 import re
@@ -10,7 +10,7 @@ from functools import lru_cache
 HeaderFields = list[tuple[bytes, bytes]]
 FieldLines = tuple[tuple[bytes, bytes], ...]
 
-# RFC 9110, section 7.6.1, and the fields that older specifications bound to one hop.
+# RFC 9110, section 7.6.1, and the fields that older specifications define as hop-by-hop.
 HOP_BY_HOP = frozenset(
     {
         b"connection",
@@ -25,7 +25,7 @@ HOP_BY_HOP = frozenset(
     }
 )
 
-# These would say something of the bytes that were converted, not of those that are sent
+# Fields that describe the bytes of a body. Conversion changes the bytes, so they would be wrong
 # (RFC 9110 8.8.3 and 14.3, RFC 9530, RFC 1864, RFC 3230).
 ABOUT_BYTES = frozenset(
     {
@@ -42,7 +42,8 @@ ABOUT_BYTES = frozenset(
 )
 
 # A converted representation has no validators and no byte ranges, so a request must not select by
-# any. If-Match and If-Unmodified-Since stay: dropping them would make a guarded write unguarded.
+# them. If-Match and If-Unmodified-Since stay: without them, a conditional write would become
+# unconditional.
 SELECTING = frozenset(
     {
         b"accept-encoding",
@@ -55,12 +56,12 @@ SELECTING = frozenset(
     }
 )
 
-# Likewise, of a request that writes. If-None-Match guards that one: with `*`, what is there already
-# is not written over (RFC 9110, section 13.1.2).
+# The same fields of a request that writes, without If-None-Match: with `*`, it prevents a write
+# from replacing an existing resource (RFC 9110, section 13.1.2).
 SELECTING_WRITE = SELECTING - {b"if-none-match"}
 
-# What may not come behind a body, where it would be looked at too late or by nobody: framing,
-# routing, what a request selects by, credentials, what says how to read the body (RFC 9110, 6.5.1).
+# Fields that are forbidden in trailers, where they would be read too late or not at all: framing,
+# routing, request conditions, credentials, the format of the body (RFC 9110, 6.5.1).
 _NEVER_BEHIND = (
     HOP_BY_HOP
     | SELECTING
@@ -83,10 +84,11 @@ _NEVER_BEHIND = (
     )
 )
 
-# Where the gateway says when a version ends, it alone does; links are a list, to which it adds.
+# Where the gateway announces the end of a version, its fields replace those of the service. Link is
+# not among them: it is a list, to which the gateway appends.
 ENDING = frozenset({b"deprecation", b"sunset"})
 
-# Fields that cannot carry a version: HTTP, or the gateway, means something else by them.
+# Fields that cannot carry a version, since HTTP or the gateway gives them another meaning.
 SPOKEN_FOR = (
     _NEVER_BEHIND
     | ABOUT_BYTES
@@ -106,12 +108,13 @@ SPOKEN_FOR = (
     )
 )
 
-# How the gateway describes the client and its request.
+# The fields in which the gateway describes the client and its request.
 _DESCRIBING = frozenset(
     {b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto"}
 )
 
-# Only we and those we trust say such things; a client's word would be believed behind us.
+# Only the gateway and trusted proxies may set these fields: services trust them, so a client must
+# not be able to forge them.
 FORWARDING = _DESCRIBING | {
     b"x-forwarded-port",
     b"x-forwarded-prefix",
@@ -120,34 +123,34 @@ FORWARDING = _DESCRIBING | {
     b"x-forwarded-ssl",
 }
 
-# What the gateway writes itself, and so never passes on.
+# Request fields that the gateway writes itself, and therefore never forwards.
 OURS = frozenset({b"content-length", b"host", b"x-request-id", b"x-shadow"}) | FORWARDING
 
-# What Connection says when it names no field.
+# Values of Connection that name no other field.
 _ORDINARY = frozenset({b"close", b"keep-alive", b"Keep-Alive"})
 
 PSEUDONYM = b"version-gateway"
 
-# Of a name of ten dashes there are a thousand others; who makes up more gets no further.
+# A name with ten dashes has 1,024 spellings; this bounds the work for names with more.
 _MOST_MIXTURES = 1024
 
-# Fields of which a hop has to know that they are there.
+# Fields whose presence is reported, since the handling of a message depends on it.
 _WATCHED = frozenset({b"connection", b"date", b"expect", b"vary"})
-# A memo of names has at most so many, none of them longer than this.
+# The maximum number of names in a cache, and the maximum length of each.
 _MOST_NAMES = 1024
 _LONGEST_NAME = 64
 _DROPPED = b""
 
 
 class FieldFates(dict[bytes, bytes | None]):
-    """What becomes of header fields on their way through, by name as it is written.
+    """A cache of whether a header field is forwarded, dropped or watched, by its name as received.
 
-    Clients and services write the same few names over and over, so each is looked into once; the
-    memo is bounded. None passes a field on, an empty name drops it, and any other is the name in
-    lower case of a field that is watched.
+    Clients and services send the same few names again and again, so each is examined once; the
+    cache is bounded. The value None forwards a field, an empty name drops it, and any other value
+    is the lower-case name of a watched field.
 
     Args:
-        drop: the names to drop beside those of hop-by-hop fields, in lower case.
+        drop: The names of the fields to drop beside the hop-by-hop fields, in lower case.
     """
 
     def __init__(self, drop: frozenset[bytes]) -> None:
@@ -168,10 +171,10 @@ class FieldFates(dict[bytes, bytes | None]):
         return fate
 
     def sort(self, fields: Iterable[tuple[bytes, bytes]]) -> tuple[HeaderFields, list[bytes]]:
-        """Return the fields that may pass on, and the names of the watched ones that are there.
+        """Return the fields to forward, and the names of the watched fields that are present.
 
-        What Connection names is dropped as well. It cannot name Content-Length, which frames the
-        message (RFC 9110, section 7.6.1).
+        Fields that Connection names are dropped as well. It cannot name Content-Length, which
+        frames the message (RFC 9110, section 7.6.1).
         """
         kept: HeaderFields = []
         watched: list[bytes] = []
@@ -188,17 +191,17 @@ class FieldFates(dict[bytes, bytes | None]):
                     options = {option.strip(b" \t").lower() for option in line[1].split(b",")}
                     named = options if named is None else named | options
         if named is not None:
-            named.discard(b"content-length")  # without it, nobody would know where the body ends
+            named.discard(b"content-length")  # without it, the end of the body would be unknown
             kept = [line for line in kept if line[0].lower() not in named]
         return kept, watched
 
 
 def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) -> HeaderFields:
-    """Return the fields that may pass on: not hop-by-hop, not in `drop`, not named by Connection.
+    """Return the fields to forward: not hop-by-hop, not in `drop`, not named by Connection.
 
     Args:
-        fields: field lines as received.
-        drop: further names to leave out, in lower case.
+        fields: The field lines as received.
+        drop: The names of further fields to drop, in lower case.
     """
     return _fates(drop).sort(fields)[0]
 
@@ -207,10 +210,11 @@ _fates = lru_cache(maxsize=64)(FieldFates)
 
 
 def lookalikes(names: frozenset[bytes]) -> frozenset[bytes]:
-    """Return other names that a service may take for one of `names`, in lower case.
+    """Return the other spellings that a service may confuse with one of `names`, in lower case.
 
-    CGI (RFC 3875, section 4.1.18), and all that follows it, calls X-Forwarded-For and
-    X_Forwarded_For the same, so a client could say behind us what it may not say to us.
+    CGI (RFC 3875, section 4.1.18) and the interfaces modelled on it map X-Forwarded-For and
+    X_Forwarded_For to the same variable, so with such a spelling a client could forge a field that
+    the gateway removes.
     """
     spelt: set[bytes] = set()
     for name in names:
@@ -223,19 +227,19 @@ def lookalikes(names: frozenset[bytes]) -> frozenset[bytes]:
 
 
 def withheld(read: Iterable[str] = ()) -> frozenset[bytes]:
-    """Return the names of request fields that are not passed on as they came, in lower case.
+    """Return the names of the request fields that are not forwarded as received, in lower case.
 
-    They are those that the gateway writes itself, and those that a service may take for one that
-    it writes or reads.
+    They are the fields that the gateway writes itself, and the fields whose names a service may
+    confuse with a field that the gateway writes or reads.
 
     Args:
-        read: further names by which it decides something, such as whose request it is.
+        read: The names of further fields that the gateway reads, such as those that name clients.
     """
     return OURS | lookalikes(OURS | HOP_BY_HOP | {name.lower().encode() for name in read})
 
 
 def takes_trailers(values: Iterable[str]) -> bool:
-    """Whether TE says that trailer fields are welcome (RFC 9110, section 10.1.4)."""
+    """Return whether the values of TE accept trailer fields (RFC 9110, section 10.1.4)."""
     return any(
         member.partition(";")[0].strip(" \t").lower() == "trailers"
         for value in values
@@ -244,12 +248,12 @@ def takes_trailers(values: Iterable[str]) -> bool:
 
 
 def trailing(fields: Iterable[tuple[bytes, bytes]]) -> HeaderFields:
-    """Return the fields that may pass on behind a body."""
+    """Return the trailer fields to forward."""
     return [line for line in fields if line[0].lower() not in _NEVER_BEHIND]
 
 
 def forwarded_node(address: str) -> bytes:
-    """Return an address as a node of Forwarded: IPv6 in brackets and quoted (RFC 7239, 6)."""
+    """Return an address as a node of Forwarded: IPv6 in brackets and quotes (RFC 7239, 6)."""
     return f'"[{address}]"'.encode() if ":" in address else address.encode()
 
 
@@ -257,13 +261,14 @@ def forwarded_node(address: str) -> bytes:
 def forwarding(
     peer: str, authority: str, scheme: str, inherited: tuple[tuple[bytes, bytes], ...]
 ) -> tuple[tuple[bytes, bytes], ...]:
-    """Return Forwarded and X-Forwarded-* for a request that came from `peer`.
+    """Return the Forwarded and X-Forwarded-* fields of a request that came from `peer`.
 
     Args:
-        peer: the address that the request came from.
-        authority: host and port that the client used.
-        scheme: `http` or `https`.
-        inherited: the fields of a trusted proxy before this one; empty where none is trusted.
+        peer: The address that the request came from.
+        authority: The host and port that the client used.
+        scheme: The scheme that the client used, `http` or `https`.
+        inherited: The forwarding fields of the trusted proxy that sent the request; empty where
+            the peer is not trusted.
     """
     given: dict[bytes, bytes] = {}
     for name, value in inherited:  # several lines are one list (RFC 9110, section 5.3)
@@ -297,16 +302,16 @@ def listing(names: tuple[str, ...]) -> bytes:
 
 
 def upgrade(fields: HeaderFields) -> HeaderFields:
-    """Return what says to which protocol a connection switches (RFC 9110, section 7.8)."""
+    """Return the Connection and Upgrade fields of a protocol switch (RFC 9110, section 7.8)."""
     kept = [line for line in fields if line[0].lower() == b"upgrade"]
     return [(b"Connection", b"Upgrade"), *kept]
 
 
 def retyped(fields: HeaderFields, content_type: bytes) -> HeaderFields:
-    """Return `fields` with a Content-Type of the same format called `content_type`.
+    """Return `fields` with a Content-Type of the same format replaced by `content_type`.
 
     `application/json` and `application/other+json` become `application/vnd.example+json`; a
-    representation of another format keeps its name.
+    Content-Type of another format stays.
     """
     suffix = content_type.rpartition(b"+")[2]
     return [

@@ -1,4 +1,4 @@
-"""Overrides: what a running gateway has been told over and above its rules."""
+"""Overrides: settings of operators and gates that take precedence over the configuration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,11 +9,11 @@ VersionKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What operators and gates have ordered; in force until they order otherwise.
+    """The overrides that are in force; each stays until it is changed or cleared.
 
     Attributes:
-        paused: whose brownouts are paused.
-        percents: the percentage of the cutovers that have another one than the rules say.
+        paused: The versions whose brownouts are paused.
+        percents: The percentages of cutovers that differ from the configuration, by version.
     """
 
     paused: frozenset[VersionKey] = frozenset()

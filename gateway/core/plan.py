@@ -1,4 +1,4 @@
-"""The plan: what will be done with one request, decided before anything is done.
+"""The plan: the decision about one request, made before the gateway acts on it.
 
 `plan` is pure: the live path, the `explain` command and the tests call this one function.
 """
@@ -23,16 +23,17 @@ _UNNAMED = frozenset({ChosenBy.DEFAULT, ChosenBy.PIN})
 
 
 class Plan(NamedTuple):
-    """Ask the service of a route.
+    """The decision to forward a request to the service of a route.
 
     Attributes:
-        endpoint: where the request came in.
-        route: how the version is served.
-        chosen_by: what chose the version; None where the API has no versions.
-        target: the path and query to ask the service for, raw.
-        fields: header fields that every answer carries, whoever gives it.
-        cutover_route: which route of a cutover is taken; None where there is none.
-        shadow: what to do with the request as well, in the background.
+        endpoint: The endpoint of the request.
+        route: The route by which the version is served.
+        chosen_by: The mechanism or rule that chose the version; None where the API has no
+            versions.
+        target: The raw path and query of the request to the service.
+        fields: The header fields of every response, from the service or from the gateway.
+        cutover_route: The side of a cutover that the request takes; None where there is no cutover.
+        shadow: The plan for the repetition of the request in the background; None repeats nothing.
     """
 
     endpoint: Endpoint
@@ -50,17 +51,22 @@ class Plan(NamedTuple):
 
     @property
     def content_type(self) -> str | None:
-        """What a JSON answer is called; None keeps the service's word.
+        """The Content-Type of a JSON response; None keeps the Content-Type of the service.
 
-        Nobody asked for the media type of a version that is a default, or what a client has pinned.
+        It is None for a version that the request does not name, a default or a client's pin: such
+        a request did not ask for the media type of the version.
         """
         return None if self.chosen_by in _UNNAMED else self.route.content_type
 
 
 class Options(NamedTuple):
-    """Answer an OPTIONS request here and now (RFC 9110, section 9.3.7).
+    """The decision to answer an OPTIONS request in the gateway (RFC 9110, section 9.3.7).
 
-    `version` and `fields` are as those of a Refusal.
+    Attributes:
+        endpoint: The endpoint of the request.
+        allow: The value of the Allow header field.
+        version: The version of the request; None where none was chosen.
+        fields: The header fields of every response of that version.
     """
 
     endpoint: Endpoint
@@ -70,13 +76,13 @@ class Options(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Answer with a fault.
+    """The decision to refuse a request with a fault.
 
     Attributes:
-        endpoint: where the request came in; None where the path names no endpoint.
-        fault: what the client is told.
-        version: the version that was asked for; None where none was chosen.
-        fields: header fields that every answer of that version carries.
+        endpoint: The endpoint of the request; None where the path matches no endpoint.
+        fault: The fault that the response describes.
+        version: The version of the request; None where none was chosen.
+        fields: The header fields of every response of that version.
     """
 
     endpoint: Endpoint | None
@@ -91,10 +97,11 @@ Decision = Plan | Options | Refusal
 def plan(
     snapshot: Snapshot, head: RequestHead, context: RequestContext = ANONYMOUS_CONTEXT
 ) -> Decision:
-    """Return what to do with a request: routing, the version, the method, what became of it.
+    """Return the decision about a request, from its path, version and method and the lifecycle.
 
-    Where the path carries the version, one that is not on offer is a path that does not exist, so
-    it is refused before the method is looked at. One that is over is there, to say so.
+    Where the path carries the version, the path of an unsupported version does not exist, so the
+    request is refused (404) before its method is checked. The path of a retired version still
+    exists, and its requests are refused as retired (410).
     """
     found = snapshot.router.find(head.path)
     if found is None:
@@ -142,16 +149,16 @@ def _beside(
     captures: Mapping[str, str],
     context: RequestContext,
 ) -> tuple[Route, str] | None:
-    """Return what is asked in the background, and for which path and query."""
+    """Return the route and the target of a shadow request, or None if there is none to send."""
     if not beside.rule.falls_on(head.method, context):
         return None
     target = _target(beside.route, head, captures)
-    # Where that is a fault, what is asked has no counterpart there.
+    # A request that cannot be converted has no counterpart in the shadow's version.
     return None if isinstance(target, Fault) else (beside.route, target)
 
 
 def _offered(endpoint: Endpoint, context: RequestContext) -> tuple[str, ...]:
-    assert endpoint.selector is not None  # as there are versions
+    assert endpoint.selector is not None  # an endpoint with versions has a selector
     return endpoint.selector.offered(context)
 
 
@@ -170,7 +177,8 @@ def _target(route: Route, head: RequestHead, captures: Mapping[str, str]) -> str
         except ConversionError as error:
             detail = f"The request does not fit this version: {error.reason}."
             return Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail)
-    # Last, as in `gateway.proxy.transit`: a parameter may be given the version's own name.
+    # This step is the last, as in `gateway.proxy.transit`, because a conversion may rename a
+    # parameter to the name of the version parameter.
     if route.request_rewrite is not None:
         query = route.request_rewrite.query(query)
     return path if query is None else f"{path}?{query}"
@@ -197,7 +205,7 @@ def _choose(
     if selector is None:
         return None, None
     if len(selector.readers) == 1:
-        # What nearly every request is: one place speaks, and names what is on offer.
+        # The fast path of nearly every request: one reader finds one supported version.
         (reader,) = selector.readers
         values = reader.read(head, captures)
         version = selector.supported.get(values[0]) if len(values) == 1 else None
@@ -210,13 +218,15 @@ def _choose(
         and not selected.named
         and any(reader.refuses(head, selected.version) for reader in selector.readers)
     ):
-        # What the request does not name is for who says nothing, not for who says no.
+        # A default or pinned version serves requests that name no version. It does not serve a
+        # request that excludes it, as an Accept header field can.
         selected = selector.missing(context)
     if isinstance(selected, Selected):
         return selected.version, selected.chosen_by
     if head.method == "OPTIONS" and selected.code is FaultCode.VERSION_MISSING:
-        # A CORS preflight cannot carry the header that it asks leave for (Fetch, section 4.8), and
-        # what a resource allows is not a representation: the newest version answers.
+        # A CORS preflight cannot carry the header field that it requests permission for (Fetch,
+        # section 4.8), and the allowed methods are no representation of a version, so the response
+        # is that of the newest version.
         offered = selector.offered(context) or selector.supported
         return max(selector.supported[label] for label in offered), ChosenBy.NEWEST
     return selected

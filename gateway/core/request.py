@@ -1,23 +1,28 @@
-"""The head of a request, as far as choosing a version and planning look at it."""
+"""The head of a request: the parts that version selection and planning read."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 
 class HeaderLookup(Protocol):
-    """Header fields by case-insensitive name, field lines in the order of the request."""
+    """A look-up of header fields by case-insensitive name; it keeps the order of field lines."""
 
     def getall(self, key: str, default: tuple[()]) -> Sequence[str]:
-        """Return the values of every line of that name, or `default` when there is none."""
+        """Return the values of all field lines named `key`, or `default` if there are none."""
         ...
 
 
 class RequestHead(NamedTuple):
-    """Method, raw path, raw query, header fields and authority.
+    """The head of an HTTP request.
 
-    Path and query are kept as they came, percent-encoding included; `query` is None when the
-    target has no question mark, so that a bare one survives. The authority is the host, and the
-    port if the client named one (RFC 9110, section 7.2); empty where it is not known.
+    Attributes:
+        method: The method.
+        path: The raw path, with its percent-encoding as received.
+        query: The raw query, with its percent-encoding as received. It is None where the request
+            target has no question mark, and empty where nothing follows the question mark.
+        fields: The header fields.
+        authority: The host, and the port if the client sent one (RFC 9110, section 7.2); empty
+            where the authority is unknown.
     """
 
     method: str

@@ -1,7 +1,7 @@
-"""Routing: from a raw path to the one endpoint that it names.
+"""Routing: the look-up of the endpoint whose path template matches a raw path.
 
-Paths match exactly, segment by segment and byte for byte: nothing is decoded, folded or cut. The
-cost of a look-up grows with the depth of the path, not with the number of endpoints.
+Paths match segment by segment and byte for byte: the router decodes, case-folds and trims nothing.
+The cost of a look-up grows with the depth of the path, not with the number of endpoints.
 """
 
 import re
@@ -13,23 +13,23 @@ from urllib.parse import unquote_to_bytes
 
 T = TypeVar("T")
 
-# Clients ask for the same few paths over and over; longer ones would fill the memory of them.
+# The maximum length of a path in the look-up cache, which bounds its memory.
 _SHORT = 256
 
 _CAPTURE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\*?)\}")
-# RFC 3986, section 3.3: what a segment is made of, less the percent-encoding checked with it.
+# The characters and percent-encoded octets of a path segment (RFC 3986, section 3.3).
 _LITERAL = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*\Z")
-# A captured dot segment would let a client walk out of the folder that a template opens: this one,
-# or the one that the capture is filled into, where it may be a whole segment.
+# A dot segment. If a capture could contain one, a client could leave the folder of the template, or
+# of the upstream path that the capture is filled into.
 _DOTS = re.compile(r"(?:\.|%2[Ee]){1,2}\Z")
-# What may spell such a segment behind a separator that the path matching does not see.
+# Characters that may hide a dot segment behind a separator that the path matching does not split.
 _ENCODED = re.compile(r"[%;\\]")
 _SEPARATORS = re.compile(rb"[/\\]")
-# Bytes that lenient decoders take for a dot, a slash and a backslash: UTF-8 longer than need be,
-# which RFC 3629 (section 3) forbids to decode.
+# Overlong UTF-8 encodings, which lenient decoders read as a dot, a slash and a backslash although
+# RFC 3629 (section 3) forbids it.
 _OVERLONG = ((b"\xc0\xae", b"."), (b"\xc0\xaf", b"/"), (b"\xc1\x9c", b"\\"))
-# A service that decodes again what was decoded before it has been seen; one that does so more often
-# has not.
+# The number of forms of a captured text that are searched for dot segments: as received, decoded
+# once, decoded twice. Services are known that decode twice, but none that decode more often.
 _DECODINGS = 3
 
 
@@ -37,7 +37,7 @@ _DECODINGS = 3
 class Segment:
     """One segment of a template: `prefix{capture}suffix`, or just `prefix` when it is literal.
 
-    A `tail` capture, written `{name*}`, takes the rest of the path, slashes included.
+    A `tail` capture, written `{name*}`, captures the rest of the path, slashes included.
     """
 
     prefix: str
@@ -46,7 +46,7 @@ class Segment:
     tail: bool = False
 
     def match(self, text: str) -> str | None:
-        """Return what the capture takes from `text`, or None; it never takes nothing."""
+        """Return the captured part of `text`, which is never empty, or None without a match."""
         end = len(text) - len(self.suffix)
         if (
             end <= len(self.prefix)
@@ -58,22 +58,22 @@ class Segment:
 
     @property
     def shape(self) -> tuple[str, bool, str, bool]:
-        """Return what decides which texts match: everything but the capture's name."""
+        """The properties that determine which texts match: all but the name of the capture."""
         return (self.prefix, self.capture is not None, self.suffix, self.tail)
 
     @property
     def rank(self) -> tuple[bool, int, int]:
-        """Order the captures of one place: the more that is literal, the earlier it is tried.
+        """The sort key of captures at the same position: more literal text is tried earlier.
 
-        Of equally much, the longer prefix comes first, so that the order of declaration never
-        matters.
+        Of two captures with equally long literal text, the one with the longer prefix is tried
+        first, so that the order of declaration never matters.
         """
         return (self.tail, -len(self.prefix) - len(self.suffix), -len(self.prefix))
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A path with captures, such as `/v{version}/person` or `/users/{id}`."""
+    """A path template: a path with captures, such as `/v{version}/person` or `/users/{id}`."""
 
     text: str
     segments: tuple[Segment, ...]
@@ -81,7 +81,7 @@ class Template:
 
     @property
     def shape(self) -> tuple[tuple[str, bool, str, bool], ...]:
-        """Return what decides which paths match: two templates of one shape are ambiguous."""
+        """The properties that determine which paths match; templates of one shape are ambiguous."""
         return tuple(part.shape for part in self.segments)
 
     def fill(self, captures: Mapping[str, str]) -> str:
@@ -99,10 +99,10 @@ class Template:
 
 
 def parse_template(text: str) -> Template:
-    """Return the template that `text` spells.
+    """Return the path template that is written as `text`.
 
     Raises:
-        ValueError: with a sentence for the operator, when it is not a usable template.
+        ValueError: The text is not a usable template; the message is a sentence for the operator.
     """
     if not text.startswith("/"):
         raise ValueError(f"a path starts with a slash; write '/{text}'")
@@ -152,7 +152,7 @@ class _Node(Generic[T]):
 
 
 class Router(Generic[T]):
-    """A map from paths to what stands behind them; never changed after it is built."""
+    """An immutable map from path templates to targets, such as endpoints."""
 
     __slots__ = ("_exact", "_remembered", "_root", "_search", "_targets")
 
@@ -164,7 +164,8 @@ class Router(Generic[T]):
         """
         self._exact: dict[str, tuple[T, Mapping[str, str]]] = {}
         self._root: _Node[T] = _Node()
-        # Not a method: rules that are replaced should go at once, and not wait for a collection.
+        # Not a method, whose cache would refer back to the router: a replaced router is freed at
+        # once, without a garbage collection.
         self._search = partial(_search, self._root)
         self._remembered = lru_cache(maxsize=1024)(self._search)
         targets: list[T] = []
@@ -186,8 +187,8 @@ class Router(Generic[T]):
             if segment.capture is None:
                 node = node.literals.setdefault(segment.prefix, _Node())
                 continue
-            # Captures of one shape share a node whatever their names, which are the template's:
-            # else the names would decide which template is tried first.
+            # Captures of one shape share a node, whatever their names, which the template keeps.
+            # Otherwise the names would determine which template is tried first.
             for known, child in node.captures:
                 if known.shape == segment.shape:
                     node = child
@@ -206,9 +207,10 @@ class Router(Generic[T]):
         return iter(self._targets)
 
     def find(self, path: str) -> tuple[T, Mapping[str, str]] | None:
-        """Return what stands behind `path` and the raw captures, or None.
+        """Return the target whose template matches `path`, with the raw captures, or None.
 
-        A literal wins over a capture, and a capture with more literal text over one with less.
+        A literal segment has precedence over a capture, and a capture with more literal text over
+        one with less.
         """
         exact = self._exact.get(path)
         if exact is not None:
@@ -255,10 +257,11 @@ def _walk(
 
 
 def _has_dot_segment(text: str) -> bool:
-    r"""Whether a service could read a segment `.` or `..` in one captured segment.
+    r"""Return whether a service could read a dot segment, `.` or `..`, in one captured segment.
 
-    Services decode what they capture, take a backslash for a slash (WHATWG URL, section 4.4), and
-    cut parameters behind a semicolon (RFC 3986, section 3.3): `..%2fadmin`, `..\`, `..;/`.
+    Services may percent-decode captured text, read a backslash as a slash (WHATWG URL, section
+    4.4), and drop parameters after a semicolon (RFC 3986, section 3.3), as in `..%2fadmin`, `..\`
+    and `..;/`.
     """
     if not _ENCODED.search(text):
         return _DOTS.match(text) is not None

@@ -1,4 +1,4 @@
-"""Services: the backends, and how long the gateway waits for them."""
+"""Services: the backends that the gateway forwards requests to, with timeouts and limits."""
 
 from dataclasses import dataclass
 from math import inf
@@ -9,27 +9,28 @@ TARGET_HOST = "target"
 
 
 class Target(NamedTuple):
-    """One address of a service."""
+    """One network address of a service."""
 
     host: str
     port: int
 
     @property
     def authority(self) -> str:
-        """Return host and port as a URI has them (RFC 3986, section 3.2)."""
+        """Return host and port as the authority of a URI (RFC 3986, section 3.2)."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long to wait for a service, in seconds.
+    """The timeouts of requests to a service.
 
     Attributes:
-        connect: for a connection.
-        first_byte: for the head of the response, once the request is sent.
-        between_bytes: for the next bytes of a body, in either direction.
-        whole: for all of it, from the request to the end of the response; infinite if not set.
+        connect: The seconds to wait for a connection.
+        first_byte: The seconds to wait for the head of the response after the request was sent.
+        between_bytes: The seconds to wait for the next bytes of a body, in either direction.
+        whole: The seconds from the start of the request to the end of the response; infinite
+            where the configuration sets no limit.
     """
 
     connect: float = 5.0
@@ -40,12 +41,12 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Ejection:
-    """When a target that fails is left alone.
+    """When a failing target is ejected: for a while it receives no requests.
 
     Attributes:
-        failures: in a row, after which it is.
-        seconds: for how long at first; each failed trial doubles it.
-        longest: but no longer than this, in seconds.
+        failures: The number of consecutive failures after which a target is ejected.
+        seconds: The seconds of the first ejection; each failed trial request doubles them.
+        longest: The maximum of seconds of one ejection.
     """
 
     failures: int = 5
@@ -55,12 +56,12 @@ class Ejection:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How many requests a service is given at a time.
+    """How many requests the gateway sends to a service at a time.
 
     Attributes:
-        in_flight: at most so many at once.
-        queue: so many more may wait.
-        patience: for so long, in seconds.
+        in_flight: The maximum number of concurrent requests.
+        queue: The maximum number of requests that wait for one of those to end.
+        patience: The maximum of seconds that a request waits in the queue.
     """
 
     in_flight: int = 1000
@@ -70,14 +71,14 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How a target is asked whether it is well; a 2xx says yes.
+    """The active health check of a target; a response with a status of 2xx passes it.
 
     Attributes:
-        path: what is asked for.
-        interval: between two questions, in seconds.
-        timeout: of one, in seconds.
-        down_after: as many bad answers in a row.
-        up_after: as many good ones.
+        path: The path that the check requests.
+        interval: The seconds between two checks.
+        timeout: The seconds after which a check without a response fails.
+        down_after: The number of consecutive failed checks that mark a target as unhealthy.
+        up_after: The number of consecutive passed checks that mark a target as healthy again.
     """
 
     path: str
@@ -89,11 +90,17 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A backend: its name, its addresses and its bounds.
+    """A backend: its name, its addresses and its limits.
 
     Attributes:
-        host: what Host says there: CLIENT_HOST for what the client said, TARGET_HOST for the
-            authority of the target, or any other text as it is.
+        name: The name of the service in the configuration.
+        targets: The addresses of the service.
+        host: The Host header field of requests to the service: CLIENT_HOST for the value that the
+            client sent, TARGET_HOST for the authority of the target, or any other text literally.
+        timeouts: The timeouts of requests to the service.
+        ejection: The rule by which failing targets are ejected.
+        capacity: The number of concurrent and of waiting requests.
+        health: The active health check; None where there is none.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""The Snapshot: everything compiled from one configuration. It never changes.
+"""The snapshot: everything that is compiled from one configuration; it is immutable.
 
-A reload builds a new one and swaps one reference; a request keeps the one that it began with.
+A reload builds a new snapshot and swaps one reference. A request uses one snapshot to its end.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,11 +27,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class SchemaCheck:
-    """How many of the converted answers are validated, and by what.
+    """The validation of converted responses against an OpenAPI document.
 
     Attributes:
-        percent: of them, above 0 and up to 100.
-        schema: where the OpenAPI document is: a URL, or the path of a file.
+        percent: The percentage of converted responses to validate, above 0 and at most 100.
+        schema: The URL or the file path of the OpenAPI document.
     """
 
     percent: float
@@ -40,27 +40,33 @@ class SchemaCheck:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How one version is served at one endpoint.
+    """How one version is served at one endpoint: by which service and with which conversions.
 
     Attributes:
-        version: the version that clients get; None where the API has no versions.
-        service_version: the version that the service speaks; another one where a conversion
-            stands between.
-        service: who answers.
-        upstream_path: the path to ask for there; None keeps the client's, byte for byte.
-        request: from the client's version to the service's; None where they are the same.
-        response: the way back.
-        request_rewrite: names the service's version in what it is asked; None where nothing would.
-        response_rewrite: names the client's version in what the service answers, likewise.
-        content_type: what a JSON answer to who names this version is called here; None keeps the
-            service's word.
-        fields: header fields that every answer carries, refusals and faults included.
-        overrules: names of the service's fields, in lower case, that the gateway's stand for.
-        lifecycle: of the version, if it has any.
-        brownout: of the version, if it has any.
-        shadow: what is asked as well, in the background.
-        cutover: which way some clients go instead.
-        check: whether converted answers are validated; None validates none.
+        version: The version that clients get; None where the API has no versions.
+        service_version: The version that the service implements; it differs from `version` where
+            a conversion lies between them.
+        service: The service that answers the requests.
+        upstream_path: The path of requests to the service; None keeps the client's path, byte for
+            byte.
+        request: The conversion of requests from the client's version to the service's; None where
+            the two versions are the same.
+        response: The conversion of responses from the service's version to the client's; None
+            where the two versions are the same.
+        request_rewrite: The rewrite of version values in requests to the service's version; None
+            where requests carry no version value to rewrite.
+        response_rewrite: The rewrite of version values in responses to the client's version; None
+            where responses carry no version value to rewrite.
+        content_type: The Content-Type of JSON responses to requests that name this version; None
+            keeps the Content-Type of the service.
+        fields: The header fields of every response, refusals and faults included.
+        overrules: The names of the service's header fields, in lower case, that the gateway
+            replaces by its own.
+        lifecycle: The lifecycle of the version; None where it has none.
+        brownout: The brownouts of the version; None where it has none.
+        shadow: The route to which requests are repeated in the background; None repeats none.
+        cutover: The route to which some clients are moved; None moves none.
+        check: The validation of converted responses; None validates none.
     """
 
     version: Version | None
@@ -83,7 +89,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Alternative(Generic[R]):
-    """Another way to serve a version, and the rule that says when it is taken."""
+    """Another route for a version, and the rule that decides which requests take it."""
 
     rule: R
     route: Route
@@ -94,15 +100,15 @@ class Endpoint:
     """A public path of an API.
 
     Attributes:
-        api: the name of the API.
-        template: the path.
-        methods: what may be asked, HEAD included where it follows; None leaves it to the service.
-            OPTIONS is answered by the gateway unless it is among them.
-        selector: how a version is chosen; None where the API has no versions.
-        routes: by version; the only key is None where the API has no versions.
-        vary: the header fields that the choice depends on.
-        max_body: bytes of a request body; None where the limit for all of them holds.
-        retired: the lifecycles of the versions that nobody serves any more.
+        api: The name of the API.
+        template: The template of the path.
+        methods: The allowed methods, with HEAD where GET implies it; None leaves the decision to
+            the service. The gateway answers OPTIONS itself unless the methods include it.
+        selector: The selector of the version; None where the API has no versions.
+        routes: The route of each version; the only key is None where the API has no versions.
+        vary: The names of the header fields that the choice of the version depends on.
+        max_body: The maximum of bytes of a request body; None applies the limit of the gateway.
+        retired: The lifecycles of the versions that have no route any more.
     """
 
     api: str
@@ -117,16 +123,16 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """A family of endpoints and what its versions promise.
+    """An API: its endpoints, its versions and the declared changes between them.
 
     Attributes:
-        name: of the API.
-        versions: by label, the oldest first; empty where the API has none.
-        served: for each version, the version whose service answers.
-        links: the declared changes, by the older of the two versions.
-        schemas: where the OpenAPI document of a version is: a URL, or the path of a file; a
-            version that is served via another one may have none.
-        endpoints: its public paths.
+        name: The name of the API.
+        versions: The versions by label, the oldest first; empty where the API has no versions.
+        served: For each version, the version whose service answers its requests.
+        links: The declared changes between adjacent versions, by the older of the two.
+        schemas: The URL or the file path of the OpenAPI document of each version; a version that
+            is served via another one may have none.
+        endpoints: The public paths of the API.
     """
 
     name: str
@@ -139,20 +145,25 @@ class Api:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on what clients may cost.
+    """The limits on the resources that clients may use.
 
     Attributes:
-        convert: bytes of a body that is converted, before and after its content coding is undone.
-        body: bytes of a request body; None for no bound. An endpoint may have its own.
-        target: bytes of a request target.
-        header_bytes: bytes of all header fields of a request.
-        header_fields: how many header fields a request may have.
-        header_seconds: from the first byte of a request to the end of its header fields.
-        idle_seconds: how long a connection is kept without a request.
-        stall_seconds: how long a client may neither send nor take any of a body.
-        connections: how many clients may be connected to one worker at a time.
-        tunnels: how many of them may have switched to another protocol.
-        tunnel_seconds: how long nothing may pass through such a connection.
+        convert: The maximum of bytes of a body to convert, both before and after its content
+            coding is decoded.
+        body: The maximum of bytes of a request body; None sets no limit. An endpoint may have its
+            own limit.
+        target: The maximum of bytes of a request target.
+        header_bytes: The maximum of bytes of all header fields of a request together.
+        header_fields: The maximum number of header fields of a request.
+        header_seconds: The maximum of seconds from the first byte of a request to the end of its
+            header fields.
+        idle_seconds: The seconds after which a connection without a request is closed.
+        stall_seconds: The maximum of seconds in which a client neither sends nor receives any byte
+            of a body.
+        connections: The maximum number of concurrent client connections of one worker.
+        tunnels: The maximum number of those connections that have switched to another protocol.
+        tunnel_seconds: The maximum of seconds without any byte on a connection that has switched
+            to another protocol.
     """
 
     convert: int = 16 * 1024 * 1024
@@ -161,7 +172,7 @@ class Limits:
     header_bytes: int = 64 * 1024
     header_fields: int = 128
     header_seconds: float = 10.0
-    # Longer than clients and load balancers usually keep theirs.
+    # Longer than the usual idle time-outs of clients and load balancers, so that they close first.
     idle_seconds: float = 75.0
     stall_seconds: float = 60.0
     connections: int = 10_000
@@ -171,10 +182,20 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One configuration, compiled.
+    """One compiled configuration.
 
-    `state` is the path of the file that outlives the process; `withheld` are the names of request
-    fields that are never passed on as they came, in lower case.
+    Attributes:
+        router: The map from paths to endpoints.
+        services: The services by name.
+        limits: The limits on the resources that clients may use.
+        trusted_proxies: The networks of the proxies whose forwarding fields the gateway trusts.
+        workers: The number of worker processes; None where it is not configured.
+        naming: The rules by which clients are named; None where none are configured.
+        state: The path of the file that keeps state across restarts; None keeps none.
+        cutovers: The cutovers by version.
+        apis: The APIs.
+        withheld: The names of the request header fields that are never forwarded as received, in
+            lower case.
     """
 
     router: Router[Endpoint]
@@ -189,15 +210,15 @@ class Snapshot:
     withheld: frozenset[bytes] = headers.withheld()
 
     def trusts(self, peer: str) -> bool:
-        """Whether a peer is a trusted proxy, whose forwarding fields are believed.
+        """Return whether a peer is a trusted proxy, whose forwarding fields are to be used.
 
         Args:
-            peer: its address; empty where it is not known, as after a reset.
+            peer: The address of the peer; empty where it is unknown, as after a connection reset.
         """
         return trusts(self.trusted_proxies, peer)
 
     def routes(self, key: VersionKey) -> Iterator[Route]:
-        """Yield how a version is served, endpoint by endpoint."""
+        """Yield the routes of a version, endpoint by endpoint."""
         api, version = key
         for endpoint in self.router:
             for label, route in endpoint.routes.items():
@@ -205,7 +226,7 @@ class Snapshot:
                     yield route
 
     def terms(self, key: VersionKey) -> Terms | None:
-        """Return how a version ends, whether it is still served or not; None if it does not."""
+        """Return the terms of a version, served or retired; None if it has no lifecycle."""
         api, version = key
         for endpoint in self.router:
             lifecycles = [route.lifecycle for route in endpoint.routes.values()]
@@ -216,7 +237,7 @@ class Snapshot:
 
     @property
     def labels(self) -> dict[str, list[str]]:
-        """The labels of the versions of each API, those included that are no longer served."""
+        """The labels of the versions of each API, retired versions included."""
         found: dict[str, dict[str, None]] = {}
         for endpoint in self.router:
             labels = found.setdefault(endpoint.api, {})
@@ -225,5 +246,5 @@ class Snapshot:
 
     @property
     def summary(self) -> str:
-        """Say in a few words what is in it."""
+        """The numbers of services and endpoints, as a short text for the log."""
         return f"{len(self.services)} services, {len(self.router)} endpoints"

@@ -1,4 +1,4 @@
-"""JSON Web Tokens (RFC 7519), read without being verified."""
+"""Reading of JSON Web Tokens (RFC 7519) without verification of their signatures."""
 
 import binascii
 import json
@@ -6,14 +6,15 @@ from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from functools import lru_cache
 
-# Longer tokens are not worth the work, nor the memory of those that were read.
+# The maximum length of a token, in characters, which bounds the memory of the cache.
 LONGEST = 8192
 
 
 def unverified(token: str) -> Mapping[str, object] | None:
-    """Return the claims that a token makes, or None where it is none.
+    """Return the claims of a token, or None if the text is not a token.
 
-    Whoever wrote it may have written anything: this is a name to count by, and no proof.
+    Anybody can write any claims into a token. A name from an unverified token serves to count
+    requests by, and proves nothing.
     """
     return _read(token) if len(token) <= LONGEST else None
 

@@ -1,4 +1,4 @@
-"""Chains: the links between adjacent versions, composed for one pair of versions."""
+"""Chains: links between adjacent versions, composed to the conversion between two versions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,39 +18,39 @@ from gateway.core.versions.version import Version
 
 
 class Direction(Enum):
-    """Which way a link is walked."""
+    """The direction of a conversion: up to a newer version, or down to an older one."""
 
     UP = "up"
     DOWN = "down"
 
 
 class MessageKind(Enum):
-    """What changes apply to."""
+    """The kinds of messages that changes apply to."""
 
     REQUEST = "requests"
     RESPONSE = "responses"
     ERROR = "errors"
 
 
-# What such a request does not name stays as it is (RFC 5789, RFC 7396).
+# A PATCH request leaves fields that it does not contain unchanged (RFC 5789, RFC 7396).
 _PATCH = "PATCH"
 BOTH = frozenset({MessageKind.REQUEST, MessageKind.RESPONSE})
 
 
 @dataclass(frozen=True, slots=True)
 class VersionLink:
-    """Declared changes between two adjacent versions of an API.
+    """A set of declared changes between two adjacent versions of an API.
 
     Attributes:
-        older: the older version.
-        newer: the version next to it.
-        changes: in the order that upgrades a document; a downgrade walks them backwards.
-        statuses: the error statuses whose bodies the changes apply to as well.
-        on: the messages they apply to: requests, responses of success, or errors.
-        methods: of the requests; None is all.
-        paths: of the endpoints; None is all.
-        query: the changes of query parameters.
-        headers: the changes of header fields.
+        older: The older version.
+        newer: The next version after the older one.
+        changes: The changes of bodies, in the order of an upgrade; a downgrade reverses it.
+        statuses: The error statuses whose bodies the changes apply to.
+        on: The kinds of messages that the changes apply to.
+        methods: The methods of the requests that the link applies to; None applies it to all.
+        paths: The paths of the endpoints that the link applies to; None applies it to all.
+        query: The changes of query parameters.
+        headers: The changes of header fields.
     """
 
     older: Version
@@ -64,7 +64,12 @@ class VersionLink:
     headers: tuple[ParameterChange, ...] = ()
 
     def applies(self, method: str, status: int | None) -> bool:
-        """Whether it applies to requests of a method, or to responses of a status to them."""
+        """Return whether the link applies to a request, or to a response where status is given.
+
+        Args:
+            method: The method of the request.
+            status: The status of the response; None for the request.
+        """
         if self.methods is not None and method not in self.methods:
             return False
         if status is None:
@@ -74,11 +79,11 @@ class VersionLink:
         return status in self.statuses
 
     def for_patch(self) -> "VersionLink":
-        """Return the link for bodies of PATCH requests, which name only what they change."""
+        """Return the link for bodies of PATCH requests, which hold only the fields to change."""
         return replace(self, changes=tuple(change.for_patch() for change in self.changes))
 
     def tasks(self, direction: Direction) -> Iterator[ConversionTask]:
-        """Yield the changes in the order of a direction."""
+        """Yield the changes of bodies as tasks, in the order of a direction."""
         if direction is Direction.UP:
             for one in self.changes:
                 yield ConversionTask(one.scopes, one.touches, one.up, isinstance(one, Whole))
@@ -88,7 +93,7 @@ class VersionLink:
 
 
 class _Applied(NamedTuple):
-    """What applies to one kind of message."""
+    """The parts of a conversion that apply to one method and status."""
 
     body: "Conversion | None"
     query: tuple[Rewrite, ...]
@@ -97,7 +102,12 @@ class _Applied(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """A way from one version's documents to another's, through every link between them."""
+    """The conversion of messages from one version to another, through every link between them.
+
+    Attributes:
+        links: The links, in the order of the direction.
+        direction: The direction of the conversion.
+    """
 
     links: tuple[VersionLink, ...]
     direction: Direction
@@ -114,58 +124,63 @@ class Conversion:
         object.__setattr__(self, "_methods", frozenset().union(*methods))
 
     def convert(self, document: Document, form: JsonForm = PLAIN) -> Document:
-        """Return the document as the other version has it.
+        """Return the document converted to the other version.
 
         Args:
-            document: an object, or an array of what can be converted and of null, which stays;
-                changes of the whole body take, and leave, other JSON as well.
-            form: how its values are held.
+            document: An object, or an array whose elements are such documents or null, which stays
+                null. Changes of the whole body accept and produce any JSON value.
+            form: The form in which the document holds its values.
 
         Raises:
-            ConversionError: the document does not fit the declared changes.
+            ConversionError: The document does not fit the declared changes.
         """
         for step in self._steps:
             document = step(document, form)
         return document
 
     def at(self, path: str) -> "Conversion":
-        """Return what applies at the endpoint of that path."""
+        """Return the conversion with only the links that apply at the endpoint of a path."""
         links = (link for link in self.links if link.paths is None or path in link.paths)
         return Conversion(tuple(links), self.direction)
 
     def for_request(self, method: str) -> "Conversion | None":
-        """Return what applies to the body of a request, or None if nothing does."""
+        """Return the conversion of the body of a request, or None if no change applies to it."""
         return self._applied(method, None).body
 
     def for_response(self, method: str, status: int) -> "Conversion | None":
-        """Return what applies to the body of that response to a request, or None if nothing does.
+        """Return the conversion of the body of a response, or None if no change applies to it.
 
-        Success (2xx) is what the declarations describe. Redirects do not describe the resource, and
-        error bodies have a shape of their own: they pass, unless a declaration names the status.
+        Changes describe the bodies of successful responses (2xx). The body of a redirect does not
+        describe the resource, and the body of an error has a structure of its own, so both stay
+        unchanged unless a declaration lists the status.
+
+        Args:
+            method: The method of the request.
+            status: The status of the response.
         """
         return self._applied(method, status).body
 
     def query(self, method: str, query: str | None) -> str | None:
-        """Return the raw query of a request, converted; raises ConversionError."""
+        """Return the converted raw query of a request; may raise ConversionError."""
         rewrites = self._applied(method, None).query
         return rewrite_query(query, rewrites) if rewrites else query
 
     def fields(
         self, method: str, status: int | None, fields: list[tuple[bytes, bytes]]
     ) -> list[tuple[bytes, bytes]]:
-        """Return the header fields of a message, converted; raises ConversionError.
+        """Return the converted header fields of a message; may raise ConversionError.
 
         Args:
-            method: of the request.
-            status: of the response; None where the fields are those of the request.
-            fields: the field lines.
+            method: The method of the request.
+            status: The status of the response; None for the fields of a request.
+            fields: The field lines.
         """
         rewrites = self._applied(method, status).headers
         return rewrite_fields(fields, rewrites) if rewrites else fields
 
     def _applied(self, method: str, status: int | None) -> _Applied:
         if method not in self._methods and method != _PATCH:
-            method = "GET" if method == "HEAD" else ""  # others are all the same
+            method = "GET" if method == "HEAD" else ""  # no link distinguishes the other methods
         try:
             return self._known[method, status]
         except KeyError:
@@ -194,16 +209,17 @@ def compose(
     source: Version,
     target: Version,
 ) -> Conversion:
-    """Return the conversion from `source` to `target`, two different rungs of the ladder.
+    """Return the conversion from the version `source` to another version, `target`.
 
     Args:
-        ladder: every version of the API, the oldest first.
-        links: the declared links by their older version, in the order that upgrades.
-        source: the version of the documents that will come.
-        target: the version they will be converted to.
+        ladder: All versions of the API, the oldest first.
+        links: The declared links by their older version, in the order of an upgrade.
+        source: The version of the messages to convert.
+        target: The version to convert the messages to.
 
     Raises:
-        LookupError: a link on the way is not declared; its arguments are the two versions.
+        LookupError: A link between the two versions is not declared; the arguments of the error
+            are the two adjacent versions.
     """
     low, high = sorted((ladder.index(source), ladder.index(target)))
     for older, newer in zip(ladder[low:high], ladder[low + 1 : high + 1], strict=True):

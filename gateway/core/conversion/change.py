@@ -1,8 +1,8 @@
-"""Changes: what each declared operation of a conversion offers, and the same read backwards.
+"""Changes: the interface of all declared operations of a conversion, and their combinations.
 
 A declaration reads from the newer version to the older one. Each operation is one module of
-`gateway.core.conversion.changes`; `Inverse` makes the opposite operation of one, as `split` of
-`join`, and `ChangeSequence` one of several.
+`gateway.core.conversion.changes`. `Inverse` makes the opposite of an operation, such as `split`
+from `join`, and `ChangeSequence` combines several into one.
 """
 
 from dataclasses import dataclass
@@ -17,36 +17,36 @@ class Change(Protocol):
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """What leads to the objects that it changes, each from the one before."""
+        """The scopes that lead to the objects to change, each relative to the one before."""
         ...
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """The fields that it reads or writes, with all that is in them."""
+        """The fields that the change reads or writes, everything inside them included."""
         ...
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Make an object what the newer version has; raises ConversionError."""
+        """Convert an object to the newer version in place; may raise ConversionError."""
         ...
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Make an object what the older version has; raises ConversionError."""
+        """Convert an object to the older version in place; may raise ConversionError."""
         ...
 
     def for_patch(self) -> "Change":
-        """Return the change for the body of a PATCH request, which names only what it changes."""
+        """Return the change for bodies of PATCH requests, which hold only the fields to change."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Inverse:
-    """A change read the other way round."""
+    """The inverse of a change: its `up` is the `down` of the change, and the reverse."""
 
     change: Change
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """The arrays of the change."""
+        """The scopes of the change."""
         return self.change.scopes
 
     @property
@@ -55,31 +55,31 @@ class Inverse:
         return self.change.touches
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Do what the change does downwards."""
+        """Apply `down` of the change."""
         self.change.down(fields, form)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Do what the change does upwards."""
+        """Apply `up` of the change."""
         self.change.up(fields, form)
 
     def for_patch(self) -> "Inverse":
-        """Return the inverse of what the change is for a PATCH request."""
+        """Return the inverse of the change for bodies of PATCH requests."""
         return Inverse(self.change.for_patch())
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSequence:
-    """Changes within the same arrays, one after the other: in this order upwards.
+    """A sequence of changes with the same scopes, applied one after the other as one change.
 
     Attributes:
-        changes: one or more, all with the same scopes.
+        changes: One or more changes, in the order of `up`; `down` reverses it.
     """
 
     changes: tuple[Change, ...]
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """The arrays of the changes."""
+        """The scopes that all changes share."""
         return self.changes[0].scopes
 
     @property
@@ -88,47 +88,48 @@ class ChangeSequence:
         return tuple(keys for change in self.changes for keys in change.touches)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Do what the changes do upwards."""
+        """Apply `up` of every change, the first one first."""
         for change in self.changes:
             change.up(fields, form)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Do what the changes do downwards, the last one first."""
+        """Apply `down` of every change, the last one first."""
         for change in reversed(self.changes):
             change.down(fields, form)
 
     def for_patch(self) -> "ChangeSequence":
-        """Return what the changes are for a PATCH request."""
+        """Return the sequence of the changes for bodies of PATCH requests."""
         return ChangeSequence(tuple(change.for_patch() for change in self.changes))
 
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A change of the whole body, which may be any JSON, and not of an object or of each in it.
+    """A change of the whole body, which may be any JSON value, instead of the objects in it.
 
-    The change that is wrapped finds the body in the field BODY of an object.
+    Attributes:
+        change: The change of the field BODY, in an object that holds the body there.
     """
 
     change: Change
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """None: there is one body."""
+        """No scopes, since there is one body."""
         return ()
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """Everything."""
+        """The empty keys, which stand for the whole body."""
         return ((),)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Make the body what the newer version has."""
+        """Convert the body to the newer version."""
         self.change.up(fields, form)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Make the body what the older version has."""
+        """Convert the body to the older version."""
         self.change.down(fields, form)
 
     def for_patch(self) -> "Whole":
-        """Return the same of what the change is for a PATCH request."""
+        """Return the change of the whole body for bodies of PATCH requests."""
         return Whole(self.change.for_patch())

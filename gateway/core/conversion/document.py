@@ -1,4 +1,4 @@
-"""Documents: JSON values, held in one form or another, and how changes get about in them."""
+"""Documents: JSON values in a form that may be parsed lazily, and access to their fields."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -10,29 +10,29 @@ from gateway.core.conversion.field_path import Keys, pointer
 
 Document = object
 JsonObject = dict[str, Document]
-"""An object that is open: it may be changed in place."""
+"""An open JSON object, which may be changed in place."""
 
 
 class Number(NamedTuple):
-    """A JSON number that is looked at: its digits as they are written (RFC 8259, section 6)."""
+    """An open JSON number: its digits as they are written (RFC 8259, section 6)."""
 
     digits: str
 
 
 @dataclass(frozen=True, slots=True)
 class JsonForm:
-    """How the values of a document are held, whether parsed to the leaves or *sealed*.
+    """The form in which a document holds its values: parsed completely, or *sealed* (unparsed).
 
     Attributes:
-        open: returns a value to look into: an object or array is the caller's to change in place
-            and its values may be sealed still; a number is a Number.
-        close: returns what an open object or array becomes when nobody will look into it again.
-        digits: returns the digits of a value that is a number, else None.
-        number: returns the number of exactly these digits.
-        parse: returns a value parsed to the leaves, fractions as Decimal, that the caller owns;
-            raises ConversionError where Python cannot hold a number.
-        take: returns what is made of Python values as a value of this form; raises ValueError,
-            TypeError or RecursionError for what is no JSON value.
+        open: Returns a value parsed one level deep. An object or array is new and may be changed in
+            place, while its own values may be sealed; a number is a Number.
+        close: Returns the closed value of an open object or array that is no longer needed open.
+        digits: Returns the digits of a value that is a number, or None for any other value.
+        number: Returns the number with exactly the given digits.
+        parse: Returns a new value that is parsed completely, with fractions as Decimal; raises
+            ConversionError for a number that Python cannot represent.
+        take: Returns a Python value as a value of this form; raises ValueError, TypeError or
+            RecursionError for a value that JSON cannot represent.
     """
 
     open: Callable[[Document], Document]
@@ -44,19 +44,19 @@ class JsonForm:
 
 
 class Missing:
-    """The type of MISSING, which no JSON value is."""
+    """The type of MISSING, which stands for an absent field and is not a JSON value."""
 
 
 MISSING: Final = Missing()
 
 
 class ConversionError(Exception):
-    """A document does not fit the declared changes.
+    """The error that a document does not fit the declared changes.
 
     Attributes:
-        pointer: the place in the document, as a JSON Pointer.
-        reason: what is wrong there; it quotes no value, since bodies may hold secrets.
-        cause: what the log is told beyond that; empty where there is nothing to add.
+        pointer: The place of the error in the document, as a JSON Pointer.
+        reason: The description of the error; it quotes no value, since bodies may hold secrets.
+        cause: Further details for the log alone; empty where there are none.
     """
 
     def __init__(self, reason: str, pointer: str = "", cause: str = "") -> None:
@@ -66,7 +66,7 @@ class ConversionError(Exception):
         self.cause = cause
 
     def under(self, *keys: str | int) -> "ConversionError":
-        """Return the same error as seen from a container further out."""
+        """Return the same error with its place relative to an outer container, below `keys`."""
         return ConversionError(self.reason, pointer(*keys) + self.pointer, self.cause)
 
 
@@ -96,16 +96,16 @@ def _digits(value: Document) -> str | None:
 
 
 PLAIN: Final = JsonForm(_open, lambda value: value, _digits, _number, deepcopy, lambda value: value)
-"""Python values, parsed to the leaves; what is given is never changed."""
+"""The form of Python values, parsed completely; it never changes the values that it is given."""
 
 
 def reach(fields: JsonObject, keys: Keys, form: JsonForm) -> JsonObject | None:
-    """Return the object that holds the last of `keys`, opened in its place.
+    """Return the object that holds the last of `keys`, and open the objects on the way in place.
 
-    None if it, or a container on the way, is not there or is null, which holds nothing.
+    Return None if one of those objects is absent or null.
 
     Raises:
-        ConversionError: a container on the way is not an object.
+        ConversionError: A value on the way is not an object.
     """
     if len(keys) == 1:
         return fields
@@ -124,10 +124,10 @@ def reach(fields: JsonObject, keys: Keys, form: JsonForm) -> JsonObject | None:
 
 
 def get(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
-    """Return the opened value at `keys`; MISSING if it, or a container on the way, is not there.
+    """Return the open value at `keys`, or MISSING if it or an object on the way is absent.
 
     Raises:
-        ConversionError: a container on the way is not an object.
+        ConversionError: A value on the way is not an object.
     """
     holder = reach(fields, keys, form)
     if holder is None or keys[-1] not in holder:
@@ -136,12 +136,12 @@ def get(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
 
 
 def put(fields: JsonObject, keys: Keys, value: Document, form: JsonForm) -> None:
-    """Set `value` at `keys`; a container that is not there is made.
+    """Set `value` at `keys`, and create the objects on the way that are absent.
 
-    A key that stands already keeps its place among the others; a new one goes last.
+    An existing key keeps its position among the others; a new key is appended.
 
     Raises:
-        ConversionError: a container on the way is not an object.
+        ConversionError: A value on the way is not an object.
     """
     for depth in range(len(keys) - 1):
         key = keys[depth]
@@ -154,10 +154,12 @@ def put(fields: JsonObject, keys: Keys, value: Document, form: JsonForm) -> None
 
 
 def take(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
-    """Remove and return the value at `keys`, with the containers that this empties, or MISSING.
+    """Remove and return the value at `keys`, or return MISSING if it is absent.
+
+    Objects on the way that become empty are removed as well.
 
     Raises:
-        ConversionError: a container on the way is not an object.
+        ConversionError: A value on the way is not an object.
     """
     if len(keys) == 1:
         return fields.pop(keys[0], MISSING)
@@ -174,12 +176,12 @@ def take(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
 
 
 def refuse(expected: str, found: Document, *keys: str | int) -> NoReturn:
-    """Raise ConversionError: at `keys`, something else was found than expected."""
+    """Raise ConversionError because the value at `keys` has another type than expected."""
     raise ConversionError(f"expected {expected}, found {kind(found)}", pointer(*keys))
 
 
 def kind(value: Document) -> str:
-    """Return what JSON calls the type of a value."""
+    """Return the name of the JSON type of a value, with its article."""
     match value:
         case None:
             return "null"

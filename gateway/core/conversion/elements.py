@@ -1,4 +1,4 @@
-"""Elements: a change of one value, made to every element of an array of scalars."""
+"""Elements: a change of one scalar, applied to every element of an array of scalars."""
 
 from dataclasses import dataclass
 
@@ -16,18 +16,19 @@ from gateway.core.conversion.steps import ConversionStep
 
 _KEY = "element"
 ELEMENT: Keys = (_KEY,)
-"""The field of the change: each element is given to it as the only field of an object."""
+"""The keys of the field that holds an element, in an object made for the change of that element."""
 
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """Every element of an array is changed; an array that is absent or null has none.
+    """A change of every element of an array; an array that is absent or null has no elements.
 
     Attributes:
-        scopes: the arrays of objects that lead to the array.
-        array: leads to the array.
-        depth: how many arrays lie in one another there; 1 is an array of scalars.
-        change: of the field ELEMENT, which it replaces and neither moves nor removes.
+        scopes: The scopes that lead to the object with the array.
+        array: The keys that lead from that object to the array.
+        depth: The number of nested arrays around the scalars; 1 is an array of scalars.
+        change: The change of the field ELEMENT, whose value it replaces; it neither moves nor
+            removes the field.
     """
 
     scopes: tuple[Scope, ...]
@@ -37,19 +38,19 @@ class Elements:
 
     @property
     def touches(self) -> tuple[Keys, ...]:
-        """The array."""
+        """The field that holds the array."""
         return (self.array,)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Make every element what the newer version has."""
+        """Convert every element to the newer version."""
         self._change(fields, self.change.up, form)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Make every element what the older version has."""
+        """Convert every element to the older version."""
         self._change(fields, self.change.down, form)
 
     def for_patch(self) -> "Elements":
-        """Return the same change: a PATCH request gives an array as a whole (RFC 7396)."""
+        """Return the same change, since a PATCH request holds an array as a whole (RFC 7396)."""
         return self
 
     def _change(self, fields: JsonObject, step: ConversionStep, form: JsonForm) -> None:
@@ -79,7 +80,7 @@ def _changed(value: Document, depth: int, step: ConversionStep, form: JsonForm) 
                 step(fields, form)
                 array[index] = fields[_KEY]
     except ConversionError as error:
-        # What the change calls its field is the element itself.
+        # The field of the change is the element itself, and no part of its place.
         place = error.pointer if depth > 1 else error.pointer.removeprefix(f"/{_KEY}")
         raise ConversionError(error.reason, place, error.cause).under(index) from None
     return array

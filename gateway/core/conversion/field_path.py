@@ -1,4 +1,4 @@
-"""Field paths: how changes name places in a document."""
+"""Field paths: the notation in which changes name places in a document."""
 
 import re
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ _PATH = re.compile(rf"{_STEP}(?:\.{_STEP})*\Z", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Any member of an object whose keys are free, such as a map of prices by currency."""
+    """The members of an object whose keys are free, such as a map of prices by currency."""
 
     keys: Keys
     """The keys that lead to the object."""
@@ -21,27 +21,30 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """One object; where it is absent or null, nothing is changed."""
+    """One nested object; where it is absent or null, nothing is changed."""
 
     keys: Keys
     """The keys that lead to the object."""
 
 
 Scope = Keys | Members | Inside
-"""What leads to the objects that are changed: keys to an array, for each of its elements; or more.
+"""One step on the way to the objects to change.
 
-The keys lead from the scope before, the first from the root.
+Plain keys lead to an array and mean each of its elements; Members means each member of an object,
+and Inside means one object. The keys are relative to the scope before, or to the root.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class FieldPath:
-    """A place: keys from the root, through every array and every object of free keys on the way.
+    """The path to a field, through the arrays and the objects with free keys that contain it.
 
     Attributes:
-        scopes: for each of those, the keys that lead to it from the one before.
-        keys: the keys that lead to the field from the innermost element, or from the root.
-        elements: how many arrays lie in one another at the field, where their elements are meant.
+        scopes: The arrays and the objects with free keys on the way, the outermost first.
+        keys: The keys that lead to the field from the innermost element or member, or from the
+            root.
+        elements: The number of nested arrays at the field whose elements are meant; 0 means the
+            field itself.
     """
 
     scopes: tuple[Scope, ...]
@@ -50,13 +53,13 @@ class FieldPath:
 
 
 def parse_path(text: str) -> FieldPath:
-    r"""Return the path that `text` spells: `orders[].price`, `prices.*.amount`, `tags[]`.
+    r"""Return the path that is written as `text`: `orders[].price`, `prices.*.amount`, `tags[]`.
 
-    `*` is any member. A dot, bracket or backslash that belongs to a key is written after a
-    backslash, and so is a star that is a key.
+    `*` is any member. A backslash escapes a dot, bracket or backslash that belongs to a key, and a
+    star that is a key.
 
     Raises:
-        ValueError: with a sentence for the operator, when it is not a path to a field.
+        ValueError: The text is not a path to a field; the message is a sentence for the operator.
     """
     if not _PATH.match(text):
         raise ValueError(
@@ -85,10 +88,10 @@ def parse_path(text: str) -> FieldPath:
 
 
 def parse_scopes(text: str) -> tuple[Scope, ...]:
-    """Return what leads to the objects that `text` names: `items[]`, `prices.*`, `result.item`.
+    """Return the scopes of the objects that `text` names: `items[]`, `prices.*`, `result.item`.
 
     Raises:
-        ValueError: with a sentence for the operator, when it names no objects.
+        ValueError: The text names no objects; the message is a sentence for the operator.
     """
     if not _PATH.match(text):
         raise ValueError(
@@ -100,12 +103,12 @@ def parse_scopes(text: str) -> tuple[Scope, ...]:
 
 
 def spell(key: str) -> str:
-    """Return a key as it is written in a path."""
+    """Return a key as it is written in a path, with its special characters escaped."""
     return r"\*" if key == "*" else re.sub(r"([.\[\]\\])", r"\\\1", key)
 
 
 def is_array(scope: Scope) -> bool:
-    """Whether a scope is an array, whose elements a message holds as a whole (RFC 7396)."""
+    """Return whether a scope is an array, which a PATCH request holds as a whole (RFC 7396)."""
     return isinstance(scope, tuple)
 
 
@@ -115,7 +118,7 @@ def keys_of(scope: Scope) -> Keys:
 
 
 def pointers(scopes: Iterable[Scope]) -> str:
-    """Return the JSON Pointer of the objects of scopes, with `*` for any element or member."""
+    """Return the JSON Pointer of the objects in scopes, with `*` for any element or member."""
     return "".join(
         pointer(*keys_of(scope)) + ("" if isinstance(scope, Inside) else "/*") for scope in scopes
     )

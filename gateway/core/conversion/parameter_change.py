@@ -1,7 +1,7 @@
-"""Parameters: changes of query parameters and header fields, which are lines of name and value.
+"""Changes of query parameters and header fields, which are lines with a name and a value.
 
-Lines keep their order, and one that no change names keeps every byte. Values are texts; all
-lines of one name are changed alike.
+Lines keep their order, and a line that no change names keeps every byte. Values are texts; a change
+applies to all lines of its name.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -13,12 +13,12 @@ from gateway.core.conversion.document import ConversionError
 
 
 class ParameterLine(NamedTuple):
-    """One line.
+    """One query parameter or header field line.
 
     Attributes:
-        key: the name to compare by.
-        name: the name as it is written.
-        value: the value as it is written; None where there is not even a sign for it.
+        key: The name in the form in which names are compared.
+        name: The name as it is written.
+        value: The value as it is written; None for a query parameter without an equals sign.
     """
 
     key: str
@@ -28,14 +28,14 @@ class ParameterLine(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How lines are written.
+    """The syntax of lines: of query parameters, or of header fields.
 
     Attributes:
-        what: what a line is called, for the message to a client.
-        key: returns the name to compare by.
-        name: returns a name as it is to be written.
-        read: returns the text that a written value stands for.
-        write: returns a value as it is to be written.
+        what: The term for a line in messages to clients.
+        key: Returns a written name in the form in which names are compared.
+        name: Returns a name as it is to be written.
+        read: Returns the decoded text of a written value.
+        write: Returns a value as it is to be written.
     """
 
     what: str
@@ -56,7 +56,7 @@ QUERY = Spelling(
     read=unquote_plus,
     write=_quoted,
 )
-"""WHATWG URL, section 5: names are case-sensitive."""
+"""The syntax of query parameters (WHATWG URL, section 5), whose names are case-sensitive."""
 
 FIELDS = Spelling(
     "header",
@@ -65,33 +65,34 @@ FIELDS = Spelling(
     read=lambda value: value.strip(" \t"),
     write=str,
 )
-"""RFC 9110, section 5: names are case-insensitive."""
+"""The syntax of header fields (RFC 9110, section 5), whose names are case-insensitive."""
 
 ParameterLines = list[ParameterLine]
 Rewrite = Callable[[ParameterLines, Spelling], ParameterLines]
 
 
 class ParameterChange(Protocol):
-    """One declared change of a parameter or field between two adjacent versions."""
+    """One declared change of a query parameter or header field between two adjacent versions."""
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines as the newer version has them; raises ConversionError."""
+        """Return the lines converted to the newer version; may raise ConversionError."""
         ...
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines as the older version has them; raises ConversionError."""
+        """Return the lines converted to the older version; may raise ConversionError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """The value is written differently in the two versions.
+    """A change of a parameter whose value is written differently in the two versions.
 
     Attributes:
-        name: what it is called, in both.
-        to_newer: returns the newer version's value for the older one's; raises ValueError, whose
-            text names the fault and quotes no value.
-        to_older: the way back.
+        name: The name of the parameter in both versions.
+        to_newer: Returns the newer version's value for the older version's; raises ValueError with
+            a message that quotes no value.
+        to_older: Returns the older version's value for the newer version's; raises ValueError with
+            a message that quotes no value.
     """
 
     name: str
@@ -99,11 +100,11 @@ class Rewritten:
     to_older: Callable[[str], str]
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Write what the newer version reads."""
+        """Return the lines with the value as the newer version writes it."""
         return self._rewrite(lines, spelling, self.to_newer)
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Write what the older version reads."""
+        """Return the lines with the value as the older version writes it."""
         return self._rewrite(lines, spelling, self.to_older)
 
     def _rewrite(
@@ -114,7 +115,7 @@ class Rewritten:
         def changed(line: ParameterLine) -> ParameterLine:
             known = spelling.read(line.value or "")
             made = convert(known)
-            # A value that stays the same keeps every byte, which reading it may not have kept.
+            # An unchanged value keeps every byte; decoding and encoding might not restore them.
             return line if made == known else line._replace(value=spelling.write(made))
 
         try:
@@ -125,39 +126,39 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class Reversed:
-    """A change read the other way round."""
+    """The inverse of a change: its `up` is the `down` of the change, and the reverse."""
 
     change: ParameterChange
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Do what the change does downwards."""
+        """Return the lines after `down` of the change."""
         return self.change.down(lines, spelling)
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Do what the change does upwards."""
+        """Return the lines after `up` of the change."""
         return self.change.up(lines, spelling)
 
 
 @dataclass(frozen=True, slots=True)
 class ParameterSequence:
-    """Changes one after the other: in this order upwards."""
+    """A sequence of changes, applied in order by `up` and in reverse order by `down`."""
 
     changes: tuple[ParameterChange, ...]
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Do what the changes do upwards."""
+        """Return the lines after `up` of every change, the first one first."""
         return _rewritten(lines, [change.up for change in self.changes], spelling)
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Do what the changes do downwards, the last one first."""
+        """Return the lines after `down` of every change, the last one first."""
         return _rewritten(lines, [change.down for change in reversed(self.changes)], spelling)
 
 
 def rewrite_query(query: str | None, rewrites: Sequence[Rewrite]) -> str | None:
-    """Return a raw query after changes; None is no query at all.
+    """Return a raw query after changes; None stands for a target without a query.
 
     Raises:
-        ConversionError: it does not fit the declared changes.
+        ConversionError: The query does not fit the declared changes.
     """
     lines: ParameterLines = []
     for pair in query.split("&") if query else ():
@@ -177,7 +178,7 @@ def rewrite_query(query: str | None, rewrites: Sequence[Rewrite]) -> str | None:
 def rewrite_fields(
     fields: Iterable[tuple[bytes, bytes]], rewrites: Sequence[Rewrite]
 ) -> list[tuple[bytes, bytes]]:
-    """Return header field lines after changes; raises ConversionError."""
+    """Return header field lines after changes; may raise ConversionError."""
     lines = [
         ParameterLine(
             name.decode("latin-1").lower(), name.decode("latin-1"), value.decode("latin-1")

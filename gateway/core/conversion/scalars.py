@@ -1,4 +1,4 @@
-"""Scalars: texts, numbers and booleans, and how one that is in a field is replaced."""
+"""Scalars: texts, numbers and booleans, and the replacement of a scalar in a field."""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -33,17 +33,18 @@ def replace_scalar(
     target: Type,
     convert: Callable[[str], str | bool],
 ) -> None:
-    """Replace the scalar of a field by what `convert` makes of its text; raises ConversionError.
+    """Replace the scalar of a field by the result of `convert`; may raise ConversionError.
 
     An absent field stays absent, and null stays null.
 
     Args:
-        fields: the object.
-        keys: lead to the field.
-        form: how the values of the object are held.
-        source: the type that the scalar has.
-        target: the type that it will have.
-        convert: returns the new value, for a number its digits; raises ValueError.
+        fields: The object that contains the field.
+        keys: The keys that lead to the field.
+        form: The form in which the object holds its values.
+        source: The type of the scalar before the replacement.
+        target: The type of the scalar after the replacement.
+        convert: Returns the new value for the text of the old one, for a number its digits; may
+            raise ValueError.
     """
     holder = fields if len(keys) == 1 else reach(fields, keys, form)
     key = keys[-1]

@@ -1,8 +1,8 @@
-"""Steps: changes of one direction, put together so that a document is walked once.
+"""Steps: the changes of one direction, fused so that a document is traversed once.
 
-Changes of the elements of one array become one step over it: each element is opened once, changed
-by all of them, and closed before the next is looked at. So do changes of the members of one object
-with free keys, and those inside of one object.
+Changes of the elements of one array are fused into one step: it opens each element once, applies
+all changes to it, and closes it before the next element. Changes of the members of one object with
+free keys are fused in the same way, and so are changes inside one object.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,22 +20,23 @@ from gateway.core.conversion.document import (
 from gateway.core.conversion.field_path import Inside, Keys, Members, Scope, keys_of
 
 ConversionStep = Callable[[JsonObject, JsonForm], None]
-"""Changes an open object in place; raises ConversionError."""
+"""A function that changes an open object in place; it may raise ConversionError."""
 BodyStep = Callable[[Document, JsonForm], Document]
-"""Returns what a whole body becomes; raises ConversionError."""
+"""A function that returns the changed form of a whole body; it may raise ConversionError."""
 BODY: Keys = ("",)
-"""The field of an object in which a whole body is held while a change of it is made."""
+"""The keys of the field that holds a whole body, in an object made for changes of that body."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConversionTask:
-    """One change in one direction, as it is declared.
+    """One declared change in one direction.
 
     Attributes:
-        scopes: lead to the objects that it changes.
-        touches: the fields of such an object that it reads or writes.
-        step: what it does to one.
-        whole: whether it changes the whole body, held in the field BODY, instead of objects.
+        scopes: The scopes that lead to the objects to change.
+        touches: The fields of such an object that the change reads or writes.
+        step: The function that changes one object.
+        whole: Whether the change applies to the whole body, held in the field BODY, instead of to
+            objects in it.
     """
 
     scopes: tuple[Scope, ...]
@@ -46,14 +47,15 @@ class ConversionTask:
 
 @dataclass(frozen=True, slots=True)
 class ArrayStep:
-    """Changes every element of an array; one that is absent or null has none.
+    """A step that changes every element of an array.
 
-    An element that is null holds no field to change, and stays null.
+    An array that is absent or null has no elements. An element that is null has no fields to
+    change, and stays null.
 
     Attributes:
-        keys: what leads to the array.
-        depth: how many more arrays lie in one another before the objects come.
-        steps: what is done to each object.
+        keys: The keys that lead to the array.
+        depth: The number of further nested arrays around the objects.
+        steps: The steps to apply to each object.
     """
 
     keys: Keys
@@ -61,7 +63,7 @@ class ArrayStep:
     steps: tuple[ConversionStep, ...]
 
     def __call__(self, fields: JsonObject, form: JsonForm) -> None:
-        """Change the array that is in the object."""
+        """Change the elements of the array in the object `fields`."""
         holder = reach(fields, self.keys, form)
         key = self.keys[-1]
         if holder is not None and key in holder:
@@ -73,12 +75,14 @@ class ArrayStep:
 
 @dataclass(frozen=True, slots=True)
 class MembersStep:
-    """Changes every member of an object with free keys; one that is absent or null has none.
+    """A step that changes every member of an object with free keys.
+
+    An object that is absent or null has no members.
 
     Attributes:
-        keys: what leads to the object.
-        depth: how many arrays lie in each member before the objects come.
-        steps: what is done to each object.
+        keys: The keys that lead to the object.
+        depth: The number of nested arrays around the objects in each member.
+        steps: The steps to apply to each object.
     """
 
     keys: Keys
@@ -86,7 +90,7 @@ class MembersStep:
     steps: tuple[ConversionStep, ...]
 
     def __call__(self, fields: JsonObject, form: JsonForm) -> None:
-        """Change the members of the object that is in the object."""
+        """Change the members of the object at `keys` in the object `fields`."""
         holder = reach(fields, (*self.keys, ""), form)
         if holder is None:
             return
@@ -103,18 +107,18 @@ class MembersStep:
 
 @dataclass(frozen=True, slots=True)
 class InsideStep:
-    """Changes one object; where it is absent or null, nothing.
+    """A step that changes one object, or nothing where the object is absent or null.
 
     Attributes:
-        keys: what leads to the object.
-        steps: what is done to it.
+        keys: The keys that lead to the object.
+        steps: The steps to apply to the object.
     """
 
     keys: Keys
     steps: tuple[ConversionStep, ...]
 
     def __call__(self, fields: JsonObject, form: JsonForm) -> None:
-        """Change the object that is in the object."""
+        """Change the object at `keys` in the object `fields`."""
         holder = reach(fields, (*self.keys, ""), form)
         if holder is None:
             return
@@ -148,12 +152,12 @@ def _elements(
 
 @dataclass(frozen=True, slots=True)
 class EachObject:
-    """Changes a body that is an object, or each object of an array."""
+    """A step that changes a body that is an object, or each object of a body that is an array."""
 
     steps: tuple[ConversionStep, ...]
 
     def __call__(self, document: Document, form: JsonForm) -> Document:
-        """Return the body, changed; null in an array holds no field, and stays."""
+        """Return the changed body; null in an array has no fields to change, and stays null."""
         value, steps = form.open(document), self.steps
         if isinstance(value, dict):
             for step in steps:
@@ -178,23 +182,23 @@ class EachObject:
 
 @dataclass(frozen=True, slots=True)
 class WholeBody:
-    """Changes a body as it is, whatever it is."""
+    """A step that changes a whole body, which may be any JSON value."""
 
     step: ConversionStep
 
     def __call__(self, document: Document, form: JsonForm) -> Document:
-        """Return what the body becomes."""
+        """Return the changed body."""
         held: JsonObject = {BODY[0]: document}
         try:
             self.step(held, form)
         except ConversionError as error:
-            # The field that held it is none of its places.
+            # The field that holds the body is not part of a place in the body.
             raise ConversionError(error.reason, error.pointer[1:], error.cause) from None
         return held[BODY[0]]
 
 
 def change(value: Document, steps: tuple[ConversionStep, ...], form: JsonForm) -> Document:
-    """Return an object after these steps, closed; null, which holds no field, stays null."""
+    """Return an object changed by steps, and closed; null has no fields, and stays null."""
     fields = form.open(value)
     if fields is None:
         return None
@@ -206,7 +210,7 @@ def change(value: Document, steps: tuple[ConversionStep, ...], form: JsonForm) -
 
 
 def body_steps(tasks: Iterable[ConversionTask]) -> tuple[BodyStep, ...]:
-    """Return the steps that do all tasks to a body, in their order as far as it matters."""
+    """Return the steps that apply all tasks to a body, in their order where the order matters."""
     steps: list[BodyStep] = []
     for whole, some in groupby(tasks, lambda task: task.whole):
         if whole:
@@ -217,7 +221,7 @@ def body_steps(tasks: Iterable[ConversionTask]) -> tuple[BodyStep, ...]:
 
 
 def fuse(tasks: Iterable[ConversionTask]) -> tuple[ConversionStep, ...]:
-    """Return the steps that do all tasks in their order, as far as the order matters."""
+    """Return the fused steps that apply all tasks, in their order where the order matters."""
     groups: list[tuple[tuple[Scope, ...], tuple[Keys, ...], list[ConversionTask]]] = []
     for task in tasks:
         array = _array(task.scopes)
@@ -235,7 +239,7 @@ def fuse(tasks: Iterable[ConversionTask]) -> tuple[ConversionStep, ...]:
 
 
 def _array(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
-    """Return the first of the scopes, with the arrays that are its elements, and theirs."""
+    """Return the first scope, with the scopes after it that are arrays nested directly in it."""
     end = 1
     while end < len(scopes) and scopes[end] == ():
         end += 1

@@ -1,1 +1,1 @@
-"""Cutovers and shadows: moving clients to another version's service, and comparing first."""
+"""Cutovers, which move clients to another version's service, and shadows, which compare first."""

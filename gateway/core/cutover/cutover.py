@@ -1,8 +1,8 @@
-"""Cutover: a growing share of a version's clients is moved to the conversion, the same ones always.
+"""Cutover: the gradual move of a version's clients to another version's service.
 
-Every client has a bucket, one of 10,000, that depends on its name, the API and the version alone.
-Those whose bucket lies below the percentage are moved: a higher percentage moves more of them and
-none back.
+Every client has one of 10,000 buckets, which depends on its name, the API and the version alone.
+The clients whose bucket lies below the percentage are moved, so a client always takes the same
+route: a higher percentage moves more clients and none back.
 """
 
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ BUCKETS = 10_000
 
 
 class CutoverRoute(StrEnum):
-    """Which way a request goes."""
+    """The route that a request takes: the version's own service, or the new one."""
 
     OLD = "old"
     NEW = "new"
 
 
 class StickyBy(StrEnum):
-    """What is moved as a whole: all that a client asks, or each request by itself."""
+    """The unit that a cutover moves: all requests of a client, or each request by itself."""
 
     CLIENT = "client"
     REQUEST = "request"
@@ -32,16 +32,17 @@ class StickyBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cutover:
-    """What the rules say of one cutover.
+    """The configuration of one cutover.
 
     Attributes:
-        key: the API, and the label of the version that is moved.
-        via: the label of the version whose service answers those who are moved.
-        percent: how many are moved at most, from 0 to 100.
-        sticky: what is moved as a whole.
-        gates: what holds it or rolls it back; None leaves it to the operator.
-        steps: percentages to climb, the last of them `percent`; empty goes there at once.
-        every: how long each of them lasts at least, in seconds.
+        key: The API and the label of the version whose clients are moved.
+        via: The label of the version whose service answers the moved clients.
+        percent: The percentage of clients or requests to move in the end, from 0 to 100.
+        sticky: The unit that is moved.
+        gates: The limits that hold the cutover or roll it back; None leaves that to the operator.
+        steps: The ascending percentages of the cutover, of which the last is `percent`; without
+            steps, the cutover begins at `percent`.
+        every: The minimum of seconds that each step lasts.
     """
 
     key: VersionKey
@@ -53,10 +54,10 @@ class Cutover:
     every: float = 600.0
 
     def route_for(self, context: RequestContext) -> CutoverRoute:
-        """Return which way a request goes.
+        """Return the route that a request takes.
 
-        A client without a name cannot be known again, so it is moved with the last of them: at
-        100 percent.
+        A client without a name cannot be recognised in its next request, so it is moved at 100
+        percent only.
         """
         percent = in_force(self, context.overrides)
         if percent >= 100:
@@ -72,7 +73,7 @@ class Cutover:
 
 
 def in_force(cutover: Cutover, overrides: Overrides) -> float:
-    """Return the percentage that holds: what was ordered, or else what the rules begin with."""
+    """Return the percentage in force: an override, or else the configured first percentage."""
     ordered = overrides.percents.get(cutover.key)
     return first(cutover) if ordered is None else ordered
 
@@ -83,7 +84,7 @@ def first(cutover: Cutover) -> float:
 
 
 def bucket(key: VersionKey, client: str) -> int:
-    """Return the bucket of a client, from 0 to 9,999; every version has a shuffle of its own."""
+    """Return the bucket of a client, from 0 to 9,999; it is independent for every version."""
     api, version = key
     name = f"{api}\0{version}\0{client}".encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(name, digest_size=8).digest()) % BUCKETS

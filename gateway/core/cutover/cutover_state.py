@@ -1,4 +1,4 @@
-"""The state of a cutover, and how it changes: by the rules, the gates or an operator."""
+"""The state of a cutover, and its transitions by configuration, gates or an operator."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from gateway.core.cutover.gates import GateAction, GateEvidence, objection
 
 
 class DecidedBy(StrEnum):
-    """What set the percentage of a cutover."""
+    """The origin of the percentage of a cutover: configuration, gates or an operator."""
 
     RULES = "rules"
     HELD = "held"
@@ -17,13 +17,14 @@ class DecidedBy(StrEnum):
 
 
 class CutoverState(NamedTuple):
-    """How a cutover stands.
+    """The current state of a cutover.
 
     Attributes:
-        percent: how many are moved now.
-        decided_by: what set the percentage; the gates hold and roll back.
-        why: the reason, for people.
-        since: when the percentage was set, in seconds; evidence from before does not count.
+        percent: The percentage of clients or requests that are moved now.
+        decided_by: The origin of the percentage; HELD and ROLLED_BACK are decisions of the gates.
+        why: The reason for the percentage, as a text for operators.
+        since: The time at which the percentage was set, in seconds; evidence from before that time
+            does not count.
     """
 
     percent: float
@@ -33,25 +34,26 @@ class CutoverState(NamedTuple):
 
 
 def ordered(percent: float, now: float) -> CutoverState:
-    """Return how a cutover stands that an operator has set."""
+    """Return the state of a cutover whose percentage an operator sets now."""
     return CutoverState(percent, DecidedBy.OPERATOR, "an operator has set it", now)
 
 
 def advance(
     cutover: Cutover, state: CutoverState | None, evidence: GateEvidence, now: float
 ) -> CutoverState:
-    """Return how a cutover stands from now on; the same state where nothing changes.
+    """Return the next state of a cutover, or the same state if nothing changes.
 
-    - What an operator has set stays until it is cleared: the gates do not overrule people.
-    - What the gates rolled back stays so too. It would only fail again.
-    - A held cutover climbs on when nothing speaks against it any more; it may always go down.
-    - A step is left after its time, if nothing spoke against it and there was enough to see.
+    - A percentage that an operator set stays until it is cleared; gates never replace it.
+    - A cutover that the gates rolled back stays at 0, since it would fail again.
+    - A held cutover continues once its gates have no objection; it may go down at any time.
+    - The next step begins when the current one has lasted its time, the gates have no objection and
+      the new route has served the minimum of requests.
 
     Args:
-        cutover: what the rules say.
-        state: as it was; None where nothing has been decided yet.
-        evidence: since then, as far back as the window reaches.
-        now: in seconds, of the same clock as `since`.
+        cutover: The configuration of the cutover.
+        state: The current state; None where the cutover has none yet.
+        evidence: The measurements since `state.since`, within the window of the gates.
+        now: The time in seconds, of the same clock as `since`.
     """
     if state is None:
         return CutoverState(first(cutover), DecidedBy.RULES, _BY_RULES, now)
@@ -74,7 +76,7 @@ def advance(
 
 
 def outlook(cutover: Cutover, state: CutoverState, evidence: GateEvidence, now: float) -> str:
-    """Say what comes next."""
+    """Return a text for operators about the next change of a cutover."""
     if state.decided_by is DecidedBy.OPERATOR:
         return "stays until it is cleared"
     if state.decided_by is DecidedBy.ROLLED_BACK:

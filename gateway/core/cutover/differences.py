@@ -1,17 +1,18 @@
-"""Comparison: in which fields two answers to one request differ.
+"""Comparison of two responses to one request: the fields in which they differ.
 
-A field is `status`, `header` and a name, or a place in the body: a JSON Pointer (RFC 6901) in which
-the index of every array element is folded to `*`, so that a field of a thousand elements is one
-field. A body that is not JSON is one field, `body`, as is the root of one that is.
+A field is `status`, `header` with a name, or a place in the body: a JSON Pointer (RFC 6901) with
+`*` for the index of every array element, so that the elements of an array share their fields. A
+body that is not JSON is one field, `body`; so is the root of a JSON body.
 
-What is the same is what a client in a typed language takes for the same:
+Two values are equal if a client in a typed language would read them as equal:
 
-- An integer is never the same as a number with a fraction or an exponent, for a reader of integers
-  refuses `1.0`. Two of the latter are compared by their exact value: `1.10` is `1.1`.
-- A field that is missing is not one that is null.
-- The elements of an array have an order, the keys of an object have none.
+- An integer never equals a number with a fraction or an exponent, since a parser of integers
+  rejects `1.0`. Two numbers with a fraction or an exponent are compared by their exact value:
+  `1.10` equals `1.1`.
+- A missing field does not equal a field that is null.
+- The order of array elements counts; the order of object keys does not.
 
-Where the statuses differ, nothing else is compared: the bodies speak of different things.
+Where the statuses differ, nothing else is compared, since the bodies describe different results.
 """
 
 import json
@@ -24,7 +25,8 @@ from typing import NamedTuple
 from gateway.core.conversion.document import MISSING, Document
 from gateway.core.conversion.field_path import pointer
 
-# So many fields of one answer are told apart; objects may have keys without end.
+# The maximum number of fields reported for one comparison, since objects may have any number of
+# keys.
 _MOST_FIELDS = 32
 _REST = "more fields"
 _LONGEST_FIELD = 200
@@ -32,12 +34,12 @@ _LONGEST_SAMPLE = 200
 
 
 class ComparedAnswer(NamedTuple):
-    """What is compared of a response.
+    """The parts of a response that are compared.
 
     Attributes:
-        status: as the client got it.
-        headers: the chosen ones, in lower case; their values line by line.
-        body: a JSON document, or the bytes of what is none.
+        status: The HTTP status that a client of this version gets.
+        headers: The values of the header fields to compare, line by line, by lower-case name.
+        body: The body as a JSON document, or as bytes where it is not JSON.
     """
 
     status: int
@@ -46,7 +48,13 @@ class ComparedAnswer(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Where two answers differ, and the values in the first such place; MISSING where none is."""
+    """A field in which two responses differ.
+
+    Attributes:
+        field: The name of the field.
+        old: The value in the old response where the field differs first, or MISSING.
+        new: The value in the new response at the same place, or MISSING.
+    """
 
     field: str
     old: Document
@@ -55,15 +63,17 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """The known differences: places in the body, each with all that lies below it.
+    """The known differences: places in the body that are not compared.
 
-    In a place, `*` is any element of an array and any member of an object.
+    Attributes:
+        places: The keys from the root to each place, where `*` stands for any element of an array
+            or any member of an object; everything below a place is ignored as well.
     """
 
     places: frozenset[tuple[str, ...]] = frozenset()
 
     def covers(self, field: str) -> bool:
-        """Whether a field is one of them, or lies below one."""
+        """Return whether a field is an ignored place or lies below one."""
         keys = field.split("/")
         return any(
             len(place) <= len(keys)
@@ -76,15 +86,16 @@ NOTHING = Ignored()
 
 
 def parse_ignored(text: str) -> tuple[str, ...]:
-    """Return the place that a JSON Pointer spells; `*` stands for every element or member.
+    """Return the keys of the place that a JSON Pointer names; `*` is any element or member.
 
     Raises:
-        ValueError: with a sentence for the operator.
+        ValueError: The text is not a JSON Pointer to a place in a body; the message is a sentence
+            for the operator.
     """
     keys = tuple(text.split("/"))
     escapes = text.replace("~0", "").replace("~1", "")
     if len(keys) < 2 or keys[0] or "" in keys[1:] or "~" in escapes:
-        # Changes name a field by its keys, so that this may be what was meant.
+        # The operator may have written a field path, as changes have; suggest its JSON Pointer.
         parts = text.replace("[]", ".*").split(".")
         likely = all(parts) and "/" not in text and "~" not in text
         raise ValueError(
@@ -96,16 +107,16 @@ def parse_ignored(text: str) -> tuple[str, ...]:
 
 
 def number(text: str) -> Document:
-    """Return what a JSON number is compared as; a fraction keeps every digit."""
+    """Return the value by which a JSON number is compared; a fraction keeps every digit."""
     try:
         return Decimal(text) if set(text) & {".", "e", "E"} else int(text)
     except (InvalidOperation, ValueError):
-        return Huge(text)  # beyond what can be reckoned with, so that the text has to do
+        return Huge(text)  # too large to compute with, so it is compared as text
 
 
 @dataclass(frozen=True, slots=True)
 class Huge:
-    """A number of more digits than can be reckoned with."""
+    """A JSON number with too many digits for Python to compute with; it is compared as text."""
 
     text: str
 
@@ -113,7 +124,7 @@ class Huge:
 def compare(
     old: ComparedAnswer, new: ComparedAnswer, ignored: Ignored = NOTHING
 ) -> tuple[Difference, ...]:
-    """Return where two answers differ, each field once, in the order of the old answer."""
+    """Return the fields in which two responses differ, each once, in the order of the old one."""
     if old.status != new.status:
         return (Difference("status", old.status, new.status),)
     found: dict[str, Difference] = {}
@@ -131,11 +142,12 @@ def compare(
 def without_noise(
     differences: Collection[Difference], noise: Collection[Difference]
 ) -> tuple[Difference, ...]:
-    """Return the differences that do not lie at or below a field that is noise.
+    """Return the differences without noise: fields that also differ between two equal requests.
 
     Args:
-        differences: between the old service's answer and the new one's.
-        noise: between two answers of the old service.
+        differences: The differences between the old service's response and the new service's.
+        noise: The differences between two responses of the old service to the same request; every
+            field at or below one of them is left out.
     """
     noisy = [difference.field for difference in noise]
     return tuple(
@@ -146,7 +158,7 @@ def without_noise(
 
 
 def redacted(value: Document, key: bytes) -> str:
-    """Return the type and size of a value, and a short keyed hash that tells like from unlike."""
+    """Return the type and size of a value, with a short keyed hash to distinguish values by."""
     if value is MISSING or value is None or isinstance(value, bool):
         return _kind(value)
     text = plain(value, None)
@@ -156,7 +168,7 @@ def redacted(value: Document, key: bytes) -> str:
 
 
 def plain(value: Document, longest: int | None = _LONGEST_SAMPLE) -> str:
-    """Return a value as JSON, cut where it is too long to look at."""
+    """Return a value as JSON, truncated to `longest` characters; None truncates nothing."""
     if value is MISSING:
         return "missing"
     if isinstance(value, bytes):

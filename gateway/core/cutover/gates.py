@@ -1,4 +1,4 @@
-"""Gates: what speaks against moving clients to the new way, in words."""
+"""Gates: the limits that hold a cutover or roll it back when the new route is worse."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class GateAction(StrEnum):
-    """What is done when something speaks against a cutover."""
+    """The reaction when a cutover exceeds a limit of its gates."""
 
     HOLD = "hold"
     ROLL_BACK = "roll_back"
@@ -14,15 +14,17 @@ class GateAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gates:
-    """How good the new way has to be.
+    """The limits of a cutover for its new route; a limit that is None is not checked.
 
     Attributes:
-        differences: the share of compared answers that may differ; None does not look.
-        errors: by how much the share of failed requests may exceed that of the old way.
-        latency: how many times as long a request may take on average as the old way.
-        window: how far back the evidence reaches, in seconds.
-        minimum: how many answers there must be before a share of them says anything.
-        then: what is done when one of them is passed.
+        differences: The maximum share of compared responses that differ, from 0 to 1.
+        errors: The maximum by which the share of failed requests on the new route exceeds that on
+            the old route, from 0 to 1.
+        latency: The maximum ratio of the mean duration of requests on the new route to that on the
+            old route.
+        window: The seconds back to which the evidence reaches.
+        minimum: The minimum number of responses that a share or a mean is judged by.
+        then: The reaction when a limit is exceeded.
     """
 
     differences: float | None = None
@@ -34,7 +36,13 @@ class Gates:
 
 
 class RouteOutcomes(NamedTuple):
-    """How the requests that went one way fared; `seconds` is what all of them took together."""
+    """The outcomes of the requests on one route.
+
+    Attributes:
+        requests: The number of requests.
+        failures: The number of failed requests.
+        seconds: The sum of the durations of all requests, in seconds.
+    """
 
     requests: int = 0
     failures: int = 0
@@ -42,7 +50,14 @@ class RouteOutcomes(NamedTuple):
 
 
 class GateEvidence(NamedTuple):
-    """What was seen within the window: both ways, and the answers compared and found to differ."""
+    """The measurements of a cutover within the window of its gates.
+
+    Attributes:
+        old: The outcomes of the requests on the old route.
+        new: The outcomes of the requests on the new route.
+        compared: The number of requests whose old and new responses were compared.
+        differing: The number of those whose responses differ.
+    """
 
     old: RouteOutcomes = RouteOutcomes()
     new: RouteOutcomes = RouteOutcomes()
@@ -51,10 +66,11 @@ class GateEvidence(NamedTuple):
 
 
 def objection(gates: Gates | None, evidence: GateEvidence) -> str | None:
-    """Return what speaks against the new way, or None.
+    """Return the reason against the new route as a sentence, or None if no limit is exceeded.
 
-    A share is judged against `minimum` answers at least. So a few bad ones speak as soon as good
-    ones up to the minimum could not outweigh them, and a single one out of two does not.
+    Of differences and of errors, a share is computed from at least `minimum` responses; missing
+    ones count as good. So a limit is exceeded as soon as good responses up to the minimum could not
+    bring the share back below it, while one bad response out of two does not exceed it.
     """
     if gates is None:
         return None

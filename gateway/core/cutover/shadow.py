@@ -1,4 +1,4 @@
-"""Shadow: what the rules say of asking another service in the background, to compare."""
+"""Shadow: requests repeated to another service in the background, to compare the responses."""
 
 from dataclasses import dataclass
 
@@ -11,18 +11,21 @@ SAFE = frozenset({"GET", "HEAD"})
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """How the answers of one version are compared with those of another one, converted.
+    """The configuration of one shadow.
+
+    The responses of a version's own service are compared with the converted responses of another
+    version's service.
 
     Attributes:
-        key: the API, and the label of the version that clients get.
-        percent: of the requests are asked once more, from 0 to 100.
-        ignored: the known differences.
-        headers: the names of the header fields to compare, in lower case.
-        methods: the methods that may be asked again.
-        noise: whether the version's own service is asked once more as well, to learn which fields
-            are never twice the same.
-        plain: whether samples show values; otherwise they show types and sizes.
-        body: of a larger body, nothing is compared; in bytes.
+        key: The API and the label of the version that clients get.
+        percent: The percentage of requests to repeat, from 0 to 100.
+        ignored: The known differences, which are not reported.
+        headers: The names of the header fields to compare, in lower case.
+        methods: The methods of the requests that may be repeated.
+        noise: Whether requests are repeated to the version's own service as well, to find the
+            fields that differ from response to response.
+        plain: Whether samples show values; otherwise they show types and sizes.
+        body: The maximum of bytes of a body to compare; a larger body is not compared.
     """
 
     key: VersionKey
@@ -35,5 +38,5 @@ class Shadow:
     body: int = 64 * 1024
 
     def falls_on(self, method: str, context: RequestContext) -> bool:
-        """Whether a request is asked once more."""
+        """Return whether a request is to be repeated in the background."""
         return method in self.methods and context.shadow_draw * 100 < self.percent

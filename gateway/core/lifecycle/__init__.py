@@ -1,1 +1,1 @@
-"""The end of a version: deprecation, sunset, brownouts."""
+"""The lifecycle of a version up to its end: deprecation, brownouts and sunset."""

@@ -1,4 +1,4 @@
-"""The lifecycle of a version: deprecated, then sunset, with a successor and with exemptions."""
+"""The lifecycle of a version: deprecation and sunset, successors and exemptions."""
 
 import re
 from collections.abc import Mapping
@@ -15,29 +15,33 @@ from gateway.core.routing import Template
 from gateway.core.versions.reader import IN_PATH, VersionAddress
 from gateway.core.versions.version import Version
 
-# What a URI is made of (RFC 3986, section 2), percent-encoding included.
+# The characters of a URI (RFC 3986, section 2), with the percent sign of encoded ones.
 _URI = "!#$%&'()*+,/:;=?@[]~"
 _PLAIN = re.compile(r"[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]*\Z")
-# Around the name of a capture, in a link to be filled; no template holds it.
+# Marks the names of captures in a link that is filled per request; no template contains it.
 _MARK = "\0"
 
 PORT = ":port"
-"""Stands among the captures for the port that the client used, which a link to another host keeps;
-no capture of a path is called so."""
+"""The key, among the captures, of the port that the client used, which links to another host keep.
+
+No capture of a path can have this name."""
 
 _PORT = re.compile(r":[0-9]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What holds for a version at every endpoint; times are in seconds since 1970.
+    """The dates of a version's lifecycle, which hold at every endpoint.
 
     Attributes:
-        version: whose terms they are.
-        deprecated: from when on it should not be used; None where nothing is said of it.
-        sunset: when it ends; infinite where it does not.
-        link: the URL of a page about it.
-        exempt: by client, when it ends for that client, later than for others.
+        version: The version.
+        deprecated: The time from which on the version is deprecated, in seconds since 1970; None
+            where it is not.
+        sunset: The time at which the version ends, in seconds since 1970; infinite where it has no
+            end.
+        link: The URL of a page about the deprecation and the sunset; None where there is none.
+        exempt: The later time at which the version ends for each exempt client, in seconds since
+            1970, by client.
     """
 
     version: Version
@@ -47,7 +51,7 @@ class Terms:
     exempt: Mapping[str, float] = field(default_factory=dict)
 
     def ended(self, context: RequestContext) -> bool:
-        """Whether the version is over for who asks."""
+        """Return whether the version has ended for the client of a request."""
         return context.now >= self.sunset and context.now >= self.exempt.get(
             context.client, self.sunset
         )
@@ -55,13 +59,14 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """A later version to use instead, and how it is asked for at one endpoint.
+    """A later version to use instead, and the way to request it at one endpoint.
 
     Attributes:
-        version: the version.
-        terms: its own, if it has any; it may be over as well by the time it is named.
-        path: of the endpoint.
-        address: what a link to it adds to the path.
+        version: The later version.
+        terms: The dates of the later version's own lifecycle, which may have ended as well; None
+            where it has no lifecycle.
+        path: The template of the endpoint's path.
+        address: The part of a request, beside the path, that names the version.
     """
 
     version: Version
@@ -70,10 +75,11 @@ class Successor:
     address: VersionAddress = IN_PATH
 
     def link(self, captures: Mapping[str, str]) -> str:
-        """Return the link to it (RFC 5829, section 3.3).
+        """Return the Link value for the successor version (RFC 5829, section 3.3).
 
-        Of Accept it can say what the target is. It has nothing to tell a program which other
-        header field to send, so it tells people, in its title (RFC 8288, section 3.4.1).
+        Where Accept carries the version, the `type` parameter holds its media type. No parameter of
+        a link can hold another request header field, so the title names that field for human
+        readers (RFC 8288, section 3.4.1).
         """
         hint = ""
         if self.address.media_type is not None:
@@ -83,7 +89,7 @@ class Successor:
         return f'<{self.target(captures)}>; rel="successor-version"{hint}'
 
     def members(self, captures: Mapping[str, str]) -> dict[str, object]:
-        """Return what a problem detail says of it; `captures` are raw."""
+        """Return the members of a problem detail about the successor; `captures` are raw."""
         plain = {name: _plain(value) for name, value in captures.items()}
         told: dict[str, object] = {"version": str(self.version), "path": self._path(plain)}
         if self.address.host is not None:
@@ -93,10 +99,10 @@ class Successor:
         return told
 
     def target(self, captures: Mapping[str, str]) -> str:
-        """Return the reference to it; `captures` are fit for a URI.
+        """Return the URI reference of the successor; `captures` are valid in a URI.
 
-        To another host, it has no scheme, and so the one that the client used: the gateway may
-        stand behind a proxy that ends TLS (RFC 3986, section 4.2).
+        A reference to another host has no scheme and inherits the one that the client used
+        (RFC 3986, section 4.2), since a proxy before the gateway may terminate TLS.
         """
         if self.address.host is None:
             return self._path(captures)
@@ -109,15 +115,15 @@ class Successor:
 
 @dataclass(frozen=True, slots=True)
 class Lifecycle:
-    """The terms of a version, as they are told at one endpoint; make it with `lifecycle`.
+    """The lifecycle of a version at one endpoint, with its header fields; made by `lifecycle`.
 
     Attributes:
-        terms: of the version.
-        successors: the next one first, then the successor of that, and so on.
-        fields: what every answer says, so far as it is the same for all of them.
-        graces: the same by client, for those that are exempt.
-        moving: the link to the successor, where it differs from request to request: texts, and
-            between them the names of captures.
+        terms: The dates of the version's lifecycle.
+        successors: The successor of the version, then the successor of that one, and so on.
+        fields: The header fields that are the same in every response.
+        graces: The header fields that replace `fields` for each exempt client, by client.
+        moving: The parts of a link to the successor that depends on the request: literal texts
+            that alternate with names of captures. It is empty where no link depends on it.
     """
 
     terms: Terms
@@ -127,7 +133,7 @@ class Lifecycle:
     moving: tuple[str, ...] = ()
 
     def told(self, client: str, captures: Mapping[str, str]) -> FieldLines:
-        """Return the header fields that every answer to a client carries."""
+        """Return the header fields about the lifecycle for a response to a client."""
         fields = self.graces.get(client, self.fields) if self.graces else self.fields
         if not self.moving:
             return fields
@@ -139,12 +145,12 @@ class Lifecycle:
     def retired(
         self, context: RequestContext, captures: Mapping[str, str], offered: tuple[str, ...]
     ) -> Fault:
-        """Return what is said once the version is over.
+        """Return the fault for a request of a version that has ended.
 
         Args:
-            context: who asks.
-            captures: of the endpoint's path, raw.
-            offered: the labels of the versions that are not over.
+            context: The context of the request.
+            captures: The raw captures of the endpoint's path.
+            offered: The labels of the versions that have not ended.
         """
         heir = self.instead(context, captures)
         return Fault(
@@ -158,7 +164,7 @@ class Lifecycle:
     def instead(
         self, context: RequestContext, captures: Mapping[str, str]
     ) -> dict[str, object] | None:
-        """Return what is told of the first successor that is not over itself."""
+        """Return the problem detail members of the first successor that has not ended, or None."""
         for successor in self.successors:
             if successor.terms is None or not successor.terms.ended(context):
                 return successor.members(captures)
@@ -166,7 +172,7 @@ class Lifecycle:
 
 
 def lifecycle(terms: Terms, successors: tuple[Successor, ...]) -> Lifecycle:
-    """Return the lifecycle of a version at an endpoint, its header fields written out."""
+    """Return the lifecycle of a version at an endpoint, with its header fields serialised."""
     following = successors[0] if successors else None
     moving: tuple[str, ...] = ()
     link: str | None = None
@@ -183,7 +189,7 @@ def lifecycle(terms: Terms, successors: tuple[Successor, ...]) -> Lifecycle:
 
 
 def places(captures: Mapping[str, str], head: RequestHead) -> Mapping[str, str]:
-    """Return what links are filled with: the captures of the path, and the port."""
+    """Return the values that links are filled with: the captures of the path, and the port."""
     port = _PORT.search(head.authority)
     return {**captures, PORT: port[0] if port else ""}
 
