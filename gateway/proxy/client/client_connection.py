@@ -147,7 +147,7 @@ class ClientConnection(RequestReceiver):
             self.transport.close()
 
     def _client_takes(self) -> bool:
-        """Return whether the client received bytes since the last call; if so, check again later."""
+        """Return whether the client received bytes since the last call; if so, recheck later."""
         if self.transport is None:
             return True
         before, self._unsent = self._unsent, unsent_bytes(self.transport)

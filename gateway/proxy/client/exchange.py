@@ -37,7 +37,7 @@ class Exchange(ClientRequest, ClientResponse):
         method: the method of the request.
         path: the path of the request as it can be logged, without the query, which may hold
             secrets.
-        client: the name of the client; ANONYMOUS if it has none.
+        client: the name of the client; empty if it has none.
         endpoint: the endpoint that matches the path; None if no endpoint does.
         version: the chosen version; None if none was chosen.
         fields: the header fields that every answer of that version carries.

@@ -39,7 +39,7 @@ class Tunnel:
         return data
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        """Add received bytes; returns, as a parser has to, that no end came and no bytes are left."""
+        """Add received bytes; return, as a parser, that no end came and no bytes are left."""
         self._pieces.append(data)
         self.received += len(data)
         before, self._size = self._size, self._size + len(data)
