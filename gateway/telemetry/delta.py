@@ -39,7 +39,7 @@ class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
         endpoint: the path template of the endpoint.
         client: the name of the client; empty for requests without one.
         count: the number of all requests, including the refused and failed ones.
-        refused: the number of requests that the gateway refused.
+        refused: the number of requests refused before a plan was made, or for the client's fault.
         failed: the number of requests that failed with status 5xx or whose answer broke off.
         served: the number of requests that were planned for a service.
     """
