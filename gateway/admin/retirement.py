@@ -115,7 +115,7 @@ def _callers(
     elif is_over or not refused:
         yield Reason("yes", f"{nobody} {window}")
     if refused:
-        # A temporarily refused client may return; after the sunset, retiring changes nothing for it.
+        # A client refused temporarily may return; after the sunset, nothing changes for it.
         yield Reason(
             "note" if is_over else "no",
             f"{_number_of(refused)} called it {window} and got only refusals: {_latest(refused)}",

@@ -63,7 +63,7 @@ class Recorder:
 
     def _clear(self) -> None:
         self._room = _MOST_CLIENTS
-        # Places by the id of a route, which is kept so that the id stays unique; places by name.
+        # Places by the id of a route, which is kept so that the id stays unique.
         self._routes: dict[int, tuple[_Place, object]] = {}
         self._places: dict[tuple[str, str, str], _Place] = {}
         self._counts: dict[tuple[str, tuple[str, ...]], int] = {}
