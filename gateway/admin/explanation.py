@@ -1,4 +1,4 @@
-"""Explain: what would happen to a request and why, from the plan that the live path uses."""
+"""Explain how the gateway would handle a request, by the plan that live requests use."""
 
 import re
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ from gateway.core.snapshot import Route, Snapshot
 from gateway.core.versions.chosen_by import ChosenBy
 from gateway.core.versions.reader import Reader
 
-# RFC 9110, section 5.6.2: what methods and the names of header fields are made of.
+# RFC 9110, section 5.6.2: the tokens that methods and names of header fields are.
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _REQUEST = re.compile(rf"\s*({_TCHARS}) +(/[^\s#?]*)(?:\?([^\s#]*))?\s*\Z")
 _FIELD = re.compile(rf"\s*({_TCHARS}):[ \t]*([^\x00-\x08\x0a-\x1f\x7f]*?)[ \t]*\Z")
 
 
 def parse_request(line: str, fields: Sequence[str]) -> RequestHead:
-    """Return the head that `GET /path?query` and `Name: value` lines spell.
+    """Return the request head for a line `GET /path?query` and header lines `Name: value`.
 
     Raises:
-        ValueError: with a sentence that says what would be right.
+        ValueError: a line is malformed; the message has the correct form.
     """
     request = _REQUEST.match(line)
     if request is None:
@@ -44,14 +44,14 @@ def parse_request(line: str, fields: Sequence[str]) -> RequestHead:
 def explain(
     snapshot: Snapshot, head: RequestHead, now: float, peer: str = "", client: str | None = None
 ) -> str:
-    """Return what would happen, a fact a line.
+    """Return how the gateway would handle a request, with one fact per line.
 
     Args:
         snapshot: the rules.
-        head: of the request.
-        now: when it comes, in seconds since 1970.
-        peer: the address that it comes from, if that matters.
-        client: who sends it; None for whom it names.
+        head: the head of the request.
+        now: the time of the request, in seconds since 1970.
+        peer: the IP address of the client; empty if unknown.
+        client: the name of the client; None to derive it from the request.
     """
     facts: list[tuple[str, str]] = []
     context = RequestContext(_client(snapshot, head, peer, client), now)
@@ -95,7 +95,7 @@ def _client(snapshot: Snapshot, head: RequestHead, peer: str, client: str | None
 
 def _readings(snapshot: Snapshot, head: RequestHead, outcome: Decision) -> Readings:
     found = snapshot.router.find(head.path)
-    # Without versions, or where the method alone decides, nothing is read.
+    # Without versions, or if the method alone decides, no version value is read.
     decided = isinstance(outcome, Options) or (
         isinstance(outcome, Refusal) and outcome.fault.supported is None
     )
@@ -180,7 +180,7 @@ def _bodies(route: Route, method: str) -> list[tuple[str, str]]:
 
 
 def _statuses(conversion: Conversion, method: str) -> dict[str, list[str]]:
-    """Return the statuses by what is done to their bodies: classes, and what differs in them."""
+    """Return status classes, and single statuses that differ, by the conversion of their bodies."""
     ways: dict[str, list[str]] = {}
     for first in (200, 400, 500):
         found = {

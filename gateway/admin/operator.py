@@ -1,4 +1,4 @@
-"""Operator: what can be read and changed in a running gateway through the admin port."""
+"""The operator's access to a running gateway: the parts that the admin port reads and changes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from gateway.state.state_writer import StateWriter
 from gateway.state.totals import Totals
 from gateway.telemetry import log
 
-# A task is reported on /readyz for so long after its last failure, in seconds.
+# For how many seconds after its last failure a task is reported on /readyz.
 _FAILING_SECONDS = 60.0
 
 
@@ -30,12 +30,12 @@ class Operator:
     """The parts of a running gateway that the admin port reads and changes.
 
     Attributes:
-        writer: holds the state.
-        overrides: changes the overrides.
-        cutovers: changes the state of cutovers.
-        reloader: has the rules in force.
-        workers: returns how many processes serve.
-        unready: returns why the gateway cannot serve, or None if it can.
+        writer: the holder and writer of the stored state.
+        overrides: the overrides in force, with the methods that change them.
+        cutovers: the controller that changes the state of cutovers.
+        reloader: the holder of the rules in force.
+        workers: a function that returns the number of serving processes.
+        unready: a function that returns why the gateway cannot serve, or None if it can.
     """
 
     writer: StateWriter
@@ -47,7 +47,7 @@ class Operator:
 
     @property
     def totals(self) -> Totals:
-        """The sum of what was counted."""
+        """The sums of all counts."""
         return self.writer.totals
 
     @property
@@ -64,7 +64,7 @@ class Operator:
         )
 
     async def reset_shadow(self, key: VersionKey) -> None:
-        """Delete what the shadow of a version has counted. May raise TimeoutError."""
+        """Delete the counts of the shadow of a version; may raise TimeoutError."""
         await self.overrides.apply_again()
         self.totals.reset_shadow(key)
         self.cutovers.reset_shadow(key)
@@ -73,7 +73,7 @@ class Operator:
 
 
 def check_known(key: VersionKey, snapshot: Snapshot) -> None:
-    """Raise ValueError, with a message for the operator, if the rules have no such version."""
+    """Raise ValueError with a message for the operator if the rules lack the API or version."""
     api, version = key
     known = snapshot.labels
     if api not in known:

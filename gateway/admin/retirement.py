@@ -1,4 +1,4 @@
-"""Verdict: whether a version can be retired, with each reason and what would change it."""
+"""The verdict on whether a version can be retired, with reasons and remedies."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -18,9 +18,9 @@ WITHIN = "30d"
 """The default period of the evidence."""
 _PERIOD = re.compile(r"([0-9]{1,5})([smhd])", re.ASCII)
 _UNITS = {"s": (1, "second"), "m": (60, "minute"), "h": (3600, "hour"), "d": (86_400, "day")}
-# The last time that can be written as a date.
+# The latest time that can be formatted as a date, in seconds since 1970.
 _FOREVER = 253_402_300_799.0
-# A line names so many clients or fields, and the number of the rest.
+# A line names at most so many clients or fields, and gives the number of the others.
 _MAX_NAMED = 5
 
 VerdictAnswer = Literal["yes", "no", "unknown"]
@@ -30,9 +30,9 @@ class Reason(msgspec.Struct, frozen=True):
     """A reason for or against retiring a version.
 
     Attributes:
-        answer: the answer that it gives, or `note` if it decides nothing.
+        answer: the answer that follows from the reason, or `note` if none follows.
         text: the evidence.
-        remedy: what would change it; empty if nothing has to change.
+        remedy: the action that would change the answer; empty if none is needed.
     """
 
     answer: Literal["yes", "no", "unknown", "note"]
@@ -41,7 +41,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The answer: no if any reason is no, else unknown if any is unknown, else yes."""
+    """The verdict: `no` if any reason is `no`, else `unknown` if any is `unknown`, else `yes`."""
 
     api: str
     version: str
@@ -61,15 +61,15 @@ def verdict(
     """Return whether a version can be retired.
 
     Args:
-        key: of the version.
-        totals: what was counted.
-        rules: in force.
-        overrides: in force.
-        now: in seconds since 1970.
-        within: the period of the evidence, as 30d, 12h, 5m or 30s.
+        key: the API and the label of the version.
+        totals: the counts of the gateway.
+        rules: the rules in force.
+        overrides: the overrides in force.
+        now: the current time, in seconds since 1970.
+        within: the period of the evidence before `now`, such as 30d, 12h, 5m or 30s.
 
     Raises:
-        ValueError: `within` is no such period.
+        ValueError: `within` is not a valid period.
     """
     period, spelled = _period(within)
     begin = now - period
@@ -115,7 +115,7 @@ def _callers(
     elif is_over or not refused:
         yield Reason("yes", f"{nobody} {window}")
     if refused:
-        # A client that is refused for a while comes back; after the sunset nothing changes for it.
+        # A client refused temporarily may return; after the sunset, nothing changes for it.
         yield Reason(
             "note" if is_over else "no",
             f"{_number_of(refused)} called it {window} and got only refusals: {_latest(refused)}",
@@ -200,7 +200,7 @@ def _service(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
         )
 
 
-# What else would help, if the answer is right and the expectation is wrong.
+# The other remedy, if the answer is right and the expectation is wrong.
 _OTHER_REMEDY = {"differences": "ignore what is known", "violations": "the document"}
 
 
@@ -238,7 +238,7 @@ def _found(
 
 
 def _period(text: str) -> tuple[float, str]:
-    """Return a period in seconds, and its name in a sentence."""
+    """Return a period in seconds, and its text for a sentence."""
     found = _PERIOD.fullmatch(text)
     if found is None or not int(found[1]):
         raise ValueError(f"'{text}' is no time to look back; write it like 30d, 12h, 5m or 30s")
@@ -252,7 +252,7 @@ def _times(count: int) -> str:
 
 
 def sentence(found: Verdict) -> str:
-    """Return a text for people: the reasons, each with what would change it."""
+    """Return a verdict as text: the reasons, each with its remedy."""
     head = {"yes": "can be retired", "no": "cannot be retired yet", "unknown": "cannot be judged"}
     lines = [f"Version {found.version} of {found.api} {head[found.answer]}:"]
     for reason in found.reasons:

@@ -1,1 +1,1 @@
-"""The proxy: one way for a request, from the client to a service and back."""
+"""The reverse proxy: receives a client's request, forwards it to a service, returns the answer."""

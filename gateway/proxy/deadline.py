@@ -1,4 +1,4 @@
-"""Deadlines that are set far more often than they are missed."""
+"""A deadline with a lazy timer, for deadlines that are moved often and missed rarely."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,11 +6,13 @@ from math import inf
 
 
 class Deadline:
-    """One deadline, within a last one; setting it is mostly an assignment, for the timer is lazy.
+    """A deadline that can be moved, bounded by a last one that cannot.
+
+    Moving it later is one assignment: the timer is set again only when it fires too early.
 
     Args:
         loop: the event loop.
-        missed: called when a deadline passes.
+        missed: a function that is called when the deadline passes.
     """
 
     __slots__ = ("_alarm", "_at", "_last", "_loop", "_missed", "_rings_at")
@@ -22,7 +24,7 @@ class Deadline:
         self._at = self._last = self._rings_at = inf
 
     def begin(self, seconds: float) -> None:
-        """Set the last deadline, and no nearer one; infinite seconds set none."""
+        """Set the last deadline, so many seconds from now, and no earlier one; `inf` sets none."""
         self._last = inf
         if seconds < inf:
             self.set(seconds)
@@ -30,7 +32,7 @@ class Deadline:
         self._at = self._last
 
     def set(self, seconds: float) -> None:
-        """Set the deadline; the last one holds if it is nearer."""
+        """Set the deadline, so many seconds from now, or to the last one if that is earlier."""
         at = self._loop.time() + seconds
         if at > self._last:
             at = self._last
@@ -39,11 +41,11 @@ class Deadline:
             self._ring_at(at)
 
     def clear(self) -> None:
-        """Set no deadline but the last one."""
-        self._at = self._last  # no alarm is set: there is one, and none later than the last
+        """Remove the deadline; the last one stays."""
+        self._at = self._last  # the timer set earlier fires no later than the last
 
     def cancel(self) -> None:
-        """Miss none any more: who owns this is over, and goes at once if nothing here names it."""
+        """Remove all deadlines, and the reference to `missed`, so that its owner can be freed."""
         self._missed = _nothing
         self._at = self._last = inf
         if self._alarm is not None:

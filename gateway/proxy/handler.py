@@ -1,8 +1,8 @@
-"""The handler: the life of a request, top to bottom.
+"""The request handler: processes one request from its head to the record of its outcome.
 
-Pin the snapshot, plan, outgoing, send, returning, respond, and record, always. What is to be
-decided is decided in the pure core (`gateway.core.plan`); how a request and its answer are changed
-on their way stands in `gateway.proxy.transit`. Here is the I/O.
+The steps are: pin the snapshot, plan, convert the request (`outgoing`), send it to the service,
+convert the answer (`returning`), respond, and always record. The pure core makes the decisions
+(`gateway.core.plan`); `gateway.proxy.transit` changes the messages. This module does the I/O.
 """
 
 import asyncio
@@ -28,15 +28,16 @@ from gateway.proxy.upstream.upstream import RequestBody, Upstream, UpstreamRespo
 
 _log = logging.getLogger(__name__)
 
-# Where the next request would begin is in doubt, or behind a body that nobody wants.
+# After these faults the connection closes: the start of the next request is unknown, or lies
+# behind a body that is not read.
 _FINAL = frozenset({FaultCode.BAD_REQUEST, FaultCode.BODY_TOO_LARGE})
 
 
 class Handler:
-    """Answers requests by the snapshot of the moment.
+    """Answers requests by the current snapshot.
 
     Attributes:
-        overrides: what is in force over and above the snapshot; replaced as a whole.
+        overrides: the overrides of the rules that are in force; replaced as a whole.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Handler:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The rules that new requests go by; a reload swaps this one reference."""
+        """The snapshot that new requests use; a reload replaces this one reference."""
         return self._snapshot
 
     @snapshot.setter
@@ -65,11 +66,11 @@ class Handler:
 
     @property
     def limits(self) -> Limits:
-        """Return what bounds new connections."""
+        """The limits for new connections."""
         return self._snapshot.limits
 
     async def answer(self, exchange: Exchange) -> None:
-        """Answer one request, whatever happens, and record it once."""
+        """Answer one request and record it once; every failure is handled here."""
         exchange.snapshot = self._snapshot
         try:
             planned = self._plan(exchange)
@@ -77,7 +78,7 @@ class Handler:
                 await self._forward(exchange, planned)
         except FaultError as error:
             _refuse(exchange, error)
-            error.__traceback__ = None  # it leads to the response, which may keep the error
+            error.__traceback__ = None  # it refers to the response, which may hold the error
         except (asyncio.CancelledError, ConnectionError) as error:
             exchange.aborted = True
             exchange.cause = str(error) or "the client left"
@@ -94,13 +95,13 @@ class Handler:
             self._record(exchange)
 
     def refuse(self, exchange: Exchange, fault: Fault) -> None:
-        """Answer with a fault what could not be read as a request."""
+        """Answer a request that could not be parsed with a fault, and record it."""
         exchange.snapshot = self._snapshot
         _refuse(exchange, FaultError(fault))
         self._record(exchange)
 
     def _plan(self, exchange: Exchange) -> Plan | None:
-        """Return what is to be done, or None if that is done; raises FaultError to refuse."""
+        """Return the plan, or None if the answer was already sent; raises FaultError to refuse."""
         snapshot = exchange.snapshot
         head = exchange.read()
         if head.path == "*":  # OPTIONS for the gateway itself (RFC 9110, section 9.3.7)
@@ -108,10 +109,10 @@ class Handler:
             return None
         if snapshot.naming is not None:
             exchange.client = snapshot.naming.name(head, exchange.peer)
-        # Whom a brownout meets is no secret to keep: a plain generator will do.
+        # The draws of brownouts, cutovers and shadows need no cryptographic randomness.
         draws = random(), random(), random()  # noqa: S311
         context = RequestContext(exchange.client, time(), self.overrides, *draws)
-        # The load is looked at first: planning a shadow that gives way would be for nothing.
+        # Under load no shadow is planned, since it would not be sent: a draw of 1.0 selects none.
         busy = self._shadowed and self._shadows.busy
         outcome = plan(snapshot, head, context._replace(shadow_draw=1.0) if busy else context)
         exchange.endpoint = outcome.endpoint
@@ -129,7 +130,7 @@ class Handler:
         raise FaultError(outcome.fault)
 
     async def _forward(self, exchange: Exchange, planned: Plan) -> None:
-        """Send the request to the service, and its answer to the client; raises FaultError."""
+        """Send the request to the service and its answer to the client; raises FaultError."""
         convert = exchange.snapshot.limits.convert
         body: RequestBody = None
         if exchange.has_body:
@@ -171,7 +172,7 @@ class Handler:
 
 
 def _refuse(exchange: Exchange, error: FaultError) -> None:
-    """Answer with a problem detail; cut the connection if an answer has begun already."""
+    """Answer with a problem detail (RFC 9457); cut the connection if an answer has begun."""
     fault = error.fault
     exchange.code, exchange.cause = fault.code, error.cause or None
     if exchange.status:
@@ -187,13 +188,13 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
         (b"Cache-Control", b"no-store"),
         *fault.fields,
     ]
-    with suppress(ConnectionError):  # whoever it was for has left
+    with suppress(ConnectionError):  # the client has disconnected
         _send(exchange, fault.status, fields, body)
 
 
 def _send(exchange: Exchange, status: int, fields: HeaderFields, body: bytes = b"") -> None:
-    """Send an answer of the gateway's own."""
-    # A fault may vary as well: its fields are few, so that they are looked through each time.
+    """Send an answer that the gateway itself generates."""
+    # A fault may carry Vary. Its fields are not sorted first, so Vary is always looked for.
     fields = dressed(exchange, fields, (b"vary",))
     if bodiless(exchange.method, status):
         exchange.send_head(status, b"", fields)
@@ -202,7 +203,7 @@ def _send(exchange: Exchange, status: int, fields: HeaderFields, body: bytes = b
 
 
 def _most(exchange: Exchange, planned: Plan) -> int | None:
-    """Return how many bytes the body of a request may have; None for any number."""
+    """Return the maximum size of the request body in bytes; None for no maximum."""
     limits, most, conversion = (
         exchange.snapshot.limits,
         planned.endpoint.max_body,
@@ -216,12 +217,12 @@ def _most(exchange: Exchange, planned: Plan) -> int | None:
 
 
 def _trailers(exchange: Exchange, response: UpstreamResponse) -> HeaderFields:
-    """Return the fields that may pass on behind the body, if the client takes any."""
+    """Return the trailer fields to forward; none if the client does not accept trailers."""
     return headers.trailing(response.trailers) if exchange.takes_trailers else []
 
 
 async def _tunnel(exchange: Exchange, response: UpstreamResponse, fields: HeaderFields) -> None:
-    """Pass on bytes as they come: both sides have switched to another protocol."""
+    """Forward bytes in both directions after both sides have switched to another protocol."""
     client = exchange.switch([*fields, *headers.upgrade(response.fields)])
     response.release()
 

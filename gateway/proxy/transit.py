@@ -1,13 +1,13 @@
-"""Transit: the one way out to a service, and the one way back, for live requests and shadows.
+"""Transit: converts requests for a service and answers for a client, for live and shadow traffic.
 
-On the way out, `outgoing` drops what does not pass, converts the fields and the body, puts the
-service's version where the client named its own, and adds what this hop has to say. On the way
-back, `returning` does the same with the answer, for the client's version.
+`outgoing` drops the fields that are not forwarded, converts fields and body, replaces the client's
+version by the service's, and adds the fields of this hop. `returning` does the same with the
+answer, for the client's version.
 
-The conversion comes first and the version last, in both directions and for the query as well
-(`gateway.core.plan`). A conversion is declared on the fields of the version that wrote the message,
-so it gets them as they were written. Whatever it leaves under a name that the gateway reads a
-version at, be it by a rename, the receiver would take for the version; so that is put in when no
+The conversion is always first and the version always last, also in the query (`gateway.core.plan`).
+A conversion is declared on the fields of the version that wrote the message, so it receives them
+unchanged. It may leave a value under a name at which a version is read, by a rename for instance,
+and the receiver would take that value for the version. So the version is written last, when no
 other step can change it.
 """
 
@@ -38,16 +38,16 @@ _CONVERTED = headers.ABOUT_BYTES | _EXPECT
 async def outgoing(
     exchange: Exchange, plan: Plan, body: RequestBody, limit: int
 ) -> UpstreamRequest:
-    """Return what to send to the service of a plan.
+    """Return the request to send to the service of a plan.
 
     Args:
-        exchange: the request; its head has been read.
-        plan: which route it takes.
-        body: as it comes from the client, or whole where it has passed already; None for none.
-        limit: bytes of a body that is converted, before and after its content coding is undone.
+        exchange: the client's request, with its head read.
+        plan: the plan for the request.
+        body: the request body, in pieces or whole; None for no body.
+        limit: the maximum size in bytes of a body that is converted, both coded and decoded.
 
     Raises:
-        FaultError: the request does not fit its version, or expects what cannot be met.
+        FaultError: the request does not fit its version, or its Expect cannot be met.
     """
     message, route, snapshot = exchange.message, plan.route, exchange.snapshot
     method = exchange.method
@@ -57,7 +57,7 @@ async def outgoing(
     streamed = body is not None and not isinstance(body, bytes)
     if b"expect" in watched:
         exchange.check_expectation()
-        if exchange.has_body and not streamed:  # which is here already
+        if exchange.has_body and not streamed:  # the body is complete
             fields = headers.end_to_end(fields, _EXPECT)
     if route.request is not None:
         fields = body_conversion.convert_request_fields(fields, route.request, method)
@@ -75,7 +75,7 @@ async def outgoing(
     fields.append((b"X-Request-Id", exchange.request_id.encode()))
     upgrade: bytes | None = None
     if answer is not None:
-        fields.append(_IDENTITY)  # nothing would be gained by a coding that has to be undone here
+        fields.append(_IDENTITY)  # a content coding would have to be undone for the conversion
     elif message.upgrade and (upgrade := exchange.upgrade) is not None:
         fields += ((b"Connection", b"Upgrade"), (b"Upgrade", upgrade))
     policy = route.service.host
@@ -104,16 +104,16 @@ async def returning(
 ) -> tuple[HeaderFields, bytes | None]:
     """Return the header fields of an answer for the client, and its body if that is converted.
 
-    Where the body is None, it passes as it comes from the service; see `bodiless` as well.
+    If the returned body is None, the service's body is forwarded unchanged; see also `bodiless`.
 
     Args:
         exchange: the request that is answered.
-        plan: which route it took.
-        response: what the service answered.
-        limit: bytes of a body that is converted.
+        plan: the plan that the request followed.
+        response: the answer of the service.
+        limit: the maximum size in bytes of a body that is converted.
 
     Raises:
-        FaultError: the answer cannot be converted as a whole; nothing of it may be sent.
+        FaultError: the answer cannot be converted completely; no part of it may be sent.
     """
     status, route, method = response.status, plan.route, exchange.method
     conversion = route.response and route.response.for_response(method, status)
@@ -138,12 +138,12 @@ async def returning(
 
 
 def dressed(exchange: Exchange, fields: HeaderFields, watched: Sequence[bytes]) -> HeaderFields:
-    """Return fields with those that every answer to a request carries, whoever gives it.
+    """Return the fields of an answer together with those that every answer carries.
 
     Args:
         exchange: the request that is answered.
-        fields: of the answer so far.
-        watched: which of Vary and Date are among them, in lower case.
+        fields: the header fields of the answer so far.
+        watched: the lower-case names `vary` and `date`, each if `fields` contains it.
     """
     endpoint = exchange.endpoint
     if endpoint is not None and endpoint.vary:
@@ -161,7 +161,7 @@ def dressed(exchange: Exchange, fields: HeaderFields, watched: Sequence[bytes]) 
 
 
 def bodiless(method: str, status: int) -> bool:
-    """Whether a response has no body, whatever its fields say (RFC 9110, section 6.4.1)."""
+    """Whether a response has no body, regardless of its fields (RFC 9110, section 6.4.1)."""
     return method == "HEAD" or status in (204, 304)
 
 
@@ -187,7 +187,7 @@ def _date(second: int) -> tuple[bytes, bytes]:
 
 @lru_cache(maxsize=16)
 def _request_fates(withheld: frozenset[bytes], converted: bool, reading: bool) -> FieldFates:
-    if converted:  # a part or a validator would be of bytes that the client never sees
+    if converted:  # ranges and validators refer to bytes before the conversion
         withheld |= headers.SELECTING if reading else headers.SELECTING_WRITE
     return FieldFates(withheld)
 

@@ -1,4 +1,4 @@
-"""Transition tables: from a state and an event to the next state, as data."""
+"""Transition tables of state machines: the next state for each state and event."""
 
 from enum import IntEnum
 from typing import NoReturn, TypeVar
@@ -8,17 +8,17 @@ E = TypeVar("E", bound=IntEnum)
 
 
 class IllegalTransitionError(RuntimeError):
-    """An event in a state in which it cannot happen."""
+    """An event occurred in a state that has no transition for it."""
 
 
 class TransitionTable(dict[tuple[S, E], S]):
-    """The next state by state and event; what is not in it raises IllegalTransitionError.
+    """The next state by state and event; a missing pair raises IllegalTransitionError.
 
     `table[state, event]` is one look-up in C: states and events are IntEnum, whose hash and
     equality are those of int, where plain Enum hashes in Python.
     """
 
     def __missing__(self, key: tuple[S, E]) -> NoReturn:
-        """Raise, with the state and the event by name."""
+        """Raise IllegalTransitionError with the names of the state and the event."""
         state, event = key
         raise IllegalTransitionError(f"{event.name} cannot happen in {state.name}")

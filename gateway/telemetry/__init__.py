@@ -1,1 +1,1 @@
-"""Telemetry: what one process logs and measures."""
+"""Telemetry: the log and the counters of one process."""

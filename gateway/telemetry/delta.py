@@ -1,20 +1,20 @@
-"""Delta: what one serving process counted in about a second.
+"""Deltas: the counts of one serving process for about one second.
 
-Deltas are additive: they are summed in any order, whichever process they come from.
+Deltas are additive: they can be summed in any order, from any number of processes.
 """
 
 from collections.abc import Callable
 
-# msgspec: what crosses from process to process is typed, checked and coded in microseconds.
+# msgspec: encodes, decodes and validates typed messages between processes in microseconds.
 import msgspec
 
 # The upper bounds of the latency histograms, in seconds; one more bucket has no bound.
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-# The classes of status; the first counts responses that never began.
+# The classes of status codes; the first counts responses that never began.
 CLASSES = ("none", "1xx", "2xx", "3xx", "4xx", "5xx")
 
 
-# The kinds of counters beside requests, with their labels. The last label may have many values.
+# The kinds of counters other than requests, with their labels. The last may have many values.
 COUNTERS = {
     "refusals": ("api", "version", "code"),
     "upstream_errors": ("service", "code"),
@@ -35,13 +35,13 @@ class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
 
     Attributes:
         api: the name of the API.
-        version: the label of the version; empty where the API has none.
-        endpoint: the template of the path.
-        client: its name; empty for requests that name none.
-        count: the number of requests, those below included.
-        refused: the number of refusals by the gateway for a fault of the client or by date.
-        failed: the number of answers of status 5xx, and of those that broke off.
-        served: the number of requests that were sent to a service.
+        version: the label of the version; empty if the API has no versions.
+        endpoint: the path template of the endpoint.
+        client: the name of the client; empty for requests without one.
+        count: the number of all requests, including the refused and failed ones.
+        refused: the number of requests refused before a plan was made, or for the client's fault.
+        failed: the number of requests that failed with status 5xx or whose answer broke off.
+        served: the number of requests that were planned for a service.
     """
 
     api: str
@@ -58,10 +58,13 @@ class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
     """The outcomes of the requests for one version at one endpoint.
 
     Attributes:
-        statuses: the number of requests of each class in CLASSES.
-        buckets: the number up to each duration in BOUNDS, and above the last.
-        seconds: the sum of all durations.
-        converted: the number of requests with a body converted.
+        api: the name of the API; empty if the path matches no endpoint.
+        version: the label of the version; empty if there is none.
+        endpoint: the path template of the endpoint; empty if the path matches none.
+        statuses: the number of requests for each status class in CLASSES.
+        buckets: the number of requests by duration, per upper bound in BOUNDS and above the last.
+        seconds: the sum of the durations of all requests, in seconds.
+        converted: the number of requests of which a body was converted.
     """
 
     api: str
@@ -77,8 +80,9 @@ class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
     """An increment of a counter.
 
     Attributes:
-        kind: of the counter; a key of COUNTERS.
-        labels: the values of the labels of that kind.
+        kind: the kind of the counter, a key of COUNTERS.
+        labels: the values of the labels that COUNTERS has for the kind.
+        count: the increment.
     """
 
     kind: str
@@ -87,7 +91,7 @@ class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class CutoverDelta(msgspec.Struct, array_like=True, frozen=True):
-    """The outcomes of one route of a cutover, `old` or `new`; fields as in TrafficDelta."""
+    """The outcomes of requests on one route of a cutover, `old` or `new`; see TrafficDelta."""
 
     api: str
     version: str
@@ -99,7 +103,7 @@ class CutoverDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class SampleDelta(msgspec.Struct, array_like=True, frozen=True):
-    """One of many cases, redacted, as an example for operators; `document` is a JSON value."""
+    """A redacted example of a counted case for operators; `document` is a JSON value."""
 
     kind: str
     api: str
@@ -108,7 +112,7 @@ class SampleDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Delta(msgspec.Struct, array_like=True, frozen=True):
-    """All that a process counted since its last delta; `at` is in seconds since 1970."""
+    """All counts of a process since its last delta; `at` is in seconds since 1970."""
 
     at: float
     usages: list[UsageDelta]

@@ -1,4 +1,4 @@
-"""Logs: one JSON object a line on standard output, one line for every request."""
+"""The log on standard output: one JSON object per line, one line per request."""
 
 import asyncio
 import logging
@@ -20,18 +20,18 @@ _encode = msgspec.json.Encoder().encode
 
 
 def event(name: str, level: str = "info", **fields: object) -> None:
-    """Write one line about the gateway itself, at once."""
+    """Write a line about an event of the gateway itself, without delay."""
     line = {"time": _now(), "level": level, "event": name, "program": "gateway", **fields}
     _write([_encode(line) + b"\n"])
 
 
 def health(service: Service, target: Target, well: bool) -> None:
-    """Write that a health check found a target in another state than before."""
+    """Log that health checks found a target up or down, after a change."""
     event("target_up" if well else "target_down", service=service.name, target=target.authority)
 
 
 class _RequestLine(msgspec.Struct):
-    """The line of a request, in its order; what does not apply to a request is left out."""
+    """The log line of a request, with fields in this order; inapplicable fields are omitted."""
 
     time: str
     level: str
@@ -62,12 +62,12 @@ _FILE = 64 * 1024
 
 
 class RequestLog:
-    """Writes a line for every request.
+    """Writes a log line for every request.
 
-    Lines wait for one another a little and are written together: under load, a system call for
-    each would cost as much as answering the request does. What is written together into a pipe
-    stays below what it takes as one piece, so that the lines of several workers never mix; a file
-    takes any size so.
+    Lines are buffered briefly and written together: under load, a system call per line would cost
+    as much as answering the request. One write to a pipe is at most PIPE_BUF bytes, which the
+    system keeps together, so that the lines of several workers never mix; writes to a file are not
+    bound by that.
     """
 
     _PATIENCE = 0.05
@@ -79,13 +79,13 @@ class RequestLog:
         self._most = _FILE if stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode) else PIPE_BUF
 
     def flush(self) -> None:
-        """Write out what waits."""
+        """Write the buffered lines."""
         lines, self._waiting, self._size = self._waiting, [], 0
         if lines:
             _write(lines)
 
     def record(self, exchange: Exchange) -> None:
-        """Take the line of one request; times are in milliseconds."""
+        """Add the log line of one request; its times are in milliseconds."""
         line = _RequestLine(
             _now(),
             "info",
@@ -130,10 +130,10 @@ class RequestLog:
 
 
 class JsonLines(logging.Handler):
-    """Writes what libraries and the gateway's own last resort log, in the same form."""
+    """A logging handler that writes the records of Python loggers as JSON lines."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record; a traceback goes into the line as text."""
+        """Write a record; its traceback becomes a field of the line."""
         fields: dict[str, object] = {"logger": record.name, "message": record.getMessage()}
         if record.exc_info and record.exc_info[0]:
             fields["traceback"] = "".join(traceback.format_exception(*record.exc_info))
@@ -141,12 +141,12 @@ class JsonLines(logging.Handler):
 
 
 def configure() -> None:
-    """Send everything that is logged to standard output."""
+    """Configure Python's logging to write JSON lines to standard output."""
     logging.basicConfig(level=logging.INFO, handlers=[JsonLines()], force=True)
 
 
 def _write(lines: list[bytes]) -> None:
-    with suppress(OSError):  # a log that cannot be written costs no answer
+    with suppress(OSError):  # a failing log must not fail an answer
         sys.stdout.buffer.write(b"".join(lines))
         sys.stdout.buffer.flush()
 

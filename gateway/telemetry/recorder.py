@@ -1,4 +1,4 @@
-"""The Recorder: counts what a serving process does, and hands a Report on each second."""
+"""The recorder: counts the requests of a serving process and delivers a Delta every second."""
 
 import asyncio
 import time
@@ -10,18 +10,18 @@ from gateway.proxy.client.exchange import Exchange
 from gateway.telemetry import delta
 from gateway.telemetry.delta import BOUNDS, CLASSES, Delta
 
-# A worker that is killed loses what it counted since its last report, in seconds.
+# Seconds between deltas; a worker that is killed loses its counts since the last one.
 _INTERVAL = 1.0
-# A report is handed on early when it names so many clients, so that a flood of names costs time
-# and not memory.
+# A delta with so many clients is delivered early, so that a flood of client names costs time and
+# not memory.
 _MOST_CLIENTS = 4096
-# So many labels (fields that differ, say) and samples go into one report; what is more is dropped.
+# The maximum label combinations and samples in one delta; further ones are dropped.
 _MOST_LABELS = 4096
 _MOST_SAMPLES = 16
 
 
 class _Place:
-    """What is counted of one version at one endpoint."""
+    """The counts of one version at one endpoint."""
 
     __slots__ = (
         "buckets",
@@ -46,13 +46,13 @@ class _Place:
 
 
 class Recorder:
-    """Counts requests by client, version and endpoint, and what else has a name.
+    """Counts requests by client, version and endpoint, and increments of other counters.
 
-    The hot path is `record`: one dictionary for the place, one for the client.
+    The hot path is `record`: one dictionary look-up for the place, one for the client.
 
     Args:
-        loop: whose clock says when a report is due.
-        deliver: takes the reports.
+        loop: the event loop, whose timer triggers the deltas.
+        deliver: a function that receives each delta.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, deliver: delta.Deliver) -> None:
@@ -63,7 +63,7 @@ class Recorder:
 
     def _clear(self) -> None:
         self._room = _MOST_CLIENTS
-        # By the identity of a route, which is held beside it so that it stays its own; and by name.
+        # Places by the id of a route, which is kept so that the id stays unique.
         self._routes: dict[int, tuple[_Place, object]] = {}
         self._places: dict[tuple[str, str, str], _Place] = {}
         self._counts: dict[tuple[str, tuple[str, ...]], int] = {}
@@ -103,14 +103,14 @@ class Recorder:
             self._note(exchange, place)
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
-        """Count what has a name; `report.KINDS` says what the labels of a kind are."""
+        """Increment a counter; `delta.COUNTERS` lists the kinds and their labels."""
         key = kind, labels
         if key in self._counts or len(self._counts) < _MOST_LABELS:
             self._counts[key] = self._counts.get(key, 0) + times
             self._expect()
 
     def outcome(self, api: str, version: str, route: str, seconds: float, *, failed: bool) -> None:
-        """Count how a request went that a cutover had sent one way: `old` or `new`."""
+        """Count the outcome of a request on one route of a cutover, `old` or `new`."""
         place = self._outcomes.get((api, version, route))
         if place is None:
             place = self._outcomes[api, version, route] = _Place()
@@ -120,13 +120,13 @@ class Recorder:
         place.seconds += seconds
 
     def sample(self, kind: str, api: str, version: str, document: object) -> None:
-        """Hand on one case for an operator to look at; what must not be seen is out of it."""
+        """Add a redacted example for operators to the delta."""
         if len(self._samples) < _MOST_SAMPLES:
             self._samples.append(delta.SampleDelta(kind, api, version, document))
             self._expect()
 
     def flush(self) -> None:
-        """Hand on what was counted, and start anew."""
+        """Deliver the counts as a delta, and reset them."""
         if self._due is None:
             return
         self._due.cancel()
@@ -149,7 +149,7 @@ class Recorder:
         clients[client] = 1
         self._room -= 1
         if not self._room:
-            # Not now: who calls still holds a place of this report.
+            # Not at once: the caller still updates a place of this delta.
             self._loop.call_soon(self.flush)
 
     def _note(self, exchange: Exchange, place: _Place) -> None:
@@ -203,5 +203,5 @@ class Recorder:
 
 
 def version_label(version: Version | None) -> str:
-    """Return what stands for a version in reports; nothing where there is none."""
+    """Return the label of a version in deltas; empty if there is no version."""
     return "" if version is None else str(version)

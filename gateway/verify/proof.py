@@ -1,4 +1,4 @@
-"""Proofs: a claim, tried on many generated examples, and the findings."""
+"""Proofs: test a claim about a conversion on generated examples, and collect the findings."""
 
 from dataclasses import dataclass, field
 
@@ -18,11 +18,11 @@ class Finding:
 
     Attributes:
         field: a JSON Pointer (RFC 6901) with `*` for any element of an array.
-        keyword: the violated keyword of JSON Schema; else `convert` where an example cannot be
-            converted, `lost` where a field never arrives, `ignored` where no reader knows it.
-        reason: a sentence for a person, without its subject, which is the field.
-        example: the smallest example that fails so; None where no single one shows it.
-        converted: that example, converted; None where it cannot be.
+        keyword: the violated keyword of JSON Schema; or `convert` if an example cannot be
+            converted, `lost` if a field never arrives, `ignored` if the receiver's schema lacks it.
+        reason: a sentence for operators without its subject, which is the field.
+        example: the smallest example with this failure; None if no single example shows it.
+        converted: the example after the conversion; None if it cannot be converted.
     """
 
     field: str
@@ -34,7 +34,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ClaimProof:
-    """A claim, the number of examples tried and of those that failed, and the findings."""
+    """The outcome of testing a claim: the numbers of examples and failures, and the findings."""
 
     claim: Claim
     examples: int
@@ -43,16 +43,16 @@ class ClaimProof:
 
     @property
     def holds(self) -> bool:
-        """Whether there are no findings."""
+        """Whether the claim has no findings."""
         return not self.findings
 
 
 def prove(claim: Claim, count: int, start: int) -> ClaimProof:
-    """Return the proof of a claim by `count` examples, the same ones for the same `start`.
+    """Test a claim on `count` examples; the same `start` generates the same examples.
 
     Raises:
-        NoExamplesError: none can be generated.
-        ValueError: one of the two is no valid schema.
+        NoExamplesError: no examples can be generated.
+        ValueError: the given or the wanted schema is not valid.
     """
     trial = _Trial(claim)
     failed = 0
@@ -77,7 +77,7 @@ class _Trial:
         self.wanted = Validator(self.claim.wanted)
 
     def run(self, document: object) -> bool:
-        """Try one example; return whether it fails."""
+        """Test one example; return whether it fails."""
         self.examples += 1
         self.before |= fields_of(document)
         arrived, violations = self._outcome(document)
@@ -106,9 +106,9 @@ class _Trial:
         return Finding(*failure, reason, msgspec.json.encode(example), converted)
 
     def differences(self) -> list[Finding]:
-        """Return what only all examples show: fields that never arrive or that no reader knows."""
+        """Return the findings from all examples together: fields that are `lost` or `ignored`."""
         if any(keyword == "convert" for _, keyword in self.failures):
-            return []  # some examples never arrived, so that missing fields prove nothing
+            return []  # some examples were not converted, so missing fields prove nothing
         wanted, given = declared(self.claim.wanted), declared(self.claim.given)
         failing = self._failing(wanted.fields | self.after)
         if self.claim.part is MessagePart.RESPONSE:
@@ -154,7 +154,7 @@ _NOTHING = object()
 
 
 def _inside_of_root(name: str) -> str:
-    """Return a field without the array at the root, whose elements changes are applied to."""
+    """Return a field relative to the elements of an array at the root, as changes name it."""
     while name.startswith("/*"):
         name = name.removeprefix("/*")
     return name

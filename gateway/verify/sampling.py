@@ -1,8 +1,8 @@
-"""Samples of live converted responses, validated in the background.
+"""Sampling: validates samples of live converted responses in the background.
 
-A sample is taken once the client has its response, waits in a bounded queue, and is validated in a
-thread, one at a time. A sample that finds the queue full is dropped. No response can be delayed or
-fail by this.
+A sample is taken after the response was sent to the client, and waits in a bounded queue. Samples
+are validated one at a time in a thread. When the queue is full, a sample is dropped. Sampling
+cannot delay or fail a response.
 """
 
 import asyncio
@@ -21,27 +21,27 @@ from gateway.verify.answer_sample import AnswerSample
 if TYPE_CHECKING:
     from gateway.verify.contract import Contract
 
-# How many samples may wait, and bytes in all and each: decoding a larger body would keep the
-# interpreter from serving meanwhile.
+# The maximum number of waiting samples, of bytes of all, and of bytes of each: decoding a larger
+# body would block the interpreter for too long.
 _QUEUE = 64
 _BYTES = 1024 * 1024
 _LARGEST = 256 * 1024
-# Seconds without samples after a document could not be loaded.
+# For how many seconds samples are skipped after their document could not be loaded.
 _PATIENCE = 60.0
-# Bodies may have any number of different fields; no more than so many are counted apart.
+# The maximum number of fields that are counted separately; bodies may have any number of fields.
 _FIELDS = 1000
 
 
 @dataclass(slots=True)
 class Sampling:
-    """Takes samples and validates them.
+    """Takes samples of converted responses and validates them.
 
     Attributes:
-        folder: what the paths of documents start from.
+        folder: the folder that relative paths of documents start from.
         recorder: counts `checked` by API and version, and `violations` by API, version and field,
-            a JSON Pointer with `*` for any element of an array; None leaves them to the log.
-        draw: returns a random number from 0 up to 1 for each response.
-        shed: how many samples found the queue full.
+            a JSON Pointer with `*` for any element of an array; None to only log violations.
+        draw: a function that returns a random number from 0 up to 1 for each response.
+        shed: the number of samples dropped because they were too large or the queue was full.
     """
 
     folder: Path
@@ -55,7 +55,7 @@ class Sampling:
     _seen: Counter[tuple[str, str, str]] = field(default_factory=Counter)
 
     def record(self, exchange: Exchange) -> None:
-        """Take a sample of a finished exchange, if its version is checked and the draw is below."""
+        """Sample a finished exchange if its version is checked and the draw selects it."""
         plan, body = exchange.plan, exchange.body
         if plan is None or body is None or plan.route.check is None or exchange.aborted:
             return
@@ -73,11 +73,11 @@ class Sampling:
         self._arrived.set()
 
     def forget(self) -> None:
-        """Load the documents anew when needed, as the rules may name others now."""
+        """Discard the loaded documents after a reload of the rules; they are loaded when needed."""
         self._contracts.clear()
 
     async def run(self) -> None:
-        """Validate samples as they come, until cancelled."""
+        """Validate samples as they arrive, until cancelled."""
         while True:
             await self._arrived.wait()
             while self._waiting:
@@ -93,7 +93,7 @@ class Sampling:
             return
         try:
             found = await asyncio.to_thread(contract.violations, sample)
-        except Exception as error:  # a broken sample costs one line of the log
+        except Exception as error:  # a failing sample is only logged
             log.event("check_failed", "error", reason=f"{type(error).__name__}: {error}")
             return
         if self.recorder is not None:
@@ -102,7 +102,7 @@ class Sampling:
             self._count(sample, place, keyword)
 
     async def _contract(self, location: str) -> "Contract | None":
-        # Loaded when first needed: most gateways never validate.
+        # Imported when first needed, since most gateways never validate.
         from gateway.verify.contract import load
         from gateway.verify.openapi.openapi import DocumentError
 
@@ -131,7 +131,7 @@ class Sampling:
         if self.recorder is not None:
             self.recorder.count("violations", *key)
         count = self._seen[key]
-        if count == 10 ** (len(str(count)) - 1):  # the first, and then each tenfold
+        if count == 10 ** (len(str(count)) - 1):  # log the counts 1, 10, 100 and so on
             log.event(
                 "violation",
                 "warning",

@@ -1,4 +1,4 @@
-"""Verify: all claims about the conversions of the rules, each with its proof."""
+"""Verify: test all claims about the conversions in the rules against OpenAPI documents."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -19,13 +19,13 @@ from gateway.verify.verification_report import VerificationResult
 
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:
-    """Which conversions to verify, and by which examples.
+    """Options that select the conversions to verify and the examples to generate.
 
     Attributes:
-        api: the only API to verify; None for all that have conversions.
-        between: the labels of the only two versions to verify; None for all.
-        examples: how many to generate for each claim.
-        seed: of the generator; the same one gives the same examples.
+        api: the name of the only API to verify; None for all APIs that have conversions.
+        between: the labels of the only two versions to verify; None for all versions.
+        examples: the number of examples to generate for each claim.
+        seed: the seed of the generator; the same seed gives the same examples.
     """
 
     api: str | None = None
@@ -36,7 +36,7 @@ class VerifyOptions:
 
 @dataclass(frozen=True, slots=True)
 class VersionPair:
-    """Two versions of an API: that of a client, and that of the service which answers it."""
+    """A client's version of an API, and the version of the service that answers the client."""
 
     api: Api
     client: Version
@@ -44,7 +44,7 @@ class VersionPair:
 
 
 class VerifyError(Exception):
-    """Nothing can be verified; the text says why, and what would be right."""
+    """Nothing can be verified; the message has the reason and the remedy."""
 
 
 def verify(
@@ -54,11 +54,11 @@ def verify(
 
     Args:
         snapshot: the rules.
-        folder: what paths of documents in the rules start from.
-        options: which conversions to verify, and by which examples.
+        folder: the folder that relative paths of documents start from.
+        options: the selection of conversions and examples.
 
     Raises:
-        VerifyError: the rules have nothing that the options name.
+        VerifyError: the rules lack the API, versions, conversions or documents to verify.
         DocumentError: a document cannot be loaded or used.
     """
     if options.examples < 1:
@@ -110,7 +110,7 @@ def _pairs(snapshot: Snapshot, options: VerifyOptions) -> Iterator[VersionPair]:
             if options.between[0] in api.versions or options.api is not None:
                 yield from _between(api, options.between)
             continue
-        # To retire a version is to serve its clients from the newer service.
+        # Retiring a version means serving its clients from the newer version's service.
         for older, (link, *_) in api.links.items():
             yield VersionPair(api, older, link.newer)
         for version, served in api.served.items():

@@ -1,1 +1,1 @@
-"""Bodies: content codings undone, JSON converted, or refused as a whole."""
+"""Message bodies: decoding of content codings and conversion of JSON between versions."""

@@ -1,4 +1,4 @@
-"""Bodies that are converted: what may be, decoded, converted, or refused as a whole."""
+"""Conversion of bodies and header fields between versions; failures become FaultErrors."""
 
 import asyncio
 import re
@@ -14,10 +14,11 @@ from gateway.proxy.upstream.upstream import UpstreamHead
 
 # RFC 8259, and the structured suffix of RFC 6839.
 _JSON = re.compile(rb"application/(?:json|[!#$%&'*+\-.^_`|~0-9a-z]+\+json)\Z")
-# A body larger than this, or one that may turn out to be, is converted beside the event loop: other
-# requests would wait for it. A small one costs less than the way to a thread and back.
+# A body of more bytes than this, or one with a content coding, is converted in a thread, so that
+# other requests do not wait for it. A smaller one costs less than handing it to a thread.
 _AT_ONCE = 64 * 1024
-# Services and clients say the same few types; longer ones would fill the memory of them.
+# Services and clients use few different types, which are cached. A Content-Type of more bytes is
+# not cached, so that the cache stays small.
 _SHORT = 256
 _UTF_8 = (b"charset=utf-8", b'charset="utf-8"')
 
@@ -25,10 +26,10 @@ _UTF_8 = (b"charset=utf-8", b'charset="utf-8"')
 async def convert_request(
     body: bytes, fields: HeaderFields, conversion: Conversion, limit: int
 ) -> bytes:
-    """Return a request body as the service's version has it.
+    """Return a request body converted to the service's version.
 
     Raises:
-        FaultError: it is not JSON, or not what the client's version declares; the client's fault.
+        FaultError: the body is not JSON or does not fit the client's version; the client's fault.
     """
     if not is_json(fields):
         raise FaultError(
@@ -53,16 +54,16 @@ async def convert_request(
 
 
 async def convert_response(response: UpstreamHead, conversion: Conversion, limit: int) -> bytes:
-    """Return the body of a response as the client's version has it.
+    """Return the body of a response converted to the client's version.
 
     Raises:
-        FaultError: it cannot be converted as a whole; nothing of it may be sent.
+        FaultError: the body cannot be converted completely; no part of it may be sent.
     """
     if response.status == 206:
         raise _failed(response, "a part of a representation cannot be converted")
     body = await _whole(response, limit)
     if not body and not _values(response.fields, b"content-type"):
-        return body  # nothing is the same in every version
+        return body  # an empty body is the same in every version
     if not is_json(response.fields):
         raise _failed(response, "it is not JSON")
     try:
@@ -76,7 +77,7 @@ async def convert_response(response: UpstreamHead, conversion: Conversion, limit
 def convert_request_fields(
     fields: HeaderFields, conversion: Conversion, method: str
 ) -> HeaderFields:
-    """Return the header fields of a request for the service's version; raises FaultError."""
+    """Return the fields of a request converted to the service's version; raises FaultError."""
     try:
         return conversion.fields(method, None, fields)
     except ConversionError as error:
@@ -87,7 +88,7 @@ def convert_request_fields(
 def convert_response_fields(
     fields: HeaderFields, conversion: Conversion, method: str, response: UpstreamHead
 ) -> HeaderFields:
-    """Return the header fields of a response for the client's version; raises FaultError."""
+    """Return the fields of a response converted to the client's version; raises FaultError."""
     try:
         return conversion.fields(method, response.status, fields)
     except ConversionError as error:
@@ -95,7 +96,7 @@ def convert_response_fields(
 
 
 def is_json(fields: HeaderFields) -> bool:
-    """Whether the one Content-Type says JSON, in UTF-8 if it names a charset."""
+    """Whether there is one Content-Type, a JSON type, with no charset other than UTF-8."""
     types = _values(fields, b"content-type")
     if len(types) != 1:
         return False
@@ -107,7 +108,7 @@ def _is_json(content_type: bytes) -> bool:
     essence, *parameters = (part.strip(b" \t").lower() for part in content_type.split(b";"))
     charsets = [parameter for parameter in parameters if parameter.startswith(b"charset=")]
     if essence == b"application/json-patch+json":
-        return False  # operations on a document (RFC 6902), which no declaration speaks of
+        return False  # JSON Patch holds operations on a document (RFC 6902), not the document
     return bool(_JSON.match(essence)) and all(charset in _UTF_8 for charset in charsets)
 
 
@@ -122,7 +123,7 @@ async def _whole(response: UpstreamHead, limit: int) -> bytes:
         if size > limit:
             raise _failed(response, f"it is larger than {limit} bytes")
         collected.append(piece)
-        if response.complete:  # what is read is all that is there
+        if response.complete:  # all of the body was read
             break
     return b"".join(collected)
 

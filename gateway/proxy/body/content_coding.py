@@ -1,4 +1,4 @@
-"""Content codings (RFC 9110, section 8.4.1), undone within a bound."""
+"""Decoding of content codings (RFC 9110, section 8.4.1), with a bound on the decoded size."""
 
 import sys
 import zlib
@@ -15,18 +15,18 @@ else:
     from backports import zstd
 
 
-# No body that is meant to be read has more. Each costs a pass over all that follows it, so
-# thousands of them, a few bytes each, would hold up everybody else.
+# Genuine bodies have fewer codings and members. Each one costs a pass over all bytes after it, so
+# thousands of tiny ones would delay all other requests.
 _MOST_CODINGS = 8
 _MOST_MEMBERS = 256
 
 
 class ContentCodingError(Exception):
-    """A body that its Content-Encoding does not describe."""
+    """The body cannot be decoded by its Content-Encoding."""
 
 
 class DecodedTooLargeError(ContentCodingError):
-    """A body that is larger than the limit once it is decoded."""
+    """The decoded body is larger than the limit."""
 
 
 def codings(values: Sequence[bytes]) -> list[str]:
@@ -37,16 +37,16 @@ def codings(values: Sequence[bytes]) -> list[str]:
 
 
 def decode(body: bytes, applied: Sequence[str], limit: int) -> bytes:
-    """Return the body without its codings.
+    """Return the decoded body.
 
     Args:
         body: the coded bytes.
         applied: the codings, in the order in which they were applied.
-        limit: of the result, and of every step on the way, in bytes.
+        limit: the maximum size in bytes of the result and of every intermediate result.
 
     Raises:
-        DecodedTooLargeError: the result, or what a step on the way makes, is.
-        ContentCodingError: a coding that is not known, too many of them, or a body not in it.
+        DecodedTooLargeError: the result or an intermediate result is larger than the limit.
+        ContentCodingError: a coding is unknown, there are too many, or the body is malformed.
     """
     if len(applied) > _MOST_CODINGS:
         raise ContentCodingError(f"more than {_MOST_CODINGS} content codings")
@@ -95,7 +95,7 @@ def _gzip(body: bytes, limit: int) -> bytes:
 
 
 def _deflate(body: bytes, limit: int) -> bytes:
-    # "deflate" is the zlib format (RFC 9110, 8.4.1.2); some send the bare stream inside it.
+    # "deflate" is the zlib format (RFC 9110, 8.4.1.2); some senders omit the zlib header.
     wrapped = len(body) > 1 and body[0] & 0x0F == 8 and int.from_bytes(body[:2]) % 31 == 0
     return _members(lambda: zlib.decompressobj(wbits=15 if wrapped else -15), body, limit)
 

@@ -1,7 +1,7 @@
-"""JSON bodies: parsed only as deep as a conversion looks, so that nothing else can change.
+"""Conversion of JSON bodies, parsed only as deep as the conversion needs.
 
-What no change touches stays a slice of the original bytes: every digit of a number, the order of
-keys and unknown fields pass as they came, and converting is fast.
+Values that no change touches stay slices of the original bytes. So the digits of numbers, the order
+of keys and unknown fields are preserved, and converting is fast.
 """
 
 import json
@@ -19,14 +19,14 @@ from gateway.core.conversion.document import ConversionError, Document, JsonForm
 from gateway.core.cutover.differences import number
 from gateway.proxy.body import surrogates
 
-# Python needs minutes to write out 1e9999999; an amount of anything has fewer digits than this.
+# Python needs minutes to write out 1e9999999; genuine amounts have fewer digits than this.
 _MOST_DIGITS = 400
 
 
 def _bounded(text: str) -> Decimal:
     try:
         found = Decimal(text)
-    except ArithmeticError:  # an exponent that not even Decimal has
+    except ArithmeticError:  # an exponent out of the range of Decimal
         found = None
     if found is None or len(text) > _MOST_DIGITS or abs(found.adjusted()) > _MOST_DIGITS:
         raise ValueError(f"a number of more than {_MOST_DIGITS} digits")
@@ -41,19 +41,21 @@ _opened = _decoder.decode
 _encoded = _encoder.encode
 
 
-# What may be -0, which no int is, or a whole number of too many digits; or a text that has them.
+# Matches -0, which int cannot represent, and whole numbers of too many digits. It may also match
+# inside a string, which only costs the slower parser.
 _RARE = re.compile(rb"-0(?![.0-9eE])|[0-9]{%d}" % (_MOST_DIGITS + 1))
 
 
 def convert(body: bytes, conversion: Conversion) -> bytes:
-    """Return a JSON body, converted.
+    """Return a converted JSON body.
 
     Raises:
-        ConversionError: not JSON (RFC 8259), nested too deep, or not what the declarations say.
+        ConversionError: the body is not JSON (RFC 8259), is nested too deep, or does not fit the
+            declared changes.
     """
     try:
         if not body.isascii():
-            body.decode()  # a sealed value is not looked into, so its text is checked here
+            body.decode()  # values left unparsed are not checked for UTF-8 later
         try:
             return _encoded(conversion.convert(Raw(body), _FORM))
         except msgspec.MsgspecError:
@@ -70,7 +72,7 @@ def convert(body: bytes, conversion: Conversion) -> bytes:
 
 
 def parse(body: bytes) -> Document:
-    """Return a JSON body as it is compared, or the body itself where it is no JSON."""
+    """Return a parsed JSON body for comparison, or the bytes themselves if they are not JSON."""
     try:
         try:
             return _compared.decode(body)
@@ -86,7 +88,7 @@ def _open(value: Document) -> Document:
         return value
     try:
         opened = _opened(value)
-    except msgspec.ValidationError:  # a number that is out of the range of Python's
+    except msgspec.ValidationError:  # a number out of the range of float
         return Number(str(value, "ascii"))
     kind = type(opened)
     if kind is str or kind is dict:
@@ -114,7 +116,7 @@ def _close(value: Document) -> Document:
 
 
 def _number(digits: str) -> Document:
-    # An int of 64 bits is written as it is read.
+    # msgspec writes an int of 64 bits with the digits that it was read from.
     return int(digits) if len(digits) < 19 and digits.isdecimal() else Raw(digits.encode())
 
 
@@ -127,7 +129,7 @@ def _parse(value: Document) -> Document:
 
 
 def _leaves(text: bytes) -> Document:
-    """Return JSON parsed to the leaves; raises ValueError for a number that has too many digits."""
+    """Return completely parsed JSON; raises ValueError for a number of too many digits."""
     if _RARE.search(text):
         return json.loads(text, parse_int=_whole, parse_float=_bounded)
     try:
@@ -157,7 +159,7 @@ def _take(value: Document) -> Document:
 
 
 def _check(value: object) -> None:
-    # msgspec would write null for these.
+    # msgspec would write null for infinity and NaN.
     if isinstance(value, float) and not isfinite(value):
         raise ValueError(f"{value} is no JSON number")
     if isinstance(value, dict):

@@ -1,9 +1,9 @@
-r"""Surrogates: escapes such as \ud800 that stand alone, and so for no character.
+r"""Lone surrogates in JSON: escapes such as \ud800 without the other half of the pair.
 
-The grammar of JSON allows them, and what readers make of them is unpredictable (RFC 8259, section
-8.2). No text of Unicode holds one, so a parser of UTF-8 refuses the whole body. As a conversion has
-nothing to say of them they are to pass as they came: while it is done, a character of the last
-private plane stands in for each.
+The grammar of JSON allows them, and the behaviour of receivers is unpredictable (RFC 8259, section
+8.2). Unicode text cannot contain them, so a UTF-8 parser refuses the whole body. A conversion has
+to keep them unchanged: during the conversion, each is replaced by a placeholder, a character of the
+last private-use plane.
 """
 
 import re
@@ -15,8 +15,8 @@ _HIGH = rb"\\u[dD][89abAB][0-9a-fA-F]{2}"
 _LOW = rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 _LONE = re.compile(rb"%b(?!%b)|(?<!%b)%b" % (_HIGH, _LOW, _HIGH, _LOW))
 _BACKSLASH = rb"\\"
-_ASIDE = b"\xff"  # which is nowhere in UTF-8
-# From U+100000 on: one for each surrogate in each way to write its letters.
+_ASIDE = b"\xff"  # a byte that never occurs in UTF-8
+# The placeholders start at U+100000: one per surrogate and per upper or lower case of its digits.
 _PLANE = 0x100000
 _SURROGATES = 0x800
 _IN_PLANE = re.compile(rb"\xf4[\x80-\x87][\x80-\xbf]{2}")
@@ -24,14 +24,14 @@ _ESCAPED_PLANE = re.compile(rb"\\u[dD][bB][cdCD][0-9a-fA-F]%b" % _LOW)
 
 
 def replace(body: bytes) -> bytes | None:
-    """Return a body with a stand-in for each lone surrogate; None where there is none.
+    """Return a body with each lone surrogate replaced by a placeholder; None if it has none.
 
     Raises:
-        ConversionError: the body holds characters of the same plane.
+        ConversionError: the body already contains characters of the placeholders' plane.
     """
     if _ASIDE in body:
         return None
-    # With those that are escaped out of the way, every backslash begins an escape.
+    # Once escaped backslashes are set aside, every other backslash begins an escape.
     text = body.replace(_BACKSLASH, _ASIDE)
     replaced = _LONE.sub(_replaced, text)
     if replaced == text:
@@ -45,12 +45,12 @@ def replace(body: bytes) -> bytes | None:
 
 
 def restore(body: bytes) -> bytes:
-    """Return a body with the surrogates in the place of their stand-ins."""
+    """Return a body with each placeholder replaced by its surrogate."""
     return _IN_PLANE.sub(_restored, body)
 
 
 def is_replaced(text: bytes) -> bool:
-    """Whether a part of a body holds stand-ins."""
+    """Whether a part of a body contains placeholders."""
     return _IN_PLANE.search(text) is not None
 
 
@@ -62,7 +62,7 @@ def _restored(match: re.Match[bytes]) -> bytes:
     return _escape(match[0])
 
 
-@cache  # bodies without end may be full of them, but there are 32,768
+@cache  # the cache is bounded: there are 32,768 different escapes
 def _stand_in(escape: bytes) -> bytes:
     digits = escape[2:].decode()
     capitals = sum(digit.isupper() << place for place, digit in enumerate(digits))

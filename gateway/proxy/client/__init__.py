@@ -1,1 +1,1 @@
-"""The client's side of the proxy: connections accepted, requests read, responses written."""
+"""The client side of the proxy: accepts connections, reads requests, writes responses."""

@@ -1,8 +1,8 @@
-"""One client's connection: aiohttp's protocol and parser, with a lean loop over its requests.
+"""A client's connection: aiohttp's protocol and parser, with a faster loop over the requests.
 
-aiohttp's own loop makes a task, a request and a response object for every request, which costs as
-much as all that a gateway does with it. `ClientConnection` keeps what is hard (parsing, flow
-control, keep-alive, shutdown) and walks from one request to the next by itself.
+aiohttp's own loop creates a task, a request object and a response object for every request, which
+costs as much as all the rest of the gateway's work. `ClientConnection` reuses aiohttp's parsing,
+flow control, keep-alive and shutdown, and replaces the loop.
 """
 
 import asyncio
@@ -30,36 +30,36 @@ from gateway.proxy.client.unsent import unsent_bytes
 
 _log = logging.getLogger(__name__)
 
-# How long to read what a client still sends after its answer, before the connection is cut.
+# For how many seconds bytes that a client still sends after its answer are read and dropped.
 _LINGER = 5.0
 
 
 class HttpHandler(Protocol):
-    """What connections hand requests to."""
+    """The handler that connections pass their requests to."""
 
     @property
     def limits(self) -> Limits:
-        """Return what bounds new connections."""
+        """The limits for new connections."""
         ...
 
     async def answer(self, exchange: Exchange) -> None:
-        """Answer a request, whatever happens; cancelled when the client leaves."""
+        """Answer a request and handle every failure; cancelled when the client disconnects."""
         ...
 
     def refuse(self, exchange: Exchange, fault: Fault) -> None:
-        """Answer with a fault what could not be read as a request."""
+        """Answer a request that could not be parsed with a fault."""
         ...
 
 
 class ClientConnection(RequestReceiver):
-    """One client connection: answers the requests that its receiving half finds.
+    """A client's connection: answers the requests that `RequestReceiver` receives.
 
-    `client_state` has its states; what belongs to the request under way stands beside the state.
+    Its states are defined in `client_state`.
 
     Args:
-        server: the server that accepted it.
-        answers: what its requests are handed to.
-        totals: what all connections hold together.
+        server: the server that accepted the connection.
+        answers: the handler of its requests.
+        totals: the counts of connections and tunnels in this process.
         loop: the event loop.
     """
 
@@ -90,8 +90,8 @@ class ClientConnection(RequestReceiver):
         self.stall_seconds = self._limits.stall_seconds
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note who is at the two ends; show one out who is too many."""
-        peer = transport.get_extra_info("peername")  # None if the client has left again
+        """Store the two addresses; refuse the connection if there are too many."""
+        peer = transport.get_extra_info("peername")  # None if the client has disconnected
         self.peer = peer[0] if peer else ""
         host, port = transport.get_extra_info("sockname")[:2]
         self.own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -107,12 +107,12 @@ class ClientConnection(RequestReceiver):
             )
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Forget the deadline."""
+        """Close the state and cancel the deadline."""
         self._state = TRANSITIONS[self._state, ClientEvent.LOST]
         self._deadline.cancel()
         super().connection_lost(exc)
 
-    # Bounds in time, and the ends.
+    # Timeouts, and the end of the connection.
 
     def _too_slow(self) -> None:
         if self._state is ClientState.HEAD:
@@ -140,14 +140,14 @@ class ClientConnection(RequestReceiver):
         self._close_transport()
 
     def _close_transport(self) -> None:
-        # What is written is sent first, for which the client has as long as for any response.
+        # Written bytes are sent before the close, under the same stall timeout as any response.
         if self.transport is not None:
             self._unsent = unsent_bytes(self.transport)
             self._deadline.set(self._limits.stall_seconds)
             self.transport.close()
 
     def _client_takes(self) -> bool:
-        """Return whether the client has taken some since the last time; if so, look again later."""
+        """Return whether the client received bytes since the last call; if so, recheck later."""
         if self.transport is None:
             return True
         before, self._unsent = self._unsent, unsent_bytes(self.transport)
@@ -157,10 +157,10 @@ class ClientConnection(RequestReceiver):
         return True
 
     async def drain(self) -> None:
-        """Wait until the client has taken most of what was written.
+        """Wait until the client has received most of the written bytes.
 
         Raises:
-            ConnectionError: it took nothing for as long as it may, or it left.
+            ConnectionError: the client received nothing for `stall_seconds`, or disconnected.
         """
         while True:
             if self.transport is not None:
@@ -170,17 +170,17 @@ class ClientConnection(RequestReceiver):
                     await self._drain_helper()
                 return
             except TimeoutError:
-                self._drain_waiter = None  # the one that was waited for is cancelled
+                self._drain_waiter = None  # the time-out cancelled this future
                 if self.transport is not None and unsent_bytes(self.transport) < self._unsent:
                     continue
                 self._totals.reached(ClientBound.STALL_SECONDS)
                 raise ConnectionAbortedError("the client took none of the response") from None
 
     def switch(self) -> Tunnel:
-        """Stop parsing HTTP; return what reads the client's bytes from here on.
+        """Stop parsing HTTP; return a tunnel that reads the client's bytes from now on.
 
         Raises:
-            FaultError: as many connections have switched as may.
+            FaultError: too many connections have switched protocols already.
         """
         if self._totals.tunnels >= self._limits.tunnels:
             self._totals.reached(ClientBound.TUNNELS)
@@ -193,11 +193,11 @@ class ClientConnection(RequestReceiver):
         self._tunnel = tunnel = Tunnel(
             self._pause_transport_reading, self._resume_transport_reading
         )
-        self.set_parser(tunnel)  # type: ignore[arg-type]  # made for WebSockets, content with this
+        self.set_parser(tunnel)  # type: ignore[arg-type]  # typed for WebSockets, calls only these
         return tunnel
 
     def finish(self) -> None:
-        """Close the connection, after the answer that is under way or due if there is one."""
+        """Close the connection, after any answer that is under way or due."""
         self._state = TRANSITIONS[self._state, ClientEvent.FINISH]
         if self._down is not None:
             self._down.keep_alive = False
@@ -205,17 +205,17 @@ class ClientConnection(RequestReceiver):
             self.transport.close()
 
     def cut(self) -> None:
-        """Cut the connection, whatever is under way."""
+        """Reset the connection at once, even during an answer."""
         if self.transport is not None:
             reset(self.transport)
 
-    # The connection's task.
+    # The task of the connection.
 
     async def start(self) -> None:
-        """Answer one request after the other."""
+        """Answer the requests one after the other; this is the connection's task."""
         try:
             await self._answer_requests()
-        except Exception:  # a task that ends unseen would leave its connection to nobody
+        except Exception:  # without its task, the connection would stay open forever
             _log.exception("a client's connection failed")
             self.cut()
 
@@ -237,8 +237,8 @@ class ClientConnection(RequestReceiver):
             if self._state is ClientState.IDLE:
                 if self._messages:
                     self._state = TRANSITIONS[self._state, ClientEvent.REQUEST]
-                    # One answer of a connection in a turn of the event loop: who asks ahead gets
-                    # no more than others (Envoy's max_requests_per_io_cycle).
+                    # One answer per connection in a turn of the event loop, so that pipelining
+                    # clients get no larger share (Envoy's max_requests_per_io_cycle).
                     await asyncio.sleep(0)
                 elif self._meter.unfinished:
                     self._await_head()
@@ -259,12 +259,12 @@ class ClientConnection(RequestReceiver):
             if isinstance(message, RawRequestMessage):
                 self._down = down = Exchange(self, message, content)
                 if self._state is ClientState.LAST or message.upgrade:
-                    # Where another protocol could begin, the parser stops: nothing can follow.
+                    # After an Upgrade request the parser stops, so no request can follow.
                     down.keep_alive = False
                 await self._answers.answer(down)
             else:
                 down = self._refuse(message, content)
-            if self.writing_paused:  # a client that asks ahead and does not read waits here
+            if self.writing_paused:  # a pipelining client that does not read waits here
                 await self.drain()
             keep = down.keep_alive and (content.at_eof() or await self._read_rest(content))
         except ConnectionError:
@@ -287,7 +287,7 @@ class ClientConnection(RequestReceiver):
         else:
             error = getattr(message, "exc", None)
             if error is not None:
-                error.__traceback__ = None  # it leads to the parser's caller, and so to itself
+                error.__traceback__ = None  # it refers to a frame that holds the error: a cycle
             head, fault = ERROR, parser_limits.fault(error, self._limits)
         self._down = down = Exchange(self, head, content)
         down.keep_alive = False
@@ -295,10 +295,10 @@ class ClientConnection(RequestReceiver):
         return down
 
     async def _read_rest(self, content: StreamReader) -> bool:
-        # The next request stands behind the rest of this one's body.
+        # The next request comes after the rest of this request's body.
         try:
             async with asyncio.timeout(_LINGER):
-                await asyncio.sleep(0)  # lets go who read it for the service until now
+                await asyncio.sleep(0)  # lets the previous reader of the body stop
                 while await content.readany():
                     pass
         except (TimeoutError, RequestPayloadError, HttpProcessingError):
@@ -306,9 +306,9 @@ class ClientConnection(RequestReceiver):
         return True
 
     async def _linger(self) -> None:
-        # A connection that is closed while the client still sends is reset, and the answer may be
-        # lost with it. So the end is said first, and what still comes is dropped for a while
-        # (RFC 9112, section 9.6); the client's own end cancels this.
+        # A close while the client still sends resets the connection, and the answer may be lost.
+        # So only the sending side is closed first, and received bytes are dropped for a while
+        # (RFC 9112, section 9.6). The task is cancelled when the client closes its side.
         transport = self.transport
         if transport is not None and not transport.is_closing():
             self._close = True

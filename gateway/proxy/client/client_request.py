@@ -1,4 +1,4 @@
-"""The client's request, as aiohttp's parser left it: head, authority, body."""
+"""The client's request: checks of the parsed head, and the stream of the body."""
 
 import asyncio
 import re
@@ -18,33 +18,34 @@ from gateway.core.snapshot import Snapshot
 from gateway.proxy.client.client_response import ClientTransport
 
 # RFC 3986, section 3.2.2, as far as hosts use it: a name, an IPv4 or a bracketed IPv6 address,
-# and a port. Anything else would travel on in Forwarded and in what services make of it: a comma,
-# say, as two hosts in X-Forwarded-Host.
+# and a port. Other characters would be forwarded and misread by services: a comma, for instance,
+# would make two hosts of X-Forwarded-Host.
 _AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~]+)(?::[0-9]{0,5})?\Z")
 # A host name has at most 253 characters (RFC 1035, section 2.3.4), a port 5 digits.
 _LONGEST = 260
-# More digits than this, and what some service makes of a length may be another number.
+# A service may misread a length of more digits.
 _DIGITS = 18
 REQUEST_ID = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}\Z")
-"""What a request id that can be trusted in a log looks like."""
+"""The pattern of request ids that may be written to a log unchanged."""
 
 _SAFE = "/%:@!$&'()*+,;=~[]"
 is_loggable = re.compile(rf"/[A-Za-z0-9_.\-{re.escape(_SAFE)}]*\Z").match
-"""Return a match if a path can be logged as it is, in JSON too."""
+"""Returns a match if a path can be written to a JSON log without escapes."""
 
 
 class ClientRequest:
-    """The request of an exchange: its head, checked, and its body as it comes.
+    """The request of an exchange: the checked head and the stream of the body.
 
     Attributes:
-        connection: the connection that it came by.
+        connection: the connection that received the request.
         message: the parsed head.
-        content: the body as it comes.
-        has_body: whether there is a body, were it of no bytes in chunks.
-        length: the declared length of the body, in bytes; None until the head is read.
-        peer: the address that the request came from.
-        authority: host and port that the client used; empty until the head is read.
-        snapshot: the rules that this request goes by, whatever is loaded meanwhile.
+        content: the stream of the body.
+        has_body: whether there is a body; an empty chunked body counts.
+        length: the declared length of the body in bytes; None until the head is read, or if none
+            is declared.
+        peer: the IP address that the request came from.
+        authority: the host and port that the client used; empty until the head is read.
+        snapshot: the rules for this request, which a reload does not change.
     """
 
     connection: ClientTransport
@@ -58,17 +59,17 @@ class ClientRequest:
 
     @property
     def takes_trailers(self) -> bool:
-        """Whether fields behind the body of the answer are welcome."""
+        """Whether the client accepts trailer fields in the answer."""
         return takes_trailers(self.message.headers.getall("TE", ()))
 
     @property
     def upgrade(self) -> bytes | None:
-        """Return the protocol to switch to, if it is one that can be passed through: WebSocket."""
+        """The requested protocol if the gateway can tunnel it, which is WebSocket; else None."""
         protocol = self.message.headers.get("Upgrade", "") if self.message.upgrade else ""
         return protocol.encode() if protocol.lower() == "websocket" else None
 
     def check_expectation(self) -> None:
-        """Raise FaultError if the client expects what cannot be met (RFC 9110, section 10.1.1)."""
+        """Raise FaultError if Expect is not 100-continue (RFC 9110, section 10.1.1)."""
         values = self.message.headers.getall("Expect")
         if any(value.lower() != "100-continue" for value in values):
             raise FaultError(
@@ -76,16 +77,16 @@ class ClientRequest:
             )
 
     def read(self) -> RequestHead:
-        """Return the head of the request; note its authority and the length of its body.
+        """Check and return the head of the request; set `authority` and `length`.
 
         Raises:
-            FaultError: the request line, the Host field or the framing of the body is not what
-                RFC 9112, sections 3 and 6, allows.
+            FaultError: the request line, the Host field or the framing of the body violates
+                RFC 9112, sections 3 and 6.
         """
         message, headers = self.message, self.message.headers
         if message.version[0] != 1:
             raise _bad("only HTTP/1.0 and HTTP/1.1 are spoken here")
-        # The parser takes some more than can be passed on without saying something else.
+        # The parser accepts some heads that cannot be forwarded with the same meaning.
         if (coding := headers.get("Transfer-Encoding")) is not None:
             if coding.lower() != "chunked":
                 raise _bad("the only transfer coding that is taken here is chunked")
@@ -100,7 +101,7 @@ class ClientRequest:
         target, authority = message.path, headers.get("Host")
         if not target.startswith("/"):
             target, authority = _other_form(message.method, target, authority)
-        if authority is None:  # HTTP/1.0 may leave it out; then it is us who were meant
+        if authority is None:  # HTTP/1.0 may omit Host; this server is meant
             authority = self.connection.own
         if len(authority) > _LONGEST or not _is_authority(authority):
             raise _bad("the Host header names no host")
@@ -111,14 +112,14 @@ class ClientRequest:
         return RequestHead(message.method, path, query if mark else None, headers, authority)
 
     def pieces(self, most: int | None) -> AsyncIterator[bytes]:
-        """Return the body as it comes; the client waits while none of it is read.
+        """Return the stream of the body; the client has to wait while it is not read.
 
         Args:
-            most: how many bytes it may have; None for any number.
+            most: the maximum size of the body in bytes; None for no maximum.
 
         Raises:
-            FaultError: it is larger than that, not framed as it should be, or does not come. What
-                is declared to be larger is not begun to be read.
+            FaultError: the body is too large, malformed, or does not arrive in time. A declared
+                length above the maximum fails before anything is read.
         """
         if most is not None and (self.length or 0) > most:
             raise _too_large(most)
@@ -146,7 +147,7 @@ class ClientRequest:
 
 
 def loggable_path(path: str) -> str:
-    """Return a path as a URI may hold it, so that it can go into JSON."""
+    """Return a path percent-encoded, so that it can be written to a JSON log."""
     if not path.startswith("/") and "://" in path:  # RFC 9112, section 3.2.2
         path = "/" + path.partition("://")[2].partition("/")[2]
     return quote(path.encode("utf-8", "surrogateescape"), safe=_SAFE)
@@ -158,7 +159,7 @@ def _too_large(most: int) -> FaultError:
     )
 
 
-@lru_cache(maxsize=1024)  # clients name the same few hosts over and over
+@lru_cache(maxsize=1024)  # clients use few different hosts
 def _is_authority(text: str) -> bool:
     return _AUTHORITY.match(text) is not None
 

@@ -1,4 +1,4 @@
-"""The response on its way to the client: HTTP/1.1 framing, and backpressure."""
+"""The response to the client: HTTP/1.1 framing and backpressure."""
 
 import asyncio
 import socket
@@ -13,20 +13,20 @@ from gateway.core.headers import HeaderFields, end_to_end
 from gateway.proxy.client.tunnel import Tunnel
 
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
-# What a response that never has a body must not hold (RFC 9110, section 8.6).
+# Fields that a response without a body must not have (RFC 9110, section 8.6).
 _LENGTH = frozenset({b"content-length"})
-# Linger on, for no time: what makes close() a reset.
+# SO_LINGER with zero seconds, which makes close() reset the connection.
 _RESET = struct.pack("ii", 1, 0)
 
 
 class ClientTransport(Protocol):
-    """What an exchange needs of the connection that it came by.
+    """The part of a client's connection that an exchange uses.
 
     Attributes:
-        transport: what is written to; None once the connection is lost.
-        peer: the address of the client.
-        own: the authority of the socket that the client connected to.
-        stall_seconds: how long a client may neither send nor take any of a body.
+        transport: the transport to write to; None once the connection is lost.
+        peer: the IP address of the client.
+        own: the address and port of the socket that the client connected to.
+        stall_seconds: how many seconds a client may neither send nor receive bytes of a body.
     """
 
     transport: asyncio.Transport | None
@@ -35,32 +35,32 @@ class ClientTransport(Protocol):
     stall_seconds: float
 
     def switch(self) -> Tunnel:
-        """Stop parsing HTTP; return what reads the client's bytes from here on."""
+        """Stop parsing HTTP; return a tunnel that reads the client's bytes from now on."""
         ...
 
     @property
     def writing_paused(self) -> bool:
-        """Whether the client reads more slowly than we write."""
+        """Whether the write buffer is full because the client reads too slowly."""
         ...
 
     async def drain(self) -> None:
-        """Wait until the client has taken some; raises ConnectionError if it does not."""
+        """Wait until the client has received bytes; raises ConnectionError if it does not."""
         ...
 
 
 class ClientResponse:
-    """The answer of an exchange on its way to the client.
+    """The response of an exchange, as it is written to the client.
 
-    The head is written from raw field lines, so that every byte, the order and the case of what a
-    service sent reach the client.
+    The head is written from raw field lines, so that the bytes, the order and the case of the
+    service's fields are preserved.
 
     Attributes:
         connection: the connection to write to.
         message: the parsed head of the request.
         chunked: whether the body is sent in chunks.
         keep_alive: whether another request can follow on the connection.
-        status: of the final response; 0 until its head is written.
-        bytes_sent: of the body, framing excluded.
+        status: the status code of the final response; 0 until its head is written.
+        bytes_sent: the number of bytes of the body that were written, without the framing.
     """
 
     connection: ClientTransport
@@ -71,33 +71,33 @@ class ClientResponse:
     bytes_sent: int
 
     def inform(self, status: int, fields: HeaderFields) -> None:
-        """Pass on an interim response (RFC 9110, section 15.2); HTTP/1.0 knows none."""
+        """Write an interim response (RFC 9110, section 15.2), except to HTTP/1.0 clients."""
         if not self.status and self.message.version > HttpVersion10:
             lines = _lines(status, b"", end_to_end(fields, _LENGTH))
             self._write(b"".join((*lines, b"\r\n")))
 
     def begin(self, status: int, reason: bytes, fields: HeaderFields, *, sized: bool) -> None:
-        """Write the head of a response whose body comes in pieces.
+        """Write the head of a response whose body follows in pieces.
 
         Args:
-            status: the final status.
-            reason: its phrase; empty for the usual one.
-            fields: end-to-end fields.
-            sized: whether they hold Content-Length.
+            status: the final status code.
+            reason: the reason phrase; empty for the standard one.
+            fields: the end-to-end header fields.
+            sized: whether the fields contain Content-Length.
         """
         if not sized:
             self._frame()
         self._write(self._final(status, reason, fields))
 
     async def write(self, piece: bytes) -> None:
-        """Write a piece of the body, and wait while the client is slower than the service."""
+        """Write a piece of the body, and wait while the client reads too slowly."""
         self.bytes_sent += len(piece)
         self._write(b"%x\r\n%b\r\n" % (len(piece), piece) if self.chunked else piece)
         if self.connection.writing_paused:
             await self.connection.drain()
 
     def end(self, trailers: Iterable[tuple[bytes, bytes]] = ()) -> None:
-        """End a body that came in pieces; fields can stand behind it where it is chunked."""
+        """End a body written in pieces; trailer fields are written only if it is chunked."""
         if self.chunked:
             self._write(_last_chunk(trailers))
 
@@ -111,7 +111,7 @@ class ClientResponse:
         sized: bool = True,
         trailers: Iterable[tuple[bytes, bytes]] = (),
     ) -> None:
-        """Write a whole response at once; see `begin` and `end` for the arguments."""
+        """Write a complete response at once; see `begin` and `end` for the arguments."""
         if not sized:
             self._frame()
         self.bytes_sent = len(body)
@@ -121,9 +121,9 @@ class ClientResponse:
         self._write(self._final(status, reason, fields, body))
 
     def switch(self, fields: HeaderFields) -> Tunnel:
-        """Write the head of a 101 response; return what reads the client's bytes behind it.
+        """Write the head of a 101 response; return a tunnel that reads the client's bytes.
 
-        Until the connection ends, `write` writes to it what the other protocol says.
+        From then on, `write` sends bytes of the other protocol.
         """
         tunnel = self.connection.switch()
         self.keep_alive = False
@@ -132,13 +132,13 @@ class ClientResponse:
         return tunnel
 
     def send_head(self, status: int, reason: bytes, fields: HeaderFields) -> None:
-        """Write a response that has no body, whatever its fields say of one (HEAD, 204, 304)."""
+        """Write a response that has no body, regardless of its fields (HEAD, 204, 304)."""
         if status == 204:
             fields = end_to_end(fields, _LENGTH)
         self._write(self._final(status, reason, fields))
 
     def abort(self) -> None:
-        """Cut the connection, so that nobody takes what was sent for the whole."""
+        """Reset the connection, so that the client does not take the response for complete."""
         self.keep_alive = False
         reset(self.connection.transport)
 
@@ -168,10 +168,10 @@ class ClientResponse:
 
 
 def reset(transport: asyncio.Transport | None) -> None:
-    """End a connection by a reset.
+    """Reset a connection.
 
-    Where the end of the connection is the end of the body (HTTP/1.0), an orderly end would say
-    that this was all.
+    If the body ends with the connection (HTTP/1.0), an orderly close would mark a truncated body as
+    complete.
     """
     if transport is not None and not transport.is_closing():
         end = transport.get_extra_info("socket")

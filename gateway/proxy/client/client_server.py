@@ -1,4 +1,4 @@
-"""The server for clients: aiohttp's low-level server, with connections of our own."""
+"""The server for clients: aiohttp's low-level server with `ClientConnection` as its protocol."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from gateway.proxy.client.client_totals import ClientBound, ClientTotals, most_c
 
 
 class ClientServer(Server):
-    """Accepts connections and has every request answered.
+    """Accepts client connections and passes their requests to a handler.
 
     Args:
-        answers: what requests are handed to.
-        reached: called whenever clients reach a bound.
+        answers: the handler of the requests.
+        reached: a function that is called whenever a bound on clients is reached.
     """
 
     def __init__(self, answers: HttpHandler, reached: Callable[[ClientBound], None]) -> None:
@@ -34,17 +34,17 @@ class ClientServer(Server):
         super().connection_made(handler, transport)
         self._totals.connections += 1
         if self._finishing and isinstance(handler, ClientConnection):
-            handler.finish()  # it was accepted just before the socket was closed
+            handler.finish()  # accepted just before the listener closed
 
     def connection_lost(self, handler: RequestHandler, exc: BaseException | None = None) -> None:
-        """Count a connection no more: all that was written to it is sent, or will never be."""
+        """Stop counting a connection: its written bytes are sent, or can never be sent."""
         super().connection_lost(handler, exc)
         self._totals.connections -= 1
         if not self._totals.connections:
             self._emptied.set()
 
     async def finish(self) -> None:
-        """Close every connection, each after the answer that is under way; return when all are."""
+        """Close every connection after any answer under way; return when all are closed."""
         self._finishing = True
         self._emptied.clear()
         for connection in self._clients():
@@ -53,7 +53,7 @@ class ClientServer(Server):
             await self._emptied.wait()
 
     async def cut(self, seconds: float) -> None:
-        """Cut every connection, so that no answer is taken for whole, and end its task in time."""
+        """Reset every connection, so that no answer looks complete; end the tasks in `seconds`."""
         for connection in self._clients():
             connection.cut()
         await self.shutdown(seconds)

@@ -3,22 +3,24 @@
 Theory of operation
 ===================
 
-Two things happen on a client's connection at a time: the parser takes bytes as they come, and the
-connection's task answers the requests that the parser found, one after the other. A client may
-send requests ahead (RFC 9112, section 9.3.2); they wait in a bounded queue. So the state is that
-of the task, which is what a deadline, a shutdown and a lost connection have to go by:
+Two activities run on a client's connection at a time: the parser processes received bytes, and the
+connection's task answers the parsed requests one after the other. A client may pipeline requests
+(RFC 9112, section 9.3.2); they wait in a bounded queue. The state is the state of the task, since
+deadlines, shutdowns and lost connections depend on it:
 
-- While no request waits, the bytes that come belong to the next head: IDLE becomes HEAD with the
-  first of them, and ASKED with the last, or with one that is no HTTP. Each has its own clock.
-- ANSWERING begins when the task takes a request from the queue, and ends with ANSWERED when its
-  response is written and its body is read to the end. Where a further request waits already, IDLE
-  is left again at once.
-- A shutdown ends a connection after the answer that is under way, or due: LAST_ASKED and LAST are
+- While no request waits, received bytes belong to the next head: the first byte changes IDLE to
+  HEAD, and the last byte, or one that is not HTTP, to ASKED. IDLE and HEAD have separate timeouts.
+- ANSWERING begins when the task takes a request from the queue, and ends with ANSWERED when the
+  response is written and the request body is read to its end. If a further request waits already,
+  IDLE changes to ASKED at once.
+- A shutdown ends a connection after the answer that is under way or due: LAST_ASKED and LAST are
   ASKED and ANSWERING with no request to follow.
-- In TUNNEL, bytes of another protocol pass in both directions; no HTTP comes behind them.
-- ENDING is the way out: all is said, and what still comes is dropped until the transport is gone.
+- In TUNNEL, bytes of another protocol pass in both directions; no HTTP follows.
+- In ENDING, no further request is answered, and received bytes are dropped until the transport is
+  closed.
 
-All events come from `ClientConnection`, so an illegal one is a mistake in it.
+All events come from `ClientConnection` and its base `RequestReceiver`, so an illegal one is a bug
+in these.
 """
 
 from enum import IntEnum, auto
@@ -27,12 +29,12 @@ from gateway.proxy.transition_table import TransitionTable
 
 
 class ClientState(IntEnum):
-    """Where a client's connection stands."""
+    """The state of a client's connection."""
 
     IDLE = auto()
-    """No request is under way, and no byte of the next one is here."""
+    """No request is under way, and no byte of the next one has arrived."""
     HEAD = auto()
-    """A part of a request's head is here."""
+    """A part of a request's head has arrived."""
     ASKED = auto()
     """A request waits to be answered."""
     LAST_ASKED = auto()
@@ -44,28 +46,28 @@ class ClientState(IntEnum):
     TUNNEL = auto()
     """Bytes of another protocol pass in both directions."""
     ENDING = auto()
-    """Nothing more is answered; the connection closes."""
+    """No further request is answered; the connection closes."""
     CLOSED = auto()
-    """The connection is gone."""
+    """The connection has ended."""
 
 
 class ClientEvent(IntEnum):
-    """What happens on a client's connection."""
+    """An event on a client's connection."""
 
     BYTES = auto()
-    """Bytes of a head came, and not its end."""
+    """Bytes of a head arrived, without its end."""
     REQUEST = auto()
-    """A request is there to be answered, were it one that cannot be read."""
+    """A request waits to be answered, possibly one that cannot be parsed."""
     TAKE = auto()
     """The task begins to answer a request."""
     SWITCH = auto()
-    """The response switches to another protocol: 101."""
+    """The response switches to another protocol with status 101."""
     ANSWERED = auto()
     """A request is answered, and another can follow."""
     LAST_ANSWERED = auto()
     """A request is answered, and none can follow."""
     REFUSE = auto()
-    """The client is too slow with a request, or one client too many."""
+    """The client sends a request too slowly, or too many clients are connected."""
     FINISH = auto()
     """The gateway shuts down."""
     LOST = auto()
@@ -105,4 +107,4 @@ _LOST: _Rows = {(state, _E.LOST): _S.CLOSED for state in _S if state is not _S.C
 TRANSITIONS = TransitionTable[ClientState, ClientEvent]({**_REQUESTS, **_SHUTDOWN, **_LOST})
 
 BETWEEN = frozenset({_S.IDLE, _S.HEAD})
-"""The states in which the bytes that come belong to the next head."""
+"""The states in which received bytes belong to the next head."""

@@ -1,40 +1,41 @@
-"""What the clients of one process hold together, and how often a bound on them is reached."""
+"""The counts of client connections in one process, and the bounds on clients."""
 
 import resource
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-# For listeners, the state, the log, the channel to the supervisor, the admin port, and the like.
+# File descriptors for listeners, the state, the log, the channel to the supervisor, the admin port
+# and other uses.
 _RESERVE = 64
 
 
 class ClientBound(StrEnum):
-    """The bounds on what clients hold, by the names that the metric has for them."""
+    """The bounds on clients, by their label in the metric."""
 
     CONNECTIONS = "connections"
-    """As many clients are connected as may be: one more is refused."""
+    """The maximum number of clients is connected: a further one is refused."""
     HEADER_BYTES = "header_bytes"
-    """The head of a request is too large: it is refused before it is whole."""
+    """The head of a request is too large: it is refused before it is complete."""
     HEADER_SECONDS = "header_seconds"
     """The head of a request takes too long: it is refused."""
     STALL_SECONDS = "stall_seconds"
-    """A client takes nothing of its response: its connection is cut."""
+    """A client receives nothing of its response for too long: its connection is cut."""
     TUNNELS = "tunnels"
-    """As many connections have switched protocols as may: one more is refused."""
+    """The maximum number of connections has switched protocols: a further one is refused."""
     TUNNEL_SECONDS = "tunnel_seconds"
-    """Nothing passes through a connection that has switched protocols: it is cut."""
+    """No bytes pass through a connection that has switched protocols: it is cut."""
 
 
 @dataclass(slots=True)
 class ClientTotals:
-    """What is held now.
+    """The current counts of client connections in this process.
 
     Attributes:
-        reached: called whenever a bound is reached.
-        most: how many connections the file descriptors are enough for.
-        connections: the open connections.
-        tunnels: those of them that have switched to another protocol.
+        reached: a function that is called whenever a bound is reached.
+        most: the number of connections for which the file descriptors suffice.
+        connections: the number of open connections.
+        tunnels: the number of open connections that have switched to another protocol.
     """
 
     reached: Callable[[ClientBound], None]
@@ -44,12 +45,12 @@ class ClientTotals:
 
 
 def raise_limit() -> None:
-    """Let this process open as many files as the system grants without asking."""
+    """Raise the soft limit on open files to the hard limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def most_clients() -> int:
-    """Return how many clients may be connected so that each can have a connection to a service."""
+    """Return how many clients may connect so that each can have a connection to a service."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(1, (soft - _RESERVE) // 2)

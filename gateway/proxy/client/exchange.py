@@ -1,6 +1,6 @@
-"""The Exchange: one request of a client, its answer, and the record of both.
+"""The exchange: one request of a client, its answer, and the record of both.
 
-The log line, the metrics and the usage of a request are written from it, once.
+The log line, the metrics and the usage of a request are written once, from its exchange.
 """
 
 import secrets
@@ -24,32 +24,34 @@ from gateway.proxy.client.client_request import (
 )
 from gateway.proxy.client.client_response import ClientResponse, ClientTransport
 
-# Unique without asking the system for randomness each time; nobody's security hangs on it.
+# Request ids are unique without a system call for each; no security depends on them.
 _id_prefix = secrets.token_hex(10)
 _id_count = count()
 
 
 class Exchange(ClientRequest, ClientResponse):
-    """One request and its answer; filled in while it passes through the phases.
+    """One request and its answer; each step of the handler fills in attributes.
 
     Attributes:
-        request_id: the client's X-Request-Id if it can be trusted in a log, else a new one.
-        method: of the request.
-        path: of the request as it can be logged, without the query, which may hold secrets.
-        client: the name of the client; empty where nothing names it.
-        endpoint: where the request came in; None if the path names no endpoint.
-        version: the version that was chosen; None if none was chosen.
+        request_id: the client's X-Request-Id if it is safe to log, else a new one.
+        method: the method of the request.
+        path: the path of the request as it can be logged, without the query, which may hold
+            secrets.
+        client: the name of the client; empty if it has none.
+        endpoint: the endpoint that matches the path; None if no endpoint does.
+        version: the chosen version; None if none was chosen.
         fields: the header fields that every answer of that version carries.
-        plan: what was planned; None if the request was refused.
-        target: the address of the service that answered.
+        plan: the plan for the request; None if the request was refused.
+        target: the address of the target that answered; None if none answered.
         converted: whether a body was converted.
-        body: of the converted answer, where its version is checked; None where it is not.
-        code: the code of the fault, if there was one.
-        cause: what went wrong, for the log alone.
-        aborted: whether the response ended before it was whole.
-        began: when the head of the request was there, in monotonic seconds.
-        sent: when the request was sent to the service; 0 if it was not.
-        answered: when the head of its response was there; 0 if none came.
+        body: the converted body of the answer if its version is checked; else None.
+        code: the code of the fault; None if there was no fault.
+        cause: the cause of the fault, for the log only.
+        aborted: whether the response ended before it was complete.
+        began: when the head of the request had arrived, in monotonic seconds.
+        sent: when the request was sent to the service, in monotonic seconds; 0 if it was not.
+        answered: when the head of the service's response had arrived, in monotonic seconds; 0 if
+            it did not arrive.
     """
 
     __slots__ = (

@@ -1,43 +1,43 @@
-"""How much of a request's head is here while it is not whole: the parser shows whole ones only."""
+"""Measures incomplete request heads, since the parser reports only complete ones."""
 
 from collections.abc import Iterable
 
 from aiohttp.http import RawRequestMessage
 
-# A length of more digits is refused, and what follows it dropped.
+# A request with a length of more digits is refused, and the connection closes.
 _DIGITS = 18
 _BLANK_LINE = b"\r\n\r\n"
 
 
 class HeadMeter:
-    """Follows the bytes of a connection from request to request, next to the parser.
+    """Counts the bytes of an incomplete head, in parallel with the parser.
 
-    Where the parser holds bytes back, because too much waits to be answered or read, it is behind
-    the meter; the meter then starts again from nothing, so that it may count too few, never too
-    many. What is held back has a bound of its own.
+    When too many requests or bytes of a body are waiting, the parser holds bytes back and falls
+    behind the meter. The meter then restarts at zero, so it may count too few bytes, never too
+    many. The bytes held back have a limit of their own.
 
     Attributes:
-        unfinished: the bytes of the head that has begun and is not whole; of a body in chunks,
-            those since its last bytes of content, which are framing and trailer fields.
+        unfinished: the number of bytes of the incomplete head; in a chunked body, the number of
+            bytes since the last content, which are framing and trailer fields.
     """
 
     __slots__ = ("_due", "unfinished")
 
     def __init__(self) -> None:
         self.unfinished = 0
-        self._due: int | None = None  # of the body that is arriving, if it has a length
+        self._due: int | None = None  # bytes due of a body with a length
 
     def add_head(self, data: bytes) -> None:
-        """Take bytes that complete no head."""
+        """Count bytes that complete no head."""
         self.unfinished += len(data)
 
     def add_body(self, data: bytes, *, content: bool, ended: bool) -> None:
-        """Take bytes that came while a body was arriving.
+        """Count bytes that arrived during a body.
 
         Args:
-            data: the bytes.
-            content: whether some of them were content.
-            ended: whether the body has ended with them.
+            data: the received bytes.
+            content: whether some of these bytes were content of the body.
+            ended: whether the body ended in these bytes.
         """
         if self._due is not None:
             self._due -= len(data)
@@ -50,12 +50,12 @@ class HeadMeter:
             self.unfinished += len(data)
 
     def add_requests(self, data: bytes, before: bytes, requests: Iterable[object]) -> None:
-        """Take bytes that complete the heads of some requests.
+        """Count bytes that complete the heads of some requests.
 
         Args:
-            data: the bytes.
-            before: those that came last before them, three or more if there were so many.
-            requests: what the parser made of them, in order.
+            data: the received bytes.
+            before: the last bytes received before `data`, at least three if there were so many.
+            requests: the requests that the parser found in these bytes, in order.
         """
         text = before[-3:] + data if self.unfinished else data
         position = self._due or 0
@@ -63,10 +63,10 @@ class HeadMeter:
         for request in requests:
             end = text.find(_BLANK_LINE, position)
             if end < 0 or not isinstance(request, RawRequestMessage) or request.chunked:
-                return  # out of step, or nothing can follow on this connection
+                return  # the parser is behind, or no request can follow
             length = request.headers.get("Content-Length", "0")
             if len(length) > _DIGITS:
-                return  # it will be refused
+                return  # the request will be refused
             position = end + 4 + int(length)
         if position > len(text):
             self._due = position - len(text)

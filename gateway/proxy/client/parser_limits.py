@@ -1,4 +1,4 @@
-"""The parser's bounds on a request head, and what its refusals mean."""
+"""The limits of the parser on a request head, and the faults for its errors."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -12,41 +12,41 @@ from gateway.core.snapshot import Limits
 
 @dataclass(frozen=True, slots=True)
 class HeavyRequest:
-    """Stands in the parser's queue for a request whose header fields are too large.
+    """Replaces a request whose header fields are too large in the parser's queue.
 
     Attributes:
-        message: the head, or the parser's placeholder where it is not whole.
+        message: the head, or the parser's placeholder if the head is incomplete.
     """
 
     message: RawRequestMessage
 
 
 def heavy(message: RawRequestMessage) -> RawRequestMessage:
-    """Return what takes the place of a request in the parser's queue, to be refused in its turn."""
-    # The queue's type is aiohttp's own, which names a private class beside requests.
+    """Return a HeavyRequest, which replaces a request in the parser's queue to be refused there."""
+    # The type of aiohttp's queue allows requests and a private class only.
     return cast(RawRequestMessage, HeavyRequest(message))
 
 
 def longest_field(limits: Limits) -> int:
-    """Return what the parser is told that a header field may have, in bytes."""
-    # Another number than the target's, because the parser says which was broken and nothing more.
+    """Return the limit of the parser on one header field, in bytes."""
+    # It differs from the limit on the target, because the parser's error names only the number.
     return limits.header_bytes + (limits.header_bytes == limits.target)
 
 
 def size(message: RawRequestMessage) -> int:
-    """Return the bytes of the header fields of a request."""
-    # As they came: with a colon, a space and the end of the line.
+    """Return the size of the header fields of a request in bytes."""
+    # Each line has a colon, a space and a line end of two bytes.
     return sum(len(name) + len(value) + 4 for name, value in message.raw_headers)
 
 
 def largest_head(limits: Limits) -> int:
-    """Return how many bytes of a request may be here before its head is whole."""
-    # The method and the protocol's version stand in the request line beside the target.
+    """Return how many bytes of a request may arrive before its head is complete."""
+    # The request line has the method and the protocol version in addition to the target.
     return limits.header_bytes + limits.target + 64
 
 
 def too_heavy(limits: Limits) -> Fault:
-    """Return the refusal of header fields of too many bytes."""
+    """Return the fault for header fields of too many bytes."""
     return Fault(
         FaultCode.HEADERS_TOO_LARGE,
         f"The header fields may have {limits.header_bytes} bytes in all.",
@@ -54,7 +54,7 @@ def too_heavy(limits: Limits) -> Fault:
 
 
 def fault(error: BaseException | None, limits: Limits) -> Fault:
-    """Return what the parser's refusal of a request means."""
+    """Return the fault for an error of the parser."""
     if isinstance(error, LineTooLong):
         if error.args[1] == limits.target:
             return Fault(
@@ -65,6 +65,6 @@ def fault(error: BaseException | None, limits: Limits) -> Fault:
     if what.startswith("Too many headers"):
         detail = f"A request may have {limits.header_fields} header fields."
         return Fault(FaultCode.HEADERS_TOO_LARGE, detail)
-    # The parser's message quotes the request in several lines; its first line says what is wrong.
+    # The parser's message quotes the request in several lines; the first line has the reason.
     reason = what.partition("\n")[0].rstrip(":. ") or "not HTTP"
     return Fault(FaultCode.BAD_REQUEST, f"The request is not valid HTTP/1.1: {reason}.")

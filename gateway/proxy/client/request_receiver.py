@@ -1,8 +1,8 @@
-"""The receiving half of a client's connection: bytes in, requests out, within bounds.
+"""The receiving half of a client's connection: parses bytes into requests, within limits.
 
-aiohttp's parser does the parsing. What it leaves open is bounded here: the size of a head before it
-is whole, what a client sends ahead, and how much of one client is parsed in a turn of the event
-loop.
+aiohttp's parser does the parsing. This module adds the limits that the parser lacks: on the size of
+an incomplete head, on the number of pipelined requests, and on the bytes parsed per client in one
+turn of the event loop.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ from gateway.proxy.client.client_totals import ClientBound, ClientTotals
 from gateway.proxy.client.head_meter import HeadMeter
 from gateway.proxy.deadline import Deadline
 
-# The parser stops after twice so much of a body unread, or a sixteenth of it in chunks: what one
-# client can have parsed in one turn of the event loop.
+# The parser stops after twice so many unread bytes of a body, or a sixteenth of that if chunked.
+# This bounds the bytes that are parsed for one client in one turn of the event loop.
 _PARSED_A_TURN = 16 * 1024
 _END_OF_HEAD = b"\r\n\r\n"
 
 
 class RequestReceiver(RequestHandler):
-    """Takes what a client sends, and has the state of its connection.
+    """Receives requests of a client, and holds the state of its connection.
 
     Args:
         server: the server that accepted the connection.
-        limits: the bounds on it.
-        totals: what all connections hold together.
+        limits: the limits for the connection.
+        totals: the counts of connections and tunnels in this process.
         loop: the event loop.
     """
 
@@ -57,9 +57,9 @@ class RequestReceiver(RequestHandler):
         super().__init__(
             server,
             loop=loop,
-            access_log=None,  # type: ignore[arg-type]  # aiohttp's way to say: none
+            access_log=None,  # type: ignore[arg-type]  # for aiohttp, None is no log
             auto_decompress=False,
-            keepalive_timeout=0,  # the deadline's business
+            keepalive_timeout=0,  # `_deadline` does this
             read_bufsize=_PARSED_A_TURN,
             max_line_size=limits.target,
             max_field_size=parser_limits.longest_field(limits),
@@ -71,7 +71,7 @@ class RequestReceiver(RequestHandler):
         self._deadline = Deadline(loop, self._too_slow)
         self._state = ClientState.IDLE
         self._meter = HeadMeter()
-        self._arriving: StreamReader | None = None  # the body that the parser is in
+        self._arriving: StreamReader | None = None  # the body that is being parsed
         self._content = EMPTY_PAYLOAD  # the body of the request that is being answered
         self._end = b""
 
@@ -79,7 +79,7 @@ class RequestReceiver(RequestHandler):
         raise NotImplementedError
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came; a body that turns out to be broken is broken for its reader too."""
+        """Parse received bytes; a malformed body raises an error in its reader."""
         if self._state >= ClientState.TUNNEL or self._upgraded:
             super().data_received(data)
             return
@@ -118,9 +118,9 @@ class RequestReceiver(RequestHandler):
             elif not self._content.is_eof():
                 self._content.set_exception(RequestPayloadError())
         if len(messages) > 1 and not self._buffer_paused:
-            self._pause_reading_for_buffer()  # what is sent ahead waits in the kernel
+            self._pause_reading_for_buffer()  # further requests wait in the kernel
         if self._reading_paused or len(messages) >= self._max_msg_queue_size:
-            self._meter.unfinished = 0  # the parser holds some of it back
+            self._meter.unfinished = 0  # the parser holds some bytes back
         elif self._meter.unfinished > parser_limits.largest_head(limits):
             self._refuse_head()
         self._note_request()
@@ -149,7 +149,7 @@ class RequestReceiver(RequestHandler):
 
     def _refuse_head(self) -> None:
         self._totals.reached(ClientBound.HEADER_BYTES)
-        self._close = True  # aiohttp's word for dropping what comes
+        self._close = True  # makes aiohttp drop further bytes
         self._messages.append((parser_limits.heavy(ERROR), EMPTY_PAYLOAD))
 
     def _note_request(self) -> None:
@@ -163,18 +163,18 @@ class RequestReceiver(RequestHandler):
         self._state = TRANSITIONS[self._state, ClientEvent.BYTES]
 
     def resume_reading(self, resume_parser: bool = True) -> None:
-        """Let the parser go on, in the next turn of the event loop: others come first."""
+        """Resume parsing in the next turn of the event loop, after other connections."""
         if resume_parser:
             self._loop.call_soon(super().resume_reading)
         else:
             super().resume_reading(resume_parser=False)
 
     def _renew_parser(self) -> bool:
-        """Forget the trailer fields of a request; return whether that was possible.
+        """Replace the parser after a chunked request; return whether that was possible.
 
-        aiohttp's parser keeps the last of them, and takes it for the first header field of the
-        next request: that of somebody else, where a proxy before us shares its connections. So a
-        request in chunks ends with its parser, and its connection too if more was sent already.
+        aiohttp's parser keeps the last trailer field and adds it to the header of the next request,
+        which may be another user's if a proxy in front shares connections. So each chunked request
+        needs a new parser; if more bytes have arrived already, the connection has to close.
         """
         if self._messages or self._end != b"\r\n\r\n":
             return False
@@ -192,7 +192,7 @@ class RequestReceiver(RequestHandler):
         return True
 
     def _let_parser_go_on(self) -> None:
-        # Requests that a client sends ahead are parsed up to a bound (aiohttp's own accounting).
+        # aiohttp's parser counts the pipelined requests, and stops at a limit.
         if self._parser is not None:
             self._parser.message_consumed()
         if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:

@@ -1,21 +1,21 @@
-"""The client's bytes, once it speaks another protocol than HTTP."""
+"""A tunnel: the bytes from a client after the connection switched to another protocol."""
 
 import asyncio
 from collections.abc import Callable
 
-# Beyond this much unread, the client is made to wait.
+# With more unread bytes than this, reading from the client pauses.
 _HIGH_WATER = 64 * 1024
 
 
 class Tunnel:
-    """Takes what the client sends, for one reader; aiohttp's connection feeds it as a parser.
+    """Buffers the bytes from a client for one reader; aiohttp's connection feeds it as a parser.
 
     Attributes:
-        received: how many bytes came.
+        received: the number of bytes received.
 
     Args:
-        pause: makes the client wait.
-        resume: lets it go on.
+        pause: a function that pauses reading from the client.
+        resume: a function that resumes reading from the client.
     """
 
     def __init__(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
@@ -28,7 +28,7 @@ class Tunnel:
         self._news = asyncio.Event()
 
     async def read(self) -> bytes:
-        """Return the next bytes, empty at the end."""
+        """Return the next bytes, empty at the end of the connection."""
         while not self._pieces and not self._ended:
             self._news.clear()
             await self._news.wait()
@@ -39,7 +39,7 @@ class Tunnel:
         return data
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        """Take bytes; the answer says that there is no end and nothing is left."""
+        """Add received bytes; return, as a parser, that no end came and no bytes are left."""
         self._pieces.append(data)
         self.received += len(data)
         before, self._size = self._size, self._size + len(data)
@@ -49,6 +49,6 @@ class Tunnel:
         return False, b""
 
     def feed_eof(self) -> None:
-        """Take the end."""
+        """Record the end of the connection."""
         self._ended = True
         self._news.set()

@@ -1,4 +1,4 @@
-"""How much of what was written to a client it has not taken yet."""
+"""The number of bytes written to a client that it has not acknowledged yet."""
 
 import asyncio
 import struct
@@ -7,10 +7,10 @@ from termios import TIOCOUTQ
 
 
 def unsent_bytes(transport: asyncio.Transport) -> int:
-    """Return the bytes that wait in this process, and in the kernel for the client's word.
+    """Return the number of bytes in the write buffer and, unacknowledged, in the kernel.
 
-    The kernel's share counts because a slow client empties it for minutes before anything moves
-    here: a socket takes megabytes, and asks for more only when a third of them is free.
+    The kernel's buffer counts because a slow client can drain it for minutes before the write
+    buffer shrinks: it holds megabytes, and accepts more only when a third of it is free.
     """
     waiting = transport.get_write_buffer_size()
     end = transport.get_extra_info("socket")

@@ -1,1 +1,1 @@
-"""Shadows: requests captured, replayed in the background, and their answers compared."""
+"""Shadow traffic: captures requests, replays them in the background, and compares the answers."""

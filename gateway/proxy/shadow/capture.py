@@ -1,4 +1,4 @@
-"""Capture: the bodies of one exchange, kept while they pass on, within a bound."""
+"""Capture: copies the bodies of an exchange while they are forwarded, within a memory budget."""
 
 from collections.abc import AsyncIterator, Callable
 
@@ -7,28 +7,28 @@ from gateway.proxy.upstream.upstream import UpstreamResponse
 
 
 class CaptureBudget:
-    """Bytes that may be kept at a time, by all exchanges together."""
+    """The number of bytes that all exchanges together may keep at a time."""
 
     def __init__(self, most: int) -> None:
         self._left = most
 
     def take(self, size: int) -> bool:
-        """Take some; return whether they were there."""
+        """Take `size` bytes from the budget; return whether so many were left."""
         if size > self._left:
             return False
         self._left -= size
         return True
 
     def give_back(self, size: int) -> None:
-        """Return what was taken."""
+        """Put `size` bytes back into the budget."""
         self._left += size
 
 
 class CapturedBody:
-    """What has passed of a body.
+    """A copy of a body, collected while the body is forwarded.
 
     Attributes:
-        lost: why there is no whole copy, in a word; None while there may be one.
+        lost: one word for why the copy is incomplete; None as long as it may become complete.
     """
 
     __slots__ = ("_budget", "_most", "_pieces", "_size", "lost")
@@ -41,7 +41,7 @@ class CapturedBody:
         self.lost: str | None = None
 
     def keep(self, piece: bytes) -> None:
-        """Keep a piece; the first one that is too much loses all."""
+        """Add a piece; the first one beyond the bounds discards the whole copy."""
         if self.lost is not None:
             return
         if self._size + len(piece) > self._most:
@@ -53,29 +53,29 @@ class CapturedBody:
             self._size += len(piece)
 
     def whole(self) -> bytes:
-        """Return all that was kept."""
+        """Return the copied body."""
         return b"".join(self._pieces)
 
     def drop(self, why: str) -> None:
-        """Keep nothing any more."""
+        """Discard the copy for a reason, and keep no further pieces."""
         self.lost = self.lost or why
         self._budget.give_back(self._size)
         self._pieces, self._size = [], 0
 
     async def of(self, pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Yield the pieces of a request body as they pass."""
+        """Copy and yield the pieces of a request body."""
         async for piece in pieces:
             self.keep(piece)
             yield piece
 
 
 class CapturingResponse:
-    """A response that is passed on as it comes; see `upstream.Response`.
+    """A response whose body is copied while it is read; see `UpstreamResponse`.
 
     Args:
-        response: the response.
-        copy: keeps its body.
-        over: called once it is passed on or given up, with whether all of it was read.
+        response: the response to read.
+        copy: the copy of its body.
+        over: a function that is called at the end, with whether all of the body was read.
     """
 
     __slots__ = (
@@ -112,26 +112,26 @@ class CapturingResponse:
 
     @property
     def trailers(self) -> HeaderFields:
-        """Return the fields behind the body."""
+        """The trailer fields."""
         return self._response.trailers
 
     async def read(self) -> bytes:
-        """Return the next bytes of the body."""
+        """Return the next bytes of the body, and copy them."""
         piece = await self._response.read()
         self._copy.keep(piece)
-        # A read takes all that is there, so there is no more once the last of it has arrived.
+        # A read returns all bytes that have arrived, so a read after the last arrival is the last.
         self._whole = self._response.complete
         return piece
 
     async def write(self, data: bytes) -> None:
-        """Send bytes of the protocol that was switched to."""
+        """Send bytes of the protocol that the connection switched to."""
         await self._response.write(data)
 
     def release(self) -> None:
-        """Count no longer as a request in flight."""
+        """Stop counting as a request in flight."""
         self._response.release()
 
     def abandon(self) -> None:
-        """Read no more."""
+        """Stop reading the response, and call `over`."""
         self._response.abandon()
         self._over(self._whole)

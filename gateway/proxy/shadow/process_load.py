@@ -1,23 +1,23 @@
-"""The load of this process: whether it has time left for what no client waits for."""
+"""The CPU load of this process, which decides whether background work may run."""
 
 import os
 import time
 from collections.abc import Callable
 
-# The share of a process's time that may be used before the background gives way, and how often that
-# is measured, in seconds.
+# The share of a process's time above which no background work begins, and the seconds between two
+# measurements.
 _MOST = 0.8
 _INTERVAL = 0.1
 
 
 class Load:
-    """Measures whether this process has time left over.
+    """Measures whether this process has CPU time left.
 
-    Time is used while the thread computes, and while it could but has to wait for a processor,
-    which others may keep as busy as we do.
+    Time counts as used while the thread computes, and while it is ready to compute but waits for a
+    processor, since other processes may occupy all of them.
 
     Args:
-        used: returns how much was used so far, in seconds.
+        used: a function that returns the time used so far, in seconds.
     """
 
     def __init__(self, used: Callable[[], float]) -> None:
@@ -28,7 +28,7 @@ class Load:
 
     @property
     def high(self) -> bool:
-        """Whether the requests that clients wait for need all of the time."""
+        """Whether the process is too busy for background work."""
         now = time.monotonic()
         passed = now - self._at
         if passed >= _INTERVAL:
@@ -39,10 +39,10 @@ class Load:
 
 
 def time_used() -> Callable[[], float]:
-    """Return what measures the time that this thread has used, in seconds."""
+    """Return a function that measures the time used by this thread, in seconds."""
     try:
-        # Linux counts nanoseconds on a processor and in line for one (scheduler/sched-stats.rst).
-        # The file stays open as long as the process lives.
+        # Linux counts nanoseconds of running and of waiting to run (scheduler/sched-stats.rst).
+        # The file stays open as long as the process runs.
         held = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return time.thread_time

@@ -1,7 +1,7 @@
-"""Replay: a captured request is sent again in the background, by any plan.
+"""Replay: sends a captured request again in the background, by any plan.
 
-It goes the same way as a client's request (`gateway.proxy.transit`), out and back, so that what is
-compared is what a client would get.
+The request and its answer pass through `gateway.proxy.transit`, as those of a client do, so that
+the comparison is between answers that a client would receive.
 """
 
 import msgspec
@@ -16,18 +16,18 @@ from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.transit import bodiless, outgoing, returning
 from gateway.proxy.upstream.upstream import NoRoomError, Upstream, UpstreamHead
 
-# A body may be larger than the one that it is compared with, but not by so much.
+# A replayed answer may have at most this many times the bytes that a captured body may have.
 _GROWTH = 4
-# What distinguishes a request in the background from one that a client waits for.
+# Marks a request as sent in the background, so that services can recognize it.
 _MARK = (b"X-Shadow", b"1")
 
 
 class ShedError(Exception):
-    """A comparison is not made; the text is the reason, as it is counted."""
+    """A comparison is not made; the message is the reason, a label of the `shed` counter."""
 
 
 class CapturedAnswer(msgspec.Struct):
-    """A whole answer: as a service gave it, or as a client gets it."""
+    """A complete answer, either from a service or as converted for a client."""
 
     status: int
     fields: HeaderFields
@@ -36,7 +36,7 @@ class CapturedAnswer(msgspec.Struct):
 
     @property
     def complete(self) -> bool:
-        """Whether all of the body is here: always."""
+        """Whether all of the body has arrived; always true."""
         return True
 
     async def read(self) -> bytes:
@@ -44,7 +44,7 @@ class CapturedAnswer(msgspec.Struct):
         return self.body
 
     def compared(self, rule: Shadow, method: str) -> ComparedAnswer:
-        """Return what is compared of it."""
+        """Return the part of the answer that the shadow's rule compares."""
         chosen: dict[str, tuple[str, ...]] = {}
         for name, value in self.fields if rule.headers else ():
             key = name.decode("latin-1").lower()
@@ -68,17 +68,17 @@ class CapturedAnswer(msgspec.Struct):
 async def replay(
     upstream: Upstream, exchange: Exchange, plan: Plan, body: bytes | None, rule: Shadow
 ) -> CapturedAnswer:
-    """Return what a client would get by a plan; a failure is an answer too.
+    """Return the answer that a client would receive by a plan; a fault yields its status.
 
     Args:
-        upstream: sends requests.
-        exchange: the request.
-        plan: the plan.
-        body: the whole body of the request, as the client sent it; None for none.
-        rule: bounds the bodies.
+        upstream: the interface to the services.
+        exchange: the client's request.
+        plan: the plan for the request.
+        body: the complete request body as the client sent it; None for no body.
+        rule: the rule of the shadow, which bounds the size of bodies.
 
     Raises:
-        ShedError: the service has no spare room, or the answer is too large to keep.
+        ShedError: the service has no spare capacity, or the answer is too large to keep.
     """
     limit = rule.body * _GROWTH
     try:
@@ -108,7 +108,7 @@ async def replay(
 async def for_client(
     exchange: Exchange, plan: Plan, captured: UpstreamHead, rule: Shadow
 ) -> CapturedAnswer:
-    """Return the answer of a service as a client gets it by a plan; a failure is an answer too."""
+    """Return a service's answer converted for the client by a plan; a fault yields its status."""
     try:
         fields, converted = await returning(exchange, plan, captured, rule.body * _GROWTH)
     except FaultError as error:

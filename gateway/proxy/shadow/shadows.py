@@ -1,12 +1,13 @@
-"""Shadows: a client's request is sent to another version's service too, and the answers compared.
+"""Shadows: send a client's request to another version's service too, and compare the answers.
 
-A client's answer comes from the version's own service as ever, and is passed on as it arrives; a
-copy of it is kept, within a bound. When the client has its answer, the same request goes to the
-other service by the plan of the shadow, and once more to the own service: where two answers of that
-differ, the field is noise. What is counted is what is left.
+The client's answer comes from its own version's service and is forwarded as it arrives, while a
+bounded copy is kept. After that, the request is sent to the other service by the shadow's plan, and
+once more to the own service. A field in which two answers of the own service differ is noise; the
+differences in all other fields are counted.
 
-All of it gives way: when the process or a service is busy, when too much is waiting or kept, the
-comparison is not made, and that is counted. Nothing here delays, changes or fails an answer.
+Comparisons have the lowest priority. When the process or a service is busy, or too many comparisons
+or bytes are waiting, a comparison is dropped and counted as shed. No comparison delays, changes or
+fails a client's answer.
 """
 
 import asyncio
@@ -38,38 +39,38 @@ from gateway.proxy.upstream.upstream import Upstream, UpstreamRequest, UpstreamR
 
 _log = logging.getLogger(__name__)
 
-# At most so many comparisons are under way in this process, so many more wait, and for so long.
+# The bounds on comparisons in this process: running, waiting, and seconds of waiting.
 _AT_ONCE = 16
 _LINE = 128
 _PATIENCE = 2.0
-# All bodies that are kept together, in bytes.
+# The memory budget for all captured bodies together, in bytes.
 _MEMORY = 16 * 1024 * 1024
-# A task that is begun so much later than it was made shows that the event loop lags, in seconds.
+# A task that starts more than so many seconds after its creation shows that the event loop lags.
 _LAG = 0.1
-# Larger bodies are compared beside the event loop.
+# Bodies of more bytes than this are compared in a thread.
 _INLINE = 16 * 1024
-# What depends on what the client has already cannot be compared.
+# The statuses of answers that depend on the client's cache or ranges, and are not compared.
 _PARTIAL = (206, 304)
 
 
 class ShadowCounter(Protocol):
-    """Counts; see `gateway.telemetry.recorder`."""
+    """The part of `gateway.telemetry.recorder.Recorder` that shadows use."""
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
-        """Count what has a name."""
+        """Increment a counter."""
         ...
 
     def sample(self, kind: str, api: str, version: str, document: object) -> None:
-        """Hand on a case to look at."""
+        """Report an example for operators."""
         ...
 
 
 class Shadows:
-    """Watches requests on their way and makes the comparisons.
+    """Captures requests and their answers, and runs the comparisons.
 
     Args:
-        upstream: sends requests.
-        recorder: counts what is found.
+        upstream: the interface to the services.
+        recorder: counts comparisons and differences.
     """
 
     def __init__(self, upstream: Upstream, recorder: ShadowCounter) -> None:
@@ -83,16 +84,16 @@ class Shadows:
 
     @property
     def busy(self) -> bool:
-        """Whether no comparison can begin now; looked at before one is planned."""
+        """Whether the process is too busy for comparisons; checked before a shadow is planned."""
         return self._load.high
 
     async def send(
         self, exchange: Exchange, plan: Plan, request: UpstreamRequest
     ) -> UpstreamResponse:
-        """Send a client's request to its version's own service; compare the answer afterwards.
+        """Send a client's request to its version's own service; compare the answers afterwards.
 
         Raises:
-            FaultError: there is no response.
+            FaultError: the service gave no response.
         """
         assert plan.route.shadow is not None
         if request.upgrade:
@@ -105,11 +106,11 @@ class Shadows:
             raise
 
     def shed(self, rule: Shadow, why: str) -> None:
-        """Count a comparison that is not made."""
+        """Count a comparison that is not made, with the reason."""
         self.recorder.count("shed", *rule.key, why)
 
     def submit(self, case: "_Case") -> None:
-        """Compare soon, or never."""
+        """Start a comparison, queue it, or shed it if the queue is full."""
         if len(self._running) < _AT_ONCE:
             self._start(case)
         elif len(self._waiting) < _LINE:
@@ -118,15 +119,15 @@ class Shadows:
             case.shed("queue")
 
     def close(self) -> None:
-        """Compare nothing any more."""
+        """Cancel all running and waiting comparisons."""
         self._waiting.clear()
         for task in self._running:
             task.cancel()
 
     def show(self, rule: Shadow, difference: Difference) -> dict[str, str]:
-        """Return what an operator may see of a difference."""
+        """Return a difference for operators, with values redacted unless the rule shows them."""
         old, new = difference.old, difference.new
-        if rule.plain or difference.field == "status":  # which is no secret
+        if rule.plain or difference.field == "status":  # a status is no secret
             return {"field": difference.field, "old": plain(old), "new": plain(new)}
         shown = (redacted(value, self._key) for value in (old, new))
         return dict(zip(("field", "old", "new"), (difference.field, *shown), strict=True))
@@ -150,7 +151,7 @@ class Shadows:
 
 
 class _Case:
-    """One request whose answers are compared."""
+    """One captured request and the comparison of its answers."""
 
     def __init__(
         self,
@@ -174,17 +175,17 @@ class _Case:
             self.passing = msgspec.structs.replace(request, body=self._body.of(request.body))
 
     def over(self, response: UpstreamResponse) -> UpstreamResponse:
-        """Return the response as the client gets it, which is kept while it passes."""
+        """Return the response for the client, which is captured while it is read."""
         self._status, self._fields = response.status, response.fields
         return CapturingResponse(response, self._answer, self._over)
 
     def shed(self, why: str) -> None:
-        """Make no comparison."""
+        """Drop the copies and count the comparison as shed."""
         self.drop(why)
         self._shadows.shed(self._rule, why)
 
     def drop(self, why: str) -> None:
-        """Keep nothing."""
+        """Drop the copies of both bodies."""
         self._body.drop(why)
         self._answer.drop(why)
 
@@ -201,7 +202,7 @@ class _Case:
             self.shed(lost)
 
     async def compare(self, made: float) -> None:
-        """Send the request again, compare, and count."""
+        """Replay the request, compare the answers, and count the differences."""
         try:
             if time.monotonic() - made > _LAG:
                 raise ShedError("load")

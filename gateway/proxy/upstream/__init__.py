@@ -1,1 +1,1 @@
-"""The service's side of the proxy: connections, balancing, concurrency limits, health checks."""
+"""The upstream side of the proxy: connections, balancing, concurrency limits, health checks."""

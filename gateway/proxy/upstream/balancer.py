@@ -1,9 +1,9 @@
-"""The balancer: which target of a service is next, the least busy of those that are available.
+"""The balancer: chooses the available target of a service with the fewest requests in flight.
 
-A target that fails several times in a row is left alone for a while (passive ejection, as Envoy's
-outlier detection does it), then tried with a single request (half open); another failure doubles
-the while. The last target in favour is never ejected: a failing backend should be seen to fail.
-Active health checks, where configured, are separate: what they find down gets no requests.
+A target that fails several times in a row gets no requests for a period (passive ejection, as in
+Envoy's outlier detection), and then a single trial request (half open); another failure doubles the
+period. The last available target is never ejected, so that clients see the failures of a backend.
+Active health checks, where configured, are separate: a target that they find down gets no requests.
 """
 
 from collections.abc import Collection
@@ -17,12 +17,12 @@ class TargetHealth:
     """The health of a target.
 
     Attributes:
-        in_flight: the requests it has now.
-        failures: how many in a row.
-        ejected_until: when it may be tried again; 0 while it is in favour.
-        seconds: how long the next ejection lasts.
-        trial: whether the one request of the half-open state is under way.
-        down: whether active health checks find it down.
+        in_flight: the number of requests in flight.
+        failures: the number of failures in a row.
+        ejected_until: the time at which the ejection ends; 0 if the target is not ejected.
+        seconds: the length of the last ejection in seconds; 0 if there was none.
+        trial: whether the trial request after an ejection is under way.
+        down: whether active health checks find the target down.
     """
 
     in_flight: int = 0
@@ -33,13 +33,13 @@ class TargetHealth:
     down: bool = False
 
     def available(self, now: float) -> bool:
-        """Whether it may be sent a request."""
+        """Whether a request may be sent to the target."""
         return not self.down and now >= self.ejected_until and not self.trial
 
 
 @dataclass(slots=True)
 class Balancer:
-    """The health of all targets of one service; the clock is the caller's, in seconds."""
+    """Chooses among the targets of one service; callers pass the time `now`, in seconds."""
 
     service: Service
     healths: dict[Target, TargetHealth] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Balancer:
                 return None
             known = self.healths.get(only)
             if known is not None and known.ejected_until == 0.0 and not known.down:
-                return only  # what nearly every request finds
+                return only  # the fast path for a healthy single target
             return only if self.health_of(only).available(now) else None
         self.turn += 1
         best: Target | None = None
@@ -76,7 +76,7 @@ class Balancer:
         return health
 
     def forget(self, targets: Collection[Target]) -> None:
-        """Forget the health of all other targets, but for those that still have requests."""
+        """Forget the health of all other targets, except those with requests in flight."""
         self.healths = {
             target: health
             for target, health in self.healths.items()
@@ -84,13 +84,13 @@ class Balancer:
         }
 
     def began(self, target: Target) -> None:
-        """Note that a request was handed to a target."""
+        """Record that a request was sent to a target."""
         health = self.healths.get(target) or self.health_of(target)
         health.in_flight += 1
         health.trial = health.ejected_until > 0
 
     def ended(self, target: Target, now: float, *, failed: bool | None) -> None:
-        """Note how a request to a target ended; None where that says nothing of the target."""
+        """Record the end of a request; `failed` is None if it shows nothing of the target."""
         health = self.healths[target]
         health.in_flight -= 1
         health.trial = False

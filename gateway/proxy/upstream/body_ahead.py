@@ -1,4 +1,4 @@
-"""Small request bodies, read before a busy service is asked: slow senders hold up nobody else."""
+"""Reads small request bodies ahead of a busy service, so that slow clients block no capacity."""
 
 from collections.abc import AsyncIterator
 
@@ -7,23 +7,23 @@ from msgspec.structs import replace
 from gateway.core import headers
 from gateway.proxy.upstream.upstream import UpstreamRequest
 
-# What is read ahead of one body, and of all together, in bytes. What has no room is streamed.
+# The maximum bytes read ahead of one body and of all bodies together; beyond, bodies are streamed.
 _ONE = 64 * 1024
 _ALL = 16 * 1024 * 1024
 _EXPECT = frozenset({b"expect"})
 
 
 class BodiesAhead:
-    """Reads small bodies ahead, within a budget."""
+    """Reads small request bodies ahead, within a memory budget."""
 
     def __init__(self) -> None:
         self._held = 0
 
     async def read(self, request: UpstreamRequest) -> UpstreamRequest:
-        """Return the request with as much of its body as may be read ahead.
+        """Return the request with its body read ahead as far as the bounds allow.
 
         Raises:
-            FaultError: the body does not come, or is not what it may be.
+            FaultError: the body is too large, malformed, or does not arrive in time.
         """
         body = request.body
         large = request.length is not None and request.length > _ONE

@@ -1,4 +1,4 @@
-"""Active health checks: every target of a service is probed at intervals."""
+"""Active health checks: probe every target of a service at intervals."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
@@ -15,20 +15,20 @@ class StoppableTask(Protocol):
     """A task that runs until it is stopped."""
 
     def stop(self) -> None:
-        """Stop it for good."""
+        """Stop the task permanently."""
 
 
 StartTask = Callable[[str, Callable[[], Coroutine[None, None, None]]], StoppableTask]
-"""Starts a task, by its name and the function that runs it, and again whenever it fails."""
+"""Starts a task, given its name and coroutine function, and restarts it whenever it fails."""
 
 
 class HealthChecks:
-    """Runs the checks of the current rules.
+    """Runs the health checks of the current rules.
 
     Args:
-        upstream: probes the targets, and keeps their health.
-        report: called with service, target and whether it is up, each time that changes.
-        start: starts a task for each target.
+        upstream: the interface that probes the targets and keeps their health.
+        report: a function called with service, target and whether it is up, at each change.
+        start: a function that starts the task of a target.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class HealthChecks:
         self._tasks: list[StoppableTask] = []
 
     def follow(self, services: Iterable[Service]) -> None:
-        """Check the targets of these services from now on, and no others."""
+        """Check the targets of these services, and no others, from now on."""
         self.stop()
         for service in services:
             for target in service.targets:
@@ -54,7 +54,7 @@ class HealthChecks:
                     self._tasks.append(self._start("health_check", check))
 
     def stop(self) -> None:
-        """Check nothing any more."""
+        """Stop all health checks."""
         for task in self._tasks:
             task.stop()
         self._tasks = []

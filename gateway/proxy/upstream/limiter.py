@@ -1,4 +1,4 @@
-"""The concurrency limiter of a service: requests in flight, and a bounded line of waiting ones."""
+"""The concurrency limiter of a service: bounds the requests in flight and those that wait."""
 
 import asyncio
 from collections import deque
@@ -11,9 +11,9 @@ class ConcurrencyLimiter:
     """Bounds the requests in flight to one service.
 
     Args:
-        limit: how many may be inside.
-        line: how many may wait.
-        patience: how long one may wait, in seconds.
+        limit: the maximum number of requests in flight.
+        line: the maximum number of waiting requests.
+        patience: the maximum time that a request may wait, in seconds.
     """
 
     def __init__(self, limit: int, line: int, patience: float) -> None:
@@ -25,21 +25,21 @@ class ConcurrencyLimiter:
 
     @property
     def half_full(self) -> bool:
-        """Whether there is no spare room: half of all is for the requests that clients wait for."""
+        """Whether half of the limit is used, which leaves no room for background requests."""
         return self._inside * 2 >= self._limit
 
     def entered(self) -> bool:
-        """Go inside if there is room; return whether there was."""
+        """Take a slot if one is free; return whether one was."""
         if self._inside >= self._limit:
             return False
         self._inside += 1
         return True
 
     async def enter(self) -> None:
-        """Return when inside.
+        """Take a slot, and wait for it if none is free.
 
         Raises:
-            FaultError: the line is full, or it did not move in time.
+            FaultError: too many requests wait already, or no slot became free in time.
         """
         if self.entered():
             return
@@ -52,7 +52,7 @@ class ConcurrencyLimiter:
                 await place
         except BaseException as error:
             if place.done() and not place.cancelled():
-                self.leave()  # let in at the very moment of giving up
+                self.leave()  # the slot was granted just as the wait ended
             else:
                 with suppress(ValueError):
                     self._waiting.remove(place)
@@ -61,7 +61,7 @@ class ConcurrencyLimiter:
             raise
 
     def leave(self) -> None:
-        """Make room for the next."""
+        """Release a slot, or pass it to the next waiting request."""
         while self._waiting:
             place = self._waiting.popleft()
             if not place.done():

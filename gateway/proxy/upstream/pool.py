@@ -1,4 +1,4 @@
-"""The pool: kept connections to the targets of all services, with their health and limits."""
+"""The connection pool: kept connections to all targets, their health, and concurrency limits."""
 
 import asyncio
 from collections.abc import Iterable
@@ -20,19 +20,19 @@ from gateway.proxy.upstream.upstream import (
 )
 from gateway.proxy.upstream.upstream_connection import UpstreamConnection
 
-# Failing over may add so much to the requests of a service, once a reserve is spent: when all
-# targets fail, asking each of them in turn would only make it worse (Envoy's retry budget).
+# The retry budget: retries per request of a service, once the initial reserve is spent. When all
+# targets fail, trying each in turn would add load and help nothing (Envoy's retry budget).
 _RETRY_SHARE = 0.2
 _RETRY_RESERVE = 10.0
 
 
 class ConnectError(FaultError):
-    """No connection came about, so nothing was sent."""
+    """No connection could be opened, so nothing was sent."""
 
 
 @dataclass(slots=True)
 class ServicePool:
-    """What is kept of one service between its requests."""
+    """The state of one service between requests: balancer, limiter and retry budget."""
 
     service: Service
     balancer: Balancer
@@ -41,11 +41,11 @@ class ServicePool:
 
 
 class Pool:
-    """Sends requests over kept connections; see `upstream.Upstream`."""
+    """Sends requests to services over kept connections; implements `Upstream`."""
 
     def __init__(self) -> None:
         self._members: dict[str, ServicePool] = {}
-        # Idle connections by target, in the order in which they came to rest.
+        # Idle connections by target, in the order in which they became idle.
         self._idle: dict[Target, dict[UpstreamConnection, None]] = {}
         self._open: set[UpstreamConnection] = set()
         self._bodies = BodiesAhead()
@@ -53,15 +53,15 @@ class Pool:
     async def send(  # noqa: C901  # one walk in one frame, for speed
         self, service: Service, request: UpstreamRequest, *, background: bool = False
     ) -> StreamedResponse:
-        """Return the response as soon as its head is there.
+        """Return the response as soon as its head has arrived.
 
-        The least busy target is chosen. One that refuses the connection is passed over, within a
-        budget; a kept connection that turns out to be closed is replaced if the request may be
-        sent twice.
+        The request goes to the least busy target. If a target refuses the connection, the next one
+        is tried, within the retry budget. If a kept connection turns out to be closed, a new one
+        replaces it, provided that the request may be sent twice.
 
         Raises:
-            FaultError: there is no response.
-            NoRoomError: there is no spare room for a request in the background.
+            FaultError: the service gave no response.
+            NoRoomError: the service has no spare capacity for a background request.
         """
         members = self._members.get(service.name)
         if members is None or members.service is not service:
@@ -90,7 +90,7 @@ class Pool:
                     response = await self.probe(target, request, service.timeouts)
                 except ConnectError as error:
                     balancer.ended(target, monotonic(), failed=True)
-                    refused = error.with_traceback(None)  # which leads back to this frame
+                    refused = error.with_traceback(None)  # the traceback refers to this frame
                 except BaseException as error:
                     balancer.ended(target, monotonic(), failed=_is_failure(error))
                     raise
@@ -124,11 +124,11 @@ class Pool:
         return self._service_pool(service).balancer.health_of(target).down
 
     def set_down(self, service: Service, target: Target, *, down: bool) -> None:
-        """Set whether a target is down: then no request is sent to it, probes excepted."""
+        """Set whether a target is down; a target that is down gets probes, and no requests."""
         self._service_pool(service).balancer.health_of(target).down = down
 
     def _service_pool(self, service: Service) -> ServicePool:
-        # A reload keeps what still holds.
+        # A reload keeps the health of targets, and the limiter if the capacity is unchanged.
         known = self._members.get(service.name)
         if known is not None and known.service is service:
             return known
@@ -142,7 +142,7 @@ class Pool:
         return self._members[service.name]
 
     def follow(self, services: Iterable[Service]) -> None:
-        """Forget what is known of targets that these services no longer have."""
+        """Forget the health of targets that these services no longer have."""
         for service in services:
             known = self._members.get(service.name)
             if known is not None:
@@ -156,11 +156,11 @@ class Pool:
     async def probe(
         self, target: Target, request: UpstreamRequest, timeouts: Timeouts
     ) -> StreamedResponse:
-        """Return the response of one target, whatever its health and beside every limit.
+        """Return the response of one target, regardless of its health and of all limits.
 
         Raises:
-            ConnectError: no connection came about.
-            FaultError: there is no response.
+            ConnectError: no connection could be opened.
+            FaultError: the target gave no response.
         """
         connection = self._take(target)
         if connection is not None:
@@ -200,7 +200,7 @@ class Pool:
         except OSError as error:
             what = error.strerror or str(error)
             raise _connect_error(FaultCode.UPSTREAM_UNREACHABLE, name, what) from None
-        if not connection.usable:  # lost while we were on the way here
+        if not connection.usable:  # lost before this task resumed
             what = "it closed the connection"
             raise _connect_error(FaultCode.UPSTREAM_UNREACHABLE, name, what)
         self._open.add(connection)
@@ -234,7 +234,7 @@ def _connect_error(code: FaultCode, name: str, what: str) -> ConnectError:
 
 
 def _is_failure(error: BaseException | None) -> bool | None:
-    """Whether an error is the target's failure; None where it shows nothing of its health."""
+    """Whether an error is the target's failure; None if it shows nothing of its health."""
     if isinstance(error, FaultError):
         return error.fault.blame is Blame.UPSTREAM or None
     return None

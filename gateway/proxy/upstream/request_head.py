@@ -1,14 +1,14 @@
-"""The bytes of a request to a service, up to where a body in pieces begins."""
+"""Serialization of the head of a request to a service, in HTTP/1.1."""
 
 from gateway.proxy.upstream.upstream import UpstreamRequest
 
 
 def request_bytes(request: UpstreamRequest, authority: bytes) -> bytes:
-    """Return the head of a request in HTTP/1.1, with its body if that is all here.
+    """Return the bytes of a request in HTTP/1.1: the head, and the body if it is complete.
 
     Args:
-        request: the request.
-        authority: of the target, which Host names unless the request says otherwise.
+        request: the request to send.
+        authority: the authority of the target, for Host unless the request sets a host.
     """
     begin = f"{request.method} {request.target} HTTP/1.1\r\nHost: "
     lines = [begin.encode("utf-8", "surrogateescape"), request.host or authority, b"\r\n"]

@@ -1,4 +1,4 @@
-"""A response while it arrives."""
+"""The response of a service, streamed while it arrives."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,32 +6,32 @@ from typing import Protocol, Self
 
 from gateway.core.headers import HeaderFields
 
-# Beyond this much unread body, the service is made to wait.
+# With more unread bytes of the body than this, reading from the service pauses.
 _HIGH_WATER = 256 * 1024
 
 
 class ResponseTransport(Protocol):
-    """What a response needs of the connection that it comes by."""
+    """The part of a connection that its response uses."""
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """Return the event loop."""
+        """The event loop."""
         ...
 
     def expect_bytes(self) -> None:
-        """Start the clock for the next bytes of the body."""
+        """Start the timeout for the next bytes of the body."""
         ...
 
     def pause(self) -> None:
-        """Make the service wait."""
+        """Pause reading from the service."""
         ...
 
     def resume(self) -> None:
-        """Let the service go on."""
+        """Resume reading from the service."""
         ...
 
     async def write(self, data: bytes) -> None:
-        """Send bytes of another protocol."""
+        """Send bytes of the protocol that the connection switched to."""
         ...
 
     def close(self) -> None:
@@ -40,7 +40,7 @@ class ResponseTransport(Protocol):
 
 
 class StreamedResponse:
-    """A response while it arrives; see `upstream.Response`."""
+    """A response that is read while it arrives; implements `UpstreamResponse`."""
 
     __slots__ = (
         "_connection",
@@ -78,11 +78,11 @@ class StreamedResponse:
         self.trailers: HeaderFields = []
 
     async def arrived(self) -> Self:
-        """Return the response when its head is there; who gives up waiting gives it up.
+        """Wait for the head and return the response; cancelling the wait closes the connection.
 
         Raises:
-            Failed: it will not come.
-            Stale: nor did the service see the request, most likely.
+            FaultError: the response cannot arrive any more.
+            StaleConnectionError: the service most likely did not receive the request.
         """
         try:
             while not self.head:
@@ -92,12 +92,12 @@ class StreamedResponse:
                 await waiter
         except BaseException:
             self._connection.close()
-            self.error = None  # its traceback leads here: neither would go before a collection
+            self.error = None  # its traceback refers to this frame: a cycle
             raise
         return self
 
     async def read(self) -> bytes:
-        """Return the next bytes of the body, empty at its end; raises Failed."""
+        """Return the next bytes of the body, empty at its end; raises FaultError."""
         while not self._pieces:
             if self.complete and self.error is None:
                 return b""
@@ -112,17 +112,17 @@ class StreamedResponse:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def write(self, data: bytes) -> None:
-        """Send bytes of the protocol that was switched to."""
+        """Send bytes of the protocol that the connection switched to."""
         await self._connection.write(data)
 
     def release(self) -> None:
-        """Count no longer as a request in flight."""
+        """Stop counting as a request in flight."""
         ended, self.ended = self.ended, None
         if ended is not None:
             ended(self)
 
     def abandon(self) -> None:
-        """Read no more, and count no longer as a request in flight."""
+        """Stop reading the response, and stop counting as a request in flight."""
         if not self.complete:
             self._connection.close()
         ended, self.ended = self.ended, None
@@ -130,7 +130,7 @@ class StreamedResponse:
             ended(self)
 
     def feed(self, data: bytes) -> None:
-        """Take a piece of the body."""
+        """Add a received piece of the body."""
         self._pieces.append(data)
         self._size += len(data)
         if self._size > _HIGH_WATER:
@@ -138,13 +138,13 @@ class StreamedResponse:
         self.wake()
 
     def wake(self) -> None:
-        """Let the reader look again."""
+        """Wake the task that waits for progress."""
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
     async def progress(self) -> None:
-        """Return when there is more of it than before; raises Failed or Stale."""
+        """Wait until more has arrived; raises FaultError or StaleConnectionError."""
         if self.error is not None:
             raise self.error
         self._waiter = self._connection.loop.create_future()

@@ -1,7 +1,7 @@
-"""Upstream: the one interface to the services, for the handler, shadows and health checks.
+"""Upstream: the interface to the services for the handler, shadows and health checks.
 
-What stands behind it (`pool`) can be replaced without touching anything else: a request goes in, a
-response with a body stream comes out, every error is a Fault already.
+It takes a request and returns a response with a body stream; every failure is a FaultError. The
+implementation (`pool`) can be replaced without a change elsewhere.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -14,21 +14,21 @@ from gateway.core.headers import HeaderFields
 from gateway.core.service import Service, Target, Timeouts
 
 RequestBody = bytes | AsyncIterator[bytes] | None
-"""All of a body, or its pieces as they come; None for no body."""
+"""A complete body, or a stream of its pieces; None for no body."""
 
 
 class UpstreamRequest(Struct, frozen=True):
-    """What to send to a service.
+    """A request to send to a service.
 
     Attributes:
-        method: such as `GET`.
-        target: path and query, raw.
-        fields: the header fields to send, Host and framing excluded.
-        host: what Host says; None for the authority of the target.
-        body: all of it, or its pieces as they come; None for no body.
-        length: of a body that comes in pieces, in bytes; None sends it chunked.
-        upgrade: whether the client wants another protocol, which may be switched to.
-        informational: called with the status and fields of every 1xx response but 101.
+        method: the request method, such as `GET`.
+        target: the raw path and query.
+        fields: the header fields to send, without Host and the framing fields.
+        host: the value of Host; None for the authority of the target.
+        body: the complete body, or a stream of its pieces; None for no body.
+        length: the length of a streamed body in bytes; None to send it chunked.
+        upgrade: whether the service may switch to the protocol that the client asks for.
+        informational: a function called with status and fields of every 1xx response but 101.
     """
 
     method: str
@@ -42,12 +42,12 @@ class UpstreamRequest(Struct, frozen=True):
 
     @property
     def repeatable(self) -> bool:
-        """Whether sending it twice does what sending it once does (RFC 9110, section 9.2.2)."""
+        """Whether the request may be sent twice: it is idempotent (RFC 9110, section 9.2.2)."""
         return self.method in _IDEMPOTENT and not isinstance(self.body, AsyncIterator)
 
 
 class NoRoomError(Exception):
-    """A service has no spare room for a request in the background."""
+    """A service has no spare capacity for a background request."""
 
 
 class StaleConnectionError(Exception):
@@ -55,11 +55,11 @@ class StaleConnectionError(Exception):
 
 
 def failure(code: FaultCode, target: str, what: str) -> FaultError:
-    """Return the failure of a target: the log learns which one it was, and what it did."""
+    """Return the FaultError for a failing target; its address and behaviour go into the log."""
     return FaultError(Fault(code, _DETAILS[code]), f"{target}: {what}")
 
 
-# The client learns what happened, not on which machine.
+# The details for clients do not reveal the address of the target.
 _DETAILS = {
     FaultCode.UPSTREAM_UNREACHABLE: "The backend could not be reached.",
     FaultCode.UPSTREAM_PROTOCOL: "The backend's response is not valid HTTP, or it broke off.",
@@ -69,12 +69,12 @@ _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 
 
 class UpstreamHead(Protocol):
-    """What a service answered, as far as it is changed on its way to the client.
+    """The part of a service's answer that is converted for the client.
 
     Attributes:
-        status: the final status.
+        status: the final status code.
         fields: the header fields as received.
-        target: the address of the service, for the log.
+        target: the address of the target that answered, for the log.
     """
 
     status: int
@@ -83,25 +83,25 @@ class UpstreamHead(Protocol):
 
     @property
     def complete(self) -> bool:
-        """Whether all of the body has arrived, be it read or not."""
+        """Whether all of the body has arrived, including bytes that are not read yet."""
         ...
 
     async def read(self) -> bytes:
         """Return the next bytes of the body, empty at its end.
 
         Raises:
-            FaultError: the body broke off, or the service is too slow.
+            FaultError: the body broke off, or the next bytes did not arrive in time.
         """
         ...
 
 
 class UpstreamResponse(UpstreamHead, Protocol):
-    """What a service answered: the head, and the body as it comes.
+    """A service's answer: the head and a stream of the body.
 
     Attributes:
         reason: the reason phrase.
-        sized: whether the fields hold Content-Length.
-        switched: whether the connection speaks another protocol from here on.
+        sized: whether the fields contain Content-Length.
+        switched: whether the connection has switched to another protocol.
     """
 
     reason: bytes
@@ -110,21 +110,21 @@ class UpstreamResponse(UpstreamHead, Protocol):
 
     @property
     def trailers(self) -> HeaderFields:
-        """Return the fields behind the body, once it is complete (RFC 9110, section 6.5)."""
+        """The trailer fields, available once the body is complete (RFC 9110, section 6.5)."""
         ...
 
     async def write(self, data: bytes) -> None:
-        """Send bytes of the protocol that was switched to; waits while the service is slower."""
+        """Send bytes of the protocol switched to; waits while the service reads too slowly."""
         ...
 
     def release(self) -> None:
-        """Count no longer as a request in flight: the response has switched protocols."""
+        """Stop counting as a request in flight, since the connection switched protocols."""
         ...
 
     def abandon(self) -> None:
-        """Read no more: unless the body is complete, the connection is closed.
+        """Stop reading; this closes the connection unless the body is complete.
 
-        To be called once for every response, read to its end or not.
+        Must be called once for every response, even for one that was read to its end.
         """
         ...
 
@@ -135,27 +135,27 @@ class Upstream(Protocol):
     async def send(
         self, service: Service, request: UpstreamRequest, *, background: bool = False
     ) -> UpstreamResponse:
-        """Return the response as soon as its head is there.
+        """Return the response as soon as its head has arrived.
 
         Args:
-            service: whose targets there are to choose from.
-            request: what to send.
-            background: whether no client waits for it. Such a request takes only spare room, never
-                waits for any, goes to one target only, and has no effect on the target's health.
+            service: the service to choose a target of.
+            request: the request to send.
+            background: whether no client waits for the response. A background request uses only
+                spare capacity, never waits, tries one target only, and does not affect its health.
 
         Raises:
-            FaultError: there is none; the Fault says why and whose fault it was.
-            NoRoomError: there is no spare room for a request in the background.
+            FaultError: there is no response; the Fault has the reason and the party at fault.
+            NoRoomError: the service has no spare capacity for a background request.
         """
         ...
 
     async def probe(
         self, target: Target, request: UpstreamRequest, timeouts: Timeouts
     ) -> UpstreamResponse:
-        """Return the response of one target, whatever its health and beside every limit.
+        """Return the response of one target, regardless of its health and of all limits.
 
         Raises:
-            FaultError: there is none.
+            FaultError: the target gave no response.
         """
         ...
 
@@ -164,11 +164,11 @@ class Upstream(Protocol):
         ...
 
     def set_down(self, service: Service, target: Target, *, down: bool) -> None:
-        """Set whether a target is down: then no request is sent to it, probes excepted."""
+        """Set whether a target is down; a target that is down gets probes, and no requests."""
         ...
 
     def follow(self, services: Iterable[Service]) -> None:
-        """Forget what is known of targets that these services no longer have."""
+        """Forget the health of targets that these services no longer have."""
         ...
 
     def close(self) -> None:

@@ -1,11 +1,11 @@
-"""One connection to a service: HTTP/1.1, one exchange at a time."""
+"""A connection to a service: HTTP/1.1, one exchange at a time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from math import inf
 from typing import cast
 
-# httptools: Python's binding of llhttp, the parser of Node.js, strict unless told otherwise.
+# httptools: Python's binding of llhttp, the parser of Node.js, which is strict by default.
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from gateway.core.errors import FaultCode, FaultError
@@ -25,24 +25,24 @@ from gateway.proxy.upstream.upstream_state import (
     UpstreamState,
 )
 
-# What a response may take before its body begins; llhttp itself sets no bound.
+# The maximum bytes of a response's head, and of its trailers; llhttp itself sets no bound.
 _MAX_HEAD = 256 * 1024
-# Stricter than llhttp: versions with codings (RFC 9112, 6.1), digits, what no reason holds (4).
+# Stricter than llhttp: codings by version (RFC 9112, 6.1), digits of a length, reason phrases (4).
 _FRAMINGS = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
 _DIGITS = 18
 _CONTROLS = bytes(byte for byte in (*range(32), 127) if byte != 9)
 
 
 class UpstreamConnection(asyncio.Protocol):
-    """A connection to one target, used again as long as that is certainly safe.
+    """A connection to one target, reused only when that is certainly safe.
 
-    `upstream_state` has its states; what belongs to the exchange under way stands beside the state.
+    Its states are defined in `upstream_state`.
 
     Args:
         loop: the event loop.
-        name: what the log calls the target.
-        release: called with the connection whenever it is free for another exchange.
-        lost: called with the connection when it is closed.
+        name: the authority of the target, also for Host and the log.
+        release: a function called with the connection when it is free for another exchange.
+        lost: a function called with the connection when it is closed.
     """
 
     def __init__(
@@ -76,22 +76,22 @@ class UpstreamConnection(asyncio.Protocol):
 
     @property
     def usable(self) -> bool:
-        """Whether an exchange can begin: open, nothing under way, and nothing came unasked."""
+        """Whether an exchange can begin: the connection is open, free, and has no unread bytes."""
         transport = self._transport
         if self._state not in FREE or transport is None or transport.is_closing():
             return False
         return self.loop.time() - self._rested_since < LOOK_AFTER or is_quiet(transport)
 
     def send(self, request: UpstreamRequest, timeouts: Timeouts) -> StreamedResponse:
-        """Send a request over a usable connection; return the response, of which nothing has come.
+        """Send a request over a usable connection; return the response before any of it arrived.
 
-        It raises StaleConnectionError where a kept connection is closed before anything came back,
-        which mostly means that the service did not see the request.
+        Waiting for the response raises StaleConnectionError if a kept connection closes before its
+        first byte, since the service then most likely did not receive the request.
         """
         self._response = response = StreamedResponse(self, self.name)
         self._request = request
         self._timeouts = timeouts
-        self._deadline.begin(timeouts.whole)  # until now the clock of an idle connection ran
+        self._deadline.begin(timeouts.whole)  # replaces the deadline of the idle connection
         assert self._transport is not None
         self._transport.write(request_bytes(request, self._host))
         body = request.body
@@ -104,34 +104,34 @@ class UpstreamConnection(asyncio.Protocol):
         return response
 
     def expire(self, seconds: float) -> None:
-        """Close the connection if it is not used within that time."""
+        """Close the connection if it is not used within so many seconds."""
         self._rested_since = self.loop.time()
         self._deadline.set(seconds)
 
     def expect_bytes(self) -> None:
-        """Start the clock for the next bytes of the body."""
+        """Start the timeout for the next bytes of the body."""
         self._deadline.set(self._timeouts.between_bytes)
 
     def pause(self) -> None:
-        """Make the service wait."""
+        """Pause reading from the service."""
         self._deadline.clear()
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
     def resume(self) -> None:
-        """Let the service go on."""
+        """Resume reading from the service."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
     async def write(self, data: bytes) -> None:
-        """Send bytes of another protocol, once switched; wait while the service is slower."""
+        """Send bytes of the protocol switched to; wait while the service reads too slowly."""
         if self._transport is not None:
             self._transport.write(data)
         if self._writable is not None:
             await self._writable.wait()
 
     def close(self) -> None:
-        """Drop the connection at once, whatever is under way."""
+        """Abort the connection at once, even during an exchange."""
         if self._pump is not None:
             self._pump.cancel()
         self._deadline.cancel()
@@ -146,7 +146,7 @@ class UpstreamConnection(asyncio.Protocol):
                     return
                 self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
                 if self._writable is not None:
-                    # A clock of its own: the response may be on its way already.
+                    # Not `_deadline`, since the response may be arriving already.
                     async with asyncio.timeout(self._timeouts.between_bytes):
                         await self._writable.wait()
             if chunked:
@@ -163,17 +163,17 @@ class UpstreamConnection(asyncio.Protocol):
         if self._response is not None and not self._response.head:
             self._deadline.set(self._timeouts.first_byte)
 
-    # asyncio's side.
+    # Callbacks of asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the transport."""
+        """Store the transport."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came."""
+        """Parse received bytes."""
         response = self._response
         if response is None:
-            self.close()  # nobody asked: never to be taken for the answer to the next request
+            self.close()  # unrequested bytes must not answer the next request
             return
         if response.switched:
             response.feed(data)
@@ -193,17 +193,17 @@ class UpstreamConnection(asyncio.Protocol):
                     self._protocol_error("its response head is too large")
 
     def pause_writing(self) -> None:
-        """Make the request body wait."""
+        """Pause sending the request body."""
         self._writable = asyncio.Event()
 
     def resume_writing(self) -> None:
-        """Let the request body go on."""
+        """Resume sending the request body."""
         if self._writable is not None:
             self._writable.set()
             self._writable = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Say what the end of the connection means for the response."""
+        """Complete the response or fail it, according to the state at the end."""
         self._transport = None
         self._lost(self)
         loss = AT_END[self._state]
@@ -222,13 +222,13 @@ class UpstreamConnection(asyncio.Protocol):
             )
         self.resume_writing()
         self.close()
-        self._exchange_over()  # it names this connection, which would wait for a collection,
+        self._exchange_over()  # it refers to this connection, which is a cycle,
         del self._parser  # and so does this
 
-    # llhttp's side.
+    # Callbacks of llhttp.
 
     def on_message_begin(self) -> None:
-        """Begin a response; the table has no place for a second one, which was not asked for."""
+        """Begin a response; a second final one is illegal in the transition table."""
         self._state = TRANSITIONS[self._state, UpstreamEvent.BEGIN]
         response = self._response
         assert response is not None
@@ -238,25 +238,25 @@ class UpstreamConnection(asyncio.Protocol):
         self._coding = b""
 
     def on_status(self, status: bytes) -> None:
-        """Take a piece of the reason phrase."""
+        """Add a piece of the reason phrase."""
         assert self._response is not None
         if status.translate(None, _CONTROLS) != status:
             raise HttpParserError("a overrides character in the reason phrase")
         self._response.reason += status
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a field line, be it of the head or of the trailer section."""
+        """Add a field line of the head or of the trailer section."""
         response = self._response
         assert response is not None
         if response.head:
             response.trailers.append((name, value.rstrip(b" \t")))
-            if name.lower() == b"connection":  # llhttp heeds it
+            if name.lower() == b"connection":  # llhttp may close on it
                 self._state = TRANSITIONS[self._state, UpstreamEvent.CLOSING]
             self._head_size += len(name) + len(value)
             if self._head_size > _MAX_HEAD:
                 raise HttpParserError("its trailer section is too large")
             return
-        # llhttp leaves the white space after the value (RFC 9110, section 5.5).
+        # llhttp keeps trailing white space, which is no part of a value (RFC 9110, section 5.5).
         response.fields.append((name, value.rstrip(b" \t")))
         size = len(name)
         if size == 14 and name.lower() == b"content-length":
@@ -267,10 +267,10 @@ class UpstreamConnection(asyncio.Protocol):
             seconds = granted(value)
             self.may_rest = jittered(USUAL if seconds is None else seconds)
         elif size == 17 and name.lower() == b"transfer-encoding":
-            self._coding += value.rstrip(b" ").lower() + b","  # to llhttp, a tab hides chunked
+            self._coding += value.rstrip(b" ").lower() + b","  # llhttp misses chunked by a tab
 
     def on_headers_complete(self) -> None:
-        """Judge the head: an interim response, or the beginning of the one that was asked for."""
+        """Process the head of an interim or final response."""
         response, request = self._response, self._request
         assert response is not None
         assert request is not None
@@ -300,20 +300,20 @@ class UpstreamConnection(asyncio.Protocol):
             event = UpstreamEvent.FINAL_ENDLESS_HEAD
         self._state = TRANSITIONS[self._state, event]
         if request.method == "HEAD":
-            # llhttp does not know what was asked, so it would wait for the body.
+            # llhttp has no access to the request's method, so it would wait for a body.
             self._parser = HttpResponseParser(self)
             self.on_message_complete()
         response.wake()
 
     def on_body(self, data: bytes) -> None:
-        """Take a piece of the body."""
+        """Add a piece of the body to the response."""
         self._state = TRANSITIONS[self._state, UpstreamEvent.PIECE]
         assert self._response is not None
         self._deadline.clear()
         self._response.feed(data)
 
     def on_message_complete(self) -> None:
-        """Take note that the body is complete; interim responses do not count."""
+        """Complete the response, if it is not an interim one."""
         self._state = state = TRANSITIONS[self._state, UpstreamEvent.END]
         if state in OVER:
             assert self._response is not None
@@ -333,7 +333,7 @@ class UpstreamConnection(asyncio.Protocol):
         else:
             self._state = TRANSITIONS[self._state, UpstreamEvent.RELEASE]
             self._exchange_over()
-            self.resume()  # the end may have come while the service was made to wait
+            self.resume()  # the end may have arrived while reading was paused
             self._release(self)
 
     def _protocol_error(self, what: str) -> None:

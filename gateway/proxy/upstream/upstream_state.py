@@ -3,30 +3,29 @@
 Theory of operation
 ===================
 
-HTTP/1.1 as the gateway uses it carries one exchange at a time: a request out, one response back,
-and then either the next exchange or the end. Four questions decide what may come next, and one
-state answers all of them:
+HTTP/1.1, as the gateway uses it, carries one exchange at a time: a request, its response, and then
+either the next exchange or the end. The state combines the answers to four questions, which decide
+what may follow:
 
 - Has the connection carried an exchange before? A kept connection that ends before a byte of the
-  response came was most likely closed while the request was on its way, so that the service never
-  saw it; a fresh one that ends so is a failure. Only while nothing has come back does this matter:
-  FRESH, SENDING and WAITING have their twins KEPT, SENDING_KEPT and WAITING_KEPT.
+  response arrived was most likely closed before the request reached the service; a fresh one that
+  ends so is a failure. The difference matters only before the first byte of the response: FRESH,
+  SENDING and WAITING have the counterparts KEPT, SENDING_KEPT and WAITING_KEPT.
 - Is the request sent? A response may come before its request is complete (RFC 9112, section 9.3).
-  A service that answers early does not read the rest, so the connection cannot be used again
-  unless the request is sent by the time the response ends. EARLY_HEAD and EARLY_BODY are HEAD and
+  A service that answers early may not read the rest, so the connection can be used again only if
+  the request is completely sent when the response ends. EARLY_HEAD and EARLY_BODY are HEAD and
   BODY with a request that is still being sent.
 - What ends the body? In BODY, a length or the last chunk, and the connection stays open; in
-  LAST_BODY likewise, and the connection closes; in ENDLESS_BODY, the end of the connection itself
-  (RFC 9112, section 6.3, rule 8).
+  LAST_BODY, a length or the last chunk, and the connection closes; in ENDLESS_BODY, the end of the
+  connection (RFC 9112, section 6.3, rule 8).
 - Is it still HTTP? In SWITCHED, bytes of another protocol pass in both directions until the end.
 
-Interim responses (RFC 9110, section 15.2) begin and end in HEAD: only a final head leaves it.
-Events come from both sides. Those of the gateway (SEND_ALL, SEND_HEAD, SENT, RELEASE) are legal
-wherever `UpstreamConnection` lets them happen, so an illegal one is a mistake in it. Those of the
-service are as the service likes: an illegal one, such as a second response, is a violation of the
-protocol that ends the connection.
+Interim responses (RFC 9110, section 15.2) begin and end in HEAD; only a final head leaves it.
+Events come from both sides. The gateway causes SEND_ALL, SEND_HEAD, SENT and RELEASE, so an illegal
+one is a bug in `UpstreamConnection`. The service causes the others; an illegal one, such as a
+second response, violates the protocol and ends the connection.
 
-LOST, the end of the connection, is legal everywhere but at the end. `AT_END` has what it means
+LOST, the end of the connection, is legal in every state but CLOSED. `AT_END` defines its meaning
 for the exchange under way.
 """
 
@@ -36,32 +35,32 @@ from gateway.proxy.transition_table import TransitionTable
 
 
 class UpstreamState(IntEnum):
-    """Where a connection to a service stands."""
+    """The state of a connection to a service."""
 
     FRESH = auto()
-    """Open, and never used."""
+    """The connection is open and was never used."""
     KEPT = auto()
-    """Open, between two exchanges."""
+    """The connection is open, between two exchanges."""
     SENDING = auto()
-    """The first request is being sent; nothing of its response is here."""
+    """The first request is being sent; no part of its response has arrived."""
     SENDING_KEPT = auto()
-    """A further request is being sent; nothing of its response is here."""
+    """A further request is being sent; no part of its response has arrived."""
     WAITING = auto()
-    """The first request is sent; nothing of its response is here."""
+    """The first request is sent; no part of its response has arrived."""
     WAITING_KEPT = auto()
-    """A further request is sent; nothing of its response is here."""
+    """A further request is sent; no part of its response has arrived."""
     EARLY_HEAD = auto()
-    """The head of a response is arriving, or one will follow an interim one; not all is sent."""
+    """An interim or final head is arriving or due; the request is still being sent."""
     HEAD = auto()
-    """The head of a response is arriving, or one will follow an interim one; all is sent."""
+    """An interim or final head is arriving or due; the request is sent."""
     EARLY_BODY = auto()
-    """The body is arriving; not all is sent; both may still end well."""
+    """The body is arriving; the request is still being sent."""
     BODY = auto()
     """The body is arriving; after it, the connection can be used again."""
     LAST_BODY = auto()
     """The body is arriving; after it, the connection closes."""
     ENDLESS_BODY = auto()
-    """The body is arriving; the end of the connection is its end."""
+    """The body is arriving; it ends with the connection."""
     SWITCHED = auto()
     """Bytes of another protocol pass in both directions."""
     COMPLETE = auto()
@@ -69,34 +68,34 @@ class UpstreamState(IntEnum):
     SPENT = auto()
     """The response is complete; the connection closes."""
     CLOSED = auto()
-    """The connection is gone."""
+    """The connection has ended."""
 
 
 class UpstreamEvent(IntEnum):
-    """What happens on a connection to a service."""
+    """An event on a connection to a service."""
 
     SEND_ALL = auto()
-    """A request is sent at once, with its body if it has one."""
+    """A complete request is sent, including any body."""
     SEND_HEAD = auto()
-    """A request is begun; its body follows in pieces."""
+    """The head of a request is sent; its body follows in pieces."""
     SENT = auto()
     """The last piece of a request's body is sent."""
     BEGIN = auto()
     """The service begins a response, interim or final."""
     FINAL_HEAD = auto()
-    """A final head is here, of a response after which the connection can be used again."""
+    """A final head arrived; after this response the connection can be used again."""
     FINAL_LAST_HEAD = auto()
-    """A final head is here, of a response after which the connection closes."""
+    """A final head arrived; after this response the connection closes."""
     FINAL_ENDLESS_HEAD = auto()
-    """A final head is here, of a response that the end of the connection ends."""
+    """A final head arrived; this response ends with the connection."""
     SWITCH = auto()
-    """The service switches to the protocol that was asked for: 101."""
+    """The service switches to the requested protocol with status 101."""
     PIECE = auto()
-    """A piece of the body is here."""
+    """A piece of the body arrived."""
     CLOSING = auto()
-    """A trailer field says something of the connection, which may be that the service closes it."""
+    """A Connection field arrived in the trailers, by which the service may close."""
     END = auto()
-    """A response, interim or final, ends."""
+    """An interim or final response ends."""
     RELEASE = auto()
     """The exchange is over, and the connection is free for another one."""
     LOST = auto()
@@ -104,14 +103,14 @@ class UpstreamEvent(IntEnum):
 
 
 class ConnectionEnd(Enum):
-    """What the end of a connection means for the exchange under way."""
+    """The meaning of a connection's end for the exchange under way."""
 
     NOTHING = auto()
-    """None is under way."""
+    """No exchange is under way."""
     UNREACHABLE = auto()
     """The service closed a fresh connection without a response."""
     STALE = auto()
-    """The service closed a kept connection, most likely before it saw the request."""
+    """The service closed a kept connection, most likely before it received the request."""
     BROKEN = auto()
     """The response broke off."""
     END = auto()
@@ -121,7 +120,7 @@ class ConnectionEnd(Enum):
 _S, _E = UpstreamState, UpstreamEvent
 _Rows = dict[tuple[UpstreamState, UpstreamEvent], UpstreamState]
 _TRAFFIC: _Rows = {
-    # The request goes out.
+    # The request is sent.
     (_S.FRESH, _E.SEND_ALL): _S.WAITING,
     (_S.FRESH, _E.SEND_HEAD): _S.SENDING,
     (_S.KEPT, _E.SEND_ALL): _S.WAITING_KEPT,
@@ -142,7 +141,7 @@ _TRAFFIC: _Rows = {
     (_S.HEAD, _E.BEGIN): _S.HEAD,
     (_S.EARLY_HEAD, _E.END): _S.EARLY_HEAD,
     (_S.HEAD, _E.END): _S.HEAD,
-    # Its final head is here, which says how the body ends.
+    # The final head arrives, which determines how the body ends.
     (_S.EARLY_HEAD, _E.FINAL_HEAD): _S.EARLY_BODY,
     (_S.HEAD, _E.FINAL_HEAD): _S.BODY,
     (_S.EARLY_HEAD, _E.FINAL_LAST_HEAD): _S.LAST_BODY,
@@ -161,11 +160,11 @@ _TRAFFIC: _Rows = {
     (_S.BODY, _E.END): _S.COMPLETE,
     (_S.LAST_BODY, _E.END): _S.SPENT,
     (_S.ENDLESS_BODY, _E.END): _S.SPENT,
-    # A response to HEAD ends with its head; the parser, which cannot know, may end it once more.
+    # A response to HEAD ends with its head; the parser may report the end once more.
     (_S.COMPLETE, _E.END): _S.COMPLETE,
     (_S.SPENT, _E.END): _S.SPENT,
     (_S.COMPLETE, _E.RELEASE): _S.KEPT,
-    # 101 is an interim response that nothing of HTTP follows.
+    # After a 101 response, no HTTP follows.
     (_S.EARLY_HEAD, _E.SWITCH): _S.SWITCHED,
     (_S.HEAD, _E.SWITCH): _S.SWITCHED,
     (_S.SWITCHED, _E.END): _S.SWITCHED,

@@ -1,4 +1,4 @@
-"""Where OpenAPI documents come from: files beside the rules, and URLs."""
+"""Loading of OpenAPI documents from files and URLs."""
 
 import asyncio
 import os
@@ -15,14 +15,14 @@ _TIMEOUT = aiohttp.ClientTimeout(total=10)
 
 
 async def fetch(locations: Iterable[str], folder: Path) -> dict[str, Description]:
-    """Return the documents at these locations.
+    """Return the OpenAPI documents at these locations, by location.
 
     Args:
-        locations: http or https URLs, and paths of files.
-        folder: what the paths of files start from.
+        locations: the http or https URLs and file paths of the documents.
+        folder: the folder that relative file paths start from.
 
     Raises:
-        DocumentError: one cannot be had, or is not an OpenAPI 3 document.
+        DocumentError: a document cannot be loaded, or is not an OpenAPI 3 document.
     """
     once = tuple(dict.fromkeys(locations))
     async with aiohttp.ClientSession(timeout=_TIMEOUT) as session:
@@ -31,16 +31,16 @@ async def fetch(locations: Iterable[str], folder: Path) -> dict[str, Description
 
 
 def read(text: bytes, source: str) -> Description:
-    """Return what a text in JSON or YAML says; `source` is its name in reports.
+    """Parse an OpenAPI document in JSON or YAML; `source` is its name in reports.
 
     Raises:
-        DocumentError: it is neither, or not an OpenAPI 3 document.
+        DocumentError: the text is neither JSON nor YAML, or not an OpenAPI 3 document.
     """
     try:
         data = msgspec.json.decode(text)
     except msgspec.DecodeError:
         try:
-            data = yaml.load(text, _Loader)  # noqa: S506  # made of the safe loader
+            data = yaml.load(text, _Loader)  # noqa: S506  # derived from the safe loader
         except (yaml.YAMLError, ValueError, RecursionError):
             raise DocumentError(
                 f"{source}: neither JSON nor YAML; is it the right place?"
@@ -49,7 +49,7 @@ def read(text: bytes, source: str) -> Description:
 
 
 class _Loader(yaml.CSafeLoader):
-    """The safe loader without dates, which JSON has none of."""
+    """The safe YAML loader without dates, since JSON has no dates."""
 
 
 _Loader.yaml_implicit_resolvers = {

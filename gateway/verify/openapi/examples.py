@@ -1,4 +1,4 @@
-"""Examples: many bodies that a schema allows, from the plain to the strange."""
+"""Generation of example bodies that a schema allows, including unusual ones."""
 
 import warnings
 from functools import lru_cache
@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-# Schemathesis: the generator of bodies from OpenAPI schemas that is kept up (hypothesis-jsonschema
-# no longer runs on current Hypothesis, polyfactory starts from Python types instead of schemas).
+# Schemathesis: the maintained generator of bodies from OpenAPI schemas (hypothesis-jsonschema does
+# not run on current Hypothesis, and polyfactory generates from Python types, not from schemas).
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
@@ -16,27 +16,27 @@ from gateway.verify.openapi.json_schema import Schema, closed, definitions
 
 
 class NoExamplesError(Exception):
-    """A schema that nothing can be generated from; the text says why."""
+    """No example can be generated from a schema; the message has the reason."""
 
 
 def generate(schema: Schema, count: int, start: int) -> tuple[object, ...]:
-    """Return `count` bodies that the schema allows, the same ones for one `start`.
+    """Return `count` bodies that the schema allows; the same `start` gives the same bodies.
 
     Raises:
-        NoExamplesError: the schema contradicts itself, or says what the generator does not know.
+        NoExamplesError: the schema contradicts itself, or the generator does not support it.
     """
     return _generate(msgspec.json.encode(schema), count, start)
 
 
-@lru_cache(maxsize=64)  # operations share schemas, and examples cost more than all else
+@lru_cache(maxsize=64)  # operations share schemas, and generating examples is slow
 def _generate(text: bytes, count: int, start: int) -> tuple[object, ...]:
     bodies: list[object] = []
 
     def collect(case: schemathesis.Case[Any]) -> None:
         bodies.append(_plain(case.body))
 
-    # Shrinking is not Hypothesis's here: each step would cost a new example, and the schema itself
-    # says at once whether a smaller document is one (see `smallest`).
+    # Hypothesis does not shrink examples here: each step would generate a new example, whereas
+    # `smallest` checks a smaller document directly against the schema.
     chosen = settings(
         max_examples=count,
         database=None,
@@ -48,13 +48,13 @@ def _generate(text: bytes, count: int, start: int) -> tuple[object, ...]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             seed(start)(chosen(given(_strategy(msgspec.json.decode(text)))(collect)))()
-    except Exception as error:  # whatever the generator raises, it is the schema's or its own
+    except Exception as error:  # the generator raises many kinds of errors for a bad schema
         raise NoExamplesError(str(error).partition("\n")[0]) from None
     return tuple(bodies)
 
 
 def _plain(body: object) -> object:
-    """Return a body with whole numbers as integers are written: `5.0` is one, but nobody's."""
+    """Return a body with whole floats as integers: JSON senders write `5`, not `5.0`."""
     match body:
         case dict():
             return {key: _plain(value) for key, value in body.items()}
@@ -66,7 +66,7 @@ def _plain(body: object) -> object:
 
 
 def _strategy(schema: Schema) -> SearchStrategy[schemathesis.Case[Any]]:
-    # The generator makes requests; a response is what a request with such a body holds.
+    # The generator makes only requests, so each schema becomes the body of a request.
     body = closed(schema)
     content = {"application/json": {"schema": {k: v for k, v in body.items() if k != "components"}}}
     document: dict[str, Any] = {
