@@ -29,12 +29,15 @@ def _importing() -> Iterator[None]:
     # 40 ms and 2 MB for nothing, as the gateway does not use that client; and the system's types of
     # files, half a MB, as it sends none.
     mimetypes.knownfiles.clear()
+    # pydantic would read the metadata of all that is installed, to look for plugins.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     named = os.environ.get(_AUTHORITIES)
     os.environ[_AUTHORITIES] = os.devnull
     gc.disable()
     try:
         yield
     finally:
+        gc.collect()  # once for all of it; what is frozen is never looked at again
         gc.freeze()
         gc.enable()
         del os.environ[_AUTHORITIES]

@@ -23,12 +23,10 @@ from gateway.admin.admin_guard import AdminGuard
 from gateway.admin.operator import Operator
 from gateway.config.text.mistakes import ConfigError
 from gateway.core.overrides import Overrides
-from gateway.process.listening import listening_sockets
+from gateway.process.listening import is_worker, listening_sockets
 from gateway.process.reloader import Reloader
 from gateway.process.serving import Serving
-from gateway.process.supervisor import Supervisor
 from gateway.process.tasks import Tasks
-from gateway.process.worker import SupervisorLostError, Worker, is_worker
 from gateway.settings import SettingError, Settings
 from gateway.state.active_overrides import ActiveOverrides
 from gateway.state.cutover_controller import CutoverController
@@ -103,6 +101,9 @@ async def work(settings: Settings) -> None:
     Raises:
         ConfigError: the rules cannot be used in this process.
     """
+    # Each role imports its own part: the channel takes memory that one process alone saves.
+    from gateway.process.worker import SupervisorLostError, Worker
+
     stop = _stop_on_signals()
     _on_hangup(lambda: None)  # its supervisor loads the rules
     worker = Worker(os.environ)
@@ -130,6 +131,8 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
         StateError: the state cannot be used.
         ListenError: a port is taken, or an address is not one of this machine.
     """
+    from gateway.process.supervisor import Supervisor
+
     stop = _stop_on_signals(lambda: log.event("stopping"))
     _on_hangup(reloader.reload)
 

@@ -1,9 +1,19 @@
 """Listening sockets that share one address."""
 
 import socket
+from collections.abc import Mapping
 
 # How many connections may wait to be accepted, at each listening socket.
 BACKLOG = 1024
+# The variables that a supervisor sets for a worker: the descriptors of the listening sockets, its
+# own first, and of its end of the channel.
+LISTENERS = "GATEWAY_WORKER_LISTENERS"
+CHANNEL = "GATEWAY_WORKER_CHANNEL"
+
+
+def is_worker(environment: Mapping[str, str]) -> bool:
+    """Return whether this process was started by a supervisor."""
+    return LISTENERS in environment
 
 
 def listening_sockets(host: str, port: int, count: int) -> list[socket.socket]:

@@ -57,6 +57,7 @@ class Reloader:
         self._seen = self._stamp()
         self.content = b""
         self._first = self.latest = self._load()
+        gc.collect()  # as after each reload
         self.loaded = self.rejected = 0
 
     def reload(self, content: bytes | None = None) -> None:

@@ -28,8 +28,8 @@ from gateway.process.channel import (
     OrphanedListeners,
     Ready,
 )
+from gateway.process.listening import CHANNEL, LISTENERS
 from gateway.process.tasks import LongTask, Tasks
-from gateway.process.worker import CHANNEL, LISTENERS
 from gateway.telemetry import log
 from gateway.telemetry.delta import Deliver
 

@@ -13,12 +13,8 @@ from gateway.process.channel import (
     OrphanedListeners,
     Ready,
 )
+from gateway.process.listening import CHANNEL, LISTENERS
 from gateway.telemetry.delta import Delta
-
-# The variables that a supervisor sets for a worker: the descriptors of the listening sockets, its
-# own first, and of its end of the channel.
-LISTENERS = "GATEWAY_WORKER_LISTENERS"
-CHANNEL = "GATEWAY_WORKER_CHANNEL"
 
 
 class SupervisorLostError(Exception):
@@ -88,8 +84,3 @@ class Worker:
     async def leave(self) -> None:
         """Close the channel after all that was sent."""
         await self._channel.close()
-
-
-def is_worker(environment: Mapping[str, str]) -> bool:
-    """Return whether this process was started by a supervisor."""
-    return LISTENERS in environment

@@ -71,7 +71,7 @@ def _entry(name: str, doc: str, changes: Mapping[str, type[ChangeSection]]) -> t
         key: (change | None, Field(default=None, description=change.__doc__))
         for key, change in changes.items()
     }
-    return create_model(name, __base__=ChangeEntry[Any], __doc__=doc, **fields)
+    return create_model(name, __base__=ChangeEntry, __doc__=doc, **fields)
 
 
 # A type checker cannot see models that are made of a table.

@@ -241,7 +241,7 @@ class UpstreamConnection(asyncio.Protocol):
         """Add a piece of the reason phrase."""
         assert self._response is not None
         if status.translate(None, _CONTROLS) != status:
-            raise HttpParserError("a overrides character in the reason phrase")
+            raise HttpParserError("a control character in the reason phrase")
         self._response.reason += status
 
     def on_header(self, name: bytes, value: bytes) -> None:

@@ -13,9 +13,9 @@ from gateway import app
 from gateway.core.overrides import NO_OVERRIDES
 from gateway.process import tasks as tasks_module
 from gateway.process.channel import ApplyOverrides, Channel, LoadRules, Ready
+from gateway.process.listening import CHANNEL, LISTENERS
 from gateway.process.reloader import Reloader
 from gateway.process.tasks import Tasks
-from gateway.process.worker import CHANNEL, LISTENERS
 from gateway.settings import Settings
 from gateway.telemetry.delta import CounterDelta, Delta
 from tests.gateway.kit import StartUpstream, rules

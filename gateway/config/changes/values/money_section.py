@@ -10,7 +10,6 @@ from gateway.config.changes.change_site import BodySite
 from gateway.config.changes.value_kinds import NUMBER, TEXT
 from gateway.config.shape import NumberText
 from gateway.core.conversion.change import Change, Inverse
-from gateway.core.conversion.changes.values.money import Money
 from gateway.core.conversion.scalars import Type
 
 _KINDS = {"text": TEXT, "number": NUMBER, "integer": NUMBER}
@@ -67,6 +66,9 @@ class MoneyConfig(BodySection):
             )
             return None
         older = self.newer == "integer"
+        # Imported when rules name it, with the table of currencies.
+        from gateway.core.conversion.changes.values.money import Money
+
         change = Money(
             currency.scopes,
             currency.keys,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -11,11 +11,12 @@ from gateway.config.changes.change_site import BodySite, ChangeSite, ParameterSi
 from gateway.config.changes.value_kinds import NUMBER, TEXT, ValueKinds
 from gateway.config.shape import NonEmptyText, NumberText, matching
 from gateway.core.conversion.change import Change
-from gateway.core.conversion.changes.values.moment import SECONDS, MomentForm, UnixTime
-from gateway.core.conversion.changes.values.time_change import Time, rewriting
-from gateway.core.conversion.changes.values.time_pattern import minutes_of, parse_pattern, rfc_3339
 from gateway.core.conversion.parameter_change import ParameterChange, Rewritten
 from gateway.core.conversion.scalars import Type
+
+# The forms of time are imported when rules name them: they take memory that most can save.
+if TYPE_CHECKING:
+    from gateway.core.conversion.changes.values.moment import MomentForm
 
 _UNIX = {"unix": 0, "unix_ms": 3}
 _UNITS = ("years", "months", "days", "hours", "minutes", "seconds")
@@ -71,6 +72,8 @@ class TimeConfig(BodySection, ParameterSection):
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of a field, or of the elements of an array."""
+        from gateway.core.conversion.changes.values.time_change import Time
+
         forms = self._forms(site)
         if forms is None:
             return None
@@ -81,6 +84,8 @@ class TimeConfig(BodySection, ParameterSection):
 
     def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
         """Return the change of a parameter."""
+        from gateway.core.conversion.changes.values.time_change import rewriting
+
         forms = self._forms(site)
         if forms is None:
             return None
@@ -91,7 +96,14 @@ class TimeConfig(BodySection, ParameterSection):
     def _kinds(self, form: str) -> ValueKinds:
         return NUMBER if form in _UNIX and not self.text else TEXT
 
-    def _form(self, form: str) -> MomentForm:
+    def _form(self, form: str) -> "MomentForm":
+        from gateway.core.conversion.changes.values.moment import UnixTime
+        from gateway.core.conversion.changes.values.time_pattern import (
+            minutes_of,
+            parse_pattern,
+            rfc_3339,
+        )
+
         if form in _UNIX:
             return UnixTime(_UNIX[form], self.digits, Type.TEXT if self.text else Type.NUMBER)
         zone, only = minutes_of(self.zone), self.other_zones == "refuse"
@@ -99,7 +111,7 @@ class TimeConfig(BodySection, ParameterSection):
             return rfc_3339(zone, only_zone=only)
         return parse_pattern(form, zone, only_zone=only)
 
-    def _forms(self, site: ChangeSite) -> tuple[MomentForm, MomentForm] | None:
+    def _forms(self, site: ChangeSite) -> "tuple[MomentForm, MomentForm] | None":
         """Return the two forms, or None after recording a mistake."""
         if self.newer == self.older:
             site.complain("is the form that it has already; remove the change", "older")
@@ -119,6 +131,8 @@ class TimeConfig(BodySection, ParameterSection):
 
 
 def _unit(precision: float) -> str:
+    from gateway.core.conversion.changes.values.moment import SECONDS
+
     digits = int(precision) - SECONDS
     if digits <= 0:
         return _UNITS[int(precision)]

@@ -65,7 +65,7 @@ def test_minus_zero_beside_others() -> None:
 def test_numbers_reach_functions_bounded(text: str) -> None:
     """A function that calls `int` would hang for minutes."""
     began = time.monotonic()
-    with pytest.raises(ConversionError, match="number too large for a Python function, of more than 400 digits"):
+    with pytest.raises(ConversionError, match="too large for a Python function"):
         given(f"[{text}]".encode())
     assert time.monotonic() - began < 5
 
