@@ -1,6 +1,10 @@
 # One image for the four programs: compose.yaml says which of them a container runs.
 
-FROM python:3.13-slim AS environment
+# A tag, since the digest of an image for all platforms is known to its registry alone. To pin it:
+# PYTHON_IMAGE=python:3.13-slim@sha256:... docker compose build
+ARG PYTHON_IMAGE=python:3.13-slim
+
+FROM ${PYTHON_IMAGE} AS environment
 # Where packages come from, if that is not where pip looks by itself.
 ARG PIP_INDEX_URL
 WORKDIR /build
@@ -16,7 +20,7 @@ COPY gateway gateway
 RUN python -m pip wheel --quiet --no-build-isolation --no-deps --wheel-dir . . \
  && python -m pip --python /opt/venv install --disable-pip-version-check --no-index --no-deps *.whl
 
-FROM python:3.13-slim
+FROM ${PYTHON_IMAGE}
 ENV PATH=/opt/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1
 WORKDIR /app
 COPY --from=environment /opt/venv /opt/venv

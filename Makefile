@@ -5,21 +5,24 @@ PYTHON ?= python3
 VENV ?= .venv
 PY = $(VENV)/bin/python
 # Hashes pin every file. Wheels only: building one would fetch tools that no hash pins.
-INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all:
-UV = uv==0.13.8
+PINNED = --quiet --disable-pip-version-check --require-hashes --only-binary :all:
+INSTALL = $(PY) -m pip install $(PINNED)
 LOCK = $(VENV)/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --custom-compile-command "make lock"
+
+# A program starts much faster from compiled files, and the tests start thousands.
+unexport PYTHONDONTWRITEBYTECODE
 
 # How often the benchmark measures, for how many seconds each time, and how large large bodies are.
 ROUNDS ?= 5
 bench: SECONDS ?= 2
 MEGABYTES ?= 512
 
-# How long the soak runs, and the fuzzer at each target.
+# How long the soak and the siege run, and the fuzzer at each target.
 MINUTES ?= 10
 fuzz: SECONDS ?= 60
 
-.PHONY: help run verify test lint types core tests test-compose soak fuzz bench lock clean
+.PHONY: help run verify test lint types core tests test-slow test-compose test-fleet test-telemetry test-page chaos soak siege audit fuzz bench lock clean
 
 help: ## list what make can do here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -30,8 +33,10 @@ run: $(VENV)/run.stamp ## start the four programs; Ctrl-C ends them
 verify: $(VENV)/verify.stamp ## prove the conversions of gateway.yaml, with the backends up
 	@exec $(PY) -m gateway verify
 
-test: lint types core tests ## check everything: lint, types, coverage of the core, tests
-	@echo "make test: lint, types, coverage of gateway/core and all tests are good."
+test: lint ## check what can be checked in minutes: lint, types, coverage of the core, tests
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types core
+	@$(MAKE) --no-print-directory tests
+	@echo "make test: lint, types, coverage of gateway/core and tests are good; make test-slow runs the slow ones."
 
 lint: $(VENV)/test.stamp ## check style and format
 	$(PY) -m ruff check
@@ -40,33 +45,64 @@ lint: $(VENV)/test.stamp ## check style and format
 types: $(VENV)/test.stamp ## check types
 	$(PY) -m mypy
 
+# The tests start programs by the hundred; none is to compile its modules anew. With worksteal most
+# files are run by one worker each, so that what the tests of a file share is started once.
+core tests test-slow: export PYTHONDONTWRITEBYTECODE =
+
 core: $(VENV)/test.stamp ## run the core's mirror tests; they must reach every branch of it
 	$(PY) -m pytest tests/gateway/core --quiet --numprocesses auto --maxprocesses 4 --cov=gateway/core --cov-branch --cov-fail-under=100
 
 tests: $(VENV)/test.stamp ## run the other tests, many over real sockets
-	$(PY) -m pytest --numprocesses 3 --ignore=tests/gateway/core
+	$(PY) -m pytest --numprocesses 3 --dist worksteal --ignore=tests/gateway/core -m "not slow"
 
-test-compose: $(VENV)/test.stamp ## prove the Compose stack; needs a Docker engine that runs
-	$(PY) -m pytest tests/compose/prove.py
+test-slow: $(VENV)/test.stamp ## run what takes long: load, kills, slow clients, the walk to the end of a version
+	$(PY) -m pytest --numprocesses 3 --dist worksteal --ignore=tests/gateway/core -m slow
+
+test-compose: $(VENV)/test.stamp ## prove the Compose stacks; needs a Docker engine that runs
+	$(PY) -m pytest tests/compose/prove*.py
+
+test-fleet: $(VENV)/test.stamp $(VENV)/bench.stamp ## prove what runs on PostgreSQL; needs the programs of its server
+	$(PY) -m pytest --numprocesses 2 tests/fleet/prove_*.py
+
+test-telemetry: $(VENV)/test.stamp ## prove dashboard and alerts in Prometheus; needs prometheus and promtool
+	$(PY) -m pytest tests/telemetry/prove_*.py
+
+test-page: $(VENV)/page.stamp ## prove the operator's page in a browser; needs chromium, and PostgreSQL as test-fleet
+	$(PY) -m pytest tests/page/prove_*.py
+
+chaos: $(VENV)/test.stamp ## kill, suspend and cut off replicas and their database for MINUTES (10)
+	CHAOS_MINUTES=$(MINUTES) $(PY) -m pytest tests/fleet/prove_chaos.py
 
 soak: $(VENV)/test.stamp ## load, kill, restart and reload for MINUTES (10); Ctrl-C ends it early
 	@exec $(PY) -m tests.soak --minutes $(MINUTES)
 
+siege: $(VENV)/test.stamp ## attack in every known way beside honest clients for MINUTES (10)
+	@exec $(PY) -m tests.siege --minutes $(MINUTES)
+
+audit: ## look all pinned packages up among known vulnerabilities; needs pypi.org
+	@$(PYTHON) -m venv --clear $(VENV)/audit
+	@$(VENV)/audit/bin/python -m pip install $(PINNED) --requirement requirements/audit.txt
+	@for pins in requirements/*.txt; do \
+		$(VENV)/audit/bin/pip-audit --strict --disable-pip --requirement $$pins || exit 1; done
+
 fuzz: $(VENV)/fuzz.stamp ## fuzz what reads bytes of strangers, SECONDS (60) each
 	@exec $(PY) -m tests.fuzz --seconds $(SECONDS)
 
-bench: $(VENV)/bench.stamp ## measure beside nginx, HAProxy and Envoy, within 6 minutes
+bench: $(VENV)/bench.stamp ## measure beside Envoy, Caddy, Traefik, nginx and HAProxy, within 10 minutes
 	@exec $(PY) -m benchmarks --rounds $(ROUNDS) --seconds $(SECONDS) --megabytes $(MEGABYTES)
 
 lock: ## pin requirements/*.txt anew from requirements/*.in and pyproject.toml
 	@$(PYTHON) -m venv --clear $(VENV)/uv
-	@$(VENV)/uv/bin/python -m pip install --quiet --disable-pip-version-check $(UV)
-	$(LOCK) pyproject.toml --extra jwt requirements/run.in --output-file requirements/run.txt
+	@$(VENV)/uv/bin/python -m pip install $(PINNED) --requirement requirements/lock.txt
+	$(LOCK) pyproject.toml --extra jwt --extra otlp requirements/run.in --output-file requirements/run.txt
 	$(LOCK) requirements/build.in --output-file requirements/build.txt
 	$(LOCK) requirements/test.in --output-file requirements/test.txt
 	$(LOCK) requirements/verify.in --output-file requirements/verify.txt
 	$(LOCK) requirements/bench.in --output-file requirements/bench.txt
 	$(LOCK) requirements/fuzz.in --output-file requirements/fuzz.txt
+	$(LOCK) requirements/page.in --output-file requirements/page.txt
+	$(LOCK) requirements/audit.in --output-file requirements/audit.txt
+	$(LOCK) requirements/lock.in --output-file requirements/lock.txt
 
 clean: ## remove what make made (never users.db)
 	rm -rf $(VENV) .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis .fuzz
@@ -91,6 +127,10 @@ $(VENV)/test.stamp: $(VENV)/verify.stamp requirements/test.txt requirements/buil
 
 $(VENV)/bench.stamp: $(VENV)/run.stamp requirements/bench.txt
 	@$(INSTALL) --requirement requirements/bench.txt
+	@touch $@
+
+$(VENV)/page.stamp: $(VENV)/test.stamp requirements/page.txt
+	@$(INSTALL) --requirement requirements/page.txt
 	@touch $@
 
 $(VENV)/fuzz.stamp: $(VENV)/test.stamp requirements/fuzz.txt

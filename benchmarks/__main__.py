@@ -15,7 +15,8 @@ from benchmarks.comparison import judge, play
 from benchmarks.lab import Lab
 from benchmarks.measure import NoResultError, Result, Sample
 from benchmarks.report import data, number, page
-from benchmarks.scenarios import SCENARIOS, Effort, Scenario, SkippedError
+from benchmarks.scenario import Effort, Scenario, SkippedError
+from benchmarks.scenarios import SCENARIOS
 
 
 def main() -> int:

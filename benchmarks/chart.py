@@ -11,7 +11,7 @@ from benchmarks.measure import RATE, Result, Verdict
 
 _TEXT, _RULE = "#767d86", "#8b929b"
 _OURS, _MISSED, _THEIRS = "#2f81c7", "#c9622f", "#868e97"
-_WIDTH, _LABELS, _VALUES = 860, 330, 150
+_WIDTH, _LABELS, _VALUES = 880, 350, 150
 _ROW, _BAR, _HEADING = 26, 14, 44
 _FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 

@@ -1,5 +1,6 @@
 """Runs that take turns, and what is made of their samples."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,13 +13,21 @@ class Comparison:
 
     Attributes:
         runs: by name, what puts load on a system once.
-        claims: what is wanted of each round.
+        claims: what is wanted of each round; no two have the same text and unit.
         unit: what is counted: `request` or `MB`.
+
+    Raises:
+        ValueError: two claims could not be told apart in a table or a chart.
     """
 
     runs: Mapping[str, Callable[[], Sample]]
     claims: Sequence[Claim]
     unit: str = "request"
+
+    def __post_init__(self) -> None:
+        for (text, unit), count in Counter((each.text, each.unit) for each in self.claims).items():
+            if count > 1:
+                raise ValueError(f"{count} claims are named {text!r}, {unit}")
 
 
 def play(comparison: Comparison, count: int, told: Callable[[str, Sample], None]) -> list[Round]:

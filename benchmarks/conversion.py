@@ -10,7 +10,7 @@ import msgspec
 from benchmarks import rules
 from benchmarks.measure import NoResultError, Sample
 from gateway.config.load import load
-from gateway.core.conversion.chain import Conversion
+from gateway.core.conversion.chain import BodyConversion
 from gateway.core.snapshot import Route
 from gateway.proxy.body import json_body
 
@@ -42,7 +42,7 @@ def orders(megabytes: float) -> bytes:
     return _compact([order(1000 + index) for index in range(int(megabytes * 1e6 / size))])
 
 
-def ways() -> tuple[Conversion, Conversion]:
+def ways() -> tuple[BodyConversion, BodyConversion]:
     """Return the conversion of a response to the older version, and of a request to the newer."""
     found = load(rules.LENS.encode(), "lens.yaml", {}).router.find("/v1/orders")
     routes: list[Route] = [] if found is None else list(found[0].routes.values())

@@ -23,6 +23,8 @@ from benchmarks.systems import ROOT, System, find
 
 # Envoy and a house of 10,000 routes take a while until they answer.
 _READY_WITHIN = 60.0
+# Envoy answers 503 and Traefik 404 until they have read their routes.
+_STARTING = (404, 503)
 _END_WITHIN = 5.0
 _WATCH_EVERY = 0.02
 
@@ -162,6 +164,7 @@ def ask(system: Running, request: Request, expected: str) -> None:
         NoResultError: it answers something else, ended, or does not answer in time.
     """
     deadline = time.monotonic() + _READY_WITHIN
+    answered = ""
     while time.monotonic() < deadline:
         if system.process.poll() is not None:
             raise NoResultError(f"a program ended: {system.output.read_text()[-500:]}")
@@ -178,9 +181,12 @@ def ask(system: Running, request: Request, expected: str) -> None:
         if response.status == 200 and expected in body:
             system.at_rest = system.at_rest or system.rss()
             return
-        if response.status != 503:  # Envoy, while it starts
-            raise NoResultError(f"{request.target}: {response.status} {body[:500]}")
-    raise NoResultError(f"a program does not answer: {system.output.read_text()[-500:]}")
+        answered = f"{request.target}: {response.status} {body[:500]}"
+        if response.status not in _STARTING:
+            raise NoResultError(answered)
+        time.sleep(0.02)
+    said = answered or system.output.read_text()[-500:]
+    raise NoResultError(f"a program does not answer as it has to: {said}")
 
 
 class _Peak:

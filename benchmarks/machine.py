@@ -15,12 +15,21 @@ TOOLS = {
     "nginx": ("nginx", "-v"),
     "HAProxy": ("haproxy", "-v"),
     "Envoy": ("envoy", "--version"),
+    "Caddy": ("caddy", "version"),
+    "Traefik": ("traefik", "version"),
     "wrk": ("wrk", "-v"),
     "taskset": ("taskset", "--version"),
     "setpriv": ("setpriv", "--version"),
 }
 """What has to be installed, with the command that tells its version."""
-_PACKAGES = {"envoy": "", "taskset": "util-linux", "setpriv": "util-linux"}
+_PACKAGES = {
+    "envoy": "",
+    "caddy": "",
+    "traefik": "",
+    "taskset": "util-linux",
+    "setpriv": "util-linux",
+}
+_SYSTEM = ("taskset", "setpriv")
 _LIBRARIES = ("aiohttp", "httptools", "uvloop", "msgspec")
 _NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
@@ -35,8 +44,8 @@ def obstacle() -> str:
     lines = [f"The benchmark needs {', '.join(lacking)}."]
     if packages:
         lines.append(f"On Debian: apt-get install --no-install-recommends {' '.join(packages)}")
-    if "envoy" in lacking:
-        lines.append("Envoy comes with `make bench`, which installs requirements/bench.txt.")
+    if not all(_PACKAGES.get(command, command) for command in lacking):
+        lines.append("The others come with `make bench`, which installs requirements/bench.txt.")
     return "\n".join(lines)
 
 
@@ -49,7 +58,7 @@ def describe() -> dict[str, str]:
         "Load before": f"{os.getloadavg()[0]:.2f} (mean of the last minute)",
         "Python": platform.python_version(),
         **{library: version(library) for library in _LIBRARIES},
-        **{name: _version(*command) for name, command in list(TOOLS.items())[:4]},
+        **{name: _version(*command) for name, command in TOOLS.items() if name not in _SYSTEM},
     }
 
 

@@ -138,9 +138,9 @@ class Result:
     skipped: str = ""
 
 
-def rate(of: str, to: str, goal: Goal | None = None) -> Claim:
-    """Claim the rate of one run as a multiple of another's."""
-    return Claim(of, lambda samples: samples[of].rate / samples[to].rate, RATE, goal)
+def rate(of: str, to: str, goal: Goal | None = None, *, text: str = "") -> Claim:
+    """Claim the rate of one run as a multiple of another's, named `of` or as `text` says."""
+    return Claim(text or of, lambda samples: samples[of].rate / samples[to].rate, RATE, goal)
 
 
 def rate_alone(of: str, goal: Goal) -> Claim:

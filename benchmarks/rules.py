@@ -52,6 +52,12 @@ def shipped() -> str:
     return (ROOT / "gateway.yaml").read_text()
 
 
+def stateless() -> str:
+    """Return the shipped rules, which keep nothing across restarts."""
+    lines = shipped().splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("state:"))
+
+
 def converted() -> str:
     """Return gateway.yaml with version 1 served from version 2."""
     return shipped().replace('"1": { service: person_v1 }', '"1": { via: "2" }')

@@ -9,7 +9,7 @@ from string import Template
 
 ROOT = Path(__file__).parents[1]
 _CONFIGS = Path(__file__).parent / "configs"
-# Debian keeps servers where the PATH of a user does not look; Envoy comes with our environment.
+# Debian keeps servers where the PATH of a user does not look; Others come with our environment.
 _PLACES = f"{Path(sys.executable).parent}:/usr/sbin:/usr/local/sbin"
 
 
@@ -65,11 +65,28 @@ def envoy(port: int, backend: int) -> System:
     return System((*command, "--disable-hot-restart", "--log-level", "error"), port, files)
 
 
-def gateway(port: int, backend: int, rules: str, *, workers: int = 1) -> System:
+def caddy(port: int, backend: int) -> System:
+    """Return Caddy, routing by version as the shipped gateway.yaml does."""
+    files = {"Caddyfile": _config("Caddyfile", port=port, backend=backend)}
+    # What it would keep for its next start stays in its folder.
+    environment = {"XDG_CONFIG_HOME": ".", "XDG_DATA_HOME": "."}
+    return System(("caddy", "run", "--config", "Caddyfile"), port, files, environment)
+
+
+def traefik(port: int, backend: int) -> System:
+    """Return Traefik, routing by version as the shipped gateway.yaml does."""
+    files = {
+        "traefik.yaml": _config("traefik.yaml", port=port),
+        "traefik-routes.yaml": _config("traefik-routes.yaml", backend=backend),
+    }
+    return System(("traefik", "--configfile=traefik.yaml"), port, files)
+
+
+def gateway(port: int, backend: int, rules: str, *, workers: int = 1, admin: int = 0) -> System:
     """Return the gateway; the rules find the backend in the variable BACKEND."""
     environment = {
         "GATEWAY_PORT": str(port),
-        "GATEWAY_ADMIN_PORT": "0",
+        "GATEWAY_ADMIN_PORT": str(admin),
         "GATEWAY_CONFIG": "gateway.yaml",
         "GATEWAY_WORKERS": str(workers),
         # As the shipped rules call them, and as the generated ones do.

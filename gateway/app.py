@@ -11,16 +11,19 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from ipaddress import ip_address
-from pathlib import Path
 
 # uvloop: libuv's event loop, on which moving bytes costs least.
 import uvloop
 from aiohttp import web
 
+from gateway.admin.access.admin_guard import AdminGuard
+from gateway.admin.access.admin_listener import AdminListener
+from gateway.admin.access.admin_tls import AdminTls
 from gateway.admin.admin_app import admin_app
-from gateway.admin.admin_guard import AdminGuard
 from gateway.admin.operator import Operator
+from gateway.config.load import rules_hash
 from gateway.config.text.mistakes import ConfigError
 from gateway.core.overrides import Overrides
 from gateway.process.listening import is_worker, listening_sockets
@@ -28,12 +31,19 @@ from gateway.process.reloader import Reloader
 from gateway.process.serving import Serving
 from gateway.process.tasks import Tasks
 from gateway.settings import SettingError, Settings
-from gateway.state.active_overrides import ActiveOverrides
-from gateway.state.cutover_controller import CutoverController
+from gateway.state.open_state import open_state
+from gateway.state.state_access import StateAccess
 from gateway.state.state_changes import StateError
-from gateway.state.state_store import open_store
-from gateway.state.state_writer import StateWriter
 from gateway.telemetry import log
+from gateway.telemetry.span_export import SpanExport
+from gateway.verify.live.documented_operations import DocumentedOperations
+
+# After how many seconds Python has a running thread give way to another. By default it is 5 ms, and
+# each turn of the event loop would wait so long while a thread converts or loads; a request takes
+# several turns.
+_THREAD_TURN = 0.0005
+# Between two looks at whether anybody gets word of what happens, in seconds.
+_NOTIFY_SECONDS = 5.0
 
 
 class ListenError(Exception):
@@ -42,6 +52,7 @@ class ListenError(Exception):
 
 def run() -> int:
     """Serve until asked to stop; return the exit status: 0 done, 1 refused, 2 wrongly set."""
+    sys.setswitchinterval(_THREAD_TURN)
     try:
         log.configure()
         uvloop.run(_main(Settings.from_environment(os.environ)))
@@ -51,6 +62,8 @@ def run() -> int:
     except SettingError as error:
         sys.stderr.write(f"{error}\n")
         return 2
+    finally:
+        log.finish()
     return 0
 
 
@@ -71,18 +84,16 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
     """
     stop = _stop_on_signals(lambda: log.event("stopping"))
     _on_hangup(reloader.reload)
-    async with _state(reloader.latest.state) as (writer, tasks):
-        overrides = ActiveOverrides(writer)
-        serving = Serving(reloader, overrides.in_force, writer.totals.absorb, tasks)
+    async with _state(settings, reloader) as (state, tasks):
+        export = _export(reloader, state, tasks)
+        serving = Serving(reloader, state.in_force, export.absorb, tasks, settings.shadow_load)
 
         async def apply(overrides: Overrides) -> None:
             serving.apply(overrides)
 
-        overrides.follow(apply)
-        cutovers = CutoverController(writer, overrides, lambda: reloader.latest)
-        operator = Operator(
-            writer, overrides, cutovers, reloader, lambda: 1, lambda: _stopping(stop)
-        )
+        state.follow(apply)
+        documented = DocumentedOperations(reloader.folder)
+        operator = Operator(state, reloader, lambda: 1, lambda: _stopping(stop), documented)
         async with _admin(settings, operator, tasks) as admin:
             (listener,) = _listen(settings.host, settings.port, 1)
             url = _url(listener)
@@ -92,6 +103,7 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
                 settings.grace,
                 lambda: log.event("listening", url=url, admin=admin),
             )
+            await export.finish()
     log.event("stopped")
 
 
@@ -112,8 +124,9 @@ async def work(settings: Settings) -> None:
     except SupervisorLostError:
         return
     tasks = Tasks(worker.deliver)
+    log.count_dropped(worker.deliver)
     reloader = Reloader(settings.config, os.environ, None, rules)
-    serving = Serving(reloader, in_force, worker.deliver, tasks)
+    serving = Serving(reloader, in_force, worker.deliver, tasks, settings.shadow_load)
 
     async def listen() -> None:
         await worker.listen(reloader.reload, serving.apply, serving.stand_in)
@@ -139,35 +152,40 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
     def unready() -> str | None:
         return _stopping(stop) or (None if supervisor.ready else "no worker is ready")
 
-    async with _state(reloader.latest.state) as (writer, tasks):
-        overrides = ActiveOverrides(writer)
-        cutovers = CutoverController(writer, overrides, lambda: reloader.latest)
-        operator = Operator(
-            writer, overrides, cutovers, reloader, lambda: supervisor.ready, unready
-        )
+    async with _state(settings, reloader) as (state, tasks):
+        documented = DocumentedOperations(reloader.folder)
+        operator = Operator(state, reloader, lambda: supervisor.ready, unready, documented)
         async with _admin(settings, operator, tasks) as admin:
             listeners = _listen(settings.host, settings.port, count)
+            export = _export(reloader, state, tasks)
             supervisor = Supervisor(
                 listeners,
                 os.environ,
                 tasks,
-                writer.totals.absorb,
+                export.absorb,
                 reloader.content,
-                overrides.in_force,
+                state.in_force,
             )
 
             async def pass_on() -> None:
                 async for _ in reloader.changes():
                     supervisor.reload(reloader.content)
 
-            overrides.follow(supervisor.apply)
+            state.follow(supervisor.apply)
             await supervisor.start()
             log.event("listening", url=_url(listeners[0]), admin=admin, workers=count)
             reload = tasks.start("reload", pass_on)
             await stop.wait()
             reload.stop()
             await supervisor.stop(settings.grace)
+            await export.finish()
     log.event("stopped")
+
+
+def _export(reloader: Reloader, state: StateAccess, tasks: Tasks) -> SpanExport:
+    export = SpanExport(lambda: reloader.latest.tracing, state.absorb, state.replica)
+    tasks.start("spans", export.run)
+    return export
 
 
 def _on_hangup(act: Callable[[], None]) -> None:
@@ -192,20 +210,23 @@ def _stopping(stop: asyncio.Event) -> str | None:
 
 
 @asynccontextmanager
-async def _state(path: str | None) -> AsyncIterator[tuple[StateWriter, Tasks]]:
-    """Yield the writer of the state, and the tasks of this process, which it counts."""
-    if path is None:
-        writer = StateWriter(None)
-    else:
-        store = open_store(Path(path))
-        writer = StateWriter(store, await store.read())
-    tasks = Tasks(writer.totals.absorb)
-    tasks.start("state", writer.run)
+async def _state(
+    settings: Settings, reloader: Reloader
+) -> AsyncIterator[tuple[StateAccess, Tasks]]:
+    """Yield the state, and the tasks of this process, which it counts."""
+    state = await open_state(
+        settings.replica,
+        lambda: reloader.latest,
+        lambda: rules_hash(reloader.content),
+        settings.overrides_file,
+    )
+    tasks = Tasks(state.absorb)
+    log.count_dropped(state.absorb)
     try:
-        yield writer, tasks
+        yield state, tasks
     finally:
         tasks.stop()
-        await writer.close()
+        await state.close()
 
 
 @asynccontextmanager
@@ -216,17 +237,41 @@ async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncI
     server = runner.server
     assert server is not None  # it is set up
     (listener,) = _listen(settings.admin_host, settings.admin_port, 1)
-    loop = asyncio.get_running_loop()
-    accepting = await loop.create_server(lambda: guard(server), sock=listener)
-    if not ip_address(listener.getsockname()[0]).is_loopback:
-        reason = "the admin port has no password, and others than this machine can reach it"
-        log.event("admin_exposed", "warning", url=_url(listener), reason=reason)
-    tasks.start("cutovers", operator.cutovers.run)
+    files = operator.rules.admin.tls
+    tls = None if files is None else AdminTls(files)
+    if tls is not None:
+        tasks.start("admin_tls", tls.run)
+    protocol = partial(guard, server)
+    admin = AdminListener(listener, protocol, lambda: None if tls is None else tls.context)
+    url = _url(listener, "http" if tls is None else "https")
+    foreign = not ip_address(listener.getsockname()[0]).is_loopback
+    if foreign and operator.rules.admin.open:
+        reason = "others than this machine can read; name tokens in 'admin' in the rules"
+        log.event("admin_exposed", "warning", url=url, reason=reason)
+    state = operator.state
+    state.admin = url
+    accepting = tasks.start("admin", admin.run)
+    tasks.start("notify", partial(_notify, operator))
+    for name, run in state.tasks.items():
+        tasks.start(name, run)
+    tasks.start("curves", partial(operator.curves.run, state, lambda: operator.rules))
     try:
-        yield _url(listener)
+        yield state.admin
     finally:
-        accepting.close()
+        accepting.stop()
+        admin.close()
         await runner.cleanup()
+
+
+async def _notify(operator: Operator) -> None:
+    """Send word of what happens, while the rules name somebody who gets it."""
+    while True:
+        if operator.rules.notify.webhooks:
+            # Imported for rules that need it: its client and its sources are memory.
+            from gateway.admin.notify.notifier import Notifier
+
+            await Notifier(operator).run()
+        await asyncio.sleep(_NOTIFY_SECONDS)
 
 
 def _listen(host: str, port: int, count: int) -> list[socket.socket]:
@@ -237,6 +282,6 @@ def _listen(host: str, port: int, count: int) -> list[socket.socket]:
         raise ListenError(f"cannot listen on {host}:{port}: {reason}") from None
 
 
-def _url(listener: socket.socket) -> str:
+def _url(listener: socket.socket, scheme: str = "http") -> str:
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

@@ -1,5 +1,6 @@
 """Settings: what the environment sets of a process, beside the rules."""
 
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
@@ -12,7 +13,10 @@ class SettingError(ValueError):
 
 
 class Settings(BaseModel, frozen=True):
-    """Where to listen, and which rules to load. A field's description completes "must be ..."."""
+    """Where to listen, which rules to load, and how commands ask the admin port.
+
+    A field's description completes "must be ...".
+    """
 
     host: str = Field(default="127.0.0.1", min_length=1, description="an address or a host name")
     port: int = Field(
@@ -29,6 +33,14 @@ class Settings(BaseModel, frozen=True):
         pattern=r"^[A-Za-z0-9._, -]*$",
         description="host names of the admin port with commas between them",
     )
+    admin_token: str = Field(default="", description="a token of the admin port")
+    admin_token_file: Path | None = Field(
+        default=None, description="the path of a file with a token of the admin port"
+    )
+    admin_ca: str = Field(
+        default="",
+        description="the path of a file with the certificates of authorities, or 'system'",
+    )
     config: Path = Field(default=Path("gateway.yaml"), description="the path of gateway.yaml")
     workers: int | None = Field(
         default=None,
@@ -36,11 +48,22 @@ class Settings(BaseModel, frozen=True):
         le=256,
         description="a whole number of processes from 1 to 256",
     )
+    replica: str = Field(
+        default_factory=lambda: socket.gethostname()[:63],
+        pattern=r"^[A-Za-z0-9]([A-Za-z0-9._:-]{0,62})$",
+        description="a name of up to 63 letters, digits and the characters ._:-",
+    )
+    overrides_file: Path = Field(
+        default=Path("gateway-overrides.json"), description="the path of a file"
+    )
     grace: float = Field(
         default=10.0,
         ge=0,
         le=86_400,
         description="a number of seconds from 0 to 86400",
+    )
+    shadow_load: float = Field(
+        default=0.8, ge=0, le=1, description="a share of a processor from 0 to 1"
     )
 
     @classmethod

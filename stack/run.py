@@ -60,7 +60,8 @@ LISTENERS = (
 BANNER = """
 All four are ready:
 
-  gateway        http://{GATEWAY}   (health: http://{GATEWAY_ADMIN}/readyz)
+  gateway        http://{GATEWAY}
+  its page       http://{GATEWAY_ADMIN}
   backend_v1     http://{BACKEND_V1}
   backend_v2     http://{BACKEND_V2}
   users_service  http://{USERS}

@@ -10,14 +10,26 @@ from gateway.config.changes.change_list import CHANGES, ChangeConfig
 from gateway.config.changes.change_site import BodySite
 from gateway.config.text.mistakes import Mistakes
 from gateway.config.text.source import read
-from gateway.core.conversion.chain import Conversion, Direction, VersionLink
+from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.changes.rename import Rename
+from gateway.core.conversion.message.message import Message
+from gateway.core.conversion.message.query_walk import QueryWalk
+from gateway.core.conversion.parameter_change import ParameterLine, parse_query
+from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version
 from gateway.proxy.body import json_body
 
-PAGE = (Path(__file__).parents[1] / "docs" / "conversions.md").read_text()
+WHOLE_PAGE = (Path(__file__).parents[1] / "docs" / "conversions.md").read_text()
+PAGE = WHOLE_PAGE.partition("\n## Operations\n")[0]
 ROWS = re.findall(r"^\| `(\w+: \{.*\})` \| `(\{.*?\})` \| `(\{.*?\})` \|$", PAGE, re.MULTILINE)
 GROUPS = {"item": (Rename((), ("name",), ("title",)),)}
+
+
+BESIDE = re.findall(
+    r"^\| `(\w+: \{.*\})` \| `(\{.*?\})`(?: with `(.*?)`)? \| `(\{.*?\})`(?: with `(.*?)`)? \|$",
+    PAGE.partition("`GET /v2/orders?cursor=a&size=2`")[2],
+    re.MULTILINE,
+)
 
 
 def compact(text: str) -> str:
@@ -26,8 +38,44 @@ def compact(text: str) -> str:
 
 
 def test_every_change_has_an_example() -> None:
-    assert {written.partition(":")[0] for written, _, _ in ROWS} == CHANGES.keys()
-    assert len(ROWS) == len(re.findall(r"^\| `\w+: ", PAGE, re.MULTILINE))
+    written = [row[0] for row in (*ROWS, *BESIDE)]
+    assert {one.partition(":")[0] for one in written} == CHANGES.keys()
+    assert len(written) == len(re.findall(r"^\| `\w+: ", PAGE, re.MULTILINE))
+
+
+@pytest.mark.parametrize(("written", "newer", "by_newer", "older", "by_older"), BESIDE)
+def test_what_moves_out_of_a_body(
+    written: str, newer: str, by_newer: str, older: str, by_older: str
+) -> None:
+    data = read(written.encode(), "example", {}).data
+    ((_, section),) = ChangeConfig.model_validate_json(json.dumps(data)).named().items()
+    mistakes = Mistakes()
+    change = section.body_change(BodySite((), mistakes, between=(Version(1), Version(2))))
+    assert change is not None
+    assert not mistakes.found
+    link = VersionLink(Version(1), Version(2), (change,), needs_message=section.needs_message)
+    for direction, given, beside, wanted, then in (
+        (Direction.DOWN, newer, by_newer, older, by_older),
+        (Direction.UP, older, by_older, newer, by_newer),
+    ):
+        message = surrounded(beside, is_request="?" in f"{by_newer}{by_older}"[:1])
+        body = compact(given).encode()
+        found = json_body.convert(body, BodyConversion((link,), direction), message)
+        assert found.decode() == compact(wanted)
+        texts = [f"?{line.name}={line.value}" for line in message.query if message.status is None]
+        texts += [f"{line.name}: {line.value}" for line in message.headers]
+        assert texts == ([then] if then else [])
+
+
+def surrounded(beside: str, *, is_request: bool) -> Message:
+    """Return a message with a header field or a query parameter."""
+    if is_request:
+        lines = parse_query(beside.removeprefix("?"))
+        return Message("POST", "/v2/orders", query=lines, way=QueryWalk(lines, ()))
+    name, _, value = beside.partition(": ")
+    fields = [ParameterLine(name.lower(), name, value)] if beside else []
+    way = QueryWalk(parse_query("cursor=a&size=2"), ())
+    return Message("GET", "/v2/orders", target="/v2/orders", status=200, headers=fields, way=way)
 
 
 @pytest.mark.parametrize(("written", "newer", "older"), ROWS)
@@ -43,5 +91,5 @@ def test_it_is_what_happens(written: str, newer: str, older: str) -> None:
         (Direction.DOWN, newer, older),
         (Direction.UP, older, newer),
     ):
-        found = json_body.convert(compact(given).encode(), Conversion((link,), direction))
+        found = json_body.convert(compact(given).encode(), BodyConversion((link,), direction))
         assert found.decode() == compact(wanted)

@@ -27,7 +27,12 @@ from tests.gateway.kit import DEADLINE, ROOT, wait_for
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 # Modules of another name than their distribution.
-DISTRIBUTIONS = {"backports": "backports-zstd", "jwt": "pyjwt", "yaml": "pyyaml"}
+DISTRIBUTIONS = {
+    "backports": "backports-zstd",
+    "jwt": "pyjwt",
+    "opentelemetry": "opentelemetry-exporter-otlp-proto-http",  # and the SDK, which that needs
+    "yaml": "pyyaml",
+}
 # Python 3.14 has what backports.zstd brings to those before.
 STANDARD = {*sys.stdlib_module_names, "compression"}
 

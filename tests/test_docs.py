@@ -1,43 +1,52 @@
 """The pages: every command prints what is shown, links lead somewhere, lists are complete."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
+from gateway.admin.access.admin_guard import AdminGuard
 from gateway.admin.admin_app import admin_app
-from gateway.admin.admin_guard import AdminGuard
 from gateway.admin.metrics import exposition
 from gateway.admin.operator import Operator
-from gateway.config.load import load_file
+from gateway.config.load import RefusedRules, load_file
 from gateway.core.snapshot import Snapshot
-from gateway.state.active_overrides import ActiveOverrides
-from gateway.state.cutover_controller import CutoverController
+from gateway.state.local_state import LocalState
 from gateway.state.state_writer import StateWriter
+from gateway.verify.live.documented_operations import DocumentedOperations
 from tests.gateway.kit import ROOT, start_program
-from tests.transcript import Reader, steps
+from tests.transcript import Reader, section, steps
 
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text()
     for path in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"))
 }
-# The walk starts its programs itself, in tests/test_retire_v1.py.
-RUN = [page for page, text in PAGES.items() if "```console" in text and "retire-v1" not in page]
+# These start their programs themselves: tests/test_retire_v1.py, tests/fleet/prove_walk.py.
+WALKS = {"docs/retire-v1.md", "docs/fleet.md"}
+WEEK = section(PAGES["docs/operate.md"], "The week")  # likewise: tests/test_week.py
+RUN = [page for page, text in PAGES.items() if "```console" in text and page not in WALKS]
+
+
+@pytest.fixture(scope="module")
+def targets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Start the three services; only docs/start.md makes users."""
+    programs = {"PERSON_V1": "backend_v1", "PERSON_V2": "backend_v2", "USERS": "users_service"}
+    folder = tmp_path_factory.mktemp("services")
+    with ExitStack() as stack:
+        yield {
+            variable: f"127.0.0.1:{start_program(stack, folder, program).port}"
+            for variable, program in programs.items()
+        }
 
 
 @pytest.fixture
-def reader(tmp_path: Path) -> Iterator[Reader]:
-    """Start the four programs in a folder like a clone's, for somebody who reads there."""
-    programs = {"PERSON_V1": "backend_v1", "PERSON_V2": "backend_v2", "USERS": "users_service"}
+def reader(tmp_path: Path, targets: dict[str, str]) -> Iterator[Reader]:
+    """Start a gateway in a folder like a clone's, for somebody who reads there."""
     (tmp_path / "gateway.yaml").write_text((ROOT / "gateway.yaml").read_text())
     with ExitStack() as stack:
-        targets = {
-            variable: f"127.0.0.1:{start_program(stack, tmp_path, program).port}"
-            for variable, program in programs.items()
-        }
         gateway = start_program(stack, tmp_path, "gateway", **targets)
         shown = [f"127.0.0.1:{port}" for port in (8001, 8002, 8003)]
         addresses = dict(zip(shown, targets.values(), strict=True))
@@ -56,7 +65,7 @@ def test_there_are_commands() -> None:
 @pytest.mark.parametrize("page", RUN)
 def test_commands(page: str, reader: Reader) -> None:
     """The commands of a page are one story, so they are run in their order."""
-    reader.follow(PAGES[page])
+    reader.follow(PAGES[page].replace(WEEK, ""))
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -73,8 +82,7 @@ def test_links(page: str) -> None:
 
 def table(page: str, heading: str) -> set[str]:
     """Return the names in the first column of the table under a heading."""
-    section = PAGES[page].split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    cells = re.findall(r"^\| (`[^|]*) \|", section, re.MULTILINE)
+    cells = re.findall(r"^\| (`[^|]*) \|", section(PAGES[page], heading), re.MULTILINE)
     return {name for cell in cells for name in re.findall("`([^`]*)`", cell)}
 
 
@@ -83,34 +91,62 @@ class Rules:
     """The rules of a gateway that has just been started."""
 
     latest: Snapshot
+    content: bytes = b""
+    former: bytes | None = None
+    since: float = 0.0
+    refused: RefusedRules | None = None
     loaded: int = 0
     rejected: int = 0
+    folder: Path = ROOT
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @pytest.fixture
 def operator() -> Operator:
     """Return the operator of a gateway that has just been started."""
     rules = Rules(load_file(ROOT / "gateway.yaml", {}))
-    writer = StateWriter(None)
-    overrides = ActiveOverrides(writer)
-    cutovers = CutoverController(writer, overrides, lambda: rules.latest)
-    return Operator(writer, overrides, cutovers, rules, lambda: 1, lambda: None)
+    state = LocalState(StateWriter(None), "a", lambda: rules.latest, lambda: "hash")
+    return Operator(state, rules, lambda: 1, lambda: None, DocumentedOperations(ROOT))
 
 
 def test_every_path_of_the_admin_port_is_listed(operator: Operator) -> None:
     app = admin_app(operator, AdminGuard())
     paths = {resource.canonical for resource in app.router.resources()}
-    shown = {path.replace("{api}", "API").replace("{version}", "VERSION") for path in paths}
+    shown = {re.sub(r"{(\w+)}", lambda found: found[1].upper(), path) for path in paths}
     assert table("docs/operate.md", "The admin port") == shown
 
 
 def test_every_metric_is_listed(operator: Operator) -> None:
-    exposed = re.findall(r"^# TYPE (\S+)", exposition(operator).decode(), re.MULTILINE)
+    exposed = re.findall(r"^# TYPE (\S+)", b"".join(exposition(operator)).decode(), re.MULTILINE)
     assert table("docs/operate.md", "Metrics") == set(exposed)
 
 
-def test_every_event_of_the_log_is_listed() -> None:
-    logged = {"log", "target_up", "target_down"}  # by a variable, or by a condition
+def logged_events() -> set[str]:
+    """Return the events that the code logs."""
+    logged = {"log", "log_dropped", "target_up", "target_down"}  # by the log itself
     for path in (ROOT / "gateway").rglob("*.py"):
         logged |= set(re.findall(r'log\.event\(\s*"(\w+)"', path.read_text()))
-    assert table("docs/operate.md", "Logs") == logged
+    return logged
+
+
+def test_every_event_of_the_log_is_listed() -> None:
+    assert table("docs/operate.md", "Logs") == logged_events()
+
+
+def test_every_bound_says_who_notices(operator: Operator) -> None:
+    """Each row of the bounds names metrics or events that there are, or says why it needs none."""
+    exposed = set(re.findall(r"# TYPE (\S+)", b"".join(exposition(operator)).decode()))
+    bounds = PAGES["docs/architecture.md"].split("\n## What bounds what ")[1]
+    rows = [line.strip("| ").split(" | ") for line in bounds.splitlines() if "|" in line]
+    rows = [row for row in rows if row[0] not in ("Resource", "---")]
+    assert len(rows) > 50
+    for *rest, metric in rows:
+        assert len(rest) == 4, rest
+        names = set(re.findall(r"`([a-z_]+)`", metric))
+        if metric.startswith("none: "):
+            continue
+        if metric != "as above":
+            assert names, metric
+        metrics = {name for name in names if name.startswith(("gateway_", "http_"))}
+        assert metrics <= exposed
+        assert names - metrics <= logged_events() | {"request"}

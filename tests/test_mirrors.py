@@ -89,4 +89,4 @@ def test_the_list_is_in_order_and_names_each_once() -> None:
 
 def test_what_counts_as_logic() -> None:
     assert has_logic("gateway/state/totals.py")
-    assert not has_logic("gateway/verify/answer_sample.py")
+    assert not has_logic("gateway/verify/live/answer_sample.py")

@@ -1,5 +1,6 @@
 """docs/reference.md has every key of gateway.yaml, with its description and its default."""
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -7,7 +8,7 @@ import pytest
 
 from gateway.config.changes.change_list import CHANGES
 from gateway.config.mechanisms.registry import mechanism_names
-from tests.gateway.config.keys import KEYS, Key
+from tests.gateway.config.keys import KEYS, MODELS, Key, keys, models
 from tests.gateway.kit import ROOT
 
 REFERENCE = (ROOT / "docs" / "reference.md").read_text()
@@ -41,6 +42,40 @@ def test_it_has_every_key_with_its_default(key: Key) -> None:
     found = ROWS.get(key.path, "")
     name = re.match(r"\| `([^`]+)`", found)
     assert found == row(key, name[1] if name else key.path)
+
+
+def changes(config: str) -> Iterator[tuple[str, str]]:
+    """Yield each change of a list of changes, and the row of what may be left out of it."""
+    for name, schema in MODELS[config]["properties"].items():
+        ((model, _),) = models(schema, "")
+        optional = [
+            f"`{key.path}`: {'none' if key.schema.get('default') is None else _code(key)}"
+            for key in keys(model)
+            if not key.required and not isinstance(key.schema.get("default"), dict)
+        ]
+        yield name, f"| `{name}` | {', '.join(optional) or 'nothing'} |"
+
+
+def _code(key: Key) -> str:
+    return f"`{json.dumps(key.schema['default'])}`"
+
+
+ROWS_OF_CHANGES = {**dict(changes("ParameterConfig")), **dict(changes("ChangeConfig"))}
+
+
+@pytest.mark.parametrize(("name", "row"), ROWS_OF_CHANGES.items())
+def test_it_has_the_defaults_of_every_change(name: str, row: str) -> None:
+    """If not: the row that is missing is what this compares with."""
+    section = REFERENCE.partition("\n### Defaults of changes\n")[2].partition("\n## ")[0]
+    found = [line for line in section.splitlines() if line.startswith(f"| `{name}` |")]
+    assert found == [row]
+
+
+def test_the_defaults_of_parameters_are_those_of_changes() -> None:
+    """Except where bodies and parameters differ, as the text beside the table has it."""
+    other = [name for name, row in changes("ParameterConfig") if row != ROWS_OF_CHANGES[name]]
+    assert other == ["join", "split", "default", "python"]
+    assert '`join` and `split` of parameters have `trailing`: `"drop"`' in REFERENCE
 
 
 @pytest.mark.parametrize("name", mechanism_names())

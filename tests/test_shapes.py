@@ -1,4 +1,4 @@
-"""The examples of shapes in docs/conversions.md, run both ways."""
+"""The first example in docs/conversions.md and those of shapes, run both ways."""
 
 import json
 import re
@@ -8,12 +8,17 @@ import pytest
 import yaml
 
 from gateway.config.load import load
+from gateway.core.conversion.message.message import Message
 from gateway.proxy.body import json_body
 from tests.gateway.kit import ROOT
 
 PAGE = (ROOT / "docs" / "conversions.md").read_text()
-SHAPES = PAGE.partition("\n## Shapes\n")[2].partition("\n## ")[0]
-EXAMPLES = re.findall(r"```yaml\n([^`]+)```\n\n```json\n(.+)\n(.+)\n```", SHAPES)
+FIRST, SHAPES = (
+    PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+    for heading in ("Read a conversion", "Shapes")
+)
+EXAMPLE = re.compile(r"```yaml\n([^`]+)```\n\n```json\n(.+)\n(.+)\n```")
+EXAMPLES = [*EXAMPLE.findall(FIRST), *EXAMPLE.findall(SHAPES)]
 
 
 def rules(changes: str) -> bytes:
@@ -32,7 +37,14 @@ def rules(changes: str) -> bytes:
 
 
 def test_every_block_is_an_example() -> None:
-    assert len(EXAMPLES) == SHAPES.count("```yaml") == SHAPES.count("```json") > 6
+    for section, more_than in ((FIRST, 0), (SHAPES, 6)):
+        found = len(EXAMPLE.findall(section))
+        assert found == section.count("```yaml") == section.count("```json") > more_than
+
+
+def test_the_first_example_stands_first() -> None:
+    assert re.findall(r"^## (.*)", PAGE, re.MULTILINE)[0] == "Read a conversion"
+    assert len(re.findall("^- (?:rename|map|type):", FIRST, re.MULTILINE)) == 3
 
 
 @pytest.mark.parametrize(("changes", "newer", "older"), EXAMPLES)
@@ -45,5 +57,9 @@ def test_an_example(changes: str, newer: str, older: str) -> None:
     down, up = route.response.for_response("GET", 200), route.request.for_request("POST")
     assert down is not None
     assert up is not None
-    assert json.loads(json_body.convert(newer.encode(), down)) == json.loads(older)
-    assert json.loads(json_body.convert(older.encode(), up)) == json.loads(newer)
+    assert json.loads(json_body.convert(newer.encode(), down, Message(status=200))) == json.loads(
+        older
+    )
+    assert json.loads(json_body.convert(older.encode(), up, Message(status=200))) == json.loads(
+        newer
+    )

@@ -7,7 +7,9 @@ sign before them stand there, once, and those with a space or a plus sign take t
 Word for word, except for what no two runs have in common:
 
 - 127.0.0.1 with a port: programs listen on free ports here.
+- What gates have seen: `4 of 7 requests (57%)`.
 - Times as 2026-11-21T15:13:33Z, and numbers of answers, requests and the like: see `_VARYING`.
+- Ids of requests, and hashes of rules.
 - What a row of a table counts, if a time ends the row: its width counts, its digits do not.
 - What a busy machine did not find the time to compare.
 
@@ -18,14 +20,21 @@ After an edit, the next command waits until the gateway has taken it.
 import json
 import os
 import re
+import shlex
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import psutil
+
+from tests.command_line import run_here
 from tests.gateway.kit import DEADLINE, ROOT, wait_for
 
 _BLOCK = re.compile(r"^```(console|diff)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -33,12 +42,16 @@ _COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 _COUNTED = re.compile(rf"(?<=  ) *\d+(?=  .*{_TIME}$)", re.MULTILINE)
 _VARYING = (
+    (re.compile(r"\b\d+ of \d+ requests \([\d.]+%\)"), "N of N requests (N%)"),
     (re.compile(r"\r|; not compared: .*"), ""),
     (re.compile(r"\b[\d.]+(?= (answers|differ|requests|more|failed|times|ms|s)\b)"), "N"),
     (re.compile(r", N ms on average"), ""),
+    (re.compile(r"\b([0-9a-f]{12}|[0-9a-f]{32})\b"), "0" * 12),
     (re.compile(_TIME), "0000-00-00T00:00:00Z"),
 )
-_AGAIN = re.compile(r"-m gateway (usage|shadow|cutover show)\b")
+# A command of the gateway that a shell has no part in. `verify` imports what warns at import.
+_ALONE = re.compile(r"\.venv/bin/python -m gateway ((?!verify)[^|;&$<>()]+)")
+_AGAIN = re.compile(r"-m gateway (usage|shadow|cutover show|fleet show)\b|/readyz|/audit")
 
 
 @dataclass(frozen=True)
@@ -65,6 +78,11 @@ def steps(text: str) -> Iterator[Command | Edit]:
         else:
             lines = block.splitlines(keepends=True)
             yield Edit(*("".join(line[1:] for line in lines if line[0] in f" {s}") for s in "-+"))
+
+
+def section(text: str, heading: str) -> str:
+    """Return the part of a document under a heading of the second level."""
+    return text.split(f"\n## {heading}\n")[1].partition("\n## ")[0]
 
 
 @dataclass(frozen=True)
@@ -120,25 +138,74 @@ class Reader:
         printed = _same(self._run(step.typed))
         while printed != shown and _AGAIN.search(step.typed) and time.monotonic() < deadline:
             printed = _same(self._run(step.typed))
-        assert printed == shown, step.typed
+        assert printed == shown, f"{step.typed} prints:\n{printed}"
 
     def _run(self, command: str) -> str:
         for address, actual in self.addresses.items():
             command = command.replace(address, actual)
-        done = subprocess.run(
-            ["bash", "-c", command.replace(".venv/bin/python", sys.executable)],
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), **self.variables}
+        if alone := _ALONE.fullmatch(command):
+            out = StringIO()
+            run_here(alone[1], self.folder, environment, out, out)
+            printed = out.getvalue()
+        else:
+            printed = self._run_in_a_shell(command, environment)
+        for address, actual in self.addresses.items():
+            printed = printed.replace(actual, address)
+        return printed
+
+    def _run_in_a_shell(self, command: str, environment: Mapping[str, str]) -> str:
+        return subprocess.run(
+            ["bash", "-c", command.replace(".venv/bin/python", shlex.quote(sys.executable))],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT), **self.variables},
+            env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
             timeout=60,
-        )
-        printed = done.stdout
-        for address, actual in self.addresses.items():
-            printed = printed.replace(actual, address)
-        return printed
+        ).stdout
+
+
+PORTS = {
+    "127.0.0.1:8001": "BACKEND_V1_PORT",
+    "127.0.0.1:8002": "BACKEND_V2_PORT",
+    "127.0.0.1:8080": "GATEWAY_PORT",
+    "127.0.0.1:8090": "GATEWAY_ADMIN_PORT",
+}
+
+
+@contextmanager
+def beginner(folder: Path) -> Iterator[Reader]:
+    """Hand out somebody who starts the person's programs; end what was started in the folder."""
+    (folder / "gateway.yaml").write_text((ROOT / "gateway.yaml").read_text())
+    with ExitStack() as stack:
+        ports = {variable: str(held_port(stack)) for variable in PORTS.values()}
+        addresses = {shown: f"127.0.0.1:{ports[variable]}" for shown, variable in PORTS.items()}
+        targets = {
+            "PERSON_V1": addresses["127.0.0.1:8001"],
+            "PERSON_V2": addresses["127.0.0.1:8002"],
+        }
+        stack.callback(end_all, folder)
+        yield Reader(folder, {**ports, **targets}, addresses)
+
+
+def end_all(folder: Path) -> None:
+    """Kill what was started in a folder, as files named for it and `.pid` say."""
+    for started in folder.glob("*.pid"):
+        with suppress(psutil.NoSuchProcess, ValueError):
+            process = psutil.Process(int(started.read_text()))
+            if process.cwd() == str(folder):  # it is still the one that wrote the file
+                process.kill()
+
+
+def held_port(stack: ExitStack) -> int:
+    """Return a port that stays free for a program: bound here, but not listened on."""
+    held = stack.enter_context(socket.socket())
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    port: int = held.getsockname()[1]
+    return port
 
 
 def _same(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Connections to the database, and all that is particular to SQLite.
+"""Connections to the database, and all that is particular to SQLite and to PostgreSQL.
 
 SQLite has one writer at a time. Here that is one connection which requests wait for in turn, so
 that they do not meet each other's locks; reads have connections of their own, which in WAL mode
@@ -18,17 +18,20 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 SQLITE_READERS = 4
+_ASYNCPG = "postgresql+asyncpg"
 
 
 def database_url(text: object) -> URL:
     """Return the URL of a database that can be used here; nothing connects to it yet.
+
+    A URL as PostgreSQL has it is taken as well: it gets the driver for asyncio.
 
     Raises:
         ValueError: it is no URL, its driver is missing or not for asyncio, or it is an SQLite
             database that is in memory or has options, either of which may lose what was stored.
     """
     try:
-        url = make_url(str(text))
+        url = _with_driver(make_url(str(text)))
         if _is_sqlite(url) and (url.query or url.database in (None, "", ":memory:")):
             raise ValueError("not durable")
         create_async_engine(url)  # loads the driver
@@ -48,8 +51,9 @@ def engines(url: URL, wait: float) -> tuple[AsyncEngine, AsyncEngine]:
         OSError: the file cannot be made.
     """
     if not _is_sqlite(url):
+        limits = {"timeout": wait, "command_timeout": wait} if url.drivername == _ASYNCPG else {}
         engine = create_async_engine(
-            url, hide_parameters=True, pool_pre_ping=True, pool_timeout=wait
+            url, hide_parameters=True, pool_pre_ping=True, pool_timeout=wait, connect_args=limits
         )
         return engine, engine
     file = Path(url.database or "").absolute()
@@ -59,6 +63,15 @@ def engines(url: URL, wait: float) -> tuple[AsyncEngine, AsyncEngine]:
     writer = _sqlite_engine(file, wait, 1)
     event.listen(writer.sync_engine, "begin", _begin_to_write)
     return reader, writer
+
+
+def _with_driver(url: URL) -> URL:
+    if url.drivername not in ("postgres", "postgresql", _ASYNCPG):
+        return url
+    query = dict(url.query)
+    if "sslmode" in query:  # libpq's name; asyncpg has another
+        query["ssl"] = query.pop("sslmode")
+    return url.set(drivername=_ASYNCPG, query=query)
 
 
 def _is_sqlite(url: URL) -> bool:

@@ -12,13 +12,16 @@ from pydantic_core import PydanticCustomError
 NAME_LENGTH = "Name must be more than 2 characters."
 BIRTH_DATE_PAST = "Birth date should be in past."
 BIRTH_DATE_FORMAT = "Birth date must be a real date, written as yyyy-MM-dd."
+NAME_NULL = "Name must not contain the character U+0000."
 
 MIN_NAME, MAX_NAME = 3, 20
 
 
-def _right_length(name: str) -> str:
+def _right_name(name: str) -> str:
     if not MIN_NAME <= len(name) <= MAX_NAME:  # in code points; too long says the same
         raise PydanticCustomError("name_length", NAME_LENGTH)
+    if "\0" in name:  # PostgreSQL cannot store it, and no name has it
+        raise PydanticCustomError("name_null", NAME_NULL)
     return name
 
 
@@ -51,7 +54,7 @@ class NewUser(_Json):
 
     name: Annotated[
         str,
-        AfterValidator(_right_length),
+        AfterValidator(_right_name),
         Field(json_schema_extra={"minLength": MIN_NAME, "maxLength": MAX_NAME}),
     ]
     birth_date: Annotated[date, BeforeValidator(_exact_date), AfterValidator(_in_past)] = Field(

@@ -50,7 +50,7 @@ class Settings(BaseModel, frozen=True, arbitrary_types_allowed=True):
         engine.database_url("sqlite+aiosqlite:///users.db"),
         repr=False,
         description="an SQLAlchemy URL of an installed asyncio driver and a durable database, "
-        "such as sqlite+aiosqlite:///users.db",
+        "such as sqlite+aiosqlite:///users.db or postgresql://USER:PASSWORD@HOST/DATABASE",
     )
     database_timeout: float = Field(
         5, gt=0, allow_inf_nan=False, description="a number of seconds greater than 0"

@@ -122,4 +122,4 @@ def _errors_translated() -> Iterator[None]:
         yield
     except (SQLAlchemyError, CommandError, OSError) as error:
         reason = error.orig if isinstance(error, DBAPIError) else error
-        raise StorageError(str(reason).partition("\n")[0]) from error
+        raise StorageError(str(reason).partition("\n")[0] or type(reason).__name__) from error

@@ -3,32 +3,64 @@
 Every refusal is a problem detail (RFC 9457), as on the port for clients.
 """
 
+import asyncio
 import time
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 from aiohttp import web
 
-from gateway.admin.admin_guard import AdminGuard, AdminProblemError, Handle
+from gateway.admin.access.admin_guard import AdminGuard, AdminProblemError, Handle
+from gateway.admin.access.login import Login, login_page
+from gateway.admin.access.rights import Rights, keep_form, needs, order
+from gateway.admin.notify.notify_routes import notify_routes
 from gateway.admin.operator import Operator, check_known
+from gateway.admin.page.page_routes import PageRoutes
 from gateway.config.text.mistakes import suggest
 from gateway.core.overrides import VersionKey
 from gateway.state.active_overrides import as_json
+from gateway.state.state_access import StateView, UnknownReplicaError
+from gateway.state.state_changes import StateError
 
 if TYPE_CHECKING:
     from gateway.admin.shadow_report import ShadowReport
 
+# A shadow that the rules have no more is reported as long as it has counted any of these.
+_SHADOW_CASES = ("compared", "validated", "shed")
+
 
 def admin_app(operator: Operator, guard: AdminGuard) -> web.Application:
-    """Return the admin application; the guard checks each request first."""
+    """Return the admin application; the guard and the rights check each request first."""
     admin = _Admin(operator)
+    rights = Rights(lambda: operator.rules.admin)
+    login = Login(rights, partial(operator.count, "admin_refusals"))
 
     @web.middleware
     async def checked(request: web.Request, handler: Handle) -> web.StreamResponse:
-        return await guard.check(request, handler)
+        try:
+            await guard.check(request)
+            await rights.check(request)
+        except AdminProblemError as error:
+            operator.count("admin_refusals", error.code)
+            if error.status != 401 or "text/html" not in request.headers.get("Accept", ""):
+                raise
+            after = request.path_qs if request.method == "GET" else "/"
+            response: web.StreamResponse = login_page(request, after, error)
+        else:
+            response = await handler(request)
+        keep_form(request, response)
+        return response
 
-    app = web.Application(middlewares=[_problems, checked])
+    page = PageRoutes(operator)
+
+    @web.middleware
+    async def shown(request: web.Request, handler: Handle) -> web.StreamResponse:
+        return await page.show(request, await handler(request))
+
+    app = web.Application(middlewares=[shown, _problems, checked])
+    page.add_to(app)
     app.add_routes(
         [
             web.get("/healthz", admin.healthz),
@@ -37,6 +69,7 @@ def admin_app(operator: Operator, guard: AdminGuard) -> web.Application:
             web.get("/usage", admin.usage),
             web.get("/versions", admin.versions),
             web.get("/retire/{api}/{version}", admin.retire),
+            web.get("/history/{api}/{version}", admin.history),
             web.get("/overrides", admin.overrides),
             web.get("/brownouts/{api}/{version}", admin.brownout),
             web.put("/brownouts/{api}/{version}", admin.pause_brownout),
@@ -46,6 +79,13 @@ def admin_app(operator: Operator, guard: AdminGuard) -> web.Application:
             web.delete("/cutovers/{api}/{version}", admin.clear_cutover),
             web.get("/shadows/{api}/{version}", admin.shadow),
             web.delete("/shadows/{api}/{version}", admin.reset_shadow),
+            web.get("/fleet", admin.fleet),
+            web.delete("/fleet/{replica}", admin.forget),
+            web.get("/audit", admin.audit),
+            *notify_routes(operator),
+            web.get("/login", login.show),
+            web.post("/login", login.enter),
+            web.post("/logout", login.leave),
         ]
     )
     return app
@@ -55,29 +95,42 @@ class _Admin:
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
 
+    @needs(None)
     async def healthz(self, _: web.Request) -> web.Response:
         return _json({"status": "ok"})
 
+    @needs(None)
     async def readyz(self, _: web.Request) -> web.Response:
         reason, failing = self._operator.unready(), self._operator.failing_tasks(time.time())
         # A task that fails makes no request fail, and would fail on all replicas alike.
         found: dict[str, object] = {"failing": failing} if failing else {}
+        stale = self._operator.state.stale_since
+        if stale is not None:  # requests are answered all the same
+            from gateway.admin.formatting import format_time
+
+            found["state_stale_since"] = format_time(stale)
         if reason is None:
             return _json({"status": "ready", **found})
         return _json({"status": "not ready", "reason": reason, **found}, 503)
 
-    async def metrics(self, _: web.Request) -> web.Response:
+    async def metrics(self, request: web.Request) -> web.StreamResponse:
         # Imported with the first scrape: a gateway without a monitor saves that memory.
         from gateway.admin.metrics import CONTENT_TYPE, exposition
 
-        return web.Response(body=exposition(self._operator), headers={"Content-Type": CONTENT_TYPE})
+        answer = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE})
+        await answer.prepare(request)
+        for piece in exposition(self._operator):
+            if request.method == "GET":
+                await answer.write(piece)
+            await asyncio.sleep(0)  # requests that came meanwhile have their turn
+        return answer
 
     async def usage(self, request: web.Request) -> web.Response:
         # Reports are imported when they are first asked for, as metrics are.
-        from gateway.admin.usage_report import usage
+        from gateway.admin.reports.usage_report import usage
 
         api, version = request.query.get("api"), request.query.get("version")
-        found = usage(self._operator.totals, api, version)
+        found = usage(await self._view(request), api, version)
         if not found.usage:  # a typing error must not read as no usage
             self._check_named(api, version)
         return _json(found)
@@ -93,42 +146,53 @@ class _Admin:
         try:
             found = verdict(
                 key,
-                operator.totals,
+                await self._view(request, key),
                 operator.rules,
-                operator.overrides.in_force,
-                now=time.time(),
+                operator.state.in_force,
                 within=within,
+                documented=await operator.documented.find(operator.rules, key),
             )
         except ValueError as error:
             _refuse(400, "bad_request", str(error))
         return _json(found)
 
+    async def history(self, request: web.Request) -> web.Response:
+        from gateway.admin.reports.history_report import history_report
+        from gateway.state.history.history import HistoryQuery
+        from gateway.state.history.interval import Resolution
+
+        key, by = self._version_key(request), request.query.get("by", Resolution.DAY)
+        if by not in [*Resolution]:
+            _refuse(400, "bad_request", f"'by' is one of {', '.join(Resolution)}")
+        view = await self._operator.state.history(HistoryQuery(Resolution(by), key[0]))
+        return _json(history_report(view, key))
+
     async def overrides(self, _: web.Request) -> web.Response:
-        return _json(as_json(self._operator.overrides.in_force))
+        return _json(as_json(self._operator.state.in_force))
 
     async def brownout(self, request: web.Request) -> web.Response:
         return self._brownout_state(self._brownout_key(request))
 
     async def pause_brownout(self, request: web.Request) -> web.Response:
         key = self._brownout_key(request)
-        await self._operator.overrides.pause(key)
+        await self._operator.state.pause(key, await order(request))
         return self._brownout_state(key)
 
     async def resume_brownout(self, request: web.Request) -> web.Response:
         key = self._brownout_key(request)
-        await self._operator.overrides.resume(key)
+        await self._operator.state.resume(key, await order(request))
         return self._brownout_state(key)
 
     def _brownout_key(self, request: web.Request) -> VersionKey:
         key = self._version_key(request)
         has_rules = any(route.brownout is not None for route in self._operator.rules.routes(key))
-        if not has_rules and key not in self._operator.overrides.in_force.paused:
+        if not has_rules and key not in self._operator.state.in_force.paused:
             _refuse_missing(key, "brownout")
         return key
 
     def _brownout_state(self, key: VersionKey) -> web.Response:
         api, version = key
-        paused = key in self._operator.overrides.in_force.paused
+        paused = key in self._operator.state.in_force.paused
         return _json({"api": api, "version": version, "paused": paused})
 
     async def cutover(self, request: web.Request) -> web.Response:
@@ -142,39 +206,57 @@ class _Admin:
             _refuse(400, "bad_request", f'{error}; send {{"percent": 25}}, from 0 to 100')
         if not 0 <= wanted.percent <= 100:
             _refuse(400, "bad_request", "'percent' goes from 0 to 100")
-        await self._operator.cutovers.set(self._check_cutover(key), wanted.percent)
+        self._check_cutover(key)
+        await self._operator.state.set_percent(key, wanted.percent, await order(request))
         return await self._cutover(key)
 
     async def clear_cutover(self, request: web.Request) -> web.Response:
         key = self._check_cutover(self._version_key(request))
-        await self._operator.cutovers.clear(key)
+        await self._operator.state.clear_percent(key, await order(request))
         return await self._cutover(key)
 
     async def _cutover(self, key: VersionKey) -> web.Response:
         from gateway.admin.cutover_report import cutover_report
 
-        return _json(cutover_report(await self._operator.cutovers.current(key)))
+        current = await self._operator.state.cutover(key)
+        totals = (await self._operator.state.view(key)).totals
+        return _json(cutover_report(current, await self._operator.uncompared(key, totals)))
 
     async def shadow(self, request: web.Request) -> web.Response:
-        return _json(self._shadow_report(self._shadow_key(request)))
+        return _json(await self._shadow_report(request))
 
     async def reset_shadow(self, request: web.Request) -> web.Response:
-        key = self._shadow_key(request)
-        await self._operator.reset_shadow(key)
-        return _json(self._shadow_report(key))
+        await self._shadow_report(request)
+        await self._operator.state.reset_shadow(self._version_key(request), await order(request))
+        return _json(await self._shadow_report(request))
 
-    def _shadow_report(self, key: VersionKey) -> "ShadowReport":
+    async def fleet(self, _: web.Request) -> web.Response:
+        from gateway.admin.reports.fleet_report import fleet_report
+
+        return _json(fleet_report(await self._operator.state.fleet()))
+
+    async def forget(self, request: web.Request) -> web.Response:
+        await self._operator.state.forget(request.match_info["replica"], await order(request))
+        return await self.fleet(request)
+
+    async def audit(self, _: web.Request) -> web.Response:
+        from gateway.admin.reports.fleet_report import audit_report
+
+        return _json(audit_report(await self._operator.state.audit()))
+
+    async def _view(self, request: web.Request, key: VersionKey | None = None) -> StateView:
+        return await self._operator.state.view(key, request.query.get("replica"))
+
+    async def _shadow_report(self, request: web.Request) -> "ShadowReport":
         from gateway.admin.shadow_report import shadow_report
 
-        return shadow_report(self._operator.totals, key)
-
-    def _shadow_key(self, request: web.Request) -> VersionKey:
-        key = self._version_key(request)
-        found = self._shadow_report(key)
-        has_rules = any(route.shadow is not None for route in self._operator.rules.routes(key))
-        if not (found.compared or found.shed or has_rules):
+        key, operator = self._version_key(request), self._operator
+        totals = (await self._view(request, key)).totals
+        has_rules = any(route.shadow is not None for route in operator.rules.routes(key))
+        counted = (totals.counted(kind, *key) for kind in _SHADOW_CASES)
+        if not (has_rules or any(any(counts) for counts in counted)):
             _refuse_missing(key, "shadow")
-        return key
+        return shadow_report(totals, key, await operator.uncompared(key, totals))
 
     def _check_named(self, api: str | None, version: str | None) -> None:
         known = self._operator.rules.labels
@@ -216,7 +298,13 @@ async def _problems(request: web.Request, handler: Handle) -> web.StreamResponse
     try:
         return await handler(request)
     except AdminProblemError as error:
-        return _problem(request, error.status, error.code, str(error))
+        answer = _problem(request, error.status, error.code, str(error))
+        answer.headers.update(error.fields)
+        return answer
+    except UnknownReplicaError as error:
+        return _problem(request, 404, "not_found", str(error))
+    except StateError as error:
+        return _problem(request, 503, "state_unavailable", f"{error}; nothing was changed")
     except TimeoutError:
         detail = "A worker has not confirmed the change in time; it applies it as soon as it can."
         return _problem(request, 504, "worker_timeout", detail)

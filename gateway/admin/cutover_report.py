@@ -2,17 +2,29 @@
 
 import msgspec
 
-from gateway.admin.formatting import format_time
+from gateway.admin.formatting import columns, format_time
+from gateway.admin.uncompared import listed
 from gateway.core.cutover.cutover_state import outlook
-from gateway.core.cutover.gates import RouteOutcomes
+from gateway.core.cutover.gates import GateResult
+from gateway.core.cutover.route_outcomes import OUTCOMES, RouteOutcomes
 from gateway.state.cutover_controller import CurrentCutover
 
 
 class RouteReport(msgspec.Struct):
-    """The outcomes of one route of a cutover; `mean_ms` is None if it had no requests."""
+    """The outcomes of one route of a cutover.
+
+    Attributes:
+        requests: the number of requests.
+        failures: the number of those that failed for no fault of the client.
+        overdue: the number of those that took longer than the gates allow.
+        outcomes: the number of ended requests by outcome; see `route_outcomes.OUTCOMES`.
+        mean_ms: the mean duration in milliseconds; None if there were no requests.
+    """
 
     requests: int
     failures: int
+    overdue: int
+    outcomes: dict[str, int]
     mean_ms: float | None
 
 
@@ -28,10 +40,13 @@ class CutoverReport(msgspec.Struct):
         why: the reason.
         since: when the percentage was set.
         next: what the controller does next.
-        old: the outcomes of the old route, since then and within the window.
+        old: the outcomes of the old route since then, or since the gateway started.
         new: the outcomes of the new route, likewise.
         compared: the number of answers compared with a shadow.
         differing: the number of answers that differed.
+        gates: what each gate compares, and its result.
+        then: what happens when a gate is exceeded; None without gates, or if they have no effect.
+        uncompared: the operations of which no request was ever compared.
     """
 
     api: str
@@ -46,11 +61,15 @@ class CutoverReport(msgspec.Struct):
     new: RouteReport
     compared: int
     differing: int
+    gates: list[GateResult]
+    then: str | None
+    uncompared: list[str] = []
 
 
-def cutover_report(current: CurrentCutover) -> CutoverReport:
-    """Return the report of a cutover."""
-    cutover, state, evidence, now = current
+def cutover_report(current: CurrentCutover, uncompared: list[str]) -> CutoverReport:
+    """Return the report of a cutover, with the operations that were never compared."""
+    cutover, state, evidence, results, now = current
+    gates = cutover.gates
     return CutoverReport(
         *cutover.key,
         cutover.via,
@@ -59,17 +78,24 @@ def cutover_report(current: CurrentCutover) -> CutoverReport:
         state.why,
         format_time(state.since),
         outlook(cutover, state, evidence, now),
-        _route(evidence.old),
-        _route(evidence.new),
+        _route(evidence.served_old),
+        _route(evidence.served_new),
         evidence.compared,
         evidence.differing,
+        list(results),
+        None if gates is None or gates.dry_run else gates.then,
+        uncompared,
     )
 
 
 def _route(outcomes: RouteOutcomes) -> RouteReport:
-    requests, failures, seconds = outcomes
+    requests, seconds = outcomes.requests, outcomes.seconds
     return RouteReport(
-        requests, failures, round(seconds / requests * 1000, 3) if requests else None
+        requests,
+        outcomes.failures,
+        outcomes.overdue,
+        {name: count for name, count in zip(OUTCOMES, outcomes.ends, strict=True) if count},
+        round(seconds / requests * 1000, 3) if requests else None,
     )
 
 
@@ -80,12 +106,45 @@ def cutover_table(found: CutoverReport) -> str:
         "since": f"{found.since}: {found.why}"
         + (f" ({state})" if found.state in ("held", "rolled_back") else ""),
         "next": found.next,
-        "old way": _outcomes(found.old),
-        "new way": _outcomes(found.new),
+        "old route": _outcomes(found.old),
+        "new route": _outcomes(found.new),
         "shadow": f"{found.compared} answers compared, {found.differing} differ",
     }
+    if found.uncompared:
+        facts["missing"] = f"never compared: {listed(found.uncompared)}"
     head = f"Version {found.version} of {found.api}: {found.percent:g}% goes via {found.via}"
-    return "\n".join((head, *(f"  {name:<7}  {fact}" for name, fact in facts.items())))
+    lines = [head, *(f"  {name:<9}  {fact}" for name, fact in facts.items())]
+    if found.gates:
+        shown = [gate for gate in found.gates if is_shown(gate)]
+        effect = " (dry run: without effect)" if found.then is None else ""
+        lines.append(f"  gates{effect}, within {found.gates[0].window:g} s")
+        rows = [("", "gate", "old route", "new route", "limit", "outcome"), *map(_row, shown)]
+        lines += (f"  {line}" for line in columns(rows, {2, 3, 4}))
+    return "\n".join(lines)
+
+
+def is_shown(gate: GateResult) -> bool:
+    """Whether people see a comparison; not if nothing of its kind occurred on either route."""
+    return gate.gate != "errors" or bool(gate.new_count or gate.old_count or gate.measure == "5xx")
+
+
+def _row(gate: GateResult) -> tuple[str, ...]:
+    name = f"errors {gate.measure}" if gate.gate == "errors" else gate.gate
+    if gate.gate == "latency":
+        values = (
+            "-" if value is None else f"{value * 1000:.1f} ms ({count})"
+            for value, count in ((gate.old, gate.old_requests), (gate.new, gate.new_requests))
+        )
+        return "", name, *values, f"{gate.limit:g}x", gate.outcome
+    values = (
+        "-" if value is None else f"{value * 100:.3g}% ({count} of {total})"
+        for value, count, total in (
+            (gate.old, gate.old_count, gate.old_requests),
+            (gate.new, gate.new_count, gate.new_requests),
+        )
+    )
+    sign = "+" if gate.gate == "errors" else ""
+    return "", name, *values, f"{sign}{gate.limit * 100:.3g}%", gate.outcome
 
 
 def _outcomes(route: RouteReport) -> str:

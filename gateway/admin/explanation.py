@@ -1,20 +1,28 @@
 """Explain how the gateway would handle a request, by the plan that live requests use."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+import msgspec
 from multidict import CIMultiDict
 
+from gateway.admin.body_trace import trace
+from gateway.config.conversions.part import Part
 from gateway.core.clients import ANONYMOUS
 from gateway.core.context import RequestContext
-from gateway.core.conversion.chain import Conversion, Direction
+from gateway.core.conversion.chain import BodyConversion, Conversion
+from gateway.core.conversion.version_link import Direction
 from gateway.core.cutover.cutover import BUCKETS, StickyBy, bucket, in_force
-from gateway.core.headers import FieldLines
+from gateway.core.cutover.shadow import ShadowMode
+from gateway.core.headers import FieldLines, HeaderFields
+from gateway.core.overrides import NO_OVERRIDES, Overrides
 from gateway.core.plan import Decision, Options, Plan, Refusal, plan
 from gateway.core.request import RequestHead
 from gateway.core.snapshot import Route, Snapshot
 from gateway.core.versions.chosen_by import ChosenBy
 from gateway.core.versions.reader import Reader
+from gateway.proxy.planned_message import planned_message
 
 # RFC 9110, section 5.6.2: the tokens that methods and names of header fields are.
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
@@ -31,20 +39,79 @@ def parse_request(line: str, fields: Sequence[str]) -> RequestHead:
     request = _REQUEST.match(line)
     if request is None:
         raise ValueError(f"{line!r} is not a request; write it like 'GET /person/param?version=1'")
-    headers: CIMultiDict[str] = CIMultiDict()
-    for text in fields:
-        field = _FIELD.match(text)
-        if field is None:
-            raise ValueError(f"{text!r} is not a header; write it like 'X-API-VERSION: 1'")
-        headers.add(field[1], field[2])
+    headers = parse_fields(fields)
     authority = headers.get("Host", "")
     return RequestHead(request[1].upper(), request[2], request[3], headers, authority)
 
 
+def parse_fields(lines: Sequence[str]) -> CIMultiDict[str]:
+    """Return the header fields of lines `Name: value`.
+
+    Raises:
+        ValueError: a line is malformed; the message has the correct form.
+    """
+    headers: CIMultiDict[str] = CIMultiDict()
+    for text in lines:
+        field = _FIELD.match(text)
+        if field is None:
+            raise ValueError(f"{text!r} is not a header; write it like 'X-API-VERSION: 1'")
+        headers.add(field[1], field[2])
+    return headers
+
+
+def field_lines(headers: CIMultiDict[str]) -> HeaderFields:
+    """Return header fields as lines of bytes."""
+    return [
+        (name.encode(), value.encode("utf-8", "surrogateescape")) for name, value in headers.items()
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedBody:
+    """A body to show after each change.
+
+    Attributes:
+        content: the body, of the request or of its answer.
+        status: of the answer that has the body; None where the request has it.
+        parts: the parts of the conversions of each API, by its name.
+        fields: the header fields of the message that has the body.
+    """
+
+    content: bytes
+    status: int | None
+    parts: Mapping[str, Sequence[Part]]
+    fields: FieldLines = ()
+
+
+Fact = tuple[str, str]
+"""A step of an explanation: what it is about, and what holds."""
+
+
 def explain(
-    snapshot: Snapshot, head: RequestHead, now: float, peer: str = "", client: str | None = None
+    snapshot: Snapshot,
+    head: RequestHead,
+    now: float,
+    peer: str = "",
+    client: str | None = None,
+    body: ExplainedBody | None = None,
 ) -> str:
-    """Return how the gateway would handle a request, with one fact per line.
+    """Return how the gateway would handle a request, with one fact per line; see `facts`."""
+    found = facts(snapshot, head, now, peer, client, body)
+    target = head.path if head.query is None else f"{head.path}?{head.query}"
+    lines = [f"{head.method} {target}", *(f"  {name:<9} {fact}" for name, fact in found)]
+    return "\n".join(lines)
+
+
+def facts(
+    snapshot: Snapshot,
+    head: RequestHead,
+    now: float,
+    peer: str = "",
+    client: str | None = None,
+    body: ExplainedBody | None = None,
+    overrides: Overrides = NO_OVERRIDES,
+) -> list[Fact]:
+    """Return how the gateway would handle a request, step by step.
 
     Args:
         snapshot: the rules.
@@ -52,36 +119,39 @@ def explain(
         now: the time of the request, in seconds since 1970.
         peer: the IP address of the client; empty if unknown.
         client: the name of the client; None to derive it from the request.
+        body: of the request or of its answer; None shows none.
+        overrides: those in force.
     """
-    facts: list[tuple[str, str]] = []
-    context = RequestContext(_client(snapshot, head, peer, client), now)
+    found: list[Fact] = []
+    name = _client(snapshot, head, peer, client)
+    context = RequestContext(name, now, overrides)
     if context.client or snapshot.naming is not None:
-        facts.append(("client", context.client or "nobody is named"))
+        found.append(("client", context.client or "nobody is named"))
     outcome = plan(snapshot, head, context)
     if outcome.endpoint is not None:
-        facts.append(("api", outcome.endpoint.api))
-        facts.append(("endpoint", outcome.endpoint.template.text))
+        found.append(("api", outcome.endpoint.api))
+        found.append(("endpoint", outcome.endpoint.template.text))
     readings = _readings(snapshot, head, outcome)
-    facts += [
+    found += [
         ("read", f"{', '.join(map(repr, values)) or 'nothing'} in {reader.place}")
         for reader, values in readings
     ]
     match outcome:
         case Refusal(fault=fault):
-            facts.append(("answer", f"{fault.status} {fault.code}: {fault.detail}"))
-            facts += _says(fault.fields)
+            found.append(("answer", f"{fault.status} {fault.code}: {fault.detail}"))
+            found += _says(fault.fields)
         case Options(allow=allow):
-            facts.append(("answer", f"204 from the gateway itself, Allow: {allow}"))
+            found.append(("answer", f"204 from the gateway itself, Allow: {allow}"))
         case Plan():
-            facts += _plan(outcome, head, readings)
-            facts += _brownout(outcome.route, context)
-            facts += _cutover(outcome, snapshot, context)
-    facts += _says(outcome.fields)
+            found += _plan(outcome, head, readings)
+            found += _brownout(outcome.route, context)
+            found += _cutover(outcome, snapshot, context)
+            found += _shadow(outcome, head.method)
+            found += [] if body is None else _traced(outcome, snapshot, head, body)
+    found += _says(outcome.fields)
     if outcome.endpoint is not None and outcome.endpoint.vary:
-        facts.append(("vary", ", ".join(outcome.endpoint.vary)))
-    target = head.path if head.query is None else f"{head.path}?{head.query}"
-    lines = [f"{head.method} {target}", *(f"  {name:<9} {fact}" for name, fact in facts)]
-    return "\n".join(lines)
+        found.append(("vary", ", ".join(outcome.endpoint.vary)))
+    return found
 
 
 Readings = list[tuple[Reader, tuple[str, ...]]]
@@ -107,15 +177,16 @@ def _readings(snapshot: Snapshot, head: RequestHead, outcome: Decision) -> Readi
 def _plan(chosen: Plan, head: RequestHead, readings: Readings) -> list[tuple[str, str]]:
     route = chosen.route
     addresses = ", ".join(target.authority for target in route.service.targets)
-    speaks = (
+    serves = (
         ""
         if route.service_version == route.version
-        else f", which speaks version {route.service_version}"
+        else f", which serves version {route.service_version}"
     )
     facts = [
-        ("service", f"{route.service.name} at {addresses}{speaks}"),
-        ("asks", f"{head.method} {chosen.target}"),
-        *_bodies(route, head.method),
+        ("service", f"{route.service.name} at {addresses}{serves}"),
+        *_operations(chosen),
+        ("asks", f"{chosen.method(head.method)} {chosen.target}"),
+        *_bodies(chosen, head.method),
     ]
     if route.version is not None:
         facts.insert(0, ("version", f"{route.version}, {_why(chosen, readings)}"))
@@ -127,8 +198,8 @@ def _plan(chosen: Plan, head: RequestHead, readings: Readings) -> list[tuple[str
 def _why(chosen: Plan, readings: Readings) -> str:
     if chosen.chosen_by is ChosenBy.NEWEST:
         return "the newest, as OPTIONS names none"
-    said = [value for _, values in readings for value in values]
-    named = not said or str(chosen.route.version) in said
+    named_there = [value for _, values in readings for value in values]
+    named = not named_there or str(chosen.route.version) in named_there
     return f"by {chosen.chosen_by}" + ("" if named else ", as the newest that fits")
 
 
@@ -162,20 +233,54 @@ def _cutover(chosen: Plan, snapshot: Snapshot, context: RequestContext) -> list[
             )
         else:
             whom += ", and who has no name goes last"
-        facts.append(("cutover", f"the {chosen.cutover_route} way: {whom}"))
-    if chosen.shadow is not None and chosen.route.shadow is not None:
-        percent, other = chosen.route.shadow.rule.percent, chosen.shadow
-        asked = f"{other.route.service.name} for {other.target}"
-        facts.append(("shadow", f"{percent:g}% also ask {asked}, converted, to compare"))
+        facts.append(("cutover", f"the {chosen.cutover_route} route: {whom}"))
     return facts
 
 
-def _bodies(route: Route, method: str) -> list[tuple[str, str]]:
-    request = route.request and route.request.for_request(method)
+def _shadow(chosen: Plan, method: str) -> list[tuple[str, str]]:
+    other = chosen.shadow
+    if other is None or chosen.route.shadow is None:
+        return []
+    if isinstance(other, Refusal):
+        return [("shadow", f"would be refused: {other.fault.detail}")]
+    rule = chosen.route.shadow.rule
+    asked = f"{other.route.service.name} for {other.target}"
+    if other.passage is not None:
+        asked = f"{other.route.service.name} for {other.passage.method} {other.target}"
+    mode = rule.mode(other.method(method), chosen.endpoint.template.text)
+    if mode is ShadowMode.VALIDATE:
+        fact = f"are converted and validated, not sent: what {asked} would be asked"
+    else:
+        dry = " as a dry run," if mode is ShadowMode.DRY_RUN else ""
+        fact = f"also ask {asked}, converted,{dry} to compare"
+    return [("shadow", f"{rule.percent:g}% {fact}")]
+
+
+def _operations(chosen: Plan) -> list[tuple[str, str]]:
+    """Return the operations of a request that another version has otherwise."""
+    if chosen.passage is None:
+        return []
+    facts = []
+    for operation in chosen.passage.operations:
+        if operation is not None and operation.newer is not None and operation.older is not None:
+            sides = [operation.older.text, operation.newer.text]
+            if chosen.passage.request.direction is Direction.DOWN:
+                sides.reverse()
+            if sides[0] != sides[1]:
+                facts.append(("operation", f"{sides[0]} is {sides[1]}"))
+    return facts
+
+
+def _bodies(chosen: Plan, method: str) -> list[tuple[str, str]]:
+    request = None if chosen.request is None else chosen.request.for_request(chosen.method(method))
     facts = [] if request is None else [("request", f"a body is converted {_way(request)}")]
-    if route.response is not None:
-        for way, statuses in _statuses(route.response, method).items():
+    if chosen.response is not None:
+        for way, statuses in _statuses(chosen.response, method).items():
             facts.append(("response", f"a body of status {', '.join(statuses)} is converted {way}"))
+        for status in range(200, 600):
+            answered = chosen.status(method, status)
+            if answered != status:
+                facts.append(("status", f"{status} of the service is answered as {answered}"))
     return facts or [("bodies", "pass as they are")]
 
 
@@ -193,7 +298,45 @@ def _statuses(conversion: Conversion, method: str) -> dict[str, list[str]]:
     return ways
 
 
-def _way(conversion: Conversion) -> str:
+def _traced(
+    chosen: Plan, snapshot: Snapshot, head: RequestHead, body: ExplainedBody
+) -> Iterator[tuple[str, str]]:
+    """Yield the body as it is given, and after each change."""
+    convert, status, method = chosen.request, body.status, head.method
+    if status is None:
+        conversion = None if convert is None else convert.for_request(chosen.method(method))
+        fault = "400 unconvertible_request: The body does not fit this version"
+    else:
+        convert = chosen.response
+        conversion = None if convert is None else convert.for_response(method, status)
+        fault = "502 conversion_failed: The backend's response cannot be converted to this version"
+    of = "the request" if status is None else f"an answer {status}"
+    yield "body", f"{_on_one_line(body.content)} of {of}"
+    if conversion is None:
+        yield "becomes", "the same, since nothing converts it"
+        return
+    found = snapshot.router.find(head.path)
+    captures = {} if found is None else found[1]
+    message = planned_message(
+        chosen, method, head.path, head.query, captures, [*body.fields], status
+    )
+    for one in trace(body.content, conversion, body.parts[chosen.endpoint.api], message):
+        yield "change", f"{one.name}, to version {one.target}"
+        if one.body is None:
+            yield "answer", f"{fault}: {one.reason}."
+        else:
+            yield "becomes", _on_one_line(one.body) if one.changed else "the same"
+            yield from (("beside", text) for text in one.beside)
+
+
+def _on_one_line(body: bytes) -> str:
+    try:
+        return msgspec.json.format(body, indent=-1).decode()
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ascii(body)[1:]
+
+
+def _way(conversion: BodyConversion) -> str:
     versions = [conversion.links[0].older, *(link.newer for link in conversion.links)]
     if conversion.direction is Direction.DOWN:
         versions = [conversion.links[0].newer, *(link.older for link in conversion.links)]

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Container, Iterator, Sequence
 
+from gateway.state.state_access import Doubt
 from gateway.state.totals import OTHERS
 
 ANONYMOUS = "(anonymous)"
@@ -27,3 +28,36 @@ def client_text(client: str | None) -> str:
 def format_time(seconds: float) -> str:
     """Return a time in the format of RFC 3339, in UTC, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
+
+
+def day_text(seconds: float) -> str:
+    """Return a day as people say it, in UTC."""
+    return time.strftime("%-d %b %Y", time.gmtime(seconds))
+
+
+def moment_text(seconds: float) -> str:
+    """Return a time as people say it, in UTC, to the minute."""
+    return time.strftime("%-d %b %Y, %H:%M UTC", time.gmtime(seconds))
+
+
+_PERIODS = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+
+
+def period_text(seconds: float) -> str:
+    """Return a period in its largest unit, such as `3 days`."""
+    for size, unit in _PERIODS:
+        if seconds >= size:
+            number = round(seconds / size)
+            return f"{number} {unit}{'s' if number > 1 else ''}"
+    return "a moment"
+
+
+def sentence(text: str) -> str:
+    """Return a text as a sentence: with a capital, and an end if it has none."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
+
+
+def doubt_text(doubt: Doubt) -> str:
+    """Return what the sums may lack, as the beginning of a sentence."""
+    what = "the database" if doubt.replica is None else f"the replica {doubt.replica}"
+    return f"{what} has not been heard since {format_time(doubt.since)}"

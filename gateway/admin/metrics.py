@@ -1,168 +1,315 @@
-"""Metrics: the totals in the format of Prometheus. No label has the name of a client."""
+"""Metrics: the totals in the format of Prometheus. No label has the name of a client.
+
+The durations of requests follow OpenTelemetry's conventions for HTTP metrics, under the names that
+they have in Prometheus: https://opentelemetry.io/docs/specs/semconv/http/http-metrics/
+"""
 
 from collections.abc import Iterable, Iterator
 
-# prometheus_client: writes the format of Prometheus, which is its makers' own.
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    Metric,
-)
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.registry import Collector
-
 from gateway.admin.operator import Operator
 from gateway.core.cutover.cutover import in_force
-from gateway.state.totals import Totals, TrafficTotal
-from gateway.telemetry.delta import BOUNDS, CLASSES, COUNTERS
+from gateway.core.cutover.route_outcomes import OUTCOMES
+from gateway.core.overrides import VersionKey
+from gateway.state.totals import OVERFLOW, Durations, EndingKey, Totals
+from gateway.telemetry.delta import BOUNDS, COUNTERS
 
-CONTENT_TYPE = CONTENT_TYPE_LATEST
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""https://prometheus.io/docs/instrumenting/exposition_formats/"""
+_BOUNDS = [*(f"{bound:g}" for bound in BOUNDS), "+Inf"]
+MOST = 500
+"""A piece ends with the series that reaches so many lines; it takes less than a millisecond."""
 _ABOUT = {
     "refusals": "Requests that the gateway answered with a fault of its own.",
     "upstream_errors": "Requests that a service failed to answer.",
     "client_bounds": "Times that clients reached a bound, by bound.",
+    "operations": "Requests for versions with a shadow or a cutover, by operation.",
+    "operations_compared": "Requests that a shadow compared or validated, by operation.",
     "compared": "Answers that were compared with that of their shadow.",
     "differing": "Answers that differed from that of their shadow.",
+    "validated": "Requests that a shadow validated without sending them.",
+    "invalid": "Requests that the version of a shadow would refuse.",
     "noise": "Fields in which two answers of a version's own service differed.",
     "shed": "Answers that were not compared, by reason.",
-    "differences": "Differences between answers and their shadows.",
+    "differences": "Fields in which answers differ from their shadow, or requests are refused.",
     "checked": "Converted answers that were checked against a schema.",
     "violations": "Violations of a schema in converted answers.",
+    "unmapped_links": "Links of answers and requests that fit no endpoint, by place.",
+    "log_dropped": "Lines of the log that were dropped because nobody read it, by kind.",
+    "notifications": "Attempts to send word of events to webhooks, by outcome.",
+    "admin_refusals": "Requests of the admin port that were refused before they were looked at.",
+    "in_flight_waits": "Requests that waited, as their service had as many as it may have.",
+    "connection_waits": "Requests that waited while as many connections were opened as may be.",
+    "unchecked": "Converted answers that were to be checked, and were not: too large or too many.",
+    "counts_dropped": "Counts that were dropped, as too many labels were met within a second.",
+    "spans_dropped": "Spans that were not exported, by reason; of the reason rate, requests.",
     "task_failures": "Failures of tasks of the gateway, which were started again.",
 }
-_VERSION = ("api", "version")
+# What requests have in common that ended in so many ways that these are not told apart any more.
+_OVERFLOW = {"otel_metric_overflow": "true"}
+
+_Labels = dict[str, str]
+_Series = Iterable[tuple[_Labels, float | Durations]]
 
 
-def exposition(operator: Operator) -> bytes:
-    """Return all metrics in the text format of Prometheus."""
-    registry = CollectorRegistry()
-    registry.register(_OperatorCollector(operator))
-    return generate_latest(registry)
+def exposition(operator: Operator) -> Iterator[bytes]:
+    """Yield all metrics in the text format of Prometheus, in pieces.
 
-
-class _OperatorCollector(Collector):
-    def __init__(self, operator: Operator) -> None:
-        self._operator = operator
-
-    def collect(self) -> Iterator[Metric]:
-        operator = self._operator
-        yield from _traffic(operator.totals)
-        yield from _cutovers(operator.totals)
-        yield from _counts(operator.totals)
-        yield from _usage(operator.totals)
-        overrides = operator.overrides.in_force
-        yield _gauge(
-            "brownout_paused",
-            "1 where an operator has paused the brownouts of a version.",
-            ((key, 1) for key in overrides.paused),
-        )
-        yield _gauge(
-            "cutover_percent",
-            "Percentage of the clients of a version that are served via another version.",
-            (
-                (key, in_force(cutover, overrides))
-                for key, cutover in operator.rules.cutovers.items()
-            ),
-        )
-        yield GaugeMetricFamily("gateway_workers", "Processes that serve.", operator.workers())
-        reloads = CounterMetricFamily(
-            "gateway_reloads", "Times that the rules were loaded again.", labels=["result"]
-        )
-        reloads.add_metric(["loaded"], operator.reloader.loaded)
-        reloads.add_metric(["rejected"], operator.reloader.rejected)
-        yield reloads
-        yield GaugeMetricFamily(
-            "gateway_state_unwritten",
-            "1 while the state cannot be written to its store.",
-            operator.writer.failing,
-        )
-
-
-def _traffic(totals: Totals) -> Iterator[Metric]:
-    requests = CounterMetricFamily(
-        "gateway_requests", "Requests, by class of status.", labels=(*_VERSION, "endpoint", "class")
+    Each piece takes little time, so that the event loop is not held up if it has a turn between
+    them. What is counted meanwhile may be in later pieces; a series is always of one moment.
+    """
+    totals, state = operator.totals, operator.state
+    yield from _metric(
+        *("histogram", "http_server_request_duration_seconds"),
+        "Seconds from a request to the end of its answer.",
+        _served(totals),
     )
-    converted = CounterMetricFamily(
-        "gateway_conversions", "Requests with a body converted.", labels=(*_VERSION, "endpoint")
+    yield from _metric(
+        *("histogram", "http_client_request_duration_seconds"),
+        "Seconds from a request to a service to the head of its answer.",
+        _asked(totals),
     )
-    sums: dict[tuple[str, str], TrafficTotal] = {}
-    for place, total in totals.traffic.items():
-        for status, count in zip(CLASSES, total.statuses, strict=True):
-            if count:
-                requests.add_metric((*place, status), count)
-        if total.converted:
-            converted.add_metric(place, total.converted)
-        sums.setdefault(place[:2], TrafficTotal()).add(total)
-    yield requests
-    yield converted
-    yield _histogram(
-        "request_duration_seconds", "Seconds from a request to the end of its answer.", sums.items()
+    yield from _metric(
+        *("counter", "gateway_conversions"),
+        "Requests with a body converted.",
+        (
+            (_labels("api version endpoint", *place), total.converted)
+            for place, total in [*totals.traffic.items()]
+            if total.converted
+        ),
+    )
+    yield from _cutovers(totals)
+    yield from _gates(operator)
+    yield from _counts(totals)
+    yield from _usage(totals)
+    overrides = state.in_force
+    yield from _metric(
+        *("gauge", "gateway_brownout_paused"),
+        "1 where an operator has paused the brownouts of a version, 0 where they go on.",
+        (
+            (_version(key), int(key in overrides.paused))
+            for key in sorted(operator.rules.brownouts | overrides.paused)
+        ),
+    )
+    yield from _metric(
+        *("gauge", "gateway_cutover_percent"),
+        "Percentage of the clients of a version that are served via another version.",
+        (
+            (_version(key), in_force(cutover, overrides))
+            for key, cutover in operator.rules.cutovers.items()
+        ),
+    )
+    yield from _metric(
+        "gauge", "gateway_workers", "Processes that serve.", [({}, operator.workers())]
+    )
+    reloader = operator.reloader
+    yield from _metric(
+        *("counter", "gateway_reloads"),
+        "Times that the rules were loaded again.",
+        [({"result": "loaded"}, reloader.loaded), ({"result": "rejected"}, reloader.rejected)],
+    )
+    yield from _metric(
+        *("gauge", "gateway_state_unwritten"),
+        "1 while the state cannot be written to its store.",
+        [({}, int(state.stale_since is not None))],
+    )
+    yield from _metric(
+        *("gauge", "gateway_state_stale_since_timestamp_seconds"),
+        "Since when the store of the state has not been reached, in seconds since 1970, or 0.",
+        [({}, state.stale_since or 0)],
     )
 
 
-def _cutovers(totals: Totals) -> Iterator[Metric]:
-    labels = (*_VERSION, "route")
-    failures = CounterMetricFamily(
-        "gateway_cutover_failures", "Failed requests of a cutover, by route.", labels=labels
+def _served(totals: Totals) -> _Series:
+    for (api, version, endpoint), total in [*totals.traffic.items()]:
+        place = {
+            "gateway_api_name": api,
+            "gateway_api_version": version,
+            "http_route": endpoint,
+            "url_scheme": "http",
+        }
+        for ending, durations in [*total.endings.items()]:
+            yield place | _ending(ending), durations
+
+
+def _asked(totals: Totals) -> _Series:
+    for (api, version, target), total in [*totals.upstream.items()]:
+        host, _, port = target.rpartition(":")
+        place = {
+            "gateway_api_name": api,
+            "gateway_api_version": version,
+            "server_address": host.strip("[]"),
+            "server_port": port,
+        }
+        for ending, durations in [*total.endings.items()]:
+            yield place | _ending(ending), durations
+
+
+def _ending(ending: EndingKey) -> _Labels:
+    if ending == OVERFLOW:
+        return _OVERFLOW
+    method, status, error = ending
+    return {
+        "http_request_method": method,
+        "http_response_status_code": str(status) if status else "",
+        "error_type": error,
+    }
+
+
+def _cutovers(totals: Totals) -> Iterator[bytes]:
+    found = [
+        (_labels("api version route", *place), total) for place, total in totals.outcomes.items()
+    ]
+    yield from _metric(
+        *("counter", "gateway_cutover_failures"),
+        "Failed requests of a cutover, by route.",
+        ((labels, total.outcomes.failures) for labels, total in found),
     )
-    for place, total in totals.outcomes.items():
-        failures.add_metric(place, total.failures)
-    yield failures
-    yield _histogram(
-        "cutover_duration_seconds",
+    yield from _metric(
+        *("counter", "gateway_cutover_outcomes"),
+        "Requests of a cutover, by route and outcome.",
+        (
+            ({**labels, "outcome": name}, count)
+            for labels, total in found
+            for name, count in zip(OUTCOMES, total.outcomes.ends, strict=True)
+            if count
+        ),
+    )
+    yield from _metric(
+        *("histogram", "gateway_cutover_duration_seconds"),
         "Seconds from a request of a cutover to the end of its answer, by route.",
-        totals.outcomes.items(),
-        labels,
+        ((labels, total.durations) for labels, total in found),
     )
 
 
-def _counts(totals: Totals) -> Iterator[Metric]:
-    for kind, labels in COUNTERS.items():
-        family = CounterMetricFamily(f"gateway_{kind}", _ABOUT[kind], labels=labels)
-        for values, occurrences in totals.counted(kind):
-            family.add_metric(values, occurrences.count)
-        yield family
-
-
-def _usage(totals: Totals) -> Iterator[Metric]:
-    requests = CounterMetricFamily(
-        "gateway_usage", "Requests for a version, restarts included.", labels=_VERSION
+def _gates(operator: Operator) -> Iterator[bytes]:
+    found = [
+        (_labels("api version gate measure", *key, result.gate, result.measure), result)
+        for key in operator.rules.cutovers
+        for result in operator.state.gate_results(key)
+    ]
+    yield from _metric(
+        *("gauge", "gateway_gate_value"),
+        "What a gate compares, by route: a share from 0 to 1, or a mean in seconds.",
+        (
+            ({**labels, "route": route}, value)
+            for labels, result in found
+            for route, value in (("old", result.old), ("new", result.new))
+            if value is not None
+        ),
     )
-    lasts, clients = [], []
-    for version, usage in totals.clients.items():
-        requests.add_metric(version, sum(row.count for row in usage.rows.values()))
-        lasts.append((version, max((row.last for row in usage.rows.values()), default=0)))
-        clients.append((version, len({client for _, client in usage.rows})))
-    yield requests
-    yield _gauge(
-        "usage_last_seen_timestamp_seconds",
+    yield from _metric(
+        *("gauge", "gateway_gate_requests"),
+        "The requests that a gate compares within its window, by route.",
+        (
+            ({**labels, "route": route}, requests)
+            for labels, result in found
+            for route, requests in (("old", result.old_requests), ("new", result.new_requests))
+        ),
+    )
+    yield from _metric(
+        *("gauge", "gateway_gate_count"),
+        "Those of the requests of a gate that are of its measure, by route.",
+        (
+            ({**labels, "route": route}, count)
+            for labels, result in found
+            for route, count in (("old", result.old_count), ("new", result.new_count))
+        ),
+    )
+    yield from _metric(
+        *("gauge", "gateway_gate_window_seconds"),
+        "The seconds back to which a gate looks.",
+        ((labels, result.window) for labels, result in found),
+    )
+    yield from _metric(
+        *("gauge", "gateway_gate_limit"),
+        "How much more a gate allows on the new route: a share to add, or a factor.",
+        ((labels, result.limit) for labels, result in found),
+    )
+    yield from _metric(
+        *("gauge", "gateway_gate_outcome"),
+        "1 for the present outcome of a gate: passed, exceeded or inconclusive.",
+        (({**labels, "outcome": result.outcome}, 1) for labels, result in found),
+    )
+
+
+def _counts(totals: Totals) -> Iterator[bytes]:
+    found: dict[str, list[tuple[_Labels, float]]] = {kind: [] for kind in COUNTERS}
+    for number, ((kind, values), times) in enumerate([*totals.counts.items()]):
+        if kind in found:
+            labels = dict(zip(COUNTERS[kind], values, strict=True))
+            found[kind].append((labels, times.count))
+        if number % MOST == 0:
+            yield b""
+    for kind, series in found.items():
+        yield from _metric("counter", f"gateway_{kind}", _ABOUT[kind], series)
+
+
+def _usage(totals: Totals) -> Iterator[bytes]:
+    requests, lasts, clients = [], [], []
+    for key, usage in [*totals.clients.items()]:
+        labels = _version(key)
+        requests.append((labels, sum(row.count for row in usage.rows.values())))
+        lasts.append((labels, max((row.last for row in usage.rows.values()), default=0)))
+        clients.append((labels, len({client for _, client in usage.rows})))
+        yield b""
+    yield from _metric(
+        "counter", "gateway_usage", "Requests for a version, restarts included.", requests
+    )
+    yield from _metric(
+        *("gauge", "gateway_usage_last_seen_timestamp_seconds"),
         "Time of the last request for a version, in seconds since 1970.",
         lasts,
     )
-    yield _gauge("usage_clients", "Clients that asked for a version, by distinct name.", clients)
+    yield from _metric(
+        *("gauge", "gateway_usage_clients"),
+        "Clients that asked for a version, by distinct name.",
+        clients,
+    )
 
 
-def _gauge(name: str, about: str, values: Iterable[tuple[tuple[str, str], float]]) -> Metric:
-    family = GaugeMetricFamily(f"gateway_{name}", about, labels=_VERSION)
-    for labels, value in values:
-        family.add_metric(labels, value)
-    return family
+def _labels(names: str, *values: str) -> _Labels:
+    return dict(zip(names.split(), values, strict=True))
 
 
-def _histogram(
-    name: str,
-    about: str,
-    sums: Iterable[tuple[tuple[str, ...], TrafficTotal]],
-    labels: tuple[str, ...] = _VERSION,
-) -> Metric:
-    family = HistogramMetricFamily(f"gateway_{name}", about, labels=labels)
-    for values, total in sums:
-        below = 0
-        buckets: list[tuple[str, float]] = []
-        for bound, count in zip((*BOUNDS, "+Inf"), total.buckets, strict=True):
-            below += count
-            buckets.append((str(bound), below))
-        family.add_metric(values, buckets, total.seconds)
-    return family
+def _version(key: VersionKey) -> _Labels:
+    return _labels("api version", *key)
+
+
+def _metric(kind: str, name: str, about: str, series: _Series) -> Iterator[bytes]:
+    """Yield a metric in pieces; its series are written without its head in all but the first."""
+    name += "_total" if kind == "counter" else ""
+    lines = [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
+    for labels, value in series:
+        shown = ",".join(
+            [f'{label}="{_escaped(text)}"' for label, text in sorted(labels.items()) if text]
+        )
+        if isinstance(value, Durations):
+            lines += _histogram(name, shown, value)
+        else:
+            lines.append(_line(name, shown, value))
+        if len(lines) >= MOST:
+            yield _piece(lines)
+            lines = []
+    if lines:
+        yield _piece(lines)
+
+
+def _histogram(name: str, labels: str, durations: Durations) -> Iterator[str]:
+    count, before = 0, f"{labels}," if labels else ""
+    for bound, more in zip(_BOUNDS, durations.buckets, strict=True):
+        count += more
+        yield f'{name}_bucket{{{before}le="{bound}"}} {count}'
+    yield _line(f"{name}_count", labels, count)
+    yield _line(f"{name}_sum", labels, durations.seconds)
+
+
+def _line(name: str, labels: str, value: float) -> str:
+    return f"{name}{{{labels}}} {value}" if labels else f"{name} {value}"
+
+
+def _piece(lines: list[str]) -> bytes:
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,28 +1,38 @@
 """The operator's access to a running gateway: the parts that the admin port reads and changes."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
+from gateway.admin.gate_curves import GateCurves
+from gateway.admin.uncompared import uncompared
+from gateway.config.load import RefusedRules
 from gateway.config.text.mistakes import suggest
 from gateway.core.overrides import VersionKey
 from gateway.core.snapshot import Snapshot
-from gateway.state.active_overrides import ActiveOverrides
-from gateway.state.cutover_controller import CutoverController
-from gateway.state.state_writer import StateWriter
+from gateway.state.state_access import StateAccess
 from gateway.state.totals import Totals
-from gateway.telemetry import log
+from gateway.telemetry.delta import CounterDelta, Delta
+from gateway.verify.live.documented_operations import DocumentedOperations
 
 # For how many seconds after its last failure a task is reported on /readyz.
 _FAILING_SECONDS = 60.0
 
 
 class Rules(Protocol):
-    """The part of a Reloader that the admin port reads."""
+    """The part of a Reloader that the admin port reads; see `reloader.Reloader`."""
 
     latest: Snapshot
+    content: bytes
+    former: bytes | None
+    since: float
+    refused: RefusedRules | None
     loaded: int
     rejected: int
+    folder: Path
+    environment: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,30 +40,35 @@ class Operator:
     """The parts of a running gateway that the admin port reads and changes.
 
     Attributes:
-        writer: the holder and writer of the stored state.
-        overrides: the overrides in force, with the methods that change them.
-        cutovers: the controller that changes the state of cutovers.
+        state: what was counted and what is in force, with the methods that change it.
         reloader: the holder of the rules in force.
         workers: a function that returns the number of serving processes.
         unready: a function that returns why the gateway cannot serve, or None if it can.
+        documented: finds the operations in the OpenAPI documents of versions.
+        curves: what the gates of cutovers compared lately.
     """
 
-    writer: StateWriter
-    overrides: ActiveOverrides
-    cutovers: CutoverController
+    state: StateAccess
     reloader: Rules
     workers: Callable[[], int]
     unready: Callable[[], str | None]
+    documented: DocumentedOperations
+    curves: GateCurves = field(default_factory=GateCurves)
 
     @property
     def totals(self) -> Totals:
-        """The sums of all counts."""
-        return self.writer.totals
+        """The sums of what this gateway has counted."""
+        return self.state.totals
 
     @property
     def rules(self) -> Snapshot:
         """The rules in force."""
         return self.reloader.latest
+
+    def count(self, kind: str, *labels: str) -> None:
+        """Increment a counter; `delta.COUNTERS` lists the kinds and their labels."""
+        one = CounterDelta(kind, labels, 1)
+        self.state.absorb(Delta(time.time(), [], [], [one], [], []))
 
     def failing_tasks(self, now: float) -> list[str]:
         """Return the names of the long-lived tasks that failed a short time before `now`."""
@@ -63,13 +78,10 @@ class Operator:
             if now - failures.last < _FAILING_SECONDS
         )
 
-    async def reset_shadow(self, key: VersionKey) -> None:
-        """Delete the counts of the shadow of a version; may raise TimeoutError."""
-        await self.overrides.apply_again()
-        self.totals.reset_shadow(key)
-        self.cutovers.reset_shadow(key)
-        await self.writer.write()
-        log.event("shadow_reset", api=key[0], version=key[1])
+    async def uncompared(self, key: VersionKey, totals: Totals) -> list[str]:
+        """Return the operations of a version of which no request was ever compared."""
+        documented = await self.documented.find(self.rules, key)
+        return uncompared(key, totals, self.rules, documented)
 
 
 def check_known(key: VersionKey, snapshot: Snapshot) -> None:

@@ -1,18 +1,22 @@
 """The verdict on whether a version can be retired, with reasons and remedies."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import inf
 from typing import Literal
 
 import msgspec
 
-from gateway.admin.formatting import client_text, format_time
+from gateway.admin.formatting import client_text, doubt_text, format_time
+from gateway.admin.uncompared import is_served_elsewhere, listed, uncompared
+from gateway.admin.uncounted import uncounted
 from gateway.core.cutover.cutover import in_force
 from gateway.core.overrides import Overrides, VersionKey
 from gateway.core.snapshot import Snapshot
+from gateway.state.state_access import Doubt, StateView
 from gateway.state.top_clients import TopClients
 from gateway.state.totals import Totals
+from gateway.telemetry.delta import OperationName
 
 WITHIN = "30d"
 """The default period of the evidence."""
@@ -51,41 +55,65 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def verdict(
     key: VersionKey,
-    totals: Totals,
+    view: StateView,
     rules: Snapshot,
     overrides: Overrides,
     *,
-    now: float,
     within: str,
+    documented: Collection[OperationName] | None = None,
 ) -> Verdict:
     """Return whether a version can be retired.
 
     Args:
         key: the API and the label of the version.
-        totals: the counts of the gateway.
+        view: what was counted, and until when.
         rules: the rules in force.
         overrides: the overrides in force.
-        now: the current time, in seconds since 1970.
-        within: the period of the evidence before `now`, such as 30d, 12h, 5m or 30s.
+        within: the period of the evidence before the time of the view, such as 30d, 12h, 5m or 30s.
+        documented: the operations of the version's OpenAPI document; None if it has none.
 
     Raises:
         ValueError: `within` is not a valid period.
     """
     period, spelled = _period(within)
+    totals, now = view.totals, view.now
     begin = now - period
     reasons = [
         *_callers(key, totals, begin, period, spelled, is_over=_is_over(key, rules, now)),
         *_dates(key, rules, now),
         *_service(key, rules),
         *_cutover(key, rules, overrides),
-        *_found(key, totals, begin, "differences", "compared", "shadow"),
-        *_found(key, totals, begin, "violations", "checked", "schema"),
+        *_found(key, totals, begin, "differences", ("compared", "validated"), "shadow"),
+        *_uncompared(key, totals, rules, documented),
+        *_found(key, totals, begin, "violations", ("checked",), "schema"),
+        *_bypass(rules, view, period, spelled),
+        *map(_doubt, view.doubts),
     ]
     answers = {reason.answer for reason in reasons}
     answer: VerdictAnswer = (
         "no" if "no" in answers else "unknown" if "unknown" in answers else "yes"
     )
     return Verdict(*key, answer, reasons)
+
+
+def _bypass(rules: Snapshot, view: StateView, period: float, spelled: str) -> Iterator[Reason]:
+    doubts = list(uncounted(rules, view, period, spelled))
+    for text, remedy in doubts:
+        yield Reason("unknown", text, remedy)
+    if rules.front_proxies and not doubts:
+        names = ", ".join(rules.front_proxies)
+        yield Reason("note", f"what went straight to services is counted by the logs of {names}")
+
+
+def _doubt(doubt: Doubt) -> Reason:
+    if doubt.replica is None:
+        text = "and what the other replicas counted is not known"
+        return Reason("unknown", f"{doubt_text(doubt)}, {text}", "ask again when it is")
+    return Reason(
+        "unknown",
+        f"{doubt_text(doubt)}, and may have served it since",
+        f"have it run again or, if it is gone for good: fleet forget {doubt.replica}",
+    )
 
 
 def _callers(
@@ -212,9 +240,19 @@ def _cutover(key: VersionKey, rules: Snapshot, overrides: Overrides) -> Iterator
 
 
 def _found(
-    key: VersionKey, totals: Totals, begin: float, kind: str, cases_kind: str, by: str
+    key: VersionKey,
+    totals: Totals,
+    begin: float,
+    kind: str,
+    cases_kinds: tuple[str, ...],
+    by: str,
 ) -> Iterator[Reason]:
-    cases = sum(times.count for _, times in totals.counted(cases_kind, *key) if times.last >= begin)
+    cases = sum(
+        times.count
+        for cases_kind in cases_kinds
+        for _, times in totals.counted(cases_kind, *key)
+        if times.last >= begin
+    )
     found = sorted(
         ((times, labels[-1]) for labels, times in totals.counted(kind, *key)),
         key=lambda each: -each[0].last,
@@ -235,6 +273,23 @@ def _found(
         yield Reason("yes", f"no {by} {kind} in {cases} answers")
     else:
         yield Reason("note", f"{by} {kind} were not looked for")
+
+
+def _uncompared(
+    key: VersionKey,
+    totals: Totals,
+    rules: Snapshot,
+    documented: Collection[OperationName] | None,
+) -> Iterator[Reason]:
+    if not is_served_elsewhere(key, totals, rules):
+        return
+    operations = uncompared(key, totals, rules, documented)
+    if operations:
+        yield Reason(
+            "note",
+            f"never compared: {listed(operations)}",
+            "compare them with a shadow; its 'validate' and 'dry_run' are for writes",
+        )
 
 
 def _period(text: str) -> tuple[float, str]:

@@ -1,28 +1,72 @@
 """ShadowReport: the differences that the shadow of a version found, as JSON and as a table."""
 
+from typing import Literal
+
 import msgspec
 
 from gateway.admin.formatting import columns, format_time
+from gateway.admin.uncompared import listed
+from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.overrides import VersionKey
 from gateway.state.totals import Totals
+from gateway.telemetry.latency import quantile
 
 
 class FieldReport(msgspec.Struct):
-    """A field of answers; in how many it differed, and in how many that was noise."""
+    """A field of answers or of requests.
+
+    Attributes:
+        field: the field; one of a request begins with `request`.
+        differences: the number of answers in which it differed, or of requests refused for it.
+        noise: the number of answers in which it differed without meaning.
+        last: when it differed last.
+        kind: whether it is a field of an answer that was compared or of a request that was
+            validated.
+    """
 
     field: str
     differences: int
     noise: int
     last: str
+    kind: Literal["answer", "request"] = "answer"
 
 
 class DifferenceSample(msgspec.Struct):
-    """The value of a field that a client got, and the value that it would get."""
+    """The value of a field that a client got, and the value that it would get.
+
+    Attributes:
+        endpoint: the path of the endpoint.
+        field: the field.
+        old: the value that the client got; of a request, the status of the answer.
+        new: the value that it would get; of a request, the reason for the refusal.
+        request_id: the id of a request that shows it, in the log and at the services.
+        method: the method of that request.
+        path: its path, without the query.
+    """
 
     endpoint: str
     field: str
     old: str
     new: str
+    request_id: str
+    method: str
+    path: str
+
+
+class LatencyReport(msgspec.Struct):
+    """The times from a request to the head of its answer, in milliseconds, at most 5 % off.
+
+    Attributes:
+        answers: the number of answers.
+        p50_ms: the time within which half of them came.
+        p95_ms: the time within which 95 % came.
+        p99_ms: the time within which 99 % came.
+    """
+
+    answers: int
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
 
 
 class ShadowReport(msgspec.Struct):
@@ -33,22 +77,32 @@ class ShadowReport(msgspec.Struct):
         version: the label of the version.
         compared: the number of answers compared.
         differing: the number of answers that differed.
-        shed: the number of answers that were not compared, by reason.
+        validated: the number of requests validated, and not sent.
+        invalid: the number of requests that would be refused.
+        shed: the number of requests that were not compared, by reason.
         fields: the fields that differed, the most frequent first.
         samples: the latest differences, the latest last.
+        old: how long the version's own service took for the answers compared; None for no answers.
+        new: how long the other version's service took for the same.
+        uncompared: the operations of which no request was ever compared.
     """
 
     api: str
     version: str
     compared: int
     differing: int
+    validated: int
+    invalid: int
     shed: dict[str, int]
     fields: list[FieldReport]
     samples: list[DifferenceSample]
+    old: LatencyReport | None = None
+    new: LatencyReport | None = None
+    uncompared: list[str] = []
 
 
-def shadow_report(totals: Totals, key: VersionKey) -> ShadowReport:
-    """Return the report of a version."""
+def shadow_report(totals: Totals, key: VersionKey, uncompared: list[str]) -> ShadowReport:
+    """Return the report of a version, with the operations that were never compared."""
 
     def total(kind: str) -> int:
         return sum(occurrences.count for _, occurrences in totals.counted(kind, *key))
@@ -56,7 +110,11 @@ def shadow_report(totals: Totals, key: VersionKey) -> ShadowReport:
     fields: dict[str, FieldReport] = {}
     for labels, occurrences in totals.counted("differences", *key):
         fields[labels[-1]] = FieldReport(
-            labels[-1], occurrences.count, 0, format_time(occurrences.last)
+            labels[-1],
+            occurrences.count,
+            0,
+            format_time(occurrences.last),
+            "request" if labels[-1].startswith("request ") else "answer",
         )
     for labels, occurrences in totals.counted("noise", *key):
         found = fields.setdefault(
@@ -67,12 +125,28 @@ def shadow_report(totals: Totals, key: VersionKey) -> ShadowReport:
         *key,
         total("compared"),
         total("differing"),
+        total("validated"),
+        total("invalid"),
         {labels[-1]: occurrences.count for labels, occurrences in totals.counted("shed", *key)},
         sorted(fields.values(), key=lambda each: (-each.differences, -each.noise, each.field)),
-        msgspec.convert(
-            list(totals.samples.get(("differences", *key), ())), list[DifferenceSample]
-        ),
+        [
+            msgspec.convert(
+                {**msgspec.to_builtins(each.document), **each.request}, DifferenceSample
+            )
+            for each in totals.samples.get(("differences", *key), ())
+        ],
+        _latency(totals, key, CutoverRoute.OLD),
+        _latency(totals, key, CutoverRoute.NEW),
+        uncompared,
     )
+
+
+def _latency(totals: Totals, key: VersionKey, route: CutoverRoute) -> LatencyReport | None:
+    buckets = totals.latencies.get((*key, route))
+    if not buckets:
+        return None
+    shares = (round(quantile(buckets, share) * 1000, 1) for share in (0.5, 0.95, 0.99))
+    return LatencyReport(buckets.total(), *shares)
 
 
 def shadow_table(found: ShadowReport) -> str:
@@ -80,8 +154,21 @@ def shadow_table(found: ShadowReport) -> str:
     shed = ", ".join(f"{count} {reason}" for reason, count in sorted(found.shed.items()))
     lines = [
         f"{found.api} {found.version}: {found.compared} answers compared, {found.differing} differ"
+        + (
+            f"; {found.validated} requests validated, {found.invalid} would be refused"
+            if found.validated
+            else ""
+        )
         + (f"; not compared: {shed}" if shed else "")
     ]
+    for name, latency in (("old route", found.old), ("new route", found.new)):
+        if latency is not None:
+            lines.append(
+                f"  {name}  p50 {latency.p50_ms:.1f} ms, p95 {latency.p95_ms:.1f} ms,"
+                f" p99 {latency.p99_ms:.1f} ms"
+            )
+    if found.uncompared:
+        lines.append(f"  missing    never compared: {listed(found.uncompared)}")
     if found.fields:
         fields = [
             (each.field, str(each.differences), str(each.noise), each.last) for each in found.fields
@@ -89,7 +176,9 @@ def shadow_table(found: ShadowReport) -> str:
         lines += columns([("FIELD", "DIFFERENCES", "NOISE", "LAST"), *fields], right=range(1, 3))
     if found.samples:
         samples = [
-            (each.field, each.endpoint, each.old, each.new) for each in reversed(found.samples)
+            (each.field, each.old, each.new, f"{each.method} {each.path}", each.request_id)
+            for each in reversed(found.samples)
         ]
-        lines += columns([("SAMPLE", "ENDPOINT", "CLIENT GOT", "WOULD GET"), *samples])
+        head = ("SAMPLE", "CLIENT GOT", "WOULD GET", "REQUEST", "ID")
+        lines += columns([head, *samples])
     return "\n".join(lines)

@@ -24,7 +24,7 @@ class Command(Protocol):
 
 
 class CommandError(Exception):
-    """A command that cannot be done; the text says why, and what would help."""
+    """A command that cannot be done; the text has the reason, and what would help."""
 
 
 def add_actions(parser: ArgumentParser) -> Any:
@@ -32,9 +32,27 @@ def add_actions(parser: ArgumentParser) -> Any:
     return parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
 
-def add_version_action(actions: Any, name: str, about: str) -> ArgumentParser:
-    """Add an action on one version of an API, and return its parser."""
+def add_version_action(
+    actions: Any, name: str, about: str, *, changes: bool = False
+) -> ArgumentParser:
+    """Add an action on one version of an API, and return its parser.
+
+    Args:
+        actions: the collection of `add_actions`.
+        name: of the action.
+        about: what it does.
+        changes: whether it changes something, which needs a reason.
+    """
     parser: ArgumentParser = actions.add_parser(name, help=about)
     parser.add_argument("api", metavar="API")
     parser.add_argument("version", metavar="VERSION")
+    if changes:
+        add_reason(parser)
     return parser
+
+
+def add_reason(parser: ArgumentParser) -> None:
+    """Add the option with the reason of an act."""
+    parser.add_argument(
+        "--why", metavar="TEXT", help="the reason, for the audit log; needed where 'admin' is set"
+    )

@@ -12,22 +12,29 @@ from typing import cast
 
 from gateway import __version__
 from gateway.cli.command import Command, CommandError
+from gateway.config.text.environment_file import parse_environment
 from gateway.config.text.mistakes import ConfigError
 from gateway.state.state_changes import StateError
 
 _NAME = "version-gateway"
 COMMANDS = {
     "serve": "answer requests; this is what no command does too",
-    "check": "say what is wrong with a file of rules",
-    "explain": "say what would happen to a request, and why",
+    "check": "list the mistakes in a file of rules",
+    "explain": "show what would happen to a request, and why",
+    "convert": "convert a body, query or header fields from one version to another",
     "schema": "print the JSON Schema of the rules, for editors",
     "verify": "prove the conversions by the OpenAPI documents of the versions",
-    "usage": "say who calls what, and what can be retired",
+    "export": "write the rules as configuration of Envoy or Kubernetes",
+    "usage": "show who calls what, and what can be retired",
     "brownout": "pause brownouts, at once",
     "cutover": "see and set how much of a version is cut over",
-    "shadow": "say how answers of a version differ",
+    "shadow": "show how answers of a version differ",
+    "notify": "show of what word was sent, and send a test message",
+    "fleet": "list the gateways that share a state, and what was changed",
 }
-"""By name, what each does; the module `gateway.cli.NAME_command` is one, a Command."""
+"""By name, what each does; the module `NAME_command` is one, a Command."""
+_ABOUT_RULES = frozenset({"check", "explain", "convert", "schema", "verify", "export"})
+_ASKING = frozenset({"usage", "brownout", "cutover", "shadow", "notify", "fleet"})
 
 
 def parse(words: Sequence[str]) -> Callable[[], int]:
@@ -42,23 +49,37 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
     parser = ArgumentParser(
         prog="python -m gateway" if Path(sys.argv[0]).name == "__main__.py" else _NAME,
         description="The version gateway.",
-        epilog="The environment says where to listen and which rules to load: GATEWAY_HOST,"
+        epilog="The environment sets where to listen and which rules to load: GATEWAY_HOST,"
         " GATEWAY_PORT, GATEWAY_ADMIN_HOST, GATEWAY_ADMIN_PORT,"
         " GATEWAY_ADMIN_HOSTS, GATEWAY_CONFIG,"
-        " GATEWAY_WORKERS, GATEWAY_GRACE.",
+        " GATEWAY_WORKERS, GATEWAY_GRACE, GATEWAY_SHADOW_LOAD, GATEWAY_REPLICA,"
+        " GATEWAY_OVERRIDES_FILE."
+        " Commands that ask a gateway take GATEWAY_ADMIN_TOKEN, GATEWAY_ADMIN_TOKEN_FILE and"
+        " GATEWAY_ADMIN_CA as well.",
     )
     parser.add_argument("--version", action="version", version=f"{_NAME} {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     parsers = {name: commands.add_parser(name, help=about) for name, about in COMMANDS.items()}
     wanted = words[0] if words and words[0] in COMMANDS else "serve"
     # Only the command that is run is imported, with all that it needs.
-    command = cast(Command, import_module(f"gateway.cli.{wanted}_command"))
+    rooms = {"rules": _ABOUT_RULES, "asking": _ASKING}
+    room = next((f".{name}" for name, commands in rooms.items() if wanted in commands), "")
+    command = cast(Command, import_module(f"gateway.cli{room}.{wanted}_command"))
+    if wanted != "schema":
+        parsers[wanted].add_argument(
+            "--env",
+            type=Path,
+            metavar="FILE",
+            help="take variables that the environment lacks from NAME=value lines of this file",
+        )
     command.add_arguments(parsers[wanted])
     return partial(_run, command, parser.parse_args(words))
 
 
 def _run(command: Command, arguments: argparse.Namespace) -> int:
     try:
+        if getattr(arguments, "env", None) is not None:
+            _add_variables(arguments.env)
         status = command.run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -72,3 +93,18 @@ def _run(command: Command, arguments: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return 2
     return status
+
+
+def _add_variables(path: Path) -> None:
+    """Add the variables of a file to the environment, which workers inherit; raises CommandError.
+
+    What the environment has already stays, as in Compose, so that one run can set it otherwise.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CommandError(
+            f"{path} cannot be read: {error.strerror}; name a file of NAME=value lines in --env"
+        ) from None
+    for name, value in parse_environment(content, str(path)).items():
+        os.environ.setdefault(name, value)

@@ -6,7 +6,7 @@ from gateway import app
 
 
 def add_arguments(_: ArgumentParser) -> None:
-    """Add nothing: the environment says what to serve."""
+    """Add nothing: the environment sets what to serve."""
 
 
 def run(_: Namespace) -> int:

@@ -5,21 +5,33 @@ from pathlib import Path
 
 from gateway.config.root import Config
 from gateway.config.sections.api_section import ApiBuilder
-from gateway.config.sections.clients.client_section import build_naming
 from gateway.config.sections.limits_section import build_limits
 from gateway.config.sections.service_section import build_service
+from gateway.config.sections.state_section import build_forget_after, build_state
+from gateway.config.sections.tracing_section import build_tracing
 from gateway.config.sections.trusted_proxies_section import build_trusted_proxies
 from gateway.config.sections.version_choice import VersionDefaults
 from gateway.config.text.mistakes import Location, Mistakes, place
 from gateway.core import headers
 from gateway.core.clients import AddressName, ClientNaming, Network
 from gateway.core.cutover.cutover import Cutover, StickyBy
+from gateway.core.operators.admin_rules import EVERYBODY
+from gateway.core.operators.notify_rules import NOBODY
 from gateway.core.overrides import VersionKey
 from gateway.core.routing import Router
 from gateway.core.snapshot import Api, Endpoint, Snapshot
 
+# While requests are traced, these are written anew; a trace that is not valid goes no further.
+_TRACE_FIELDS = frozenset({b"traceparent", b"tracestate"})
 
-def build(config: Config, mistakes: Mistakes, now: float, folder: Path) -> Snapshot:
+
+def build(
+    config: Config,
+    mistakes: Mistakes,
+    now: float,
+    folder: Path,
+    environment: Mapping[str, str],
+) -> Snapshot:
     """Return the Snapshot of a configuration; it must not be used if there are mistakes.
 
     Args:
@@ -28,12 +40,27 @@ def build(config: Config, mistakes: Mistakes, now: float, folder: Path) -> Snaps
         now: the time, in seconds since 1970; it decides which versions have ended. A Snapshot
             without mistakes at one time has none at a later time.
         folder: the folder that relative paths of files start from.
+        environment: the environment variables.
     """
     services = {
         name: build_service(name, service, mistakes) for name, service in config.services.items()
     }
     trusted = build_trusted_proxies(config.trusted_proxies, mistakes)
-    naming = build_naming(config.clients, trusted, folder, mistakes)
+    admin = EVERYBODY
+    if config.admin is not None:
+        from gateway.config.sections.admin_section import build_admin  # few files
+
+        admin = build_admin(config.admin, folder, mistakes)
+    notify = NOBODY
+    if config.notify is not None:
+        from gateway.config.sections.notify_section import build_notify  # few files
+
+        notify = build_notify(config.notify, mistakes)
+    naming = None
+    if config.clients is not None:
+        from gateway.config.sections.clients.client_section import build_naming  # few files
+
+        naming = build_naming(config.clients, trusted, folder, mistakes)
     defaults = VersionDefaults(
         config.default_version,
         config.version_header,
@@ -47,8 +74,12 @@ def build(config: Config, mistakes: Mistakes, now: float, folder: Path) -> Snaps
             apis.append(built[0])
             endpoints |= built[1]
     cutovers = _cutovers(endpoints)
+    read = _request_fields(config, endpoints.values())
+    tracing = build_tracing(config.tracing, environment, mistakes)
     if not config.state:
         _warn_of_lost_cutovers(cutovers, mistakes)
+    if config.bypass is True:
+        _warn_of_passed_dates(endpoints.values(), mistakes)
     return Snapshot(
         _router(endpoints, mistakes),
         services,
@@ -56,11 +87,26 @@ def build(config: Config, mistakes: Mistakes, now: float, folder: Path) -> Snaps
         trusted,
         config.workers,
         naming or _naming_by_address(cutovers, trusted, mistakes),
-        config.state or None,
+        build_state(config.state, mistakes),
         cutovers,
         tuple(apis),
-        headers.withheld(_request_fields(config, endpoints.values())),
+        config.compress,
+        headers.withheld(read) | (_TRACE_FIELDS if tracing else frozenset()),
+        frozenset(name.lower().encode() for name in read),
+        build_forget_after(config.fleet),
+        *_bypass(config.bypass),
+        admin,
+        tracing,
+        notify,
     )
+
+
+def _bypass(written: bool | tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
+    """Return whether front proxies go past the gateway, and the names of those that are counted."""
+    if isinstance(written, bool):
+        return written, ()
+    names = tuple(dict.fromkeys(filter(None, written)))
+    return bool(names), names
 
 
 def _request_fields(config: Config, endpoints: Iterable[Endpoint]) -> set[str]:
@@ -89,6 +135,22 @@ def _warn_of_lost_cutovers(cutovers: Mapping[VersionKey, Cutover], mistakes: Mis
         )
 
 
+def _warn_of_passed_dates(endpoints: Iterable[Endpoint], mistakes: Mistakes) -> None:
+    dated = {
+        f"{endpoint.api} version {route.version}"
+        for endpoint in endpoints
+        for route in endpoint.routes.values()
+        if route.lifecycle or route.brownout
+    }
+    if dated:
+        mistakes.warn(
+            "warning: a front proxy that still has an earlier export sends requests of"
+            f" {', '.join(sorted(dated))} past the gateway and its dates, uncounted; export anew,"
+            " and name the front proxies, so that their logs count: bypass: [envoy]",
+            "bypass",
+        )
+
+
 def _naming_by_address(
     cutovers: Mapping[VersionKey, Cutover], trusted: tuple[Network, ...], mistakes: Mistakes
 ) -> ClientNaming | None:
@@ -97,7 +159,7 @@ def _naming_by_address(
     for api, label in sticky:
         mistakes.warn(
             "warning: moves whole clients, and nothing names them, so that their addresses do;"
-            " say what does with clients: { by: [ ... ] } at the top",
+            " name what does with clients: { by: [ ... ] } at the top",
             *("apis", api, "versions", label, "cutover"),
         )
     return ClientNaming((AddressName(trusted=trusted),)) if sticky else None

@@ -22,6 +22,9 @@ def json_schema() -> dict[str, object]:
     models = {model.__name__: model for model in _models(SectionModel)}
     for name, definition in (("Config", described), *described["$defs"].items()):
         properties = definition.get("properties", {})
+        for one in properties.values():
+            if any("$ref" in part for part in one.get("anyOf", ())):
+                one.pop("title", None)  # the model has its own
         for key, description in _descriptions(models[name]) if properties else ():
             properties[key] = dict(sorted({**properties[key], "description": description}.items()))
     schema = _for_editors(described)

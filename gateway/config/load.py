@@ -1,11 +1,13 @@
 """Load: from a file to a Snapshot, for the start, a reload, `check` and `explain` alike."""
 
+import hashlib
 import json
 import os
 import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -19,6 +21,19 @@ from gateway.core.snapshot import Snapshot
 
 MAX_BYTES = 16 * 2**20
 """The size of the largest file of rules; 10,000 routes are 2 MB."""
+
+
+class RefusedRules(NamedTuple):
+    """Rules that cannot be used: their text, their mistakes, and when they were refused."""
+
+    content: bytes
+    issues: tuple[Issue, ...]
+    at: float
+
+
+def rules_hash(content: bytes) -> str:
+    """Return a short hash of the text of rules, by which two gateways see whether theirs agree."""
+    return hashlib.sha256(content).hexdigest()[:12]
 
 
 def load_file(path: Path, environment: Mapping[str, str]) -> Snapshot:
@@ -110,7 +125,7 @@ def check(
 
         raise ConfigError(source, explain(document, error)) from None
     mistakes = Mistakes()
-    snapshot = build(config, mistakes, time.time(), folder or Path())
+    snapshot = build(config, mistakes, time.time(), folder or Path(), environment)
     if folder is not None and documents:
         check_documents(snapshot.apis, folder, mistakes)
     if mistakes.found:

@@ -2,11 +2,12 @@
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import (
     isasyncgenfunction,
     isclass,
     iscoroutinefunction,
+    isgeneratorfunction,
     isroutine,
     signature,
 )
@@ -15,10 +16,14 @@ from pathlib import Path
 from gateway.config.text.mistakes import suggest
 
 
-def load_function(name: str) -> Callable[[object], object]:
+def load_function(name: str, given: Sequence[str] = ()) -> Callable[..., object]:
     """Return the function that `module:function` names.
 
     A module is imported once in a process, so what is changed in one takes effect at a restart.
+
+    Args:
+        name: the module and the function.
+        given: the parameters beside the value that the function may have.
 
     Raises:
         ValueError: there is none; its text is the reason, for the operator.
@@ -41,20 +46,22 @@ def load_function(name: str) -> Callable[[object], object]:
         found = getattr(found, part)
     if not callable(found):
         raise ValueError(f"is a {type(found).__name__}, which cannot be called; name a function")
-    _check(found)
+    _check(found, given)
     return found
 
 
-def _check(found: Callable[..., object]) -> None:
+def _check(found: Callable[..., object], given: Sequence[str]) -> None:
     called = found if isroutine(found) or isclass(found) else type(found).__call__
     if iscoroutinefunction(called) or isasyncgenfunction(called):
         raise ValueError("is asynchronous, and its result is not awaited; write it with def alone")
+    if isgeneratorfunction(called):
+        raise ValueError("yields values, and one is taken; write it with return")
     try:
         parameters = signature(found)
     except ValueError:  # some functions that are written in C have none
         return
     try:
-        parameters.bind(None)
+        parameters.bind(None, **{name: None for name in given if name in parameters.parameters})
     except TypeError as error:
         raise ValueError(f"cannot be called with one value alone: {error}") from None
 

@@ -4,15 +4,26 @@ The JSON Schema for editors is made from this model, and both accept the same fi
 involve several sections, such as the name of a service that does not exist, are found by `build`.
 """
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from gateway.config.sections.api_section import ApiConfig
-from gateway.config.sections.clients.client_section import ClientsConfig
 from gateway.config.sections.limits_section import LimitsConfig
 from gateway.config.sections.service_section import ServiceConfig
-from gateway.config.shape import FieldName, Name, NumberText, SectionModel
+from gateway.config.sections.state_section import FleetConfig
+from gateway.config.sections.tracing_section import TracingConfig
+from gateway.config.shape import FieldName, Name, NumberText, OneOrSome, SectionModel, later
+
+# Files without these save the memory of their models and of what builds them.
+if TYPE_CHECKING:
+    from gateway.config.sections.admin_section import AdminConfig
+    from gateway.config.sections.clients.client_section import ClientsConfig
+    from gateway.config.sections.notify_section import NotifyConfig
+else:
+    AdminConfig = later("gateway.config.sections.admin_section:AdminConfig")
+    NotifyConfig = later("gateway.config.sections.notify_section:NotifyConfig")
+    ClientsConfig = later("gateway.config.sections.clients.client_section:ClientsConfig")
 
 
 class Config(SectionModel):
@@ -28,8 +39,18 @@ class Config(SectionModel):
     limits: LimitsConfig = LimitsConfig()
     """The limits on what clients send and on how long they take."""
     state: str | None = None
-    """The file that keeps usage, overrides and cutovers across restarts. Without it, or if it is
-    empty, they are kept in memory alone. A change takes effect at a restart."""
+    """Where usage, overrides, cutovers and the audit log are kept across restarts: a file, by its
+    path or as sqlite:///PATH, or a database that several gateways share,
+    postgresql://USER:PASSWORD@HOST:PORT/DATABASE. Without it, or if it is empty, they are kept in
+    memory alone. A change takes effect at a restart."""
+    fleet: FleetConfig = FleetConfig()
+    """How gateways that share their state in PostgreSQL treat each other."""
+    admin: AdminConfig | None = None
+    """Who may ask the admin port. Without it, everybody who reaches the port may read, and commands
+    on the same machine may operate."""
+    notify: NotifyConfig | None = None
+    """Who gets word of what happens, such as a cutover that is rolled back. Without it, nobody
+    does."""
     clients: ClientsConfig | None = None
     """What gives clients their names. Without it, clients have no names."""
     default_version: str | None = None
@@ -38,6 +59,17 @@ class Config(SectionModel):
     version_header: FieldName | None = None
     """The response header that names the served version, in each API that has no version_header.
     Without it, there is none."""
+    compress: bool = True
+    """Whether converted answers are compressed as the client accepts: zstd, gzip or br. The default
+    is true."""
+    bypass: OneOrSome[bool, str] = False
+    """Whether `export` lets front proxies send unconverted versions straight to their services. The
+    gateway does not count these requests. So name all of these front proxies in a list, and count
+    by their logs with `usage import`; with true, no version can be retired. Empty names are left
+    out. The default is false."""
+    tracing: TracingConfig | None = None
+    """Which requests are traced, and where their spans go, by OpenTelemetry. Without it, none are,
+    unless OTEL_EXPORTER_OTLP_ENDPOINT is set."""
     trusted_proxies: tuple[str, ...] = ()
     """The networks (CIDR) of trusted proxies. Their Forwarded and X-Forwarded-* fields are used
     and passed on. By default, no proxy is trusted."""

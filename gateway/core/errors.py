@@ -31,6 +31,7 @@ class FaultCode(StrEnum):
     EXPECTATION_FAILED = "expectation_failed"
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type"
     UNCONVERTIBLE_REQUEST = "unconvertible_request"
+    OPERATION_MISSING = "operation_missing"
     VERSION_MISSING = "version_missing"
     VERSION_MALFORMED = "version_malformed"
     VERSION_UNKNOWN = "version_unknown"
@@ -61,9 +62,9 @@ class FaultKind:
     title: str
 
 
-# `Fault.status_override` may replace a status of this table in two cases. The status of a fault
+# `Fault.status_override` may replace a status of this table in three cases. The status of a fault
 # about a version depends on the mechanism that carries the version: 404 for the path, 406 for
-# Accept. The operator configures the status of a brownout.
+# Accept. The operator configures the statuses of a brownout and of an operation that is missing.
 FAULT_KINDS: Mapping[FaultCode, FaultKind] = MappingProxyType(
     {
         FaultCode.BAD_REQUEST: FaultKind(Blame.CLIENT, 400, "Malformed request"),
@@ -78,6 +79,7 @@ FAULT_KINDS: Mapping[FaultCode, FaultKind] = MappingProxyType(
         FaultCode.UNCONVERTIBLE_REQUEST: FaultKind(
             Blame.CLIENT, 400, "Request cannot be converted"
         ),
+        FaultCode.OPERATION_MISSING: FaultKind(Blame.CLIENT, 404, "Operation no longer offered"),
         FaultCode.VERSION_MISSING: FaultKind(Blame.CLIENT, 400, "Version missing"),
         FaultCode.VERSION_MALFORMED: FaultKind(Blame.CLIENT, 400, "Version malformed"),
         FaultCode.VERSION_UNKNOWN: FaultKind(Blame.CLIENT, 400, "Version not supported"),
@@ -150,9 +152,11 @@ class FaultError(Exception):
     Attributes:
         fault: The fault that the response describes.
         cause: Further details for the log alone, such as the address that failed.
+        target: The address of the target of a service that failed; None where none did.
     """
 
-    def __init__(self, fault: Fault, cause: str = "") -> None:
+    def __init__(self, fault: Fault, cause: str = "", target: str | None = None) -> None:
         super().__init__(f"{fault.code}: {cause or fault.detail}")
         self.fault = fault
         self.cause = cause
+        self.target = target

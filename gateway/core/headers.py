@@ -7,8 +7,13 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+from gateway.core.field_names import FieldNames
+
 HeaderFields = list[tuple[bytes, bytes]]
 FieldLines = tuple[tuple[bytes, bytes], ...]
+
+FIELD_LINE = b": ".join
+"""Returns the line of a header field, without its end."""
 
 # RFC 9110, section 7.6.1, and the fields that older specifications define as hop-by-hop.
 HOP_BY_HOP = frozenset(
@@ -26,7 +31,7 @@ HOP_BY_HOP = frozenset(
 )
 
 # Fields that describe the bytes of a body. Conversion changes the bytes, so they would be wrong
-# (RFC 9110 8.8.3 and 14.3, RFC 9530, RFC 1864, RFC 3230).
+# (RFC 9110, section 14.3, RFC 9530, RFC 1864, RFC 3230).
 ABOUT_BYTES = frozenset(
     {
         b"accept-ranges",
@@ -35,30 +40,21 @@ ABOUT_BYTES = frozenset(
         b"content-length",
         b"content-md5",
         b"digest",
-        b"etag",
-        b"last-modified",
         b"repr-digest",
     }
 )
 
-# A converted representation has no validators and no byte ranges, so a request must not select by
-# them. If-Match and If-Unmodified-Since stay: without them, a conditional write would become
-# unconditional.
+# A converted representation has no byte ranges, so a request must not select by them, and codings
+# that the gateway would have to undo. Entity tags are translated (`gateway.core.answers`).
 SELECTING = frozenset(
     {
         b"accept-encoding",
-        b"if-modified-since",
-        b"if-none-match",
         b"if-range",
         b"range",
         b"want-content-digest",
         b"want-repr-digest",
     }
 )
-
-# The same fields of a request that writes, without If-None-Match: with `*`, it prevents a write
-# from replacing an existing resource (RFC 9110, section 13.1.2).
-SELECTING_WRITE = SELECTING - {b"if-none-match"}
 
 # Fields that are forbidden in trailers, where they would be read too late or not at all: framing,
 # routing, request conditions, credentials, the format of the body (RFC 9110, 6.5.1).
@@ -76,6 +72,8 @@ _NEVER_BEHIND = (
             b"cookie",
             b"expect",
             b"host",
+            b"if-modified-since",
+            b"if-none-match",
             b"max-forwards",
             b"set-cookie",
             b"vary",
@@ -83,6 +81,9 @@ _NEVER_BEHIND = (
         }
     )
 )
+
+LINK = b"link"
+"""The watched name of the fields that hold links: Location, Content-Location and Link."""
 
 # Where the gateway announces the end of a version, its fields replace those of the service. Link is
 # not among them: it is a list, to which the gateway appends.
@@ -98,7 +99,9 @@ SPOKEN_FOR = (
             b"age",
             b"allow",
             b"date",
+            b"etag",
             b"expires",
+            b"last-modified",
             b"link",
             b"location",
             b"retry-after",
@@ -126,6 +129,9 @@ FORWARDING = _DESCRIBING | {
 # Request fields that the gateway writes itself, and therefore never forwards.
 OURS = frozenset({b"content-length", b"host", b"x-request-id", b"x-shadow"}) | FORWARDING
 
+# Services send few different values of Content-Type; longer ones are not remembered.
+_SHORT = 256
+
 # Values of Connection that name no other field.
 _ORDINARY = frozenset({b"close", b"keep-alive", b"Keep-Alive"})
 
@@ -134,60 +140,63 @@ PSEUDONYM = b"version-gateway"
 # A name with ten dashes has 1,024 spellings; this bounds the work for names with more.
 _MOST_MIXTURES = 1024
 
+# Fields by which services let a request have another method than that of its first line.
+METHOD_OVERRIDES = frozenset({b"x-http-method", b"x-http-method-override", b"x-method-override"})
+
 # Fields whose presence is reported, since the handling of a message depends on it.
-_WATCHED = frozenset({b"connection", b"date", b"expect", b"vary"})
-# The maximum number of names in a cache, and the maximum length of each.
-_MOST_NAMES = 1024
-_LONGEST_NAME = 64
+_WATCHED = METHOD_OVERRIDES | {b"connection", b"date", b"expect", b"vary"}
+_LINKS = frozenset({b"content-location", b"link", b"location"})
 _DROPPED = b""
 
 
-class FieldFates(dict[bytes, bytes | None]):
+class FieldFates(FieldNames):
     """A cache of whether a header field is forwarded, dropped or watched, by its name as received.
 
-    Clients and services send the same few names again and again, so each is examined once; the
-    cache is bounded. The value None forwards a field, an empty name drops it, and any other value
-    is the lower-case name of a watched field.
+    The value None forwards a field, an empty name drops it, and any other value is the lower-case
+    name of a watched field, which is LINK for all fields that hold links.
 
     Args:
-        drop: The names of the fields to drop beside the hop-by-hop fields, in lower case.
+        names: The names of the fields to drop beside the hop-by-hop fields, in lower case.
+        watch: The names of further fields to watch, in lower case.
     """
 
-    def __init__(self, drop: frozenset[bytes]) -> None:
-        super().__init__()
-        self._drop = drop
+    def __init__(self, names: frozenset[bytes], watch: frozenset[bytes] = frozenset()) -> None:
+        super().__init__(names)
+        self._watch = watch | _WATCHED
 
-    def __missing__(self, name: bytes) -> bytes | None:
-        lower = name.lower()
-        fate: bytes | None = None
-        if lower in self._drop:
-            fate = _DROPPED
-        elif lower in _WATCHED:
-            fate = lower
-        elif lower in HOP_BY_HOP:
-            fate = _DROPPED
-        if len(self) < _MOST_NAMES and len(name) <= _LONGEST_NAME:
-            self[name] = fate
-        return fate
+    def _value(self, lower: bytes) -> bytes | None:
+        if lower in self._names:
+            return _DROPPED
+        if lower in self._watch:
+            return lower
+        if lower in _LINKS:
+            return LINK
+        return _DROPPED if lower in HOP_BY_HOP else None
 
     def sort(self, fields: Iterable[tuple[bytes, bytes]]) -> tuple[HeaderFields, list[bytes]]:
         """Return the fields to forward, and the names of the watched fields that are present.
 
-        Fields that Connection names are dropped as well. It cannot name Content-Length, which
+        Connection is among them where it has options other than the ordinary ones. Fields that it
+        names are dropped as well. It cannot name Content-Length, which
         frames the message (RFC 9110, section 7.6.1).
         """
         kept: HeaderFields = []
         watched: list[bytes] = []
         named: set[bytes] | None = None
+        known = self.known
         for line in fields:
-            fate = self[line[0]]
+            try:
+                fate = known[line[0]]
+            except KeyError:
+                fate = self.examine(line[0])
             if fate is None:
                 kept.append(line)
             elif fate:
-                watched.append(fate)
                 if fate != b"connection":
+                    watched.append(fate)
                     kept.append(line)
                 elif line[1] not in _ORDINARY:
+                    watched.append(fate)
                     options = {option.strip(b" \t").lower() for option in line[1].split(b",")}
                     named = options if named is None else named | options
         if named is not None:
@@ -235,7 +244,8 @@ def withheld(read: Iterable[str] = ()) -> frozenset[bytes]:
     Args:
         read: The names of further fields that the gateway reads, such as those that name clients.
     """
-    return OURS | lookalikes(OURS | HOP_BY_HOP | {name.lower().encode() for name in read})
+    names = {name.lower().encode() for name in read}
+    return OURS | lookalikes(OURS | HOP_BY_HOP | METHOD_OVERRIDES | names)
 
 
 def takes_trailers(values: Iterable[str]) -> bool:
@@ -313,10 +323,12 @@ def retyped(fields: HeaderFields, content_type: bytes) -> HeaderFields:
     `application/json` and `application/other+json` become `application/vnd.example+json`; a
     Content-Type of another format stays.
     """
-    suffix = content_type.rpartition(b"+")[2]
+    suffix = _remembered(content_type)
     return [
         (line[0], content_type)
-        if len(line[0]) == 12 and line[0].lower() == b"content-type" and _format(line[1]) == suffix
+        if len(line[0]) == 12
+        and line[0].lower() == b"content-type"
+        and (_remembered if len(line[1]) <= _SHORT else _format)(line[1]) == suffix
         else line
         for line in fields
     ]
@@ -325,6 +337,9 @@ def retyped(fields: HeaderFields, content_type: bytes) -> HeaderFields:
 def _format(content_type: bytes) -> bytes:
     essence = content_type.partition(b";")[0].strip(b" \t").lower()
     return essence.removeprefix(b"application/").rpartition(b"+")[2]
+
+
+_remembered = lru_cache(maxsize=256)(_format)
 
 
 def _appended(before: bytes | None, element: bytes) -> bytes:

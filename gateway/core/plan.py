@@ -6,20 +6,21 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from gateway.core.answers.successor_paths import successor_paths
 from gateway.core.context import ANONYMOUS_CONTEXT, RequestContext
+from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.message.message import Message, request_message
+from gateway.core.conversion.passage import Passage, find_passage
 from gateway.core.cutover.cutover import CutoverRoute
-from gateway.core.cutover.shadow import Shadow
+from gateway.core.cutover.shadow import Shadow, ShadowMode
 from gateway.core.errors import Fault, FaultCode
 from gateway.core.headers import FieldLines
-from gateway.core.lifecycle.lifecycle import places
 from gateway.core.request import RequestHead
 from gateway.core.snapshot import Alternative, Endpoint, Route, Snapshot
-from gateway.core.versions.chosen_by import ChosenBy
+from gateway.core.versions.chosen_by import UNNAMED, ChosenBy
 from gateway.core.versions.selection import Selected
 from gateway.core.versions.version import Version
-
-_UNNAMED = frozenset({ChosenBy.DEFAULT, ChosenBy.PIN})
 
 
 class Plan(NamedTuple):
@@ -33,7 +34,12 @@ class Plan(NamedTuple):
         target: The raw path and query of the request to the service.
         fields: The header fields of every response, from the service or from the gateway.
         cutover_route: The side of a cutover that the request takes; None where there is no cutover.
-        shadow: The plan for the repetition of the request in the background; None repeats nothing.
+        shadow: The plan for the repetition of the request in the background, or the refusal that
+            its client would get; None repeats nothing.
+        passage: The operation of the request in each version on the way; None where the versions
+            have the same operations.
+        content_type: The Content-Type of a JSON response; None keeps the Content-Type of the
+            service.
     """
 
     endpoint: Endpoint
@@ -42,21 +48,38 @@ class Plan(NamedTuple):
     target: str
     fields: FieldLines = ()
     cutover_route: CutoverRoute | None = None
-    shadow: "Plan | None" = None
+    shadow: "Plan | Refusal | None" = None
+    passage: Passage | None = None
+    content_type: str | None = None
+
+    @property
+    def request(self) -> Conversion | None:
+        """The conversion of the request; None where the service speaks the client's version."""
+        return self.route.request if self.passage is None else self.passage.request
+
+    @property
+    def response(self) -> Conversion | None:
+        """The conversion of the answer; None where the service speaks the client's version."""
+        return self.route.response if self.passage is None else self.passage.response
+
+    def method(self, asked: str) -> str:
+        """Return the method of the request to the service, for that of the client."""
+        return asked if self.passage is None else self.passage.method
+
+    def status(self, method: str, status: int) -> int:
+        """Return the status of the answer to the client, for that of the service.
+
+        Args:
+            method: The method of the client's request.
+            status: The status of the service's answer.
+        """
+        response = self.route.response if self.passage is None else self.passage.response
+        return status if response is None else response.status(method, status)
 
     @property
     def version(self) -> Version | None:
         """The version that the client gets; None where the API has no versions."""
         return self.route.version
-
-    @property
-    def content_type(self) -> str | None:
-        """The Content-Type of a JSON response; None keeps the Content-Type of the service.
-
-        It is None for a version that the request does not name, a default or a client's pin: such
-        a request did not ask for the media type of the version.
-        """
-        return None if self.chosen_by in _UNNAMED else self.route.content_type
 
 
 class Options(NamedTuple):
@@ -83,12 +106,15 @@ class Refusal(NamedTuple):
         fault: The fault that the response describes.
         version: The version of the request; None where none was chosen.
         fields: The header fields of every response of that version.
+        cutover_route: The side of a cutover for which the request cannot be converted; None where
+            there is no cutover, or another reason.
     """
 
     endpoint: Endpoint | None
     fault: Fault
     version: Version | None = None
     fields: FieldLines = ()
+    cutover_route: CutoverRoute | None = None
 
 
 Decision = Plan | Options | Refusal
@@ -118,8 +144,8 @@ def plan(
     fields = () if route is None else route.fields
     lifecycle = endpoint.retired[version] if route is None else route.lifecycle
     if lifecycle is not None:
-        captures = places(captures, head)
-        fields += lifecycle.told(context.client, captures)
+        captures = successor_paths(snapshot.links, endpoint, lifecycle, head, captures)
+        fields += lifecycle.fields_for(context.client, captures)
     if not allowed:
         return _other_method(endpoint, head.method, version, fields)
     if lifecycle is not None and (route is None or lifecycle.terms.ended(context)):
@@ -135,26 +161,66 @@ def plan(
         taken = route.cutover.rule.route_for(context)
         if taken is CutoverRoute.NEW:
             route = route.cutover.route
-    target = _target(route, head, captures)
+    request, passage = route.request, None
+    if request is None or not request.has_operations:
+        target = _target(endpoint, route, head, captures)
+    else:
+        route, target, passage = _by_operation(endpoint, route, head, captures)
     if isinstance(target, Fault):
-        return Refusal(endpoint, target, version, fields)
-    beside = None if route.shadow is None else _beside(route.shadow, head, captures, context)
-    shadow = beside and Plan(endpoint, beside[0], chosen_by, beside[1], fields)
-    return Plan(endpoint, route, chosen_by, target, fields, taken, shadow)
+        return Refusal(endpoint, target, version, fields, taken)
+    other = route.shadow
+    shadow = (
+        None
+        if other is None
+        else _beside(endpoint, other, chosen_by, fields, head, captures, context)
+    )
+    # Most endpoints have no reader that names the version in the media type of answers.
+    called = route.content_type and _media_type(endpoint, route, chosen_by, head)
+    made = (endpoint, route, chosen_by, target, fields, taken, shadow, passage, called)
+    return tuple.__new__(Plan, made)  # a fifth of the cost of Plan(...)
 
 
 def _beside(
+    endpoint: Endpoint,
     beside: Alternative[Shadow],
+    chosen_by: ChosenBy | None,
+    fields: FieldLines,
     head: RequestHead,
     captures: Mapping[str, str],
     context: RequestContext,
-) -> tuple[Route, str] | None:
-    """Return the route and the target of a shadow request, or None if there is none to send."""
-    if not beside.rule.falls_on(head.method, context):
+) -> Plan | Refusal | None:
+    """Return the decision about the repetition of a request, or None if it is not repeated."""
+    rule, path = beside.rule, endpoint.template.text
+    if context.shadow_draw * 100 >= rule.percent:
         return None
-    target = _target(beside.route, head, captures)
-    # A request that cannot be converted has no counterpart in the shadow's version.
-    return None if isinstance(target, Fault) else (beside.route, target)
+    route, target, passage = _by_operation(endpoint, beside.route, head, captures)
+    # The other version may write where this one reads, and the other way round.
+    mode = rule.mode(head.method if passage is None else passage.method, path)
+    if mode is None or (mode is ShadowMode.VALIDATE and route is not beside.route):
+        return None  # the document is not that of a service for this operation alone
+    if isinstance(target, Fault):
+        return Refusal(endpoint, target, beside.route.version, fields)
+    if mode is ShadowMode.DRY_RUN and rule.dry_run is not None:
+        target = rule.dry_run.target(target)
+    called = _media_type(endpoint, route, chosen_by, head)
+    return Plan(endpoint, route, chosen_by, target, fields, passage=passage, content_type=called)
+
+
+def _media_type(
+    endpoint: Endpoint, route: Route, chosen_by: ChosenBy | None, head: RequestHead
+) -> str | None:
+    """Return the media type of a version where the request asks for it, or for none at all.
+
+    A default version, or that of a client's pin, was not asked for.
+    """
+    version = route.version
+    if route.content_type is None or version is None or chosen_by in UNNAMED:
+        return None
+    assert endpoint.selector is not None  # an endpoint with versions has a selector
+    readers = endpoint.selector.readers
+    if len(readers) == 1:  # the one that read the version
+        return route.content_type
+    return next(filter(None, (reader.answers_with(head, version) for reader in readers)), None)
 
 
 def _offered(endpoint: Endpoint, context: RequestContext) -> tuple[str, ...]:
@@ -162,26 +228,73 @@ def _offered(endpoint: Endpoint, context: RequestContext) -> tuple[str, ...]:
     return endpoint.selector.offered(context)
 
 
-def _target(route: Route, head: RequestHead, captures: Mapping[str, str]) -> str | Fault:
+def _target(
+    endpoint: Endpoint, route: Route, head: RequestHead, captures: Mapping[str, str]
+) -> str | Fault:
+    query, request = head.query, route.request
+    if request is not None:
+        try:
+            asked = _asked(endpoint, head, captures) if request.shows_message else None
+            query = request.query(head.method, query, asked)
+        except ConversionError as error:
+            return _unconvertible(error)
+    return written_target(route, _path(route, route.service_version, head, captures), query)
+
+
+def _by_operation(
+    endpoint: Endpoint, route: Route, head: RequestHead, captures: Mapping[str, str]
+) -> tuple[Route, str | Fault, Passage | None]:
+    """Return the route and the target of a request whose operation may differ, and its passage."""
+    request, response = route.request, route.response
+    if request is None or response is None or not request.has_operations:
+        return route, _target(endpoint, route, head, captures), None
+
+    def path(version: Version) -> str:
+        return _path(route, version, head, captures)
+
+    try:
+        asked = _asked(endpoint, head, captures) if request.shows_message else None
+        passage = find_passage(request, response, head.method, path, head.query, asked)
+    except ConversionError as error:
+        return route, _unconvertible(error), None
+    substitute = passage.substitute
+    if substitute is not None:
+        if substitute.service is None:
+            detail = substitute.detail or "This operation is no longer offered."
+            status = substitute.status
+            return route, Fault(FaultCode.OPERATION_MISSING, detail, status_override=status), None
+        route = route.substitutes[substitute.service.name, passage.version]
+    return route, written_target(route, passage.path, passage.query), passage
+
+
+def _asked(endpoint: Endpoint, head: RequestHead, captures: Mapping[str, str]) -> Message:
+    asked = head.method, head.path, head.query, head.fields.items()
+    return request_message(*asked, endpoint.template.text, captures)
+
+
+def _path(
+    route: Route, version: Version | None, head: RequestHead, captures: Mapping[str, str]
+) -> str:
     template = route.upstream_path
     if template is None:
-        path = head.path
-    elif template.captures:
-        path = template.fill({**captures, "version": str(route.service_version)})
-    else:
-        path = template.text
-    query = head.query
-    if route.request is not None:
-        try:
-            query = route.request.query(head.method, query)
-        except ConversionError as error:
-            detail = f"The request does not fit this version: {error.reason}."
-            return Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail)
+        return head.path
+    if template.captures:
+        return template.fill({**captures, "version": str(version)})
+    return template.text
+
+
+def written_target(route: Route, path: str, query: str | None) -> str:
+    """Return the target of a request to the service of a route."""
     # This step is the last, as in `gateway.proxy.transit`, because a conversion may rename a
     # parameter to the name of the version parameter.
     if route.request_rewrite is not None:
         query = route.request_rewrite.query(query)
     return path if query is None else f"{path}?{query}"
+
+
+def _unconvertible(error: ConversionError) -> Fault:
+    detail = f"The request does not fit this version: {error.reason}."
+    return Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail)
 
 
 def _other_method(

@@ -1,6 +1,6 @@
 """The head of a request: the parts that version selection and planning read."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 
@@ -9,6 +9,10 @@ class HeaderLookup(Protocol):
 
     def getall(self, key: str, default: tuple[()]) -> Sequence[str]:
         """Return the values of all field lines named `key`, or `default` if there are none."""
+        ...
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Return the names and the values of all field lines, in their order."""
         ...
 
 

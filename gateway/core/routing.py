@@ -5,9 +5,9 @@ The cost of a look-up grows with the depth of the path, not with the number of e
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from typing import Generic, TypeVar
 from urllib.parse import unquote_to_bytes
 
@@ -15,6 +15,10 @@ T = TypeVar("T")
 
 # The maximum length of a path in the look-up cache, which bounds its memory.
 _SHORT = 256
+# The memory of one generation of that cache in bytes, and that of an entry beside its texts, which
+# hold each character of the path at most twice.
+_REMEMBERED = 4 * 1024 * 1024
+_ENTRY = 500
 
 _CAPTURE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\*?)\}")
 # The characters and percent-encoded octets of a path segment (RFC 3986, section 3.3).
@@ -151,6 +155,33 @@ class _Node(Generic[T]):
     end: "tuple[Template, T] | None" = None
 
 
+_Found = tuple[T, Mapping[str, str]] | None
+
+
+class _Remembered(dict[str, _Found[T]]):
+    """What was found for recent paths, within a budget of memory.
+
+    There are two generations. When the younger one has used up its half of the budget, it becomes
+    the older one, and the older one is forgotten, except for the paths that were asked for again.
+    """
+
+    def __init__(self, search: Callable[[str], _Found[T]]) -> None:
+        super().__init__()
+        self._search = search
+        self._older: dict[str, _Found[T]] = {}
+        self._left = _REMEMBERED
+
+    def __missing__(self, path: str) -> _Found[T]:
+        found = self._older[path] if path in self._older else self._search(path)
+        self._left -= _ENTRY + 2 * len(path) * (1 if path.isascii() else 4)
+        if self._left < 0:
+            self._older = dict(self)
+            self.clear()
+            self._left = _REMEMBERED
+        self[path] = found
+        return found
+
+
 class Router(Generic[T]):
     """An immutable map from path templates to targets, such as endpoints."""
 
@@ -167,7 +198,7 @@ class Router(Generic[T]):
         # Not a method, whose cache would refer back to the router: a replaced router is freed at
         # once, without a garbage collection.
         self._search = partial(_search, self._root)
-        self._remembered = lru_cache(maxsize=1024)(self._search)
+        self._remembered = _Remembered(self._search)
         targets: list[T] = []
         seen: dict[object, Template] = {}
         for template, target in routes:
@@ -215,7 +246,7 @@ class Router(Generic[T]):
         exact = self._exact.get(path)
         if exact is not None:
             return exact
-        return self._remembered(path) if len(path) <= _SHORT else self._search(path)
+        return self._remembered[path] if len(path) <= _SHORT else self._search(path)
 
 
 def _search(root: _Node[T], path: str) -> tuple[T, Mapping[str, str]] | None:
@@ -241,12 +272,12 @@ def _walk(
             return found
     for segment, child in node.captures:
         if segment.tail:
-            if not all(parts[index:]) or any(_has_dot_segment(part) for part in parts[index:]):
+            if not all(parts[index:]) or any(has_dot_segment(part) for part in parts[index:]):
                 continue
             values.append("/".join(parts[index:]))
             return child.end
         taken = segment.match(parts[index])
-        if taken is None or _has_dot_segment(taken) or _has_dot_segment(parts[index]):
+        if taken is None or has_dot_segment(taken) or has_dot_segment(parts[index]):
             continue
         values.append(taken)
         found = _walk(child, parts, index + 1, values)
@@ -256,7 +287,7 @@ def _walk(
     return None
 
 
-def _has_dot_segment(text: str) -> bool:
+def has_dot_segment(text: str) -> bool:
     r"""Return whether a service could read a dot segment, `.` or `..`, in one captured segment.
 
     Services may percent-decode captured text, read a backslash as a slash (WHATWG URL, section

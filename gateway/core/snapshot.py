@@ -5,22 +5,32 @@ A reload builds a new snapshot and swaps one reference. A request uses one snaps
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gateway.core import headers
+from gateway.core.answers.entity_tags import EntityTags
+from gateway.core.answers.link_directory import LinkDirectory
 from gateway.core.clients import ClientNaming, Network, trusts
-from gateway.core.conversion.chain import Conversion, VersionLink
+from gateway.core.conversion.chain import Conversion
+from gateway.core.conversion.version_link import VersionLink
 from gateway.core.cutover.cutover import Cutover
 from gateway.core.cutover.shadow import Shadow
 from gateway.core.headers import FieldLines
-from gateway.core.lifecycle.brownout import Brownout
-from gateway.core.lifecycle.lifecycle import Lifecycle, Terms
+from gateway.core.operators.admin_rules import EVERYBODY, AdminRules
+from gateway.core.operators.notify_rules import NOBODY, NotifyRules
 from gateway.core.overrides import VersionKey
 from gateway.core.routing import Router, Template
 from gateway.core.service import Service
+from gateway.core.tracing.trace_parent import Tracing
 from gateway.core.versions.rewriting import VersionRewrite
 from gateway.core.versions.selection import Selector
 from gateway.core.versions.version import Version
+
+# Imported by the sections of gateway.yaml that make them; most files have none of these.
+if TYPE_CHECKING:
+    from gateway.core.answers.error_template import ErrorTemplate
+    from gateway.core.lifecycle.brownout import Brownout
+    from gateway.core.lifecycle.lifecycle import Lifecycle, Terms
 
 R = TypeVar("R")
 
@@ -57,8 +67,12 @@ class Route:
             where requests carry no version value to rewrite.
         response_rewrite: The rewrite of version values in responses to the client's version; None
             where responses carry no version value to rewrite.
+        substitutes: The routes by which other services answer operations that a version on the way
+            lacks, by the service and the version that has the operation.
         content_type: The Content-Type of JSON responses to requests that name this version; None
             keeps the Content-Type of the service.
+        error_type: The Content-Type of JSON errors of the service; None keeps it.
+        tags: The translation of entity tags; None where responses are not converted.
         fields: The header fields of every response, refusals and faults included.
         overrules: The names of the service's header fields, in lower case, that the gateway
             replaces by its own.
@@ -77,11 +91,14 @@ class Route:
     response: Conversion | None = None
     request_rewrite: VersionRewrite | None = None
     response_rewrite: VersionRewrite | None = None
+    substitutes: "Mapping[tuple[str, Version], Route]" = field(default_factory=dict)
     content_type: str | None = None
+    error_type: str | None = None
+    tags: EntityTags | None = None
     fields: FieldLines = ()
     overrules: frozenset[bytes] = frozenset()
-    lifecycle: Lifecycle | None = None
-    brownout: Brownout | None = None
+    lifecycle: "Lifecycle | None" = None
+    brownout: "Brownout | None" = None
     shadow: "Alternative[Shadow] | None" = None
     cutover: "Alternative[Cutover] | None" = None
     check: SchemaCheck | None = None
@@ -109,6 +126,8 @@ class Endpoint:
         vary: The names of the header fields that the choice of the version depends on.
         max_body: The maximum of bytes of a request body; None applies the limit of the gateway.
         retired: The lifecycles of the versions that have no route any more.
+        errors: The shapes of the gateway's own errors, of the versions that have such a shape.
+        unconverted: The media ranges of bodies that pass without conversion, in lower case.
     """
 
     api: str
@@ -118,7 +137,9 @@ class Endpoint:
     routes: Mapping[Version | None, Route]
     vary: tuple[str, ...]
     max_body: int | None = None
-    retired: Mapping[Version | None, Lifecycle] = field(default_factory=dict)
+    retired: "Mapping[Version | None, Lifecycle]" = field(default_factory=dict)
+    errors: "Mapping[Version | None, ErrorTemplate]" = field(default_factory=dict)
+    unconverted: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +171,7 @@ class Limits:
     Attributes:
         convert: The maximum of bytes of a body to convert, both before and after its content
             coding is decoded.
+        elements: The maximum number of elements and members in a large body to convert.
         body: The maximum of bytes of a request body; None sets no limit. An endpoint may have its
             own limit.
         target: The maximum of bytes of a request target.
@@ -158,8 +180,8 @@ class Limits:
         header_seconds: The maximum of seconds from the first byte of a request to the end of its
             header fields.
         idle_seconds: The seconds after which a connection without a request is closed.
-        stall_seconds: The maximum of seconds in which a client neither sends nor receives any byte
-            of a body.
+        stall_seconds: The seconds in which a client has to send, or receive, a share of a body.
+        min_rate: The bytes of that share for each of these seconds; 0 for a single byte in all.
         connections: The maximum number of concurrent client connections of one worker.
         tunnels: The maximum number of those connections that have switched to another protocol.
         tunnel_seconds: The maximum of seconds without any byte on a connection that has switched
@@ -167,6 +189,7 @@ class Limits:
     """
 
     convert: int = 16 * 1024 * 1024
+    elements: int = 1_000_000
     body: int | None = None
     target: int = 8 * 1024
     header_bytes: int = 64 * 1024
@@ -175,6 +198,7 @@ class Limits:
     # Longer than the usual idle time-outs of clients and load balancers, so that they close first.
     idle_seconds: float = 75.0
     stall_seconds: float = 60.0
+    min_rate: int = 240  # as in Kestrel
     connections: int = 10_000
     tunnels: int = 1000
     tunnel_seconds: float = 3600.0
@@ -191,11 +215,23 @@ class Snapshot:
         trusted_proxies: The networks of the proxies whose forwarding fields the gateway trusts.
         workers: The number of worker processes; None where it is not configured.
         naming: The rules by which clients are named; None where none are configured.
-        state: The path of the file that keeps state across restarts; None keeps none.
+        state: The path of the file that keeps state across restarts, or the URL of the database;
+            None keeps none.
         cutovers: The cutovers by version.
         apis: The APIs.
+        compress: Whether converted responses are compressed as clients accept.
         withheld: The names of the request header fields that are never forwarded as received, in
             lower case.
+        read: The names of the request header fields from which the gateway reads versions and
+            clients, in lower case.
+        tracing: Which requests are traced, and where their spans go; None traces none.
+        links: Finds the endpoints of the links that services write.
+        forget_after: The seconds after which a lost replica of a fleet is forgotten.
+        bypass: Whether front proxies may send unconverted versions straight to their services.
+        front_proxies: The names of all that do, if their logs are imported; else none.
+        admin: Who may ask the admin port.
+        notify: Who gets word of what happens.
+        brownouts: The versions that have brownouts.
     """
 
     router: Router[Endpoint]
@@ -207,7 +243,27 @@ class Snapshot:
     state: str | None = None
     cutovers: Mapping[VersionKey, Cutover] = field(default_factory=dict)
     apis: tuple[Api, ...] = ()
+    compress: bool = True
     withheld: frozenset[bytes] = headers.withheld()
+    read: frozenset[bytes] = frozenset()
+    forget_after: float = 604_800.0
+    bypass: bool = False
+    front_proxies: tuple[str, ...] = ()
+    admin: AdminRules = EVERYBODY
+    tracing: Tracing | None = None
+    notify: NotifyRules = NOBODY
+    links: LinkDirectory = field(init=False, repr=False, compare=False)
+    brownouts: frozenset[VersionKey] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        browned = frozenset(
+            (endpoint.api, str(version))
+            for endpoint in self.router
+            for version, route in endpoint.routes.items()
+            if route.brownout is not None
+        )
+        object.__setattr__(self, "brownouts", browned)
+        object.__setattr__(self, "links", LinkDirectory(self.router, self.services))
 
     def trusts(self, peer: str) -> bool:
         """Return whether a peer is a trusted proxy, whose forwarding fields are to be used.
@@ -225,7 +281,7 @@ class Snapshot:
                 if endpoint.api == api and str(label) == version:
                     yield route
 
-    def terms(self, key: VersionKey) -> Terms | None:
+    def terms(self, key: VersionKey) -> "Terms | None":
         """Return the terms of a version, served or retired; None if it has no lifecycle."""
         api, version = key
         for endpoint in self.router:

@@ -2,19 +2,21 @@
 
 import asyncio
 import gc
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 
-from gateway.config.load import load, read_rules
-from gateway.config.text.mistakes import ConfigError
+from gateway.config.load import RefusedRules, load, read_rules
+from gateway.config.text.mistakes import ConfigError, Issue
 from gateway.core.snapshot import Snapshot
 from gateway.telemetry import log
 
 # A file that changes is read when it has stayed the same for so long, in seconds, so that no half
 # of what an editor writes is read; one that never stays the same is read after so many looks.
-_SETTLED = 0.05
-_MAX_LOOKS = 20
+_SETTLED = 0.2
+_MAX_LOOKS = 100
 
 
 class Reloader:
@@ -32,8 +34,13 @@ class Reloader:
 
     Attributes:
         folder: where the file is; relative paths in it start there.
+        environment: the variables that it may use.
         content: the text of the rules in force.
+        former: the text of the rules before those; None if there were none.
         latest: the rules in force.
+        since: when they took effect, in seconds since 1970.
+        refused: the text of the file on disk that cannot be used, with its mistakes; None if it is
+            in force.
         loaded: how often rules were loaded again.
         rejected: how often rules could not be used.
 
@@ -50,12 +57,16 @@ class Reloader:
     ) -> None:
         self._path = path
         self.folder = path.absolute().parent
-        self._environment = environment
+        self.environment = environment
         self._interval = interval
         self._requested = asyncio.Event()
         self._given = content
         self._seen = self._stamp()
         self.content = b""
+        self.former: bytes | None = None
+        self.since = time.time()
+        self.refused: RefusedRules | None = None
+        self._tried = b""
         self._first = self.latest = self._load()
         gc.collect()  # as after each reload
         self.loaded = self.rejected = 0
@@ -73,12 +84,10 @@ class Reloader:
                 # Off the loop: a large file takes a while, and requests go on meanwhile.
                 self.latest = await asyncio.to_thread(self._load)
             except ConfigError as error:
-                self._reject(error.report())
+                self._reject(error)
             except Exception as error:  # whatever a file brings about, the next one is loaded
-                self._reject(
-                    f"{self._path}: cannot be loaded: {type(error).__name__}: {error}; undo the"
-                    " last change"
-                )
+                reason = f"cannot be loaded: {type(error).__name__}: {error}; undo the last change"
+                self._reject(ConfigError(str(self._path), [Issue(0, 0, "", reason)]))
             else:
                 self.loaded += 1
                 if self._interval is not None:  # a worker's supervisor warns for all
@@ -88,7 +97,8 @@ class Reloader:
                 gc.collect()
 
     def _load(self) -> Snapshot:
-        content = read_rules(self._path) if self._given is None else self._given
+        self._tried = b""  # a file that cannot be read has no text
+        content = self._tried = self._read() if self._given is None else self._given
         # The garbage collector would go over all new objects again and again, and stop every
         # request each time; it runs once when the rules are in force.
         gc.disable()
@@ -97,18 +107,29 @@ class Reloader:
             snapshot = load(
                 content,
                 str(self._path),
-                self._environment,
+                self.environment,
                 self.folder,
                 documents=self._given is None,
             )
         finally:
             gc.enable()
-        self.content = content
+        if content != self.content:
+            self.former, self.content = self.content or None, content
+        self.since, self.refused = time.time(), None
         return snapshot
 
-    def _reject(self, report: str) -> None:
+    def _read(self) -> bytes:
+        """Return the text of the file; one that changed while it was read is read again."""
+        for _ in range(_MAX_LOOKS):
+            before, content = self._stamp(), read_rules(self._path)
+            if self._stamp() == before:
+                break
+        return content
+
+    def _reject(self, error: ConfigError) -> None:
         self.rejected += 1
-        for issue in report.splitlines():
+        self.refused = RefusedRules(self._tried, error.issues, time.time())
+        for issue in error.report().splitlines():
             log.event("config_rejected", "error", issue=issue)
 
     async def _wait(self) -> None:
@@ -140,7 +161,7 @@ class Reloader:
 
 
 def _warn(first: Snapshot, latest: Snapshot) -> None:
-    for key in ("state", "workers"):
-        if getattr(first, key) != getattr(latest, key):
+    for key in ("state", "workers", "admin.tls"):
+        if attrgetter(key)(first) != attrgetter(key)(latest):
             reason = f"'{key}' changed, which takes effect at a restart; all else is in force"
             log.event("restart_needed", "warning", reason=reason)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 
+from gateway.config.load import rules_hash
 from gateway.core.overrides import Overrides
 from gateway.process.listening import BACKLOG
 from gateway.process.reloader import Reloader
@@ -15,13 +16,17 @@ from gateway.proxy.client.client_server import ClientServer
 from gateway.proxy.client.client_totals import raise_limit
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.handler import Handler
+from gateway.proxy.request_trace import RequestTraces, spans
+from gateway.proxy.shadow.process_load import Load, time_used
 from gateway.proxy.shadow.shadows import Shadows
 from gateway.proxy.upstream.health_checks import HealthChecks
 from gateway.proxy.upstream.pool import Pool
 from gateway.telemetry import log
 from gateway.telemetry.delta import Deliver
+from gateway.telemetry.record_queue import RecordQueue
 from gateway.telemetry.recorder import Recorder
-from gateway.verify.sampling import Sampling
+from gateway.verify.live.contracts import Contracts
+from gateway.verify.live.sampling import Sampling
 
 _log = logging.getLogger(__name__)
 
@@ -37,21 +42,32 @@ class Serving:
         overrides: in force.
         deliver: takes the deltas of what was counted.
         tasks: runs what has to run beside the requests.
+        shadow_load: the share of a processor above which no comparison of a shadow begins.
     """
 
     def __init__(
-        self, reloader: Reloader, overrides: Overrides, deliver: Deliver, tasks: Tasks
+        self,
+        reloader: Reloader,
+        overrides: Overrides,
+        deliver: Deliver,
+        tasks: Tasks,
+        shadow_load: float,
     ) -> None:
         loop = asyncio.get_running_loop()
         raise_limit()
         self._reloader = reloader
         self._tasks = tasks
-        self._pool = Pool()
         self._log = log.RequestLog(loop)
         self._recorder = Recorder(loop, deliver)
-        self._sampling = Sampling(reloader.folder, self._recorder)
-        self._shadows = Shadows(self._pool, self._recorder)
-        self._handler = Handler(reloader.latest, self._pool, self._shadows, self._record)
+        self._pool = Pool(self._recorder.count)
+        self._contracts = Contracts(reloader.folder)
+        self._sampling = Sampling(self._contracts, self._recorder)
+        load = Load(time_used(), shadow_load)
+        self._shadows = Shadows(self._pool, self._recorder, self._contracts, load)
+        self._records = RecordQueue(loop, self._record)
+        begin, record = self._recorder.begin, self._records.add
+        traces = RequestTraces(partial(self._recorder.count, "spans_dropped", "rate"))
+        self._handler = Handler(reloader.latest, self._pool, self._shadows, begin, record, traces)
         self._handler.overrides = overrides
         self._server = ClientServer(self._handler, partial(self._recorder.count, "client_bounds"))
         self._other_listeners: dict[int, socket.socket] = {}
@@ -61,6 +77,7 @@ class Serving:
 
     def apply(self, overrides: Overrides) -> None:
         """Deliver what was counted so far; apply the overrides from the next request on."""
+        self._records.flush()
         self._recorder.flush()
         self._handler.overrides = overrides
 
@@ -100,6 +117,7 @@ class Serving:
         await self._server.cut(_CLOSING_SECONDS)
         self._shadows.close()
         self._pool.close()
+        self._records.flush()
         self._log.flush()
         self._recorder.flush()
 
@@ -125,13 +143,15 @@ class Serving:
             self._handler.snapshot = snapshot
             self._pool.follow(snapshot.services.values())
             self._checks.follow(snapshot.services.values())
-            self._sampling.forget()
-            log.event("config_loaded")
+            self._contracts.forget()
+            log.event("config_loaded", rules=rules_hash(self._reloader.content))
 
     def _record(self, exchange: Exchange) -> None:
         try:
             self._log.record(exchange)
             self._recorder.record(exchange)
+            if exchange.span is not None:
+                self._recorder.trace(spans(exchange, exchange.span))
             if exchange.body is not None:
                 self._sampling.record(exchange)
         except Exception:  # what cannot be recorded is answered all the same

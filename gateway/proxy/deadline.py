@@ -23,13 +23,13 @@ class Deadline:
         self._alarm: asyncio.TimerHandle | None = None
         self._at = self._last = self._rings_at = inf
 
-    def begin(self, seconds: float) -> None:
-        """Set the last deadline, so many seconds from now, and no earlier one; `inf` sets none."""
-        self._last = inf
-        if seconds < inf:
-            self.set(seconds)
-            self._last = self._at
-        self._at = self._last
+    def begin(self, last: float, first: float = inf) -> None:
+        """Set the last deadline and the first one, in seconds from now; `inf` sets none."""
+        now = self._loop.time()
+        self._last = now + last
+        self._at = at = now + min(first, last)
+        if at < self._rings_at:
+            self._ring_at(at)
 
     def set(self, seconds: float) -> None:
         """Set the deadline, so many seconds from now, or to the last one if that is earlier."""

@@ -19,24 +19,50 @@ from time import time
 from aiohttp.http import HttpVersion11
 
 from gateway.core import headers
-from gateway.core.conversion.chain import Conversion
+from gateway.core.answers.accepted_coding import accepted_coding
+from gateway.core.answers.entity_tags import CONDITIONS
+from gateway.core.conversion.chain import BodyConversion
 from gateway.core.cutover.shadow import SAFE
-from gateway.core.headers import FieldFates, FieldLines, HeaderFields
+from gateway.core.headers import LINK, FieldFates, FieldLines, HeaderFields
 from gateway.core.plan import Plan
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
-from gateway.proxy.body import body_conversion
+from gateway.core.snapshot import Route
+from gateway.proxy import answer_links
+from gateway.proxy.body import body_conversion, compression
+from gateway.proxy.body.body_format import is_unconverted
+from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.converted_message import (
+    bodiless,
+    convert_request,
+    convert_response,
+    other_body,
+    request_conversion,
+    shown_message,
+)
 from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead, UpstreamRequest
 
 _VIA = (b"Via", b"1.1 " + headers.PSEUDONYM)
 _VIA_1_0 = (b"Via", b"1.0 " + headers.PSEUDONYM)
 _IDENTITY = (b"Accept-Encoding", b"identity")
 _EXPECT = frozenset({b"expect"})
+_ETAG = frozenset({b"etag"})
+_ETAG_LENGTH = len(b"etag")
+# A part of a converted body cannot be had (RFC 9110, section 14.3).
+_NO_RANGES = (b"Accept-Ranges", b"none")
+_NEGOTIATED = "Accept-Encoding"
+# Errors of these types are of a framework or a proxy, and the same in every version.
+_TEXTS = frozenset(
+    {"text/plain", "text/html", "text/xml", "application/xml", "application/xhtml+xml"}
+)
+# The statuses, beside success, whose entity tag is that of the resource (RFC 9110, sections
+# 15.4.5 and 15.5.13).
+_CURRENT = frozenset({304, 412})
 _CONVERTED = headers.ABOUT_BYTES | _EXPECT
 
 
 async def outgoing(
-    exchange: Exchange, plan: Plan, body: RequestBody, limit: int
+    exchange: Exchange, plan: Plan, body: RequestBody, room: ConversionRoom
 ) -> UpstreamRequest:
     """Return the request to send to the service of a plan.
 
@@ -44,113 +70,165 @@ async def outgoing(
         exchange: the client's request, with its head read.
         plan: the plan for the request.
         body: the request body, in pieces or whole; None for no body.
-        limit: the maximum size in bytes of a body that is converted, both coded and decoded.
+        room: the room for a body that is converted.
 
     Raises:
-        FaultError: the request does not fit its version, or its Expect cannot be met.
+        FaultError: the request does not fit its version, its Expect cannot be met, or a field of
+            it would have the service see another request.
     """
     message, route, snapshot = exchange.message, plan.route, exchange.snapshot
-    method = exchange.method
-    answer = route.response and route.response.for_response(method, 200)
-    fates = _request_fates(snapshot.withheld, answer is not None, method in SAFE)
+    given = plan.passage or route  # each property of the plan would be a call
+    method, converting, returned = exchange.method, given.request, given.response
+    answer = None if returned is None else returned.for_response(method, 200)
+    fates = _request_fates(snapshot.withheld, answer is not None, route.tags is not None)
     fields, watched = fates.sort(message.raw_headers)
+    if watched:
+        exchange.check_fields(watched)
+        if route.tags is not None and not CONDITIONS.isdisjoint(watched):
+            fields = route.tags.conditions(fields)
     streamed = body is not None and not isinstance(body, bytes)
-    if b"expect" in watched:
-        exchange.check_expectation()
-        if exchange.has_body and not streamed:  # the body is complete
-            fields = headers.end_to_end(fields, _EXPECT)
-    if route.request is not None:
-        fields = body_conversion.convert_request_fields(fields, route.request, method)
-        conversion = route.request.for_request(method) if exchange.has_body else None
-        if conversion is not None:
+    conversion: BodyConversion | None = None
+    target = plan.target
+    if b"expect" in watched and exchange.has_body and not streamed:  # the body is complete
+        fields = headers.end_to_end(fields, _EXPECT)
+    if converting is not None:
+        if exchange.has_body or converting.needs_message:
+            conversion = request_conversion(exchange, plan)
+        if conversion is None or not (exchange.has_body or conversion.needs_message):
+            shown = shown_message(exchange, plan, fields) if converting.shows_message else None
+            fields = body_conversion.convert_request_fields(fields, converting, method, shown)
+            conversion = None
+        else:
             if b"expect" in watched and streamed:
                 exchange.inform(100, [])
-            body = await _converted(body, fields, conversion, limit)
+            target, fields, body = await convert_request(
+                exchange, plan, fields, body, conversion, room
+            )
             fields = headers.end_to_end(fields, _CONVERTED)
     if route.request_rewrite is not None:
         fields = route.request_rewrite.fields(fields)
     inherited = _inherited(exchange) if snapshot.trusted_proxies else ()
     fields += headers.forwarding(exchange.peer, exchange.authority, "http", inherited)
     fields.append(_VIA if message.version == HttpVersion11 else _VIA_1_0)
-    fields.append((b"X-Request-Id", exchange.request_id.encode()))
+    fields += ((b"X-Request-Id", exchange.request_id.encode()),)
+    fields += exchange.trace_fields
     upgrade: bytes | None = None
     if answer is not None:
         fields.append(_IDENTITY)  # a content coding would have to be undone for the conversion
     elif message.upgrade and (upgrade := exchange.upgrade) is not None:
         fields += ((b"Connection", b"Upgrade"), (b"Upgrade", upgrade))
-    policy = route.service.host
-    host: bytes | None = None
-    if policy != TARGET_HOST:
-        host = policy.encode()
-        if policy == CLIENT_HOST:
-            authority = exchange.authority
-            if route.request_rewrite is not None:
-                authority = route.request_rewrite.authority(authority)
-            host = authority.encode()
     return UpstreamRequest(
-        method,
-        plan.target,
+        method if plan.passage is None else plan.passage.method,
+        target,
         fields,
-        host,
+        _host(exchange, route),
         body,
-        exchange.length,
+        exchange.length if conversion is None else None,
         upgrade is not None,
         exchange.inform,
     )
 
 
 async def returning(
-    exchange: Exchange, plan: Plan, response: UpstreamHead, limit: int
-) -> tuple[HeaderFields, bytes | None]:
+    exchange: Exchange, plan: Plan, response: UpstreamHead, room: ConversionRoom
+) -> tuple[HeaderFields, bytes | AsyncIterator[bytes] | None]:
     """Return the header fields of an answer for the client, and its body if that is converted.
 
     If the returned body is None, the service's body is forwarded unchanged; see also `bodiless`.
+    A stream of documents is returned as an iterator, which converts each as it comes.
 
     Args:
         exchange: the request that is answered.
         plan: the plan that the request followed.
         response: the answer of the service.
-        limit: the maximum size in bytes of a body that is converted.
+        room: the room for a body that is converted.
 
     Raises:
         FaultError: the answer cannot be converted completely; no part of it may be sent.
     """
     status, route, method = response.status, plan.route, exchange.method
-    conversion = route.response and route.response.for_response(method, status)
-    fates = _answer_fates(route.overrules, conversion is not None)
+    converting = (plan.passage or route).response
+    answered = status if converting is None else converting.status(method, status)
+    ranges = plan.endpoint.unconverted if status < 400 else plan.endpoint.unconverted | _TEXTS
+    passes = ranges and is_unconverted(response.fields, ranges)
+    conversion = None if converting is None or passes else converting.for_response(method, status)
+    # The tag of any other answer is that of an error.
+    tags = route.tags if 200 <= status <= 299 or status in _CURRENT else None
+    fates = _answer_fates(route.overrules, conversion is not None, tags is not None)
     fields, watched = fates.sort(response.fields)
-    body: bytes | None = None
-    if route.response is not None:
-        fields = body_conversion.convert_response_fields(fields, route.response, method, response)
-        if conversion is not None and not bodiless(method, status):
-            body = await body_conversion.convert_response(response, conversion, limit)
+    kept = fields
+    body: bytes | AsyncIterator[bytes] | None = None
+    if converting is not None:
+        if conversion is not None and (conversion.needs_message or conversion.maps_links):
+            fields, body = await convert_response(
+                exchange, plan, fields, conversion, response, answered, room
+            )
+        else:
+            shows = converting.shows_message
+            shown = shown_message(exchange, plan, fields, status) if shows else None
+            fields = body_conversion.convert_response_fields(
+                fields, converting, method, response, shown
+            )
+            if answered != status and bodiless(method, answered) != bodiless(method, status):
+                fields, body = other_body(response, answered, conversion, fields)
+            elif conversion is not None and not bodiless(method, status):
+                body = await body_conversion.convert_response(response, conversion, room)
+    if LINK in watched or fields is not kept:  # a conversion may have made a field of links
+        fields = answer_links.map_answer_fields(exchange, plan, fields)
     if route.response_rewrite is not None:
         fields = route.response_rewrite.fields(fields)
-    if route.content_type is not None and 200 <= status <= 299:
-        called = plan.content_type
-        if called is not None:
-            fields = headers.retyped(fields, called.encode())
+    if status == 405 or route.content_type is not None or route.error_type is not None:
+        fields = _renamed(exchange, plan, fields, answered)
     fields.append(_VIA)
-    fields = dressed(exchange, fields, watched)
-    if body is not None:
+    if tags is not None and b"etag" in watched:
+        fields = _tagged(exchange, plan, fields, status)
+    if conversion is not None and method in SAFE:
+        fields.append(_NO_RANGES)
+    vary = plan.endpoint.vary
+    # A 304 has the Vary of the answer that it stands for (RFC 9110, section 15.4.5).
+    if exchange.snapshot.compress and (conversion or (status == 304 and tags)):
+        vary = (*vary, _NEGOTIATED)
+    fields = dressed(exchange, fields, watched, vary)
+    if body is not None and isinstance(body, bytes):
         fields.append((b"Content-Length", b"%d" % len(body)))
     return fields, body
 
 
-def dressed(exchange: Exchange, fields: HeaderFields, watched: Sequence[bytes]) -> HeaderFields:
+async def coded(
+    exchange: Exchange, fields: HeaderFields, body: bytes
+) -> tuple[HeaderFields, bytes]:
+    """Return a converted answer as it is sent: compressed, if it is large and the client accepts.
+
+    Args:
+        exchange: the request that is answered.
+        fields: the header fields of the answer.
+        body: the converted body.
+    """
+    if exchange.snapshot.compress:
+        coding = _coding(exchange)
+        if coding is not None:
+            compressed = await compression.compressed(fields, body, coding)
+            if compressed is not None:
+                return compressed
+    return fields, body
+
+
+def dressed(
+    exchange: Exchange, fields: HeaderFields, watched: Sequence[bytes], vary: tuple[str, ...]
+) -> HeaderFields:
     """Return the fields of an answer together with those that every answer carries.
 
     Args:
         exchange: the request that is answered.
         fields: the header fields of the answer so far.
         watched: the lower-case names `vary` and `date`, each if `fields` contains it.
+        vary: the names of the request fields that the answer depends on.
     """
-    endpoint = exchange.endpoint
-    if endpoint is not None and endpoint.vary:
+    if vary:
         if b"vary" in watched:
-            fields = headers.vary(fields, endpoint.vary)
+            fields = headers.vary(fields, vary)
         else:
-            fields.append((b"Vary", headers.listing(endpoint.vary)))
+            fields.append((b"Vary", headers.listing(vary)))
     if exchange.fields:
         fields += exchange.fields
     if b"date" not in watched:
@@ -160,9 +238,14 @@ def dressed(exchange: Exchange, fields: HeaderFields, watched: Sequence[bytes]) 
     return fields
 
 
-def bodiless(method: str, status: int) -> bool:
-    """Whether a response has no body, regardless of its fields (RFC 9110, section 6.4.1)."""
-    return method == "HEAD" or status in (204, 304)
+def _host(exchange: Exchange, route: Route) -> bytes | None:
+    policy = route.service.host
+    if policy == TARGET_HOST:
+        return None
+    if policy != CLIENT_HOST:
+        return policy.encode()
+    authority, rewrite = exchange.authority, route.request_rewrite
+    return (authority if rewrite is None else rewrite.authority(authority)).encode()
 
 
 def _inherited(exchange: Exchange) -> FieldLines:
@@ -172,27 +255,67 @@ def _inherited(exchange: Exchange) -> FieldLines:
     return tuple(line for line in given if line[0].lower() in headers.FORWARDING)
 
 
-async def _converted(
-    body: RequestBody, fields: HeaderFields, conversion: Conversion, limit: int
-) -> bytes:
-    if isinstance(body, AsyncIterator):
-        body = b"".join([piece async for piece in body])
-    return await body_conversion.convert_request(body or b"", fields, conversion, limit)
-
-
 @lru_cache(maxsize=2)
 def _date(second: int) -> tuple[bytes, bytes]:
     return b"Date", formatdate(second, usegmt=True).encode()
 
 
 @lru_cache(maxsize=16)
-def _request_fates(withheld: frozenset[bytes], converted: bool, reading: bool) -> FieldFates:
-    if converted:  # ranges and validators refer to bytes before the conversion
-        withheld |= headers.SELECTING if reading else headers.SELECTING_WRITE
-    return FieldFates(withheld)
+def _request_fates(withheld: frozenset[bytes], converted: bool, tagged: bool) -> FieldFates:
+    if converted:  # ranges and codings refer to bytes before the conversion
+        withheld |= headers.SELECTING
+    return FieldFates(withheld, CONDITIONS if tagged else frozenset())
 
 
 @lru_cache(maxsize=256)
-def _answer_fates(overruled: frozenset[bytes], converted: bool) -> FieldFates:
+def _answer_fates(overruled: frozenset[bytes], converted: bool, tagged: bool) -> FieldFates:
     dropped = overruled | {b"x-request-id"}
-    return FieldFates(dropped | headers.ABOUT_BYTES if converted else dropped)
+    if converted:
+        dropped |= headers.ABOUT_BYTES
+        if not tagged:  # the tag is of the bytes before the conversion (RFC 9110, section 8.8.3)
+            dropped |= _ETAG
+    return FieldFates(dropped, _ETAG if tagged else frozenset())
+
+
+def _tagged(exchange: Exchange, plan: Plan, fields: HeaderFields, status: int) -> HeaderFields:
+    """Return the fields of an answer with the tag for the client; a malformed tag is left out."""
+    tags, response = plan.route.tags, plan.response
+    assert tags is not None
+    assert response is not None  # as there are tags
+    # A 304 and a 412 have the tag of the answer that they stand for.
+    conversion = response.for_response(exchange.method, 200 if status in _CURRENT else status)
+    weak = conversion is not None and conversion.varies
+    coding = _coding(exchange) if exchange.snapshot.compress else None
+    kept: HeaderFields = []
+    for line in fields:
+        if len(line[0]) == _ETAG_LENGTH and line[0].lower() == b"etag":
+            if status == 304:
+                tag = tags.current(line[1], _none_match(exchange), coding, weak=weak)
+            else:
+                tag = tags.for_client(line[1], coding, weak=weak)
+            if tag is None:
+                continue
+            line = line[0], tag
+        kept.append(line)
+    return kept
+
+
+def _none_match(exchange: Exchange) -> list[bytes]:
+    given = exchange.message.raw_headers
+    return [value for name, value in given if name.lower() == b"if-none-match"]
+
+
+def _renamed(exchange: Exchange, plan: Plan, fields: HeaderFields, status: int) -> HeaderFields:
+    """Return the fields of an answer with the media type and the methods that the version has."""
+    called: str | None = None
+    if status == 405:
+        fields = answer_links.map_allow(exchange, plan, fields)
+    if 200 <= status <= 299:
+        called = plan.content_type
+    elif status >= 400:
+        called = plan.route.error_type
+    return fields if called is None else headers.retyped(fields, called.encode())
+
+
+def _coding(exchange: Exchange) -> str | None:
+    return accepted_coding(exchange.message.headers.getall("Accept-Encoding", ()))

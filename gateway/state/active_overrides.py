@@ -7,9 +7,11 @@ from dataclasses import replace
 import msgspec
 
 from gateway.core.overrides import NO_OVERRIDES, Overrides, VersionKey
-from gateway.state.state_writer import StateWriter
+from gateway.state.ledger import BY_GATES, Ledger, Order
 from gateway.telemetry import log
 
+PAUSED, RUNNING = "paused", "running"
+"""Whether brownouts are paused, in a word."""
 _NAME = "overrides"
 Apply = Callable[[Overrides], Awaitable[None]]
 
@@ -18,39 +20,51 @@ class ActiveOverrides:
     """Holds the overrides, stores them, and applies them in every process that serves.
 
     Args:
-        writer: stores them.
+        ledger: stores them, and what was changed.
 
     Attributes:
         in_force: the overrides as they are now.
     """
 
-    def __init__(self, writer: StateWriter) -> None:
-        self._writer = writer
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
         self._lock = asyncio.Lock()
         self._apply: Apply | None = None
-        self.in_force = overrides_of(writer.documents)
+        self.in_force = overrides_of(ledger.documents)
 
     def follow(self, apply: Apply) -> None:
         """Set the function that applies overrides from here on."""
         self._apply = apply
 
-    async def pause(self, key: VersionKey) -> None:
-        """Pause the brownouts of a version; in force on return. May raise TimeoutError."""
+    async def pause(self, key: VersionKey, order: Order) -> None:
+        """Pause the brownouts of a version; in force on return.
+
+        Raises:
+            ChangedMeanwhileError: they are paused, or not, otherwise than was seen.
+            TimeoutError: a worker has not confirmed it.
+        """
+        self._check_seen(key, order)
+        self._ledger.record(order, "brownout pause", key, self._pause_text(key), "paused")
         await self._change(lambda now: replace(now, paused=now.paused | {key}))
         log.event("brownout_paused", api=key[0], version=key[1])
 
-    async def resume(self, key: VersionKey) -> None:
-        """End the pause of brownouts; in force on return. May raise TimeoutError."""
+    async def resume(self, key: VersionKey, order: Order) -> None:
+        """End the pause of brownouts; in force on return; raises as `pause` does."""
+        self._check_seen(key, order)
+        self._ledger.record(order, "brownout resume", key, self._pause_text(key), "by the rules")
         await self._change(lambda now: replace(now, paused=now.paused - {key}))
         log.event("brownout_resumed", api=key[0], version=key[1])
 
-    async def set_percent(self, key: VersionKey, percent: float | None, why: str) -> None:
+    async def set_percent(
+        self, key: VersionKey, percent: float | None, why: str, order: Order = BY_GATES
+    ) -> None:
         """Set the percentage of a cutover, or with None remove it. May raise TimeoutError.
 
         Args:
             key: the version that is cut over.
             percent: from 0 to 100; None for that of the rules.
             why: the reason, for the log.
+            order: who wants it; it is the gates' decision otherwise.
         """
 
         def changed(now: Overrides) -> Overrides:
@@ -59,6 +73,9 @@ class ActiveOverrides:
                 now, percents=percents if percent is None else {**percents, key: percent}
             )
 
+        before = self.in_force.percents.get(key)
+        order = order if order.why else order._replace(why=why)
+        self._ledger.record(order, "cutover", key, _percent_text(before), _percent_text(percent))
         await self._change(changed)
         log.event("cutover_set", api=key[0], version=key[1], percent=percent, reason=why)
 
@@ -72,10 +89,18 @@ class ActiveOverrides:
             if self._apply is not None:
                 await self._apply(self.in_force)
 
+    def _check_seen(self, key: VersionKey, order: Order) -> None:
+        paused = key in self.in_force.paused
+        text = f"The brownouts are {'paused' if paused else 'not paused'} now."
+        order.check_seen(PAUSED if paused else RUNNING, text)
+
+    def _pause_text(self, key: VersionKey) -> str:
+        return "paused" if key in self.in_force.paused else "by the rules"
+
     async def _change(self, change: Callable[[Overrides], Overrides]) -> None:
         async with self._lock:
             self.in_force = change(self.in_force)
-            await self._writer.keep(_NAME, as_json(self.in_force))
+            await self._ledger.keep(_NAME, as_json(self.in_force))
             if self._apply is not None:
                 await self._apply(self.in_force)
 
@@ -89,6 +114,10 @@ class _Percent(msgspec.Struct):
 class _Kept(msgspec.Struct):
     paused: list[VersionKey]
     percents: list[_Percent]
+
+
+def _percent_text(percent: float | None) -> str:
+    return "by the rules" if percent is None else f"{percent:g}%"
 
 
 def as_json(overrides: Overrides) -> dict[str, object]:

@@ -9,57 +9,32 @@ machine is set. Only what people read and what is stored has the date.
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict
 from typing import NamedTuple
 
 import msgspec
 
-from gateway.core.cutover.cutover import Cutover, CutoverRoute, first
+from gateway.core.cutover.cutover import Cutover, first
 from gateway.core.cutover.cutover_state import (
     CutoverState,
     DecidedBy,
     advance,
     ordered,
 )
-from gateway.core.cutover.gates import GateEvidence, RouteOutcomes
+from gateway.core.cutover.gates import GateEvidence, GateOutcome, GateResult, judge
+from gateway.core.cutover.route_outcomes import OUTCOMES, RouteOutcomes
 from gateway.core.overrides import VersionKey
 from gateway.core.snapshot import Snapshot
 from gateway.state.active_overrides import ActiveOverrides
-from gateway.state.state_writer import StateWriter
-from gateway.state.totals import Totals
+from gateway.state.cutover_evidence import NOTHING, CutoverEvidence
+from gateway.state.ledger import BY_GATES, Ledger, Order
 from gateway.telemetry import log
 
 _NAME = "cutovers"
 _INTERVAL = 1.0
 # Requests served at the former percentage are counted up to so many seconds after it changed.
 _SETTLE = 2.5
-# A history has at most so many totals; in a long window they lie further apart.
-_MAX_TOTALS = 300
-
-
-@dataclass(slots=True)
-class _History:
-    """The totals of one cutover at earlier times."""
-
-    totals: deque[tuple[float, GateEvidence]] = field(default_factory=deque)
-
-    def since(self, begin: float, now: float, total: GateEvidence) -> GateEvidence:
-        """Return what was counted from `begin` on, or from the first total after it."""
-        totals = self.totals
-        while len(totals) > 1 and totals[1][0] <= begin:
-            totals.popleft()
-        if begin > now:
-            totals.clear()
-        if not totals or now - totals[-1][0] >= max((now - begin) / _MAX_TOTALS, _INTERVAL / 2):
-            totals.append((now, total))
-        return _less(total, totals[0][1])
-
-    def reset_shadow(self) -> None:
-        """Set what the shadow had counted to zero."""
-        totals = [(at, total._replace(compared=0, differing=0)) for at, total in self.totals]
-        self.totals = deque(totals)
 
 
 class CurrentCutover(NamedTuple):
@@ -68,6 +43,7 @@ class CurrentCutover(NamedTuple):
     cutover: Cutover
     state: CutoverState
     evidence: GateEvidence
+    results: tuple[GateResult, ...]
     now: float
 
 
@@ -75,20 +51,29 @@ class CutoverController:
     """Holds the state of every cutover, and changes it.
 
     Args:
-        writer: holds the totals, and stores the states.
+        ledger: holds the totals, and stores the states.
         overrides: applies the percentages.
         rules: returns the snapshot in force.
+        clock: returns the date, in seconds since 1970; without it, that of this machine.
     """
 
     def __init__(
-        self, writer: StateWriter, overrides: ActiveOverrides, rules: Callable[[], Snapshot]
+        self,
+        ledger: Ledger,
+        overrides: ActiveOverrides,
+        rules: Callable[[], Snapshot],
+        clock: Callable[[], float] | None = None,
     ) -> None:
-        self._writer = writer
+        self._ledger = ledger
         self._overrides = overrides
         self._rules = rules
-        self._states = _states(writer.documents.get(_NAME))
-        self._histories: dict[VersionKey, _History] = {}
+        self._clock = clock or time.time
+        self._states: dict[VersionKey, CutoverState] = {}
+        self._known: dict[VersionKey, CutoverEvidence] = {}
+        self._exceeded: dict[VersionKey, set[tuple[str, str]]] = {}
+        self._recalled: dict[VersionKey, GateEvidence] | None = None
         self._lock = asyncio.Lock()
+        self._load()
 
     async def run(self) -> None:
         """Decide once a second, for ever."""
@@ -106,112 +91,194 @@ class CutoverController:
         async with self._lock:
             cutovers = self._rules().cutovers
             for key, cutover in cutovers.items():
-                before = self._states.get(key)
-                after = advance(cutover, before, self._evidence(cutover, now), now)
+                before, evidence = self._states.get(key), self._evidence(cutover, now)
+                after = advance(cutover, before, evidence, now)
+                self._log_exceeded(cutover, evidence)
                 if after != before:
                     await self._set_state(cutover, after)
                 await self._override(cutover, after)
             for key in self._states.keys() - cutovers.keys():
                 del self._states[key]
-                self._histories.pop(key, None)
+                self._known.pop(key, None)
+                self._exceeded.pop(key, None)
                 await self._keep()
                 await self._overrides.set_percent(
                     key, None, "the rules have no such cutover any more"
                 )
 
-    async def set(self, key: VersionKey, percent: float) -> None:
-        """Set a percentage, which no gate changes until it is cleared; may raise TimeoutError."""
-        async with self._lock:
-            cutover = self._rules().cutovers[key]
-            state = ordered(percent, time.monotonic())
-            await self._set_state(cutover, state)
-            await self._override(cutover, state)
+    async def set(self, key: VersionKey, percent: float | None, order: Order = BY_GATES) -> None:
+        """Set a percentage, or with None the present one; no gate changes it until it is cleared.
 
-    async def clear(self, key: VersionKey) -> None:
-        """Return to the percentage of the rules, with no evidence; may raise TimeoutError."""
+        Raises:
+            ChangedMeanwhileError: it stands otherwise than was seen.
+            TimeoutError: a worker has not confirmed it.
+        """
         async with self._lock:
-            cutover = self._rules().cutovers[key]
+            cutover, before = self._seen(key, order)
+            state = ordered(before.percent if percent is None else percent, time.monotonic())
+            await self._set_state(cutover, state)
+            await self._override(cutover, state, order)
+
+    async def clear(self, key: VersionKey, order: Order = BY_GATES) -> None:
+        """Return to the percentage of the rules, with no evidence.
+
+        Raises:
+            ChangedMeanwhileError: it stands otherwise than was seen.
+            TimeoutError: a worker has not confirmed it.
+        """
+        async with self._lock:
+            cutover, _ = self._seen(key, order)
             state = advance(cutover, None, GateEvidence(), time.monotonic())
             await self._set_state(cutover, state)
-            await self._override(cutover, state)
+            await self._override(cutover, state, order)
+
+    def resume(self, ledger: Ledger, overrides: ActiveOverrides) -> None:
+        """Go on with another ledger, by the states that it has."""
+        self._ledger = ledger
+        self._overrides = overrides
+        self._load()
+
+    def published(self) -> object:
+        """Return the evidence as a JSON value, from which `recall` makes it again."""
+        now = time.monotonic()
+        cutovers = self._rules().cutovers.values()
+        return msgspec.to_builtins(
+            [_Published(cutover.key, self._evidence(cutover, now)) for cutover in cutovers]
+        )
+
+    def recall(self, document: object) -> None:
+        """Go by the evidence of another controller, which published it."""
+        published = msgspec.convert(document or [], list[_Published])
+        self._recalled = {each.key: each.evidence for each in published}
 
     def reset_shadow(self, key: VersionKey) -> None:
         """Follow the totals, in which the counts of the shadow of a version were deleted."""
-        if key in self._histories:
-            self._histories[key].reset_shadow()
+        if key in self._known:
+            self._known[key].reset_shadow()
 
     async def current(self, key: VersionKey) -> "CurrentCutover":
         """Return a cutover with its state and the evidence; its percentage is in force."""
         async with self._lock:
             now = time.monotonic()
             cutover = self._rules().cutovers[key]
-            state = self._states.get(key) or advance(cutover, None, GateEvidence(), now)
-            dated = state._replace(since=_date(state.since))
-            return CurrentCutover(cutover, dated, self._evidence(cutover, now), time.time())
+            state = self._state(cutover, now)
+            dated = state._replace(since=self._date(state.since))
+            evidence = self._evidence(cutover, now)
+            results = judge(cutover.gates, evidence)
+            return CurrentCutover(cutover, dated, evidence, results, self._clock())
+
+    def results(self, key: VersionKey) -> tuple[GateResult, ...]:
+        """Return the results of the gates of a cutover now."""
+        cutover = self._rules().cutovers[key]
+        return judge(cutover.gates, self._evidence(cutover, time.monotonic()))
+
+    def _state(self, cutover: Cutover, now: float) -> CutoverState:
+        return self._states.get(cutover.key) or advance(cutover, None, GateEvidence(), now)
+
+    def _seen(self, key: VersionKey, order: Order) -> tuple[Cutover, CutoverState]:
+        cutover = self._rules().cutovers[key]
+        state = self._state(cutover, time.monotonic())
+        text = f"The cutover now stands at {state.percent:g} %: {state.why}."
+        order.check_seen(state.word, text)
+        return cutover, state
 
     def _evidence(self, cutover: Cutover, now: float) -> GateEvidence:
+        if self._recalled is not None:
+            return self._recalled.get(cutover.key, GateEvidence())
         state = self._states.get(cutover.key)
-        begin = now if state is None else state.since + _SETTLE
+        set_at = now if state is None else state.since
+        begin = now if state is None else set_at + _SETTLE
         if cutover.gates is not None:
             begin = max(begin, now - cutover.gates.window)
-        history = self._histories.setdefault(cutover.key, _History())
-        return history.since(begin, now, _total(self._writer.totals, cutover.key))
+        percent = first(cutover) if state is None else state.percent
+        known = self._evidence_of(cutover.key)
+        return known.since(begin, now, cutover, percent, self._ledger.totals, set_at)
+
+    def _evidence_of(self, key: VersionKey) -> CutoverEvidence:
+        return self._known.setdefault(key, CutoverEvidence())
+
+    def _log_exceeded(self, cutover: Cutover, evidence: GateEvidence) -> None:
+        """Log each comparison that exceeds its limit, once until it does so no more."""
+        before, now = self._exceeded.get(cutover.key, set()), set()
+        for result in judge(cutover.gates, evidence):
+            if result.outcome is not GateOutcome.EXCEEDED:
+                continue
+            now.add((result.gate, result.measure))
+            if (result.gate, result.measure) not in before:
+                _log_result(cutover, result)
+        self._exceeded[cutover.key] = now
 
     async def _set_state(self, cutover: Cutover, state: CutoverState) -> None:
         key, before = cutover.key, self._states.get(cutover.key)
         self._states[key] = state
+        if before is None or before.since != state.since:
+            self._evidence(cutover, state.since)  # what comes from now on counts as served since
         await self._keep()
         if before is not None and state.decided_by is DecidedBy.HELD:
             log.event("cutover_held", api=key[0], version=key[1], reason=state.why)
 
-    async def _override(self, cutover: Cutover, state: CutoverState) -> None:
+    async def _override(
+        self, cutover: Cutover, state: CutoverState, order: Order = BY_GATES
+    ) -> None:
         # A percentage of the rules needs no override, and changes with them at once.
         by_rules = state.decided_by is DecidedBy.RULES and state.percent == first(cutover)
         percent = None if by_rules else state.percent
         if self._overrides.in_force.percents.get(cutover.key) != percent:
-            await self._overrides.set_percent(cutover.key, percent, state.why)
+            await self._overrides.set_percent(cutover.key, percent, state.why, order)
 
     async def _keep(self) -> None:
         document = [
-            _Kept(key, *state._replace(since=_date(state.since)))
+            _Kept(
+                key,
+                *state._replace(since=self._date(state.since)),
+                self._evidence_of(key).latest_old,
+            )
             for key, state in self._states.items()
         ]
-        await self._writer.keep(_NAME, msgspec.to_builtins(document))
+        await self._ledger.keep(_NAME, msgspec.to_builtins(document))
+
+    def _load(self) -> None:
+        """Take the states from the ledger."""
+        kept = _read(self._ledger.documents.get(_NAME))
+        self._states = {
+            each.key: CutoverState(
+                each.percent, each.decided_by, each.why, self._monotonic(each.since)
+            )
+            for each in kept
+        }
+        for each in kept:
+            self._known.setdefault(each.key, CutoverEvidence(each.latest_old))
+
+    def _date(self, seconds: float) -> float:
+        """Return monotonic seconds as seconds since 1970, by the clock of now."""
+        return self._clock() - (time.monotonic() - seconds)
+
+    def _monotonic(self, date: float) -> float:
+        """Return seconds since 1970 as monotonic seconds; a date in the future counts as now."""
+        return time.monotonic() - max(self._clock() - date, 0.0)
 
 
-def _total(totals: Totals, key: VersionKey) -> GateEvidence:
-    def outcomes(route: CutoverRoute) -> RouteOutcomes:
-        total = totals.outcomes.get((*key, route))
-        if total is None:
-            return RouteOutcomes()
-        return RouteOutcomes(sum(total.buckets), total.failures, total.seconds)
-
-    def counted(kind: str) -> int:
-        occurrences = totals.counts.get((kind, key))
-        return 0 if occurrences is None else occurrences.count
-
-    return GateEvidence(
-        outcomes(CutoverRoute.OLD),
-        outcomes(CutoverRoute.NEW),
-        counted("compared"),
-        counted("differing"),
+def _log_result(cutover: Cutover, result: GateResult) -> None:
+    gates = cutover.gates
+    assert gates is not None  # a cutover without gates has no results
+    fields = asdict(result)
+    reason, _ = fields.pop("text"), fields.pop("outcome")
+    log.event(
+        "gate_exceeded",
+        "info" if gates.dry_run else "warning",
+        api=cutover.key[0],
+        version=cutover.key[1],
+        **fields,
+        dry_run=gates.dry_run,
+        reason=reason,
     )
 
 
-def _less(total: GateEvidence, before: GateEvidence) -> GateEvidence:
-    def less(one: RouteOutcomes, other: RouteOutcomes) -> RouteOutcomes:
-        return RouteOutcomes(
-            one.requests - other.requests,
-            one.failures - other.failures,
-            one.seconds - other.seconds,
-        )
+class _Published(msgspec.Struct):
+    """The evidence of a cutover, for controllers that do not see the totals."""
 
-    return GateEvidence(
-        less(total.old, before.old),
-        less(total.new, before.new),
-        total.compared - before.compared,
-        total.differing - before.differing,
-    )
+    key: VersionKey
+    evidence: GateEvidence
 
 
 class _Kept(msgspec.Struct):
@@ -222,27 +289,18 @@ class _Kept(msgspec.Struct):
     decided_by: DecidedBy = msgspec.field(name="word")
     why: str
     since: float
+    latest_old: RouteOutcomes = NOTHING
 
 
-def _states(document: object) -> dict[VersionKey, CutoverState]:
+def _read(document: object) -> list[_Kept]:
     if document is None:
-        return {}
+        return []
     try:
         kept = msgspec.convert(document, list[_Kept])
     except msgspec.ValidationError as error:
         log.event("cutovers_lost", "error", reason=str(error))
-        return {}
-    return {
-        each.key: CutoverState(each.percent, each.decided_by, each.why, _monotonic(each.since))
-        for each in kept
-    }
-
-
-def _date(seconds: float) -> float:
-    """Return monotonic seconds as seconds since 1970, by the clock of now."""
-    return time.time() - (time.monotonic() - seconds)
-
-
-def _monotonic(date: float) -> float:
-    """Return seconds since 1970 as monotonic seconds; a date in the future counts as now."""
-    return time.monotonic() - max(time.time() - date, 0.0)
+        return []
+    for each in kept:
+        if len(each.latest_old.ends) != len(OUTCOMES):  # of a gateway that tells others apart
+            each.latest_old = NOTHING
+    return kept

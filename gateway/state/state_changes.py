@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from gateway.state.history.interval import IntervalRow
+
+AuditRow = tuple[float, str, str, str, str, str, str, str, str]
+
 UsageKey = tuple[str, str, str, str | None]
 UsageRow = tuple[str, str, str, str | None, int, int, int, int, float, float, float]
 CountKey = tuple[str, tuple[str, ...]]
@@ -10,6 +14,10 @@ CountRow = tuple[str, tuple[str, ...], int, float, float]
 
 class StateError(Exception):
     """A store that cannot be used; the text names it, the reason, and what would help."""
+
+
+class StateUnreachableError(StateError):
+    """A store that cannot be reached now, and may be later."""
 
 
 class StateLostError(StateError):
@@ -27,6 +35,8 @@ class StateChanges:
         counts: rows of counts.
         uncounted: the keys of the counts to delete.
         documents: JSON values by name.
+        audit: rows of the audit log, which are added; the latest of a store.
+        history: what the intervals of the history have more; none of a store.
     """
 
     usage: list[UsageRow] = field(default_factory=list)
@@ -35,8 +45,11 @@ class StateChanges:
     counts: list[CountRow] = field(default_factory=list)
     uncounted: list[CountKey] = field(default_factory=list)
     documents: dict[str, object] = field(default_factory=dict)
+    audit: list[AuditRow] = field(default_factory=list)
+    history: list[IntervalRow] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         """Return whether there is any row."""
         usage = self.usage or self.gone or self.floors
-        return bool(usage or self.counts or self.uncounted or self.documents)
+        counts = self.counts or self.uncounted or self.history
+        return bool(usage or counts or self.documents or self.audit)

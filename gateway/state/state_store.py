@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
+from gateway.state.history.history import History, HistoryQuery
 from gateway.state.state_changes import StateChanges, StateError
 
 
@@ -28,6 +29,10 @@ class StateStore(Protocol):
         """
         ...
 
+    async def history(self, query: HistoryQuery, now: float) -> History:
+        """Return the intervals that are asked for at a time; raises StateError."""
+        ...
+
     async def close(self) -> None:
         """Release the store; whatever was written stays."""
         ...
@@ -45,10 +50,15 @@ def open_store(path: Path, *, read_only: bool = False) -> StateStore:
     """
     # SQLAlchemy is memory that neither workers nor a gateway without state need.
     try:
-        from gateway.state.sqlite_store import SqliteStore
+        from gateway.state.sqlite.sqlite_store import SqliteStore
     except ModuleNotFoundError as error:
-        raise StateError(
-            f"{path}: 'state' needs {error.name}, which is not installed; install"
-            " version-gateway[state]"
-        ) from None
+        raise extra_missing(str(path), error, "state") from None
     return SqliteStore(path, read_only=read_only)
+
+
+def extra_missing(name: str, error: ModuleNotFoundError, extra: str) -> StateError:
+    """Return the error that a store needs an extra of this distribution."""
+    return StateError(
+        f"{name}: 'state' needs {error.name}, which is not installed; install"
+        f" version-gateway[{extra}]"
+    )

@@ -1,8 +1,13 @@
 """StateWriter: writes what must outlive the process to a store, beside the requests."""
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
 
+from gateway.core.overrides import VersionKey
+from gateway.state.history.history import HistoryQuery, HistoryView
+from gateway.state.ledger import AuditEntry, Order
 from gateway.state.state_changes import StateChanges, StateError, StateLostError
 from gateway.state.state_store import StateStore
 from gateway.state.totals import Totals
@@ -10,6 +15,8 @@ from gateway.telemetry import log
 
 # A gateway that is killed loses the counts since its last write, in seconds.
 _INTERVAL = 2.0
+# So many entries of the audit log are kept in memory.
+_MAX_AUDIT = 1000
 
 
 class StateWriter:
@@ -25,7 +32,8 @@ class StateWriter:
     Attributes:
         totals: all that was counted.
         documents: JSON values by name; `keep` changes them.
-        failing: whether the last write failed.
+        audit: the latest changes that were made, the latest last.
+        failing_since: since when writing fails, in seconds since 1970; None if it does not.
     """
 
     def __init__(self, store: StateStore | None, state: StateChanges | None = None) -> None:
@@ -35,13 +43,40 @@ class StateWriter:
         self.documents: Mapping[str, object] = {**state.documents, "since": self.totals.since}
         self._pending: dict[str, object] = {"since": self.totals.since}
         self._lock = asyncio.Lock()
-        self.failing = False
+        self.audit = deque((AuditEntry(*row) for row in state.audit), maxlen=_MAX_AUDIT)
+        self._unwritten: list[AuditEntry] = []
+        self.failing_since: float | None = None
 
     async def keep(self, name: str, document: object) -> None:
         """Keep a document under a name; on return it is written, unless writing fails."""
         self.documents = {**self.documents, name: document}
         self._pending[name] = document
         await self.write()
+
+    async def read(self, name: str) -> tuple[object, float]:
+        """Return a document, None if there is none, and the time."""
+        return self.documents.get(name), time.time()
+
+    async def change(self, name: str, change: Callable[[object], object]) -> None:
+        """Replace a document by what a function makes of it."""
+        await self.keep(name, change(self.documents.get(name)))
+
+    def record(self, order: Order, what: str, key: VersionKey, before: str, after: str) -> None:
+        """Add an entry to the audit log; the next write has it."""
+        who, origin, why, _ = order
+        entry = AuditEntry(time.time(), who, origin, what, *key, why, before, after)
+        self.audit.append(entry)
+        if self._store is not None:
+            self._unwritten = [*self._unwritten, entry][-_MAX_AUDIT:]
+
+    async def history(self, query: HistoryQuery) -> HistoryView:
+        """Return the intervals that are asked for; raises StateError."""
+        found, now = self.totals.history, time.time()
+        if self._store is not None:
+            stored = await self._store.history(query, now)
+            stored.add(found.rows())  # what is not written yet
+            found = stored
+        return found.view(query, now)
 
     async def run(self) -> None:
         """Write every now and then, for ever."""
@@ -65,6 +100,7 @@ class StateWriter:
         async with self._lock:
             changes = self.totals.changes()
             changes.documents, self._pending = self._pending, {}
+            changes.audit, self._unwritten = [*self._unwritten], []
             if not changes:
                 return
             try:
@@ -72,15 +108,17 @@ class StateWriter:
             except BaseException as error:
                 self.totals.revert(changes)
                 self._pending = changes.documents | self._pending
+                self._unwritten = [*(AuditEntry(*row) for row in changes.audit), *self._unwritten]
                 if not isinstance(error, StateError):
                     raise
                 if isinstance(error, StateLostError):
                     self.totals.mark_all()
                     self._pending = dict(self.documents)
-                if not self.failing:
+                    self._unwritten = list(self.audit)
+                if self.failing_since is None:
                     log.event("state_unwritten", "error", reason=str(error))
-                self.failing = True
+                    self.failing_since = time.time()
             else:
-                if self.failing:
+                if self.failing_since is not None:
                     log.event("state_written", store=store.name)
-                self.failing = False
+                self.failing_since = None

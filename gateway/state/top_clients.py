@@ -59,13 +59,22 @@ class TopClients:
         rows: by endpoint and client.
         floor: the highest number of requests that a client without a row can have made.
         changed: the keys of the rows that were changed or removed since this was last cleared.
+        last: the time of the last request, in seconds since 1970; 0 for none.
+        served: the time of the last request that was not refused; 0 for none.
     """
 
     def __init__(self, rows: dict[RowKey, ClientUsage] | None = None, floor: int = 0) -> None:
         self.rows = rows or {}
         self.floor = floor
         self.changed: set[RowKey] = set()
+        self.last = max((row.last for row in self.rows.values()), default=0.0)
+        self.served = max((row.served for row in self.rows.values()), default=0.0)
         self._limit = 2 * KEPT
+
+    def put(self, key: RowKey, row: ClientUsage) -> None:
+        """Put a row in place that was kept."""
+        self.rows[key] = row
+        self._note(row)
 
     def add(self, usage: UsageDelta, at: float) -> None:
         """Add the usage of a delta, at a time in seconds since 1970."""
@@ -75,7 +84,28 @@ class TopClients:
             row = self.rows[key] = ClientUsage(slack=self.floor)
         served = at if usage.served else 0.0
         row.add(ClientUsage(usage.count, usage.refused, usage.failed, 0, at, at, served))
+        self._note(row)
         self.changed.add(key)
+        self.cut()
+
+    def merge(self, other: "TopClients") -> None:
+        """Add the rows of another summary of the same version, of other requests."""
+        if other.floor:
+            for (_, client), row in self.rows.items():
+                row.slack += 0 if client is None else other.floor
+        for key, row in other.rows.items():
+            own = self.rows.get(key)
+            if own is None:
+                slack = 0 if key[1] is None else self.floor + row.slack
+                own = self.rows[key] = ClientUsage(slack=slack)
+            own.add(row)
+            self._note(own)
+            self.changed.add(key)
+        self.floor += other.floor
+        self.cut()
+
+    def cut(self) -> None:
+        """Add the clients with the fewest requests to the others, if there are too many."""
         if len(self.rows) > self._limit:
             self._cut()
 
@@ -91,6 +121,10 @@ class TopClients:
             self.changed |= {key, others}
         # One row an endpoint is for the others, and their number is the configuration's.
         self._limit = len(self.rows) + KEPT
+
+    def _note(self, row: ClientUsage) -> None:
+        self.last = max(self.last, row.last)
+        self.served = max(self.served, row.served)
 
     def _estimate(self, key: RowKey) -> int:
         return self.rows[key].count + self.rows[key].slack

@@ -1,21 +1,40 @@
 """Totals: the sum of what all serving processes have counted."""
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from gateway.core.cutover.route_outcomes import RouteOutcomes
 from gateway.core.overrides import VersionKey
+from gateway.state.history.history import History
 from gateway.state.state_changes import StateChanges, UsageRow
 from gateway.state.top_clients import ClientUsage, RowKey, TopClients
-from gateway.telemetry.delta import BOUNDS, CLASSES, CutoverDelta, Delta, TrafficDelta
+from gateway.telemetry.delta import (
+    BOUNDS,
+    CutoverDelta,
+    Delta,
+    SampleDelta,
+    TrafficDelta,
+    UpstreamDelta,
+)
 
 # A kind has at most so many values of its last label (fields that differ, say); more are OTHERS.
-_MAX_NAMES = 256
+MAX_NAMES = 256
 OTHERS = "(others)"
+# Kinds whose labels the rules bound.
+BOUNDED_KINDS = {"operations", "operations_compared"}
 # The kinds that a shadow counts.
-_SHADOW = {"compared", "differing", "noise", "shed", "differences"}
+SHADOW_KINDS = {"compared", "differing", "noise", "shed", "differences"} | {
+    *("operations_compared", "validated", "invalid")
+}
 _SAMPLES = 20
+# The requests of one place are told apart by so many endings; those with others are added up as
+# OVERFLOW, as in the metrics SDK of OpenTelemetry.
+MAX_ENDINGS = 100
+EndingKey = tuple[str, int, str]
+"""How requests ended: method, status (0 for none) and error (empty for none)."""
+OVERFLOW: EndingKey = ("", 0, "")
 
 
 @dataclass(slots=True)
@@ -26,36 +45,76 @@ class Occurrences:
     first: float = 0.0
     last: float = 0.0
 
+    def add(self, more: "Occurrences") -> None:
+        """Add other occurrences."""
+        self.first = min(self.first or more.first, more.first)
+        self.last = max(self.last, more.last)
+        self.count += more.count
+
+
+@dataclass(slots=True)
+class Durations:
+    """How long requests took since this process started.
+
+    Attributes:
+        buckets: the number up to each duration in `delta.BOUNDS`, and above the last.
+        seconds: the sum of all durations.
+    """
+
+    buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    seconds: float = 0.0
+
+    def add(self, buckets: list[int], seconds: float) -> None:
+        """Add the durations of other requests."""
+        for index, count in enumerate(buckets):
+            self.buckets[index] += count
+        self.seconds += seconds
+
 
 @dataclass(slots=True)
 class TrafficTotal:
     """The outcomes of requests since this process started.
 
     Attributes:
-        statuses: the number of requests of each class in `delta.CLASSES`.
-        buckets: the number up to each duration in `delta.BOUNDS`, and above the last.
-        seconds: the sum of all durations.
+        endings: their durations by how they ended.
         converted: the number of requests with a body converted.
-        failures: the number of failed requests of a cutover.
     """
 
-    statuses: list[int] = field(default_factory=lambda: [0] * len(CLASSES))
-    buckets: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
-    seconds: float = 0.0
+    endings: dict[EndingKey, Durations] = field(default_factory=dict)
     converted: int = 0
-    failures: int = 0
 
-    def add(self, more: "TrafficTotal | TrafficDelta | CutoverDelta") -> None:
+    def add(self, more: TrafficDelta | UpstreamDelta) -> None:
         """Add other outcomes."""
-        for index, count in enumerate(more.buckets):
-            self.buckets[index] += count
-        self.seconds += more.seconds
-        if isinstance(more, CutoverDelta):
-            self.failures += more.failures
-            return
-        for index, count in enumerate(more.statuses):
-            self.statuses[index] += count
-        self.converted += more.converted
+        key = more.method, more.status, more.error
+        if key not in self.endings and len(self.endings) >= MAX_ENDINGS:
+            key = OVERFLOW
+        self.endings.setdefault(key, Durations()).add(more.buckets, more.seconds)
+        if isinstance(more, TrafficDelta):
+            self.converted += more.converted
+
+
+@dataclass(slots=True)
+class CutoverTotal:
+    """The outcomes of the requests on one route of a cutover since this process started.
+
+    Attributes:
+        cells: the outcomes by cell of clients; see `Cutover.cell_of`.
+        outcomes: the outcomes of all clients.
+        durations: how long all requests took.
+    """
+
+    cells: dict[int, RouteOutcomes] = field(default_factory=dict)
+    outcomes: RouteOutcomes = field(default_factory=RouteOutcomes)
+    durations: Durations = field(default_factory=Durations)
+
+    def add(self, more: CutoverDelta) -> None:
+        """Add other outcomes."""
+        outcomes = RouteOutcomes(
+            more.requests, more.overdue, tuple(more.ends), more.seconds, more.squares
+        )
+        self.outcomes = self.outcomes.plus(outcomes)
+        self.cells[more.cell] = self.cells.get(more.cell, RouteOutcomes()).plus(outcomes)
+        self.durations.add(more.buckets, more.whole)
 
 
 class Totals:
@@ -66,8 +125,12 @@ class Totals:
         clients: the usage of each version, by client.
         counts: by kind and labels; see `delta.COUNTERS`.
         traffic: by API, version and endpoint, since this process started.
+        upstream: the requests to services by API, version and target, since this process started.
         outcomes: by API, version and route of a cutover, since this process started.
-        samples: the latest that differ of each kind, API and version.
+        samples: the latest of those that are not alike, of each kind, API and version.
+        history: by the minute and by the day.
+        latencies: by API, version and route of a shadow, since this process started; the number of
+            answers by the index of their bucket in `gateway.telemetry.latency`.
     """
 
     def __init__(self, state: StateChanges) -> None:
@@ -77,13 +140,16 @@ class Totals:
         }
         for row in state.usage:
             api, version, endpoint, client = row[:4]
-            self.clients_of(api, version).rows[endpoint, client] = ClientUsage(*row[4:])
+            self.clients_of(api, version).put((endpoint, client), ClientUsage(*row[4:]))
         self.counts: dict[tuple[str, tuple[str, ...]], Occurrences] = {
             row[:2]: Occurrences(*row[2:]) for row in state.counts
         }
         self.traffic: dict[tuple[str, str, str], TrafficTotal] = {}
-        self.outcomes: dict[tuple[str, str, str], TrafficTotal] = {}
-        self.samples: dict[tuple[str, str, str], deque[object]] = {}
+        self.upstream: dict[tuple[str, str, str], TrafficTotal] = {}
+        self.outcomes: dict[tuple[str, str, str], CutoverTotal] = {}
+        self.samples: dict[tuple[str, str, str], deque[SampleDelta]] = {}
+        self.latencies: dict[tuple[str, str, str], Counter[int]] = {}
+        self.history = History(state.history)
         self._counted: set[tuple[str, tuple[str, ...]]] = set()
 
     def clients_of(self, api: str, version: str) -> TopClients:
@@ -92,21 +158,46 @@ class Totals:
 
     def absorb(self, delta: Delta) -> None:
         """Add what a process has counted."""
+        self.history.absorb(delta)
         for usage in delta.usages:
             self.clients_of(usage.api, usage.version).add(usage, delta.at)
         for traffic in delta.traffic:
             place = traffic.api, traffic.version, traffic.endpoint
             self.traffic.setdefault(place, TrafficTotal()).add(traffic)
+        for asked in delta.upstream:
+            place = asked.api, asked.version, asked.target
+            self.upstream.setdefault(place, TrafficTotal()).add(asked)
         for count in delta.counts:
-            self._count(count.kind, count.labels, count.count, delta.at)
+            self.count(count.kind, count.labels, Occurrences(count.count, delta.at, delta.at))
         for outcome in delta.outcomes:
             place = outcome.api, outcome.version, outcome.route
-            self.outcomes.setdefault(place, TrafficTotal()).add(outcome)
+            self.outcomes.setdefault(place, CutoverTotal()).add(outcome)
         for sample in delta.samples:
-            place = sample.kind, sample.api, sample.version
-            kept = self.samples.setdefault(place, deque(maxlen=_SAMPLES))
-            if sample.document not in kept:  # the same ones would crowd the others out
-                kept.append(sample.document)
+            self.sample(sample)
+        for latency in delta.latencies:
+            place = latency.api, latency.version, latency.route
+            self.latencies.setdefault(place, Counter()).update(latency.buckets)
+
+    def merge(self, other: "Totals") -> None:
+        """Add the usage, the counts, the history and the samples of other requests."""
+        self.history.add(other.history.rows())
+        for key, clients in other.clients.items():
+            self.clients_of(*key).merge(clients)
+        for (kind, labels), times in other.counts.items():
+            self.count(kind, labels, times)
+        for samples in other.samples.values():
+            for sample in samples:
+                self.sample(sample)
+
+    def sample(self, sample: SampleDelta) -> None:
+        """Keep a sample."""
+        place = sample.kind, sample.api, sample.version
+        kept = self.samples.setdefault(place, deque(maxlen=_SAMPLES))
+        # One that is like another takes its place, or the same ones would crowd the rest out.
+        alike = next((one for one in kept if one.document == sample.document), None)
+        if alike is not None:
+            kept.remove(alike)
+        kept.append(sample)
 
     def counted(self, kind: str, *labels: str) -> Iterator[tuple[tuple[str, ...], Occurrences]]:
         """Yield the counts of a kind whose first labels are these."""
@@ -116,21 +207,24 @@ class Totals:
 
     def reset_shadow(self, key: VersionKey) -> None:
         """Delete all that the shadow of a version has counted."""
-        for counted in [each for each in self.counts if each[0] in _SHADOW and each[1][:2] == key]:
+        of_shadow = (each for each in self.counts if each[0] in SHADOW_KINDS)
+        for counted in [each for each in of_shadow if each[1][:2] == key]:
             del self.counts[counted]
             self._counted.add(counted)
         self.samples.pop(("differences", *key), None)
+        for place in [each for each in self.latencies if each[:2] == key]:
+            del self.latencies[place]
 
     def changes(self) -> StateChanges:
         """Return what changed since the last call; where it cannot be written, call `revert`."""
-        changes = StateChanges()
+        changes = StateChanges(history=self.history.take())
         for (api, version), clients in self.clients.items():
             for endpoint, client in clients.changed:
                 row = clients.rows.get((endpoint, client))
                 if row is None:
                     changes.gone.append((api, version, endpoint, client))
                 else:
-                    changes.usage.append(_usage_row(api, version, (endpoint, client), row))
+                    changes.usage.append(usage_row(api, version, (endpoint, client), row))
             if clients.changed:
                 changes.floors[api, version] = clients.floor
             clients.changed = set()
@@ -149,6 +243,7 @@ class Totals:
             self.clients[api, version].changed.add((endpoint, client))
         for api, version, endpoint, client in changes.gone:
             self.clients[api, version].changed.add((endpoint, client))
+        self.history.add(changes.history)
         self._counted |= {(kind, labels) for kind, labels, *_ in changes.counts}
         self._counted |= set(changes.uncounted)
 
@@ -158,19 +253,19 @@ class Totals:
             clients.changed.update(clients.rows)
         self._counted.update(self.counts)
 
-    def _count(self, kind: str, labels: tuple[str, ...], count: int, at: float) -> None:
+    def count(self, kind: str, labels: tuple[str, ...], more: Occurrences) -> None:
+        """Add to a count."""
         key = kind, labels
-        if key not in self.counts:
+        if key not in self.counts and kind not in BOUNDED_KINDS:
             alike = sum(1 for _ in self.counted(kind, *labels[:-1]))
-            if alike >= _MAX_NAMES:
+            if alike >= MAX_NAMES:
                 key = kind, (*labels[:-1], OTHERS)
-        times = self.counts.setdefault(key, Occurrences(first=at))
-        times.count += count
-        times.last = max(times.last, at)
+        self.counts.setdefault(key, Occurrences()).add(more)
         self._counted.add(key)
 
 
-def _usage_row(api: str, version: str, key: RowKey, row: ClientUsage) -> UsageRow:
+def usage_row(api: str, version: str, key: RowKey, row: ClientUsage) -> UsageRow:
+    """Return the row of a store for the usage of one endpoint by one client."""
     return (
         *(api, version, *key),
         *(row.count, row.refused, row.failed, row.slack, row.first, row.last, row.served),

@@ -8,25 +8,48 @@ from collections.abc import Callable
 # msgspec: encodes, decodes and validates typed messages between processes in microseconds.
 import msgspec
 
-# The upper bounds of the latency histograms, in seconds; one more bucket has no bound.
-BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-# The classes of status codes; the first counts responses that never began.
-CLASSES = ("none", "1xx", "2xx", "3xx", "4xx", "5xx")
+from gateway.core.tracing.span import Span
 
+# The upper bounds of histograms of durations, in seconds, as OpenTelemetry's conventions for HTTP
+# metrics have them; one more bucket has no bound.
+BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0)
+
+
+# The methods that requests are counted by; others are OTHER, since clients may invent them. The
+# conventions have these, and that name for the others.
+METHODS = frozenset(
+    {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"}
+) | {"CONNECT"}
+OTHER = "_OTHER"
+OperationName = tuple[str, str]
+"""An operation: its method, and the path of its endpoint."""
 
 # The kinds of counters other than requests, with their labels. The last may have many values.
 COUNTERS = {
     "refusals": ("api", "version", "code"),
     "upstream_errors": ("service", "code"),
     "client_bounds": ("bound",),
+    "operations": ("api", "version", "method", "endpoint"),
+    "operations_compared": ("api", "version", "method", "endpoint"),
     "compared": ("api", "version"),
     "differing": ("api", "version"),
+    "validated": ("api", "version"),
+    "invalid": ("api", "version"),
     "noise": ("api", "version", "field"),
     "shed": ("api", "version", "reason"),
     "differences": ("api", "version", "field"),
     "checked": ("api", "version"),
     "violations": ("api", "version", "field"),
+    "unmapped_links": ("api", "version", "place"),
     "task_failures": ("task",),
+    "log_dropped": ("line",),
+    "admin_refusals": ("code",),
+    "in_flight_waits": ("service",),
+    "connection_waits": ("target",),
+    "unchecked": ("api", "version"),
+    "counts_dropped": ("reason",),
+    "spans_dropped": ("reason",),
+    "notifications": ("outcome",),
 }
 
 
@@ -41,7 +64,7 @@ class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
         count: the number of all requests, including the refused and failed ones.
         refused: the number of requests refused before a plan was made, or for the client's fault.
         failed: the number of requests that failed with status 5xx or whose answer broke off.
-        served: the number of requests that were planned for a service.
+        served: the number of requests that were not refused.
     """
 
     api: str
@@ -55,13 +78,15 @@ class UsageDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
-    """The outcomes of the requests for one version at one endpoint.
+    """The requests for one version at one endpoint that ended alike.
 
     Attributes:
         api: the name of the API; empty if the path matches no endpoint.
         version: the label of the version; empty if there is none.
         endpoint: the path template of the endpoint; empty if the path matches none.
-        statuses: the number of requests for each status class in CLASSES.
+        method: one of METHODS, or OTHER.
+        status: the status of the response; 0 if it never began.
+        error: what went wrong, as `error.type` of the conventions; empty if nothing did.
         buckets: the number of requests by duration, per upper bound in BOUNDS and above the last.
         seconds: the sum of the durations of all requests, in seconds.
         converted: the number of requests of which a body was converted.
@@ -70,10 +95,37 @@ class TrafficDelta(msgspec.Struct, array_like=True, frozen=True):
     api: str
     version: str
     endpoint: str
-    statuses: list[int]
+    method: str
+    status: int
+    error: str
     buckets: list[int]
     seconds: float
     converted: int
+
+
+class UpstreamDelta(msgspec.Struct, array_like=True, frozen=True):
+    """The requests to one target of a service, for one version, that ended alike.
+
+    Attributes:
+        api: the name of the API.
+        version: the label of the version that clients asked for; empty if the API has none.
+        target: the address of the target.
+        method: of the requests to the service: one of METHODS, or OTHER.
+        status: the status of the service's answer; 0 if there was none.
+        error: as in TrafficDelta.
+        buckets: the number of requests by the time to the head of the answer, or until it was no
+            longer waited for; as in TrafficDelta.
+        seconds: the sum of these times.
+    """
+
+    api: str
+    version: str
+    target: str
+    method: str
+    status: int
+    error: str
+    buckets: list[int]
+    seconds: float
 
 
 class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
@@ -91,24 +143,67 @@ class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class CutoverDelta(msgspec.Struct, array_like=True, frozen=True):
-    """The outcomes of requests on one route of a cutover, `old` or `new`; see TrafficDelta."""
+    """The outcomes of requests on one route of a cutover; see `RouteOutcomes`.
+
+    Attributes:
+        api: the name of the API.
+        version: the label of the version that is cut over.
+        route: the route, `old` or `new`.
+        cell: the cell of the clients of these requests; see `Cutover.cell_of`.
+        requests: the number of requests that ended or became overdue.
+        overdue: the number of those that took longer than the gates allow.
+        ends: the number of ended requests by outcome, as in `route_outcomes.OUTCOMES`.
+        seconds: the sum of the durations, each up to the time at which a request is overdue.
+        squares: the sum of the squares of the same durations.
+        buckets: the number of ended requests by duration, as in TrafficDelta.
+        whole: the sum of the whole durations of the ended requests, in seconds.
+    """
 
     api: str
     version: str
     route: str
+    cell: int
     requests: int
-    failures: int
-    buckets: list[int]
+    overdue: int
+    ends: list[int]
     seconds: float
+    squares: float
+    buckets: list[int]
+    whole: float
+
+
+class LatencyDelta(msgspec.Struct, array_like=True, frozen=True):
+    """How long answers took on one route of a shadow, `old` or `new`.
+
+    Attributes:
+        api: the name of the API.
+        version: the label of the version.
+        route: the route.
+        buckets: the number of answers by the index of their bucket in `gateway.telemetry.latency`.
+    """
+
+    api: str
+    version: str
+    route: str
+    buckets: dict[int, int]
 
 
 class SampleDelta(msgspec.Struct, array_like=True, frozen=True):
-    """A redacted example of a counted case for operators; `document` is a JSON value."""
+    """An example of a counted case for operators, redacted.
+
+    Attributes:
+        kind: the kind of the counter, a key of COUNTERS.
+        api: the name of the API.
+        version: the label of the version.
+        document: the case, as a JSON value; samples with the same one are alike.
+        request: a request that showed it: its `request_id`, `method` and `path`.
+    """
 
     kind: str
     api: str
     version: str
     document: object
+    request: dict[str, str]
 
 
 class Delta(msgspec.Struct, array_like=True, frozen=True):
@@ -120,6 +215,9 @@ class Delta(msgspec.Struct, array_like=True, frozen=True):
     counts: list[CounterDelta]
     outcomes: list[CutoverDelta]
     samples: list[SampleDelta]
+    latencies: list[LatencyDelta] = []
+    upstream: list[UpstreamDelta] = []
+    spans: list[Span] = []
 
 
 Deliver = Callable[[Delta], None]

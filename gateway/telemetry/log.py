@@ -2,19 +2,19 @@
 
 import asyncio
 import logging
-import os
-import stat
 import sys
 import time
 import traceback
-from contextlib import suppress
-from functools import lru_cache
-from select import PIPE_BUF
+from collections import Counter
+from functools import cache, lru_cache
 
 import msgspec
 
 from gateway.core.service import Service, Target
+from gateway.proxy.answer_links import without_query
 from gateway.proxy.client.exchange import Exchange
+from gateway.telemetry.delta import CounterDelta, Deliver, Delta
+from gateway.telemetry.log_output import LogOutput
 
 _encode = msgspec.json.Encoder().encode
 
@@ -22,7 +22,7 @@ _encode = msgspec.json.Encoder().encode
 def event(name: str, level: str = "info", **fields: object) -> None:
     """Write a line about an event of the gateway itself, without delay."""
     line = {"time": _now(), "level": level, "event": name, "program": "gateway", **fields}
-    _write([_encode(line) + b"\n"])
+    _output().write(_fitting(line, _encode(line) + b"\n"), "event", 1)
 
 
 def health(service: Service, target: Target, well: bool) -> None:
@@ -44,6 +44,7 @@ class _RequestLine(msgspec.Struct):
     status: int
     bytes_sent: int
     duration_ms: float
+    trace_id: str | msgspec.UnsetType = msgspec.UNSET
     client: str | msgspec.UnsetType = msgspec.UNSET
     api: str | msgspec.UnsetType = msgspec.UNSET
     endpoint: str | msgspec.UnsetType = msgspec.UNSET
@@ -55,19 +56,15 @@ class _RequestLine(msgspec.Struct):
     upstream_ms: float | msgspec.UnsetType = msgspec.UNSET
     code: str | msgspec.UnsetType = msgspec.UNSET
     cause: str | msgspec.UnsetType = msgspec.UNSET
+    unmapped_link: str | msgspec.UnsetType = msgspec.UNSET
     aborted: bool | msgspec.UnsetType = msgspec.UNSET
-
-
-_FILE = 64 * 1024
 
 
 class RequestLog:
     """Writes a log line for every request.
 
     Lines are buffered briefly and written together: under load, a system call per line would cost
-    as much as answering the request. One write to a pipe is at most PIPE_BUF bytes, which the
-    system keeps together, so that the lines of several workers never mix; writes to a file are not
-    bound by that.
+    as much as answering the request.
     """
 
     _PATIENCE = 0.05
@@ -76,13 +73,13 @@ class RequestLog:
         self._loop = loop
         self._waiting: list[bytes] = []
         self._size = 0
-        self._most = _FILE if stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode) else PIPE_BUF
+        self._output = _output()
 
     def flush(self) -> None:
         """Write the buffered lines."""
         lines, self._waiting, self._size = self._waiting, [], 0
         if lines:
-            _write(lines)
+            self._output.write(b"".join(lines), "request", len(lines))
 
     def record(self, exchange: Exchange) -> None:
         """Add the log line of one request; its times are in milliseconds."""
@@ -97,7 +94,8 @@ class RequestLog:
             exchange.path,
             exchange.status,
             exchange.bytes_sent,
-            int((time.perf_counter() - exchange.began) * 1_000_000) / 1000,
+            int((exchange.ended - exchange.began) * 1_000_000) / 1000,
+            exchange.trace_id or msgspec.UNSET,
         )
         if exchange.client:
             line.client = exchange.client
@@ -118,10 +116,13 @@ class RequestLog:
             line.code = exchange.code
         if exchange.cause is not None:
             line.cause = exchange.cause
+        if exchange.unmapped_link is not None:
+            line.unmapped_link = without_query(exchange.unmapped_link)
         if exchange.aborted:
             line.aborted = True
         text = _encode(line) + b"\n"
-        if self._size + len(text) > self._most:
+        if self._size + len(text) > self._output.most:
+            text = _fitting(line, text)
             self.flush()
         if not self._waiting:
             self._loop.call_later(self._PATIENCE, self.flush)
@@ -143,12 +144,53 @@ class JsonLines(logging.Handler):
 def configure() -> None:
     """Configure Python's logging to write JSON lines to standard output."""
     logging.basicConfig(level=logging.INFO, handlers=[JsonLines()], force=True)
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # or it names each of its plugins
 
 
-def _write(lines: list[bytes]) -> None:
-    with suppress(OSError):  # a failing log must not fail an answer
-        sys.stdout.buffer.write(b"".join(lines))
-        sys.stdout.buffer.flush()
+def count_dropped(deliver: Deliver) -> None:
+    """Count the lines that are dropped because nobody reads the log, and log their number.
+
+    Args:
+        deliver: takes the counts.
+    """
+
+    def report(dropped: Counter[str]) -> None:
+        counts = [CounterDelta("log_dropped", (kind,), lines) for kind, lines in dropped.items()]
+        deliver(Delta(time.time(), [], [], counts, [], []))
+        event("log_dropped", "error", lines=dropped.total())
+
+    _output().report = report
+
+
+def finish() -> None:
+    """Write the lines that wait, as far as they are read soon."""
+    _output().finish()
+
+
+@cache
+def _output() -> LogOutput:
+    return LogOutput(sys.stdout.fileno())
+
+
+def _fitting(line: object, text: bytes) -> bytes:
+    """Return an encoded line, with its longest fields shortened where it would not stay whole.
+
+    A longer write to a pipe could be mixed with the lines of other workers.
+    """
+    most = _output().most
+    if len(text) <= most:
+        return text
+    fields: dict[str, object] = msgspec.to_builtins(line)
+    while len(text) > most:
+        name = max(fields, key=lambda name: len(str(fields[name])))
+        value = str(fields[name])
+        over = len(text) - most + len("\u2026".encode())
+        half = max(0, len(value) - over) // 2
+        fields[name] = f"{value[:half]}\u2026{value[len(value) - half :]}"
+        if len(str(fields[name])) >= len(value):
+            break  # thousands of short fields, which no event has
+        text = _encode(fields) + b"\n"
+    return text
 
 
 def _now() -> str:

@@ -1,54 +1,50 @@
 """The recorder: counts the requests of a serving process and delivers a Delta every second."""
 
 import asyncio
-import time
 from bisect import bisect_left
+from time import perf_counter, time
 
 from gateway.core.errors import FAULT_KINDS, Blame, FaultCode
+from gateway.core.tracing.span import Span
 from gateway.core.versions.version import Version
 from gateway.proxy.client.exchange import Exchange
 from gateway.telemetry import delta
-from gateway.telemetry.delta import BOUNDS, CLASSES, Delta
+from gateway.telemetry.cutover_counts import CutoverCounts
+from gateway.telemetry.delta import BOUNDS, METHODS, OTHER, Delta
+from gateway.telemetry.latency import bucket
+from gateway.telemetry.request_ending import Alike, RequestEnding
 
 # Seconds between deltas; a worker that is killed loses its counts since the last one.
 _INTERVAL = 1.0
-# A delta with so many clients is delivered early, so that a flood of client names costs time and
-# not memory.
-_MOST_CLIENTS = 4096
+# A delta with so many clients and endings is delivered early, so that a flood of client names costs
+# time and not memory.
+_MOST_MET = 4096
+# The bucket of a duration starts above these bounds.
+_FLOORS = (-1.0, *BOUNDS)
 # The maximum label combinations and samples in one delta; further ones are dropped.
 _MOST_LABELS = 4096
 _MOST_SAMPLES = 16
+_MOST_SPANS = 4096
 
 
 class _Place:
-    """The counts of one version at one endpoint."""
+    """The requests for one version at one endpoint, by client and by ending."""
 
-    __slots__ = (
-        "buckets",
-        "clients",
-        "converted",
-        "failed",
-        "refused",
-        "seconds",
-        "statuses",
-        "stopped",
-    )
+    __slots__ = ("alike", "clients", "failed", "key", "refused")
 
-    def __init__(self) -> None:
+    def __init__(self, key: tuple[str, str, str]) -> None:
+        self.key = key
+        self.alike: dict[RequestEnding, Alike] = {}
         self.clients: dict[str, int] = {}
         self.refused: dict[str, int] = {}
         self.failed: dict[str, int] = {}
-        self.stopped: dict[str, int] = {}
-        self.statuses = [0] * len(CLASSES)
-        self.buckets = [0] * (len(BOUNDS) + 1)
-        self.seconds = 0.0
-        self.converted = 0
 
 
 class Recorder:
     """Counts requests by client, version and endpoint, and increments of other counters.
 
-    The hot path is `record`: one dictionary look-up for the place, one for the client.
+    The hot path is `record`: one dictionary look-up for requests that ended alike, one for the
+    client.
 
     Args:
         loop: the event loop, whose timer triggers the deltas.
@@ -59,48 +55,61 @@ class Recorder:
         self._loop = loop
         self._deliver = deliver
         self._due: asyncio.TimerHandle | None = None
+        self._cutovers = CutoverCounts()
         self._clear()
 
     def _clear(self) -> None:
-        self._room = _MOST_CLIENTS
-        # Places by the id of a route, which is kept so that the id stays unique.
-        self._routes: dict[int, tuple[_Place, object]] = {}
+        self._room = _MOST_MET
+        # By the id of a route or a place, which is kept so that the id stays unique.
+        self._known: dict[tuple[object, ...], tuple[_Place, Alike, object]] = {}
         self._places: dict[tuple[str, str, str], _Place] = {}
         self._counts: dict[tuple[str, tuple[str, ...]], int] = {}
-        self._outcomes: dict[tuple[str, str, str], _Place] = {}
+        self._dropped = 0
         self._samples: list[delta.SampleDelta] = []
+        self._spans: list[Span] = []
+        self._latencies: dict[tuple[str, str, str], dict[int, int]] = {}
+
+    def begin(self, exchange: Exchange) -> None:
+        """Follow a request of a cutover, which counts before it ends if it takes long."""
+        self._cutovers.begin(exchange)
+        self._expect()
 
     def record(self, exchange: Exchange) -> None:
         """Count one request."""
-        plan, status = exchange.plan, exchange.status
-        if plan is None:
-            place = self._place(exchange)
-        else:
-            known = self._routes.get(id(plan.route))
-            if known is None:
-                known = self._routes[id(plan.route)] = self._place(exchange), plan.route
-            place = known[0]
+        plan, method, status = exchange.plan, exchange.method, exchange.status
+        whose = self._place(exchange) if plan is None else plan.route
+        asked = method if plan is None or plan.passage is None else plan.passage.method
+        code, target = exchange.code, exchange.target
+        service_status = exchange.service_status
+        key = id(whose), method, asked, status, code, exchange.aborted, target, service_status
+        try:
+            place, alike, _ = self._known[key]
+        except KeyError:
+            place, alike, _ = self._meet_ending(exchange, whose, key)
         if plan is not None or exchange.version is not None:
             clients, client = place.clients, exchange.client
             if client in clients:
                 clients[client] += 1
             else:
-                self._meet(clients, client)
-        seconds = time.perf_counter() - exchange.began
-        place.statuses[status // 100] += 1
-        place.buckets[bisect_left(BOUNDS, seconds)] += 1
-        place.seconds += seconds
+                self._meet_client(clients, client)
+        seconds = exchange.ended - exchange.began
+        index = bisect_left(BOUNDS, seconds)
+        alike.buckets[index] += 1
+        alike.seconds += seconds
+        if target is not None:
+            taken = (exchange.answered or exchange.ended) - exchange.sent
+            if taken <= _FLOORS[index]:  # most often the service takes nearly all of the time
+                index = bisect_left(BOUNDS, taken, 0, index)
+            alike.service_buckets[index] += 1
+            alike.service_seconds += taken
         if exchange.converted:
-            place.converted += 1
-        failed = exchange.code is not None or status >= 500
-        broke = status >= 500 or (exchange.aborted and exchange.code is not None)
-        if plan is not None and plan.cutover_route is not None:
-            api = plan.endpoint.api
-            self.outcome(
-                api, version_label(plan.version), plan.cutover_route, seconds, failed=broke
-            )
-        if failed:
+            alike.converted += 1
+        if exchange.cutover_route is not None:
+            self._cutovers.end(exchange, seconds)
+        if code is not None or status >= 500:
             self._note(exchange, place)
+        if exchange.unmapped_links is not None:
+            self._count_links(exchange, exchange.unmapped_links)
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
         """Increment a counter; `delta.COUNTERS` lists the kinds and their labels."""
@@ -108,22 +117,33 @@ class Recorder:
         if key in self._counts or len(self._counts) < _MOST_LABELS:
             self._counts[key] = self._counts.get(key, 0) + times
             self._expect()
+        else:
+            self._dropped += times
 
-    def outcome(self, api: str, version: str, route: str, seconds: float, *, failed: bool) -> None:
-        """Count the outcome of a request on one route of a cutover, `old` or `new`."""
-        place = self._outcomes.get((api, version, route))
-        if place is None:
-            place = self._outcomes[api, version, route] = _Place()
-            self._expect()
-        place.statuses[5 if failed else 2] += 1
-        place.buckets[bisect_left(BOUNDS, seconds)] += 1
-        place.seconds += seconds
+    def latency(self, api: str, version: str, old: float, new: float) -> None:
+        """Count how long the answers of both services of a shadow took, in seconds."""
+        for route, seconds in (("old", old), ("new", new)):
+            buckets = self._latencies.setdefault((api, version, route), {})
+            index = bucket(seconds)
+            buckets[index] = buckets.get(index, 0) + 1
+        self._expect()
 
-    def sample(self, kind: str, api: str, version: str, document: object) -> None:
-        """Add a redacted example for operators to the delta."""
+    def sample(
+        self, kind: str, api: str, version: str, document: object, request: dict[str, str]
+    ) -> None:
+        """Add a redacted example for operators to the delta; see `delta.SampleDelta`."""
         if len(self._samples) < _MOST_SAMPLES:
-            self._samples.append(delta.SampleDelta(kind, api, version, document))
+            self._samples.append(delta.SampleDelta(kind, api, version, document, request))
             self._expect()
+
+    def trace(self, spans: list[Span]) -> None:
+        """Add spans to the delta, for their export."""
+        taken = spans[: _MOST_SPANS - len(self._spans)]
+        if taken:
+            self._spans += taken
+            self._expect()
+        if len(taken) < len(spans):
+            self.count("spans_dropped", "worker", times=len(spans) - len(taken))
 
     def flush(self) -> None:
         """Deliver the counts as a delta, and reset them."""
@@ -131,8 +151,12 @@ class Recorder:
             return
         self._due.cancel()
         self._due = None
+        if self._dropped:
+            self._counts["counts_dropped", ("labels",)] = self._dropped
         self._deliver(self._report())
         self._clear()
+        if self._cutovers.waiting:
+            self._expect()
 
     def _expect(self) -> None:
         if self._due is None:
@@ -143,10 +167,36 @@ class Recorder:
         named = ("", "") if endpoint is None else (endpoint.api, endpoint.template.text)
         self._expect()
         key = named[0], version_label(version), named[1]
-        return self._places.setdefault(key, _Place())
+        place = self._places.get(key)
+        if place is None:
+            place = self._places[key] = _Place(key)
+        return place
 
-    def _meet(self, clients: dict[str, int], client: str) -> None:
+    def _meet_ending(
+        self,
+        exchange: Exchange,
+        whose: object,
+        key: tuple[int, str, str, int, str | None, bool, str | None, int],
+    ) -> tuple[_Place, Alike, object]:
+        place = whose if isinstance(whose, _Place) else self._place(exchange)
+        plan = exchange.plan
+        shifts = plan is not None and (plan.cutover_route or plan.route.shadow) is not None
+        method, asked = (each if each in METHODS else OTHER for each in key[1:3])
+        known = RequestEnding(method, asked, *key[3:], shifts)
+        alike = place.alike.get(known)
+        if alike is None:
+            alike = place.alike[known] = Alike(place.key, known)
+        found = place, alike, whose
+        if known.method != OTHER:  # clients may invent any number of others
+            self._known[key] = found
+            self._met()
+        return found
+
+    def _meet_client(self, clients: dict[str, int], client: str) -> None:
         clients[client] = 1
+        self._met()
+
+    def _met(self) -> None:
         self._room -= 1
         if not self._room:
             # Not at once: the caller still updates a place of this delta.
@@ -160,8 +210,6 @@ class Recorder:
         if client in place.clients:
             ends = place.refused if refused else place.failed
             ends[client] = ends.get(client, 0) + 1
-            if plan is None:
-                place.stopped[client] = place.stopped.get(client, 0) + 1
         if code is None:
             return
         if plan is not None and blame is Blame.UPSTREAM:
@@ -170,9 +218,16 @@ class Recorder:
             api = "" if exchange.endpoint is None else exchange.endpoint.api
             self.count("refusals", api, version_label(exchange.version), code)
 
+    def _count_links(self, exchange: Exchange, links: dict[str, int]) -> None:
+        api = "" if exchange.endpoint is None else exchange.endpoint.api
+        for place, times in links.items():
+            version = version_label(exchange.version)
+            self.count("unmapped_links", api, version, place, times=times)
+
     def _report(self) -> Delta:
+        alike = [each for place in self._places.values() for each in place.alike.values()]
         return Delta(
-            time.time(),
+            time(),
             [
                 delta.UsageDelta(
                     *key,
@@ -180,25 +235,24 @@ class Recorder:
                     count,
                     place.refused.get(client, 0),
                     place.failed.get(client, 0),
-                    count - place.stopped.get(client, 0),
+                    count - place.refused.get(client, 0),
                 )
                 for key, place in self._places.items()
                 for client, count in place.clients.items()
             ],
+            [each.traffic for each in alike],
             [
-                delta.TrafficDelta(
-                    *key, place.statuses, place.buckets, place.seconds, place.converted
-                )
-                for key, place in self._places.items()
+                *(
+                    delta.CounterDelta(kind, labels, n)
+                    for (kind, labels), n in self._counts.items()
+                ),
+                *(each.operations for each in alike if each.ending.operations),
             ],
-            [delta.CounterDelta(kind, labels, n) for (kind, labels), n in self._counts.items()],
-            [
-                delta.CutoverDelta(
-                    *key, sum(place.statuses), place.statuses[5], place.buckets, place.seconds
-                )
-                for key, place in self._outcomes.items()
-            ],
+            self._cutovers.take(perf_counter()),
             self._samples,
+            [delta.LatencyDelta(*key, found) for key, found in self._latencies.items()],
+            [upstream for each in alike if (upstream := each.upstream) is not None],
+            self._spans,
         )
 
 

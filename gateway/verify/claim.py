@@ -4,24 +4,28 @@ A claim is about one part of the messages of an operation: each example that the
 allows must, once it is converted, be one that the recipient's document allows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from gateway.core.conversion.chain import Conversion, compose
+from gateway.core.conversion.chain import BodyConversion, Conversion, compose
 from gateway.core.conversion.change import Change
 from gateway.core.conversion.field_path import pointer, pointers
+from gateway.core.conversion.operations.operation import Substitute
+from gateway.core.conversion.passage import Passage
 from gateway.core.conversion.shapes.use import GroupUse
 from gateway.core.snapshot import Api
 from gateway.core.versions.version import Version
-from gateway.verify.located_operation import LocatedOperation, locate
+from gateway.verify.located_operation import LocatedOperation, find_operation, locate
 from gateway.verify.openapi.json_schema import Schema
 from gateway.verify.openapi.openapi import Description, Operation, statuses_of
 from gateway.verify.part_conversion import (
     PartConversion,
     convert_body,
     convert_headers,
+    convert_message,
     convert_query,
+    message_schema,
     schema_of,
 )
 
@@ -33,6 +37,7 @@ class MessagePart(Enum):
     HEADERS = "headers"
     REQUEST = "request"
     RESPONSE = "response"
+    MESSAGE = "message"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +163,14 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
         paired: set[object] = set()
         for path in ours.captures:
             asking, answering = up.at(path), down.at(path)
-            for other in theirs:
-                if not other.is_counterpart(ours, path):
-                    continue
+            passage = find_operation(ours, asking, answering)
+            if passage is not None and passage.substitute is not None:
+                paired.add(path)
+                yield Unchecked(*about, ours.name, "", _substituted(passage.substitute))
+                break
+            if passage is not None:
+                asking, answering = passage.request, passage.response
+            for other in _counterparts(ours, theirs, path, passage):
                 listed.add(id(other))
                 key = (id(other), *map(id, asking.links))
                 if key not in paired:  # else another endpoint leads there, by the same changes
@@ -177,8 +187,28 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
             yield Unchecked(*about, other.name, "", other.reason)
 
 
+def _counterparts(
+    ours: LocatedOperation,
+    theirs: Sequence[LocatedOperation],
+    path: str,
+    passage: Passage | None,
+) -> list[LocatedOperation]:
+    """Return what the service is asked for, for an operation of the client at an endpoint."""
+    if passage is None:
+        return [other for other in theirs if other.is_counterpart(ours, path)]
+    return [other for other in theirs if other.is_asked_by(passage, theirs)]
+
+
+def _substituted(substitute: Substitute) -> str:
+    if substitute.service is None:
+        return f"it is refused with status {substitute.status}"
+    return f"the service {substitute.service.name} answers it"
+
+
 def _name(ours: LocatedOperation, other: LocatedOperation) -> str:
-    same = ours.operation.shape == other.operation.shape
+    if ours.operation.method != other.operation.method:
+        return f"{ours.name} -> {other.name}"
+    same = ours.operation.bare_shape == other.operation.bare_shape
     return ours.name if same else f"{ours.name} -> {other.operation.path}"
 
 
@@ -200,6 +230,12 @@ def _requests(
     about: _About, operation: Operation, other: Operation, asking: Conversion
 ) -> Iterator[Claim | Gap]:
     method = operation.method
+    whole = asking.for_request(other.method)
+    if whole is not None and whole.needs_message:
+        given, wanted = message_schema(operation), message_schema(other)
+        convert_all = convert_message(whole, asking.query_hops(method), method, wanted)
+        yield Claim(*about, MessagePart.MESSAGE, "", given, wanted, convert_all)
+        return
     for part, place, convert in (
         (MessagePart.QUERY, "query", convert_query),
         (MessagePart.HEADERS, "header", convert_headers),
@@ -208,7 +244,7 @@ def _requests(
         if given["properties"] or wanted["properties"]:
             yield Claim(*about, part, "", given, wanted, convert(asking, method, wanted))
     if operation.request is not None and other.request is not None:
-        conversion = asking.for_request(method)
+        conversion = asking.for_request(other.method)
         convert_part = None if conversion is None else convert_body(conversion)
         yield Claim(*about, MessagePart.REQUEST, "", operation.request, other.request, convert_part)
     elif operation.request is not None:
@@ -225,6 +261,7 @@ def _responses(
             ours = f", and version {client} expects one" if expected else ""
             yield Unchecked(*about, key, f"version {service} declares no JSON body{ours}")
     for key, status, given, conversion in _answers(other, answering):
+        status = answering.status(operation.method, status)
         wanted = operation.response(status)
         if wanted is not None:
             to = (*about, MessagePart.RESPONSE, key, given, wanted)
@@ -238,7 +275,7 @@ def _responses(
             yield Unchecked(*about, key, f"version {client} declares no JSON body")
 
 
-def _named(conversion: Conversion) -> frozenset[str]:
+def _named(conversion: BodyConversion) -> frozenset[str]:
     return frozenset(
         name
         for link in conversion.links
@@ -259,7 +296,7 @@ def _places(change: Change, outer: str, deep: int) -> Iterator[str]:
 
 def _answers(
     operation: Operation, answering: Conversion
-) -> Iterator[tuple[str, int, Schema, Conversion | None]]:
+) -> Iterator[tuple[str, int, Schema, BodyConversion | None]]:
     """Yield the responses with a body: a name, one of its statuses, its schema and conversion.
 
     A key of a document that covers many statuses (`default`, `4XX`) is yielded once for each
@@ -268,7 +305,7 @@ def _answers(
     for key, given in operation.responses.items():
         if given is None:
             continue
-        kinds: dict[object, tuple[int, Conversion | None]] = {}
+        kinds: dict[object, tuple[int, BodyConversion | None]] = {}
         for status in statuses_of(key):
             if operation.key(status) == key:
                 conversion = answering.for_response(operation.method, status)

@@ -15,6 +15,7 @@ from gateway.config.build import build
 from gateway.config.root import Config
 from gateway.config.text.mistakes import ConfigError, Mistakes
 from gateway.config.text.source import read
+from gateway.verify.checks.field_check import DocumentFolder, look_up_fields
 from gateway.verify.claim import Claim, MessagePart
 from gateway.verify.hint import hint
 from gateway.verify.proof import Finding
@@ -34,7 +35,9 @@ class HintTrial:
 
     def __init__(self, path: Path, environment: Mapping[str, str]) -> None:
         self._folder = path.absolute().parent
+        self._documents = DocumentFolder(self._folder)
         self._rules: Any = read(path.read_bytes(), str(path), environment).data
+        self._before: frozenset[str] = self._texts(self._rules) or frozenset()
         # Operations share schemas, so that the same hint comes for many of them.
         self._accepts = lru_cache(maxsize=1024)(self._accepted)
 
@@ -64,16 +67,21 @@ class HintTrial:
             # after them, those of the newer one.
             for place in (0, len(conversions)):
                 conversions.insert(place, {"between": pair, key: [made]})
-                if self._usable(rules):
+                found = self._texts(rules)
+                if found is not None and found <= self._before:
                     return True
                 conversions.pop(place)
         return False
 
-    def _usable(self, rules: object) -> bool:
-        mistakes = Mistakes()
+    def _texts(self, rules: object) -> frozenset[str] | None:
+        """Return what `check` reports of fields in documents; None if it refuses the rules."""
+        mistakes, fields = Mistakes(), Mistakes()
         try:
             config = Config.model_validate_json(json.dumps(rules))
         except ValidationError:
-            return False
-        build(config, mistakes, time.time(), self._folder)
-        return not mistakes.found
+            return None
+        snapshot = build(config, mistakes, time.time(), self._folder, {})
+        if mistakes.found:
+            return None
+        look_up_fields(config, snapshot.apis, self._documents, fields)
+        return frozenset(one.text for one in (*fields.found, *fields.warnings))

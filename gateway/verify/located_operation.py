@@ -1,8 +1,11 @@
 """Operations of an OpenAPI document, and the endpoints of the gateway that lead to them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from gateway.core.conversion.chain import Conversion
+from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.passage import Passage, find_passage
 from gateway.core.routing import Router, Segment, Template
 from gateway.core.snapshot import Endpoint
 from gateway.core.versions.version import Version
@@ -38,6 +41,36 @@ class LocatedOperation:
         own, others = self.captures[endpoint], other.captures[endpoint]
         return all(own[name] == others[name] for name in own.keys() & others.keys())
 
+    def is_asked_by(self, passage: Passage, others: Sequence["LocatedOperation"]) -> bool:
+        """Whether a passage asks the service for this one, rather than for one of others."""
+        taken = [
+            one.operation
+            for one in others
+            if one.operation.method == passage.method and one.operation.takes(passage.path)
+        ]
+        best = min(taken, key=lambda operation: operation.path.count("{"), default=None)
+        return best is self.operation
+
+
+def find_operation(
+    located: LocatedOperation, request: Conversion, response: Conversion
+) -> Passage | None:
+    """Return the passage of an operation that the rules declare; None where they declare none.
+
+    Args:
+        located: the operation of the client.
+        request: the conversion of requests, all operations included.
+        response: the conversion of their answers.
+    """
+    if not request.has_operations:
+        return None
+    path = located.operation.shape.replace("{}", "0")
+    try:
+        passage = find_passage(request, response, located.operation.method, lambda _: path, None)
+    except ConversionError:
+        return None
+    return passage if passage.substitute is not None or any(passage.operations) else None
+
 
 def locate(
     endpoints: Iterable[Endpoint], version: Version | None, description: Description
@@ -46,7 +79,8 @@ def locate(
 
     A path belongs to the endpoint that a request for it would be routed to: of several that match,
     the one with the most literal text. A document may have the paths that the service is asked for
-    (`upstream_path`), or the public ones, with the version in them or without.
+    (`upstream_path`), or the public ones, with the version in them or without. The path of its
+    server counts, unless it leads nowhere: behind the gateway, the API may stand elsewhere.
     """
     router = _router(endpoints, version)
     return [_located(operation, router) for operation in description.operations]
@@ -95,7 +129,7 @@ def _filled(segments: Iterable[Segment], version: Version | None) -> Template:
 
 
 def _located(operation: Operation, router: Router[list[_Place]]) -> LocatedOperation:
-    found = router.find(operation.shape)
+    found = router.find(operation.shape) or router.find(operation.bare_shape)
     if found is None:
         return LocatedOperation(operation, {}, NO_ENDPOINT)
     places, texts = found

@@ -11,13 +11,28 @@ from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
-from gateway.core.conversion.chain import Conversion
+from gateway.core.conversion.chain import BodyConversion, Conversion
+from gateway.core.conversion.change import Inverse, Whole
+from gateway.core.conversion.message.carry import Carry
+from gateway.core.conversion.message.message import Message
+from gateway.core.conversion.message.query_walk import QueryHop, QueryWalk
+from gateway.core.conversion.parameter_change import (
+    FIELDS,
+    QUERY,
+    ParameterLine,
+    ParameterLines,
+    Spelling,
+    write_query,
+)
+from gateway.core.conversion.scalars import NUMBER_TEXT, Type
+from gateway.core.conversion.version_link import Direction
 from gateway.proxy.body import json_body
+from gateway.proxy.body.slow_thread import run_now
 from gateway.verify.openapi.json_schema import Schema
-from gateway.verify.openapi.openapi import ApiParameter
+from gateway.verify.openapi.openapi import ApiParameter, Operation
 
+_NOTHING = b"{}"
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)\Z", re.ASCII)
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?\Z", re.ASCII)
 
 
 class PartConversion(Protocol):
@@ -28,13 +43,113 @@ class PartConversion(Protocol):
         ...
 
 
-def convert_body(conversion: Conversion) -> PartConversion:
-    """Return the conversion of a JSON body, by the code that converts live traffic."""
+def convert_body(conversion: BodyConversion) -> PartConversion:
+    """Return the conversion of the JSON body of an answer, by the code that converts live traffic.
+
+    Documents do not describe the header fields of answers, so those that the conversion looks for
+    are there, with values of the right types.
+    """
 
     def convert(document: object) -> object:
-        return msgspec.json.decode(json_body.convert(msgspec.json.encode(document), conversion))
+        message = _sample(conversion) if conversion.needs_message else None
+        given = msgspec.json.encode(document)
+        made = run_now(lambda: json_body.convert(given, conversion, message), conversion.timeout)
+        return msgspec.json.decode(made)
 
     return convert
+
+
+def convert_message(
+    conversion: BodyConversion, hops: tuple[QueryHop, ...], method: str, wanted: Schema
+) -> PartConversion:
+    """Return the conversion of a request as a whole, in the form of `message_schema`.
+
+    Args:
+        conversion: the conversion of the body, which converts the message as well.
+        hops: the changes of the query on the way.
+        method: the method of the client's request.
+        wanted: the schema of the converted message, which gives the types to read texts as.
+    """
+    parts = wanted["properties"]
+    assert isinstance(parts, dict)
+
+    def convert(document: object) -> object:
+        assert isinstance(document, dict)
+        query = _parameter_lines(document.get("query"), QUERY)
+        fields = _parameter_lines(document.get("headers"), FIELDS)
+        way = QueryWalk(query, hops)
+        message = Message(method, headers=fields, query=query, way=way)
+        given, has_body = msgspec.json.encode(document.get("body", {})), "body" in document
+        before = message.copied()
+        applied = conversion if has_body else conversion.carrying()
+        body = run_now(lambda: json_body.convert(given, applied, message), conversion.timeout)
+        if not has_body and body != _NOTHING:  # a value comes into it, and so all else
+            message.restore(before)
+            body = run_now(
+                lambda: json_body.convert(given, conversion, message), conversion.timeout
+            )
+        raw = parse_qsl(write_query(message.query) or "", keep_blank_values=True)
+        texts = [(line.key, FIELDS.read(line.value or "")) for line in message.headers]
+        made: dict[str, object] = {
+            "query": parameters_of(raw, parts["query"]),
+            "headers": parameters_of(texts, parts["headers"]),
+        }
+        if has_body or body != _NOTHING:
+            made["body"] = msgspec.json.decode(body)
+        return made
+
+    return convert
+
+
+def message_schema(operation: Operation) -> Schema:
+    """Return the schema of a whole request: its query, its header fields and its body."""
+    parts: dict[str, object] = {
+        "query": schema_of(operation.parameters, "query"),
+        "headers": schema_of(operation.parameters, "header"),
+    }
+    required = [*parts, "body"] if operation.body_required else [*parts]
+    if operation.request is not None:
+        parts["body"] = operation.request
+    components: dict[str, object] = {}
+    for name, schema in parts.items():
+        assert isinstance(schema, dict)
+        known = schema.get("components")
+        if isinstance(known, dict):
+            components |= known["schemas"]
+        parts[name] = {key: value for key, value in schema.items() if key != "components"}
+    made: Schema = {
+        "type": "object",
+        "properties": parts,
+        "required": required,
+        "additionalProperties": False,
+    }
+    return {**made, "components": {"schemas": components}} if components else made
+
+
+def _parameter_lines(document: object, spelling: Spelling) -> ParameterLines:
+    if not isinstance(document, dict):  # a smaller example may lack it, or have null there
+        return []
+    return [
+        ParameterLine(spelling.key(name), spelling.name(name), spelling.write(value))
+        for name, value in _lines(document)
+    ]
+
+
+_SAMPLES = {Type.TEXT: "x", Type.NUMBER: "1", Type.BOOLEAN: "true"}
+
+
+def _sample(conversion: BodyConversion) -> Message:
+    """Return an answer with a value wherever a change of the conversion looks for one."""
+    message = Message(status=200)
+    for link in conversion.links:
+        for change in link.changes:
+            inner = change.change if isinstance(change, Whole) else change
+            inverse = isinstance(inner, Inverse)
+            carry = inner.change if isinstance(inner, Inverse) else inner
+            is_source = inverse is (conversion.direction is Direction.DOWN)
+            if isinstance(carry, Carry) and is_source and carry.place.applies(message):
+                carry.place.give(message, _SAMPLES[carry.kind])
+    return message
 
 
 def convert_query(conversion: Conversion, method: str, wanted: Schema) -> PartConversion:
@@ -43,7 +158,7 @@ def convert_query(conversion: Conversion, method: str, wanted: Schema) -> PartCo
     def convert(document: object) -> object:
         lines = _lines(document)
         raw = conversion.query(method, urlencode(lines) if lines else None)
-        return _object(parse_qsl(raw or "", keep_blank_values=True), wanted)
+        return parameters_of(parse_qsl(raw or "", keep_blank_values=True), wanted)
 
     return convert
 
@@ -55,7 +170,7 @@ def convert_headers(conversion: Conversion, method: str, wanted: Schema) -> Part
         lines = [(name.encode(), value.encode()) for name, value in _lines(document)]
         converted = conversion.fields(method, None, lines)
         texts = [(name.decode().lower(), value.decode()) for name, value in converted]
-        return _object(texts, wanted)
+        return parameters_of(texts, wanted)
 
     return convert
 
@@ -80,20 +195,8 @@ def schema_of(parameters: tuple[ApiParameter, ...], place: str) -> Schema:
     return {**made, "components": {"schemas": components}} if components else made
 
 
-def _lines(document: object) -> list[tuple[str, str]]:
-    assert isinstance(document, dict)
-    return [
-        (name, _text(value))
-        for name, given in document.items()
-        for value in (given if isinstance(given, list) else [given])
-    ]
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _object(lines: list[tuple[str, str]], wanted: Schema) -> dict[str, object]:
+def parameters_of(lines: list[tuple[str, str]], wanted: Schema) -> dict[str, object]:
+    """Return parameters as one object, with texts read as the types that a schema declares."""
     known = wanted["properties"]
     assert isinstance(known, dict)
     found: dict[str, object] = {}
@@ -109,11 +212,24 @@ def _object(lines: list[tuple[str, str]], wanted: Schema) -> dict[str, object]:
     return found
 
 
+def _lines(document: object) -> list[tuple[str, str]]:
+    assert isinstance(document, dict)
+    return [
+        (name, _text(value))
+        for name, given in document.items()
+        for value in (given if isinstance(given, list) else [given])
+    ]
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
 def _read(text: str, schema: Mapping[str, object]) -> object:
     match schema.get("type"):
         case "integer" if _INTEGER.match(text):
             return int(text)
-        case "number" if _NUMBER.match(text):
+        case "number" if NUMBER_TEXT.match(text):
             return float(text)
         case "boolean" if text in ("true", "false"):
             return text == "true"

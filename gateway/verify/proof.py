@@ -6,9 +6,10 @@ import msgspec
 
 from gateway.core.conversion.document import ConversionError
 from gateway.verify.claim import Claim, MessagePart
+from gateway.verify.openapi.body_shape import generalized
 from gateway.verify.openapi.examples import generate
 from gateway.verify.openapi.schema_fields import declared, fields_of
-from gateway.verify.openapi.smallest import smallest
+from gateway.verify.openapi.smallest import decisive, smallest
 from gateway.verify.openapi.validation import Validator, Violation
 
 
@@ -23,6 +24,7 @@ class Finding:
         reason: a sentence for operators without its subject, which is the field.
         example: the smallest example with this failure; None if no single example shows it.
         converted: the example after the conversion; None if it cannot be converted.
+        decisive: the places in the example that the failure depends on, as JSON Pointers.
     """
 
     field: str
@@ -30,6 +32,7 @@ class Finding:
     reason: str
     example: bytes | None = None
     converted: bytes | None = None
+    decisive: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,20 @@ class _Trial:
             if (violation.field, violation.keyword) == failure
         )
         converted = None if arrived is _NOTHING else msgspec.json.encode(arrived)
-        return Finding(*failure, reason, msgspec.json.encode(example), converted)
+        places = {violation.field for violation in violations}
+
+        def mended(changed: object) -> bool:
+            found = self._outcome(changed)[1]
+            failures = {(violation.field, violation.keyword) for violation in found}
+            return failure not in failures and {place for place, _ in failures} <= places
+
+        return Finding(
+            *failure,
+            reason,
+            msgspec.json.encode(example),
+            converted,
+            decisive(example, mended),
+        )
 
     def differences(self) -> list[Finding]:
         """Return the findings from all examples together: fields that are `lost` or `ignored`."""
@@ -144,8 +160,11 @@ class _Trial:
                 arrived = self.claim.conversion(document)
             except ConversionError as error:
                 keys = error.pointer.split("/")[1:]
-                steps = tuple(int(key) if key.isdecimal() else key for key in keys)
-                violation = Violation(steps, "convert", f"cannot be converted: {error.reason}")
+                steps = tuple(key.replace("~1", "/").replace("~0", "~") for key in keys)
+                # A place in what the changes before have left, so that either may declare it.
+                place = generalized(steps, self.claim.given, self.claim.wanted)
+                reason = f"cannot be converted: {error.reason}"
+                violation = Violation(steps, place, "convert", reason)
                 return _NOTHING, [violation]
         return arrived, self.wanted.violations(arrived)
 

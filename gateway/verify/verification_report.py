@@ -69,15 +69,21 @@ def _count(proof: ClaimProof) -> str:
 
 
 def _finding(claim: Claim, finding: Finding, advise: Advise) -> Iterator[str]:
-    yield f"           {finding.field or 'the body'}: {finding.reason}"
+    yield f"           {_printable(finding.field) or 'the body'}: {_printable(finding.reason)}"
     if (advice := advise(claim, finding)) is not None:
         yield f"             missing   {advice}"
     if finding.example is not None:
         failing = finding.example if finding.converted is None else finding.converted
         values = values_at(failing, finding.field)
-        yield f"             smallest  {excerpt(finding.example, finding.field, values)}"
+        example = excerpt(finding.example, finding.field, values, finding.decisive)
+        yield f"             smallest  {example}"
         if claim.conversion is not None and finding.converted is not None:
             yield f"             becomes   {excerpt(finding.converted, finding.field, values)}"
+
+
+def _printable(text: str) -> str:
+    """Return a text on one line: keys and values may hold any character."""
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def _object(result: VerificationResult, advise: Advise) -> dict[str, object]:

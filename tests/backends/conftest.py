@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -87,12 +88,30 @@ def launch(backend: str) -> Iterator[Launch]:
 
 
 @pytest.fixture
+def refused(
+    backend: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Run a backend that cannot start, in this process; give its exit status, stdout and stderr."""
+
+    def finish(extra: Mapping[str, str | bytes]) -> tuple[int, str, str]:
+        monkeypatch.setattr(os, "environ", _decoded(_environment(backend, extra)))
+        status = import_module(f"{backend}.__main__").main()
+        return status, *capsys.readouterr()
+
+    return finish
+
+
+def _decoded(environment: Mapping[bytes, bytes]) -> dict[str, str]:
+    return {os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()}
+
+
+@pytest.fixture
 def run(backend: str) -> Callable[..., tuple[int, str, str]]:
     """Run a backend that ends by itself; give its exit status, stdout and stderr."""
 
     def finish(extra: Mapping[str, str | bytes]) -> tuple[int, str, str]:
         with _process(backend, extra) as process:
-            out, err = process.communicate(timeout=10)
+            out, err = process.communicate(timeout=60)
             return process.returncode, out, err
 
     return finish

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from benchmarks.comparison import Comparison, judge, play, turns
-from benchmarks.measure import Sample, rate
+from benchmarks.measure import Sample, cpu, rate
 from tests.benchmarks.results import CLAIMS, OURS, ROUNDS, ROUTED, THEIRS
 
 
@@ -43,6 +43,13 @@ def test_play_runs_each_in_its_turn_and_tells() -> None:
     assert ran == told == ["a", "b", "b", "a"]
     assert [(each["a"].rate, each["b"].rate) for each in rounds] == [(1, 2), (1, 2)]
     assert list(rounds[1]) == ["a", "b"]
+
+
+def test_two_claims_of_one_name_are_refused() -> None:
+    """They would be two rows, and two bars of the chart, with the same label."""
+    Comparison({}, [rate("a", "b"), rate("a", "c", text="a ÷ c"), cpu("a", "b")])
+    with pytest.raises(ValueError, match="2 claims are named 'a', × rate"):
+        Comparison({}, [rate("a", "b"), rate("a", "c")])
 
 
 def test_a_ratio_is_taken_inside_a_round() -> None:

@@ -14,12 +14,13 @@ ENVIRONMENT = {"BACKEND": "127.0.0.1:1"}
     ("text", "endpoints"),
     [
         (rules.converted(), None),
+        (rules.stateless(), None),
         (rules.house(3, 2, 5), 24),
         (rules.chain(), 1),
         (rules.PEOPLE, 2),
         (rules.BULK, 1),
     ],
-    ids=["converted", "house", "chain", "people", "bulk"],
+    ids=["converted", "stateless", "house", "chain", "people", "bulk"],
 )
 def test_they_load(text: str, endpoints: int | None, tmp_path: Path) -> None:
     file = tmp_path / "gateway.yaml"

@@ -5,134 +5,26 @@ under a name and on a port of its own, and takes all of it down again.
 """
 
 import json
-import os
-import shutil
-import socket
+import re
 import subprocess
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
-from http.client import HTTPConnection, HTTPException
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.compose.project import MECHANISMS, V1, V2, Project, brought_up, is_ok
+
 BACKENDS = ["backend_v1", "backend_v2", "users_service"]
 PROGRAMS = [*BACKENDS, "gateway"]
-V1 = {"name": "Bob Charlie"}
-V2 = {"name": {"firstName": "Bob", "lastName": "Charlie"}}
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the gateway answered."""
-
-    status: int
-    headers: dict[str, str]
-    body: Any
-
-
-@dataclass(frozen=True)
-class Project:
-    """A Compose project that is up."""
-
-    folder: Path
-    port: int
-    at_start: dict[str, Any] = field(default_factory=dict)
-    """`docker inspect` of each container, from right after the start."""
-
-    def compose(self, *arguments: str, check: bool = True) -> str:
-        """Run `docker compose`; return what it wrote."""
-        done = subprocess.run(
-            ["docker", "compose", "--ansi", "never", *arguments],
-            cwd=self.folder,
-            env=os.environ
-            | {
-                "COMPOSE_PROJECT_NAME": f"version-gateway-proof-{self.port}",
-                "GATEWAY_PORT": str(self.port),
-            },
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == 0 or not check, done.stdout + done.stderr
-        return done.stdout + done.stderr
-
-    def inspect(self, program: str) -> Any:
-        """Return what `docker inspect` knows of a program's container."""
-        container = self.compose("ps", "--all", "--quiet", program).strip()
-        command = ["docker", "inspect", container]
-        return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)[0]
-
-    def ask(
-        self,
-        method: str,
-        target: str,
-        headers: dict[str, str] | None = None,
-        body: str | None = None,
-    ) -> Answer:
-        """Send one request to the published port."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
-        try:
-            connection.request(method, target, body, headers or {})
-            response = connection.getresponse()
-            return Answer(response.status, dict(response.headers), json.load(response))
-        finally:
-            connection.close()
-
-    def until(self, target: str, true: Callable[[Answer], bool], within: float = 20) -> None:
-        """Wait until something is true of the answer to a GET."""
-        deadline = time.monotonic() + within
-        answer: object = None
-        while not (isinstance(answer, Answer) and true(answer)):
-            assert time.monotonic() < deadline, answer
-            try:
-                answer = self.ask("GET", target)
-            except (OSError, HTTPException) as error:
-                answer = error
-            time.sleep(0.1)
-
-
-def is_ok(body: object) -> Callable[[Answer], bool]:
-    """Return what is true of a 200 with this body."""
-    return lambda answer: (answer.status, answer.body) == (200, body)
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """Bring the project up, healthy; take it down afterwards."""
-    folder = tmp_path_factory.mktemp("compose") / "project"
-    unneeded = shutil.ignore_patterns(".*_cache", ".git", ".venv", "__pycache__", "*.db*")
-    shutil.copytree(ROOT, folder, ignore=unneeded)
-    folder.chmod(0o755)  # the gateway's user, not ours, reads gateway.yaml
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    project = Project(folder, port)
-    try:
-        project.compose("up", "--build", "--detach", "--wait")
-        project.at_start.update({program: project.inspect(program) for program in PROGRAMS})
+    with brought_up(tmp_path_factory.mktemp("compose") / "project", *PROGRAMS) as project:
         yield project
-    finally:
-        project.compose("down", "--volumes", "--rmi", "all", "--timeout", "5")
 
 
-@pytest.mark.parametrize(
-    ("target", "headers", "body"),
-    [
-        ("/v1/person", {}, V1),
-        ("/v2/person", {}, V2),
-        ("/person/param?version=1", {}, V1),
-        ("/person/param?version=2", {}, V2),
-        ("/person/header", {"X-API-VERSION": "1"}, V1),
-        ("/person/header", {"X-API-VERSION": "2"}, V2),
-        ("/person/accept", {"Accept": "application/vnd.comp.app-v1+json"}, V1),
-        ("/person/accept", {"Accept": "application/vnd.comp.app-v2+json"}, V2),
-    ],
-)
+@pytest.mark.parametrize(("target", "headers", "body"), MECHANISMS)
 def test_every_mechanism_selects(
     stack: Project, target: str, headers: dict[str, str], body: object
 ) -> None:
@@ -142,17 +34,18 @@ def test_every_mechanism_selects(
 
 
 def test_the_gateway_waited_for_healthy_backends(stack: Project) -> None:
-    started = datetime.fromisoformat(stack.at_start["gateway"]["State"]["StartedAt"])
-    for backend in BACKENDS:
-        checks = stack.at_start[backend]["State"]["Health"]["Log"]
-        healthy = [check["End"] for check in checks if check["ExitCode"] == 0]
-        assert datetime.fromisoformat(healthy[0]) < started
+    def first(program: str, state: str) -> int:
+        step = re.compile(rf"\bContainer \S+-{program}-1 +{state}\b")
+        return next(number for number, line in enumerate(stack.steps) if step.search(line))
+
+    started = first("gateway", "Starting")
+    assert [backend for backend in BACKENDS if first(backend, "Healthy") > started] == []
 
 
 def test_only_the_gateway_is_published(stack: Project) -> None:
     published = {
         program: {
-            port: {binding["HostPort"] for binding in bindings}
+            port: {(binding["HostIp"], binding["HostPort"]) for binding in bindings}
             for port, bindings in inspect["NetworkSettings"]["Ports"].items()
             if bindings
         }
@@ -160,7 +53,7 @@ def test_only_the_gateway_is_published(stack: Project) -> None:
     }
 
     gateway = published.pop("gateway")
-    assert gateway == {"8080/tcp": {str(stack.port)}}
+    assert gateway == {"8080/tcp": {("127.0.0.1", str(stack.port))}}
     assert not any(published.values())
 
 
@@ -168,6 +61,8 @@ def test_only_the_gateway_is_published(stack: Project) -> None:
 def test_a_container_can_do_no_more_than_it_must(stack: Project, program: str) -> None:
     inspect = stack.at_start[program]
     assert inspect["HostConfig"]["CapDrop"] == ["ALL"]
+    assert inspect["HostConfig"]["Memory"] == 1024**3
+    assert inspect["HostConfig"]["PidsLimit"] == 512
     assert inspect["HostConfig"]["SecurityOpt"] == ["no-new-privileges:true"]
     assert inspect["Image"] == stack.at_start["gateway"]["Image"], "one image for all"
 

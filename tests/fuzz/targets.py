@@ -172,9 +172,15 @@ def _check_report(error: ConfigError, most: int) -> None:
 
 def convert_json(data: bytes) -> None:
     """A converted body is JSON, and comes back as it was where both ways are possible."""
+    assert CONVERTED.request is not None
+    assert CONVERTED.response is not None
+    asked, answered = (
+        CONVERTED.request.for_request("POST"),
+        CONVERTED.response.for_response("POST", 200),
+    )
     for there, back in (
-        (CONVERTED.request, CONVERTED.response),
-        (CONVERTED.response, CONVERTED.request),
+        (asked, answered),
+        (answered, asked),
     ):
         assert there is not None
         assert back is not None

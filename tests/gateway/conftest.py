@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,18 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
         program = start_program(stack, folder, "gateway")
         program.config = config
         yield program
+
+
+@pytest.fixture
+def reloaded(standing: Program) -> StartGateway:
+    """Give rules to the module's gateway, in place of one that is started; its log begins there."""
+
+    def reload(rules: str) -> Program:
+        standing.reload(rules)
+        log = standing.output.read_bytes()
+        return replace(standing, since=log.index(b"\n", log.rindex(b'"config_loaded"')) + 1)
+
+    return reload
 
 
 @pytest.fixture

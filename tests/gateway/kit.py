@@ -14,19 +14,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from gateway.config.load import rules_hash
+
 ROOT = Path(__file__).parents[2]
-DEADLINE = 20.0
+# A busy machine takes long to start a program; nothing else comes near.
+DEADLINE = 60.0
+# One worker, and shadows that do not give way to the tests that run beside it.
+DEFAULTS = {"GATEWAY_WORKERS": "1", "GATEWAY_SHADOW_LOAD": "1"}
 
 
 @dataclass
 class Program:
-    """A started program: where it listens, and what it has logged."""
+    """A started program: where it listens, and what it has logged since so many bytes of log."""
 
     process: subprocess.Popen[bytes]
     output: Path
     config: Path | None = None
     port: int = 0
     admin: int = 0
+    since: int = 0
+    workers: int = 1
 
     @property
     def url(self) -> str:
@@ -40,7 +47,7 @@ class Program:
 
     def log(self, event: str | None = None) -> list[dict[str, Any]]:
         """Every whole line logged so far, or those of one event; each has to be JSON."""
-        lines = self.output.read_bytes().splitlines(keepends=True)
+        lines = self.output.read_bytes()[self.since :].splitlines(keepends=True)
         entries = [json.loads(line) for line in lines if line.endswith(b"\n")]
         return [entry for entry in entries if event in (None, entry["event"])]
 
@@ -55,23 +62,35 @@ class Program:
 
     def rewrite(self, text: str) -> None:
         """Put new rules in place by an atomic rename, and wait until they are taken or refused."""
-        assert self.config is not None
-        before = len(self.log("config_loaded")) + len(self.log("config_rejected"))
-        fresh = self.config.with_suffix(".new")
-        fresh.write_text(text)
-        fresh.rename(self.config)
-        wait_for(lambda: len(self.log("config_loaded")) + len(self.log("config_rejected")) > before)
+        before, rejected = self._loaded(text), len(self.log("config_rejected"))
+        self.replace_rules(text)
+        wait_for(
+            lambda: (
+                self._loaded(text) >= before + self.workers
+                or len(self.log("config_rejected")) > rejected
+            )
+        )
 
-    def reload(self, text: str) -> None:
-        """Put new rules in place and tell the gateway, which has to take them."""
+    def reload(self, text: str, *, workers: int | None = None) -> None:
+        """Put new rules in place, tell the gateway, and wait until its workers have them."""
+        before = self._loaded(text)
+        self.replace_rules(text)
+        self.process.send_signal(signal.SIGHUP)
+        wanted = before + (workers or self.workers)
+        wait_for(lambda: self.process.poll() or self._loaded(text) >= wanted)
+        assert self.process.poll() is None, "the gateway died"
+
+    def replace_rules(self, text: str) -> None:
+        """Put new rules in place by an atomic rename."""
         assert self.config is not None
-        before = len(self.log("config_loaded"))
         fresh = self.config.with_suffix(".new")
         fresh.write_text(text)
         fresh.rename(self.config)
-        self.process.send_signal(signal.SIGHUP)
-        wait_for(lambda: self.process.poll() or len(self.log("config_loaded")) > before)
-        assert self.process.poll() is None, "the gateway died"
+
+    def _loaded(self, text: str) -> int:
+        """Return how often a worker has loaded this text."""
+        wanted = rules_hash(text.encode())
+        return sum(entry["rules"] == wanted for entry in self.log("config_loaded"))
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
@@ -95,7 +114,7 @@ def start_program(stack: ExitStack, folder: Path, program: str, **variables: str
         process = subprocess.Popen(
             [sys.executable, "-m", program],
             cwd=folder,
-            env={**kept, "PYTHONPATH": str(ROOT), "GATEWAY_WORKERS": "1", **free, **variables},
+            env={**kept, "PYTHONPATH": str(ROOT), **DEFAULTS, **free, **variables},
             stdout=stream,
             stderr=subprocess.STDOUT,
             process_group=0,  # Ctrl-C is for who started it
@@ -108,6 +127,7 @@ def start_program(stack: ExitStack, folder: Path, program: str, **variables: str
     entry = wait_for(lambda: started.log("listening"))[0]
     started.port = int(entry["url"].rpartition(":")[2])
     started.admin = int(entry.get("admin", ":0").rpartition(":")[2])
+    started.workers = entry.get("workers", 1)
     return started
 
 

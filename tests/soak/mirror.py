@@ -10,10 +10,12 @@ import json
 import os
 import signal
 import sys
+from collections import Counter
 
 from aiohttp import WSMsgType, web
 
 PIECE = 64 * 1024
+_arrivals: Counter[str] = Counter()
 _PATTERN = bytes(range(251)) * (PIECE // 251 + 2)
 
 
@@ -59,10 +61,20 @@ async def take(request: web.Request) -> web.StreamResponse:
 
 
 async def documents(request: web.Request) -> web.Response:
-    """Answer with a document: the one in the body, or an array of as many as the query says."""
+    """Answer with a document: the one in the body, or an array of as many as the query says.
+
+    A document that comes with an Idempotency-Key is counted by it.
+    """
     if request.method == "POST":
+        if (key := request.headers.get("Idempotency-Key")) is not None:
+            _arrivals[key] += 1
         return web.json_response(body=await request.read())
     return web.json_response(catalog(int(request.query["size"])))
+
+
+async def arrivals(_: web.Request) -> web.Response:
+    """Answer how often documents came, by their keys."""
+    return web.json_response(_arrivals)
 
 
 async def converse(request: web.Request) -> web.WebSocketResponse:
@@ -84,6 +96,7 @@ async def main() -> None:
     app.router.add_get("/bytes", give)
     app.router.add_put("/bytes", take)
     app.router.add_route("*", "/catalog", documents)
+    app.router.add_get("/arrivals", arrivals)
     app.router.add_get("/socket", converse)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
     await runner.setup()

@@ -71,6 +71,14 @@ def posted(random: Random) -> Question:
     )
 
 
+def written(key: str) -> Question:
+    """Send a document in the version that is converted, under a key that the service counts."""
+    document = {"name": f"N{key} Last"}
+    return Question(
+        "mirror", "POST /v1/catalog", lambda answer: is_json(answer, document), (), document, key
+    )
+
+
 def refused(random: Random) -> Question:
     """Ask for what there is not."""
     line, fields, status, code = random.choice(

@@ -21,6 +21,8 @@ from tests.soak.load import Kill, Load, Question
 from tests.soak.questions import is_json
 from tests.soak.soak import Soak
 
+pytestmark = pytest.mark.slow
+
 
 async def test_a_short_soak(tmp_path: Path) -> None:
     said: list[str] = []

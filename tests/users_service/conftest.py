@@ -21,7 +21,7 @@ Launch = Callable[..., tuple[subprocess.Popen[bytes], int, Path]]
 Answer = tuple[int, Message, bytes]
 
 ROOT = Path(__file__).parents[2]
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 def _wait_for(condition: Callable[[], Any]) -> Any:
@@ -62,6 +62,12 @@ def _start(
 def wait_for() -> Callable[[Callable[[], Any]], Any]:
     """Return what a condition returns, once that is true; fail at the deadline."""
     return _wait_for
+
+
+@pytest.fixture(scope="session")
+def launch_in() -> Callable[..., tuple[subprocess.Popen[bytes], int, Path]]:
+    """Start a program in a folder, with these variables, that ends with an exit stack."""
+    return _start
 
 
 @pytest.fixture

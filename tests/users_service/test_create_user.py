@@ -63,7 +63,7 @@ def nothing_stored(stored: Callable[[], list[Any]]) -> Iterator[None]:
         BOB,
         {"name": "x" * 20, "birthDate": "0001-01-01"},
         {"name": "\U0001f600" * 20, "birthDate": "1970-01-01"},
-        {"name": "a\0\n", "birthDate": "2000-02-29"},
+        {"name": "a\x01\n", "birthDate": "2000-02-29"},
         {"name": "   ", "birthDate": "1999-12-31"},
         {"name": "' OR 1=1 --", "birthDate": "1999-12-31"},
     ],

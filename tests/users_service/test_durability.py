@@ -13,6 +13,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 Launch = Callable[..., tuple[subprocess.Popen[bytes], int, Path]]
 WaitFor = Callable[[Callable[[], Any]], Any]
 

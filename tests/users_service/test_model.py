@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from users_service.model import BIRTH_DATE_FORMAT, BIRTH_DATE_PAST, NAME_LENGTH, NewUser, User
+from users_service.model import (
+    BIRTH_DATE_FORMAT,
+    BIRTH_DATE_PAST,
+    NAME_LENGTH,
+    NAME_NULL,
+    NewUser,
+    User,
+)
 from users_service.violations import violations
 
 TODAY = date(2024, 2, 29)
@@ -27,7 +34,7 @@ def test_the_messages_are_the_contracts() -> None:
     assert BIRTH_DATE_PAST == "Birth date should be in past."
 
 
-@given(st.text(st.characters(codec="utf-8"), max_size=30))
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30))
 def test_a_name_has_3_to_20_code_points_whichever_these_are(name: str) -> None:
     made = _make(name=name)
     if 3 <= len(name) <= 20:
@@ -67,6 +74,12 @@ def test_both_fields_can_be_violated_at_once() -> None:
         "name": NAME_LENGTH,
         "birthDate": BIRTH_DATE_PAST,
     }
+
+
+def test_no_name_has_a_null_character() -> None:
+    """PostgreSQL could not store it, and both engines answer alike."""
+    assert _make(name="Bob\0") == {"name": NAME_NULL}
+    assert _make(name="\0") == {"name": NAME_LENGTH}
 
 
 def test_id_and_unknown_fields_are_ignored() -> None:

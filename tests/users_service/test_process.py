@@ -8,19 +8,20 @@ import sqlite3
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
 from email.message import Message
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 import psutil
 import pytest
 
-Launch = Callable[..., tuple[subprocess.Popen[bytes], int, Path]]
+Started = tuple[subprocess.Popen[bytes], int, Path]
+Launch = Callable[..., Started]
 Ask = Callable[..., tuple[int, Message, bytes]]
 WaitFor = Callable[[Callable[[], Any]], Any]
 
@@ -28,6 +29,25 @@ BOB = json.dumps({"name": "Bob", "birthDate": "2000-01-31"})
 HEAD = b"POST /users HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 SIZED = HEAD + b"Content-Length: %d\r\n\r\n"
 ROOT = Path(__file__).parents[2]
+
+
+class Standing(NamedTuple):
+    """A program that tests share, each of which leaves it as it was."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    log: Path
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def standing(
+    tmp_path_factory: pytest.TempPathFactory, launch_in: Callable[..., Started]
+) -> Iterator[Standing]:
+    """Start one program."""
+    folder = tmp_path_factory.mktemp("standing")
+    with ExitStack() as stack:
+        yield Standing(*launch_in(stack, folder, {}), folder)
 
 
 def _run(folder: Path, **environment: str) -> tuple[int, str]:
@@ -93,11 +113,9 @@ def test_several_that_start_at_once_share_one_new_database(launch: Launch, ask: 
     assert ids == [1, 2, 3]
 
 
-def test_users_are_in_the_folder_that_it_was_started_in(
-    launch: Launch, ask: Ask, tmp_path: Path
-) -> None:
-    ask("POST", "/users", BOB, port=launch()[1])
-    assert (tmp_path / "service" / "users.db").exists()
+def test_users_are_in_the_folder_that_it_was_started_in(standing: Standing, ask: Ask) -> None:
+    ask("POST", "/users", BOB, port=standing.port)
+    assert (standing.folder / "users.db").exists()
 
 
 # What it logs.
@@ -135,13 +153,14 @@ def test_every_request_is_one_line_of_json(launch: Launch, ask: Ask, wait_for: W
     assert "s3cret" not in log.read_text()
 
 
-def test_what_is_not_http_is_logged_without_a_traceback(launch: Launch, wait_for: WaitFor) -> None:
-    _, port, log = launch()
-    with socket.create_connection(("127.0.0.1", port), 20) as connection:
+def test_what_is_not_http_is_logged_without_a_traceback(
+    standing: Standing, wait_for: WaitFor
+) -> None:
+    with socket.create_connection(("127.0.0.1", standing.port), 20) as connection:
         connection.sendall(b"GARBAGE\r\n\r\n")
         assert connection.recv(20).startswith(b"HTTP/1.0 400 ")
-    wait_for(lambda: "bad_http" in _events(log))
-    assert "traceback" not in _entries(log)[-1]
+    wait_for(lambda: "bad_http" in _events(standing.log))
+    assert "traceback" not in _entries(standing.log)[-1]
 
 
 # How it ends.
@@ -218,14 +237,14 @@ def test_a_body_that_does_not_come_is_a_408_problem(
 
 
 def test_a_client_that_leaves_in_the_middle_is_not_our_fault(
-    launch: Launch, ask: Ask, wait_for: WaitFor
+    standing: Standing, ask: Ask, wait_for: WaitFor
 ) -> None:
-    _, port, log = launch()
-    with socket.create_connection(("127.0.0.1", port), 20) as leaving:
+    known = len(_events(standing.log))
+    with socket.create_connection(("127.0.0.1", standing.port), 20) as leaving:
         leaving.sendall(SIZED % 10 + b"{")
-        assert ask("GET", "/healthz", port=port)[0] == 200
-    wait_for(lambda: "request" in _events(log))
-    entry = _entries(log)[-1]
+        assert ask("GET", "/healthz", port=standing.port)[0] == 200
+    wait_for(lambda: "request" in _events(standing.log)[known:])
+    entry = _entries(standing.log)[-1]
     assert (entry["level"], entry["status"]) == ("info", 400)
 
 
@@ -235,20 +254,21 @@ def _connections(process: subprocess.Popen[bytes]) -> list[Any]:
 
 
 def test_a_client_that_does_not_wait_for_the_answer_is_not_our_fault(
-    launch: Launch, wait_for: WaitFor, tmp_path: Path
+    standing: Standing, wait_for: WaitFor
 ) -> None:
-    process, port, log = launch()
-    lock = sqlite3.connect(tmp_path / "service" / "users.db", isolation_level=None)
-    with closing(lock), socket.create_connection(("127.0.0.1", port), 20) as leaving:
+    wait_for(lambda: not _connections(standing.process))
+    known = len(_events(standing.log))
+    lock = sqlite3.connect(standing.folder / "users.db", isolation_level=None)
+    with closing(lock), socket.create_connection(("127.0.0.1", standing.port), 20) as leaving:
         lock.execute("BEGIN IMMEDIATE")
         leaving.sendall(SIZED % len(BOB) + BOB.encode())
         # Reset the connection when it is closed, so that the program knows at once.
         leaving.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         leaving.close()
-        wait_for(lambda: not _connections(process))
+        wait_for(lambda: not _connections(standing.process))
         lock.execute("ROLLBACK")
-    wait_for(lambda: "request" in _events(log))
-    entry = _entries(log)[-1]
+    wait_for(lambda: "request" in _events(standing.log)[known:])
+    entry = _entries(standing.log)[-1]
     assert (entry["level"], entry["status"]) == ("info", 201)
 
 

@@ -101,3 +101,20 @@ def test_utc_needs_no_time_zone_database() -> None:
 
 def test_settings_do_not_show_the_password() -> None:
     assert "database_url" not in repr(Settings.from_environment({}))
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("postgresql://ann:s3cret@db/users", {}),
+        ("postgres://ann:s3cret@db/users?sslmode=require", {"ssl": "require"}),
+        ("postgresql+asyncpg://ann:s3cret@db/users?ssl=prefer", {"ssl": "prefer"}),
+    ],
+)
+def test_a_url_as_postgresql_has_it_gets_a_driver_for_asyncio(
+    url: str, options: dict[str, str]
+) -> None:
+    found = Settings.from_environment({"USERS_DATABASE_URL": url}).database_url
+    assert (found.drivername, found.database) == ("postgresql+asyncpg", "users")
+    assert dict(found.query) == options
+    assert "s3cret" not in repr(found)

@@ -10,9 +10,14 @@ from alembic import command  # the migrations of SQLAlchemy
 from alembic.config import Config
 from sqlalchemy import Connection
 
+_LOCK = 0x75736572  # "user"; any number does that no other program locks in this database
+
 
 def upgrade(connection: Connection) -> None:
     """Take the steps that the database still lacks, in the transaction of this connection."""
+    if connection.dialect.name == "postgresql":
+        # Of several services that start together, one takes the steps and the others wait.
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
     config = Config()
     # A configuration value in which % begins a placeholder.
     config.set_main_option("script_location", str(Path(__file__).parent).replace("%", "%%"))

@@ -1,61 +1,104 @@
-"""The list of all changes, and the models of the entries that hold one change each."""
+"""The lists of all changes, and the models of the entries that hold one change each.
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+The module of a change is imported when rules name the change: most rules have few of them.
+"""
 
-from pydantic import Field, create_model
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic, TypeVar
+
+from pydantic import ConfigDict, create_model
 
 from gateway.config.changes.change_section import BodySection, ChangeSection, ParameterSection
-from gateway.config.changes.default_section import DefaultConfig, RemoveConfig
-from gateway.config.changes.join_section import JoinConfig, SplitConfig
-from gateway.config.changes.map_section import MapConfig
-from gateway.config.changes.python_section import PythonConfig
-from gateway.config.changes.rename_section import RenameConfig
-from gateway.config.changes.round_section import RoundConfig
-from gateway.config.changes.shapes.envelope_section import EnvelopeConfig, ExtractConfig
-from gateway.config.changes.shapes.join_list_section import JoinListConfig, SplitListConfig
-from gateway.config.changes.shapes.use_section import UseConfig
-from gateway.config.changes.type_section import TypeConfig
-from gateway.config.changes.values.affix_section import AffixConfig
-from gateway.config.changes.values.case_section import CaseConfig, KeyCaseConfig
-from gateway.config.changes.values.invert_section import InvertConfig
-from gateway.config.changes.values.money_section import MoneyConfig
-from gateway.config.changes.values.time_section import TimeConfig
-from gateway.config.changes.wrap_section import UnwrapConfig, WrapConfig
-from gateway.config.shape import SectionModel
-
-CHANGES: Final[Mapping[str, type[BodySection]]] = {
-    "rename": RenameConfig,
-    "map": MapConfig,
-    "type": TypeConfig,
-    "round": RoundConfig,
-    "time": TimeConfig,
-    "money": MoneyConfig,
-    "affix": AffixConfig,
-    "invert": InvertConfig,
-    "case": CaseConfig,
-    "key_case": KeyCaseConfig,
-    "wrap": WrapConfig,
-    "unwrap": UnwrapConfig,
-    "join": JoinConfig,
-    "split": SplitConfig,
-    "join_list": JoinListConfig,
-    "split_list": SplitListConfig,
-    "envelope": EnvelopeConfig,
-    "extract": ExtractConfig,
-    "use": UseConfig,
-    "default": DefaultConfig,
-    "remove": RemoveConfig,
-    "python": PythonConfig,
-}
-"""Every change, by its key in gateway.yaml. A change is added here, and nowhere else."""
-
-PARAMETER_CHANGES: Final[Mapping[str, type[ParameterSection]]] = {
-    name: form for name, change in CHANGES.items() if (form := change.parameter_form()) is not None
-}
-"""The changes that query parameters and header fields have as well."""
+from gateway.config.shape import Later, SectionModel, imported
 
 S = TypeVar("S", bound=ChangeSection)
+
+
+class ChangeModels(Mapping[str, type[S]]):
+    """The models of changes, by their keys in gateway.yaml; a model is imported when it is taken.
+
+    Args:
+        places: the module in this folder and the class, as in `wrap_section:WrapConfig`.
+    """
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self._places = places
+
+    def __getitem__(self, key: str) -> type[S]:
+        model: type[S] = imported(f"gateway.config.changes.{self._places[key]}")
+        return model
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+CHANGES: Final = ChangeModels[BodySection](
+    {
+        "rename": "rename_section:RenameConfig",
+        "map": "map_section:MapConfig",
+        "type": "type_section:TypeConfig",
+        "round": "round_section:RoundConfig",
+        "time": "values.time_section:TimeConfig",
+        "money": "values.money_section:MoneyConfig",
+        "affix": "values.affix_section:AffixConfig",
+        "invert": "values.invert_section:InvertConfig",
+        "case": "values.case_section:CaseConfig",
+        "key_case": "values.case_section:KeyCaseConfig",
+        "link": "values.link_section:LinkConfig",
+        "omit_null": "values.omit_null_section:OmitNullConfig",
+        "fill_null": "values.omit_null_section:FillNullConfig",
+        "wrap": "wrap_section:WrapConfig",
+        "unwrap": "wrap_section:UnwrapConfig",
+        "join": "join_section:JoinConfig",
+        "split": "join_section:SplitConfig",
+        "join_list": "shapes.join_list_section:JoinListConfig",
+        "split_list": "shapes.join_list_section:SplitListConfig",
+        "envelope": "shapes.envelope_section:EnvelopeConfig",
+        "extract": "shapes.envelope_section:ExtractConfig",
+        "spread": "shapes.spread_section:SpreadConfig",
+        "use": "shapes.use_section:UseConfig",
+        "to_header": "message.to_header_section:ToHeaderConfig",
+        "from_header": "message.to_header_section:FromHeaderConfig",
+        "to_query": "message.to_query_section:ToQueryConfig",
+        "from_query": "message.to_query_section:FromQueryConfig",
+        "default": "default_section:DefaultConfig",
+        "remove": "default_section:RemoveConfig",
+        "python": "python_section:PythonConfig",
+    }
+)
+"""Every change of bodies, by its key in gateway.yaml. A change is added here, and to those of
+parameters if they have it too."""
+
+PARAMETER_CHANGES: Final = ChangeModels[ParameterSection](
+    {
+        "rename": "rename_section:RenameParameterConfig",
+        "map": "map_section:MapConfig",
+        "type": "type_section:TypeConfig",
+        "round": "round_section:RoundConfig",
+        "time": "values.time_section:TimeConfig",
+        "money": "values.money_section:MoneyConfig",
+        "affix": "values.affix_section:AffixConfig",
+        "invert": "values.invert_section:InvertConfig",
+        "case": "values.case_section:CaseConfig",
+        "join": "join_section:JoinParameterConfig",
+        "split": "join_section:SplitParameterConfig",
+        "join_list": "shapes.join_list_section:JoinListParameterConfig",
+        "split_list": "shapes.join_list_section:SplitListParameterConfig",
+        "default": "default_section:DefaultParameterConfig",
+        "remove": "default_section:RemoveParameterConfig",
+        "python": "python_section:PythonParameterConfig",
+        "paging": "parameters.paging_section:PagingConfig",
+        "sort": "parameters.sort_section:SortConfig",
+    }
+)
+"""Every change of query parameters and header fields: those of bodies that they have as well, and
+those that they have alone. `envelope`, `wrap` and their like are of objects and lists, which
+parameters are not; `link` is not needed, as Location, Content-Location and Link are mapped
+without a change."""
 
 
 class ChangeEntry(SectionModel, Generic[S]):
@@ -66,12 +109,19 @@ class ChangeEntry(SectionModel, Generic[S]):
         return {name: change for name, change in self if change is not None}
 
 
-def _entry(name: str, doc: str, changes: Mapping[str, type[ChangeSection]]) -> type[SectionModel]:
+def _entry(name: str, doc: str, changes: ChangeModels[Any]) -> type[SectionModel]:
+    def describe(schema: dict[str, Any]) -> None:
+        for key, one in schema["properties"].items():
+            one["description"] = changes[key].__doc__
+
+    class Entry(ChangeEntry[Any]):
+        model_config = ConfigDict(json_schema_extra=describe)
+
     fields: dict[str, Any] = {
-        key: (change | None, Field(default=None, description=change.__doc__))
-        for key, change in changes.items()
+        key: (Annotated[Any, Later(partial(changes.__getitem__, key))] | None, None)
+        for key in changes
     }
-    return create_model(name, __base__=ChangeEntry, __doc__=doc, **fields)
+    return create_model(name, __base__=Entry, __doc__=doc, **fields)
 
 
 # A type checker cannot see models that are made of a table.

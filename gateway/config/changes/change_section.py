@@ -7,7 +7,7 @@ A change of bodies is a `BodySection`; a change of query parameters and header f
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from gateway.config.changes.change_site import BodySite, ParameterSite
 from gateway.config.changes.value_kinds import ValueKinds
@@ -40,7 +40,8 @@ class Upgrade:
         makes: the fields that it writes.
         reads: the values that it can read, for the fields where not every value will do.
         leaves: the values that it leaves, for the fields where that is known.
-        moves: for a field whose value is moved unchanged, the field that it is moved from.
+        moves: for a field whose value is moved unchanged, the field that it is moved from; WHOLE,
+            where that is the whole body.
     """
 
     takes: tuple[str, ...]
@@ -63,7 +64,28 @@ class Upgrade:
 
 
 class ChangeSection(SectionModel):
-    """What changes of bodies and of parameters have in common."""
+    """What changes of bodies and of parameters have in common.
+
+    Attributes:
+        varies: whether the result depends on more than the value: on the request, or on code that
+            is not the gateway's.
+    """
+
+    varies: ClassVar[bool] = False
+
+    @property
+    def maps_links(self) -> bool:
+        """Whether it maps URLs."""
+        return False
+
+    @property
+    def needs_message(self) -> bool:
+        """Whether it needs to know more of a message than the body."""
+        return False
+
+    def seconds(self) -> float | None:
+        """Return the longest time that it may take for one body; None sets no limit."""
+        return None
 
     @abstractmethod
     def upgrade(self) -> Upgrade:
@@ -76,11 +98,6 @@ class ChangeSection(SectionModel):
 
 class BodySection(ChangeSection):
     """A change that may stand among the `changes` of a conversion."""
-
-    @classmethod
-    @abstractmethod
-    def parameter_form(cls) -> "type[ParameterSection] | None":
-        """Return the model of this change in `query` and `headers`, or None if it has none."""
 
     @abstractmethod
     def body_change(self, site: BodySite) -> Change | None:

@@ -12,6 +12,7 @@ from gateway.core.conversion.change import Change
 from gateway.core.conversion.elements import ELEMENT, Elements
 from gateway.core.conversion.field_path import FieldPath, Keys, Scope, parse_path
 from gateway.core.headers import HOP_BY_HOP
+from gateway.core.versions.version import Version
 
 _NAME = re.compile(shape.FIELD_NAME)
 _TEXT = re.compile(r"[ -~]*\Z")
@@ -38,9 +39,15 @@ class ChangeSite:
 
 @dataclass(frozen=True, slots=True)
 class BodySite(ChangeSite):
-    """The place of a change of bodies; groups of changes that it may use are there by name."""
+    """The place of a change of bodies.
+
+    Attributes:
+        groups: the groups of changes that it may use, by name.
+        between: the older and the newer version; None in a group, which has none.
+    """
 
     groups: Mapping[str, tuple[Change, ...]] = field(default_factory=dict)
+    between: tuple[Version, Version] | None = None
 
     def path(self, text: str, *location: str | int) -> FieldPath | None:
         """Return the path to a field, or None after a mistake."""

@@ -77,11 +77,6 @@ class DefaultConfig(_DefaultSection, BodySection):
     value: JsonValue
     """The JSON value of the field in documents that come from the older version."""
 
-    @classmethod
-    def parameter_form(cls) -> type[ParameterSection]:
-        """Return the model whose value is a text, and may be left out."""
-        return DefaultParameterConfig
-
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it adds the field."""
         known = {self.field: ValueKinds(frozenset({kind(self.value)}))}
@@ -103,11 +98,6 @@ class RemoveConfig(_RemoveSection, BodySection):
 
     value: JsonValue = None
     """The JSON value of the field in documents of the newer version; without it, none is added."""
-
-    @classmethod
-    def parameter_form(cls) -> type[ParameterSection]:
-        """Return the model whose value is a text."""
-        return RemoveParameterConfig
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of a field."""

@@ -1,33 +1,124 @@
 """`join` and `split`: fields in one version, one text that joins them in the other."""
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from gateway.config.changes.change_section import BodySection, Loss, Upgrade
-from gateway.config.changes.change_site import BodySite
+from gateway.config.changes.change_section import (
+    BodySection,
+    ChangeSection,
+    Loss,
+    ParameterSection,
+    Upgrade,
+)
+from gateway.config.changes.change_site import BodySite, ParameterSite
 from gateway.config.changes.value_kinds import TEXT
 from gateway.core.conversion.change import Change, Inverse
 from gateway.core.conversion.changes.join import Join
+from gateway.core.conversion.parameter_change import ParameterChange, Recombined
+
+# Imported when rules name it: it takes memory that most can save.
+if TYPE_CHECKING:
+    from gateway.core.conversion.parameters.joined import Joined
 
 
-class _PartsSection(BodySection):
-    """What `join` and `split` have in common."""
+class _PartsSection(ChangeSection):
+    """What `join` and `split` of a body and of parameters have in common."""
 
     separator: Annotated[str, Field(min_length=1)] = " "
     """The text that stands between two parts. The default is a space."""
-    default: str = ""
-    """The value of a part that the text does not reach. The default is the empty text."""
-
-    @classmethod
-    def parameter_form(cls) -> None:
-        """Return None: a change of parameters is of one parameter."""
-        return
 
     def _loss(self, whole: str, *, newer: bool) -> Iterable[Loss]:
         text = f"'{whole}' is split at the first '{self.separator}', wherever it was joined"
         return (Loss(newer, text),)
+
+
+class _JoinSection(_PartsSection):
+    """What `join` of a body and of parameters have in common."""
+
+    fields: Annotated[tuple[str, ...], Field(min_length=2)]
+    """What the newer version has and is joined, in the order of the text."""
+    into: str
+    """What holds the text in the older version."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it splits the text."""
+        return Upgrade(
+            takes=(self.into,),
+            makes=self.fields,
+            reads={self.into: TEXT},
+            leaves=dict.fromkeys(self.fields, TEXT),
+        )
+
+    def losses(self) -> Iterable[Loss]:
+        """Return what an upgrade cannot restore."""
+        return self._loss(self.into, newer=True)
+
+
+class _SplitSection(_PartsSection):
+    """What `split` of a body and of parameters have in common."""
+
+    field: str
+    """What holds the text in the newer version."""
+    into: Annotated[tuple[str, ...], Field(min_length=2)]
+    """What holds the parts in the older version, in the order of the text."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it joins the parts."""
+        return Upgrade(
+            takes=self.into,
+            makes=(self.field,),
+            reads=dict.fromkeys(self.into, TEXT),
+            leaves={self.field: TEXT},
+        )
+
+    def losses(self) -> Iterable[Loss]:
+        """Return what a downgrade cannot restore."""
+        return self._loss(self.field, newer=False)
+
+
+class _ParameterParts(ParameterSection):
+    trailing: Literal["drop", "keep"] = "drop"
+    """Whether separators stand in the text where nothing follows them. The default is drop."""
+
+    def _joined(
+        self, site: ParameterSite, parts: tuple[str, ...], whole: str, separator: str
+    ) -> "Joined | None":
+        from gateway.core.conversion.parameters.joined import Joined
+
+        names = tuple(site.name(part, "fields") for part in parts)
+        if len({*names, whole}) <= len(names):
+            site.complain("two of the names are the same; name each once")
+            return None
+        return Joined(names, site.name(whole, "into"), separator, self.trailing == "keep")
+
+
+class JoinParameterConfig(_JoinSection, _ParameterParts):
+    """Join parameters: the older version has one where the newer one has several."""
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of the parameters."""
+        one = self._joined(site, self.fields, self.into, self.separator)
+        if one is None:
+            return None
+        return Recombined(one.parts, (one.whole,), one.split, one.join)
+
+
+class SplitParameterConfig(_SplitSection, _ParameterParts):
+    """Split a parameter: the older version has several where the newer one has one."""
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of the parameters."""
+        one = self._joined(site, self.into, self.field, self.separator)
+        if one is None:
+            return None
+        return Recombined((one.whole,), one.parts, one.join, one.split)
+
+
+class _BodyParts(_PartsSection, BodySection):
+    default: str = ""
+    """The value of a part that the text does not reach. The default is the empty text."""
 
     def _join(
         self, site: BodySite, parts: tuple[str, ...], whole: str, parts_key: str, whole_key: str
@@ -43,52 +134,16 @@ class _PartsSection(BodySection):
         return Join(text.scopes, keys, text.keys, self.separator, self.default)
 
 
-class JoinConfig(_PartsSection):
+class JoinConfig(_JoinSection, _BodyParts):
     """Join fields: the older version has one text where the newer one has several fields."""
-
-    fields: Annotated[tuple[str, ...], Field(min_length=2)]
-    """The fields of the newer version that are joined, in the order of the text."""
-    into: str
-    """The field of the older version that holds the text."""
-
-    def upgrade(self) -> Upgrade:
-        """Return the upgrade: it splits the text."""
-        return Upgrade(
-            takes=(self.into,),
-            makes=self.fields,
-            reads={self.into: TEXT},
-            leaves=dict.fromkeys(self.fields, TEXT),
-        )
-
-    def losses(self) -> Iterable[Loss]:
-        """Return what an upgrade cannot restore."""
-        return self._loss(self.into, newer=True)
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of the fields."""
         return self._join(site, self.fields, self.into, "fields", "into")
 
 
-class SplitConfig(_PartsSection):
+class SplitConfig(_SplitSection, _BodyParts):
     """Split a text: the older version has several fields where the newer one has one text."""
-
-    field: str
-    """The field of the newer version that holds the text."""
-    into: Annotated[tuple[str, ...], Field(min_length=2)]
-    """The fields of the older version that hold the parts, in the order of the text."""
-
-    def upgrade(self) -> Upgrade:
-        """Return the upgrade: it joins the parts."""
-        return Upgrade(
-            takes=self.into,
-            makes=(self.field,),
-            reads=dict.fromkeys(self.into, TEXT),
-            leaves={self.field: TEXT},
-        )
-
-    def losses(self) -> Iterable[Loss]:
-        """Return what a downgrade cannot restore."""
-        return self._loss(self.field, newer=False)
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of the fields."""

@@ -60,11 +60,6 @@ class MapConfig(BodySection, ParameterSection):
     default: WordsConfig | None = None
     """The words that every other value becomes; without them, `unknown` decides."""
 
-    @classmethod
-    def parameter_form(cls) -> type[ParameterSection]:
-        """Return the same model: parameters have values as well."""
-        return cls
-
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it reads and leaves the words that are named, if others are refused.
 
@@ -154,7 +149,7 @@ class MapConfig(BodySection, ParameterSection):
         for word, names in back.items():
             if word not in found:
                 site.complain(
-                    f"{' and '.join(map(spelt, names))} become the same; say what that becomes on"
+                    f"{' and '.join(map(spelt, names))} become the same; name what that becomes on"
                     f" the way back: back: {{ {spelt(word)}: {spelt(names[0])} }}",
                     "values",
                 )

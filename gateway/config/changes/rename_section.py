@@ -67,11 +67,6 @@ class RenameConfig(_RenameSection, BodySection):
     default: JsonValue = None
     """The JSON value where the older version's document has none; without it, none is added."""
 
-    @classmethod
-    def parameter_form(cls) -> type[ParameterSection]:
-        """Return the model whose default is a text."""
-        return RenameParameterConfig
-
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of a field."""
         paths = site.paths((self.field, ("field",)), (self.to, ("to",)))

@@ -24,11 +24,6 @@ class RoundConfig(BodySection, ParameterSection):
     digits: Annotated[int, Field(ge=0, le=18), NumberText]
     """The digits after the decimal point in the older version; halfway is away from zero."""
 
-    @classmethod
-    def parameter_form(cls) -> type[ParameterSection]:
-        """Return the same model: the text of a parameter may be a number."""
-        return cls
-
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it leaves the number as it is."""
         return Upgrade(

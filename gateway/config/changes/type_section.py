@@ -32,11 +32,6 @@ class TypeConfig(BodySection, ParameterSection):
     scale: Annotated[int, Field(ge=1, le=18), NumberText] | None = None
     """The decimal places that an integer counts, such as 2 for cents; for `integer` only."""
 
-    @classmethod
-    def parameter_form(cls) -> type[ParameterSection]:
-        """Return the same model: the text of a parameter is written as that of another type."""
-        return cls
-
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it reads one type and leaves another."""
         return Upgrade.in_place(self.field, _KINDS[self.older], _KINDS[self.newer])

@@ -18,11 +18,6 @@ class _ListSection(BodySection):
     many: Literal["first", "refuse"] = "first"
     """What a list of several becomes: its first element, or a refusal. The default is first."""
 
-    @classmethod
-    def parameter_form(cls) -> None:
-        """Return None: parameters have no lists."""
-        return
-
     def _first(self, *, newer: bool) -> Iterable[Loss]:
         if self.many == "first":
             yield Loss(newer, f"of several elements, '{self.field}' keeps the first")

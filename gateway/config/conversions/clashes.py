@@ -1,30 +1,16 @@
 """Clashes: changes that do not go together, in one part of a conversion or in two that meet."""
 
 from collections.abc import Callable, Iterator, Sequence
-from types import MappingProxyType
 from typing import NamedTuple
 
 from gateway.config.changes.change_section import WHOLE, Upgrade
 from gateway.config.changes.value_kinds import ValueKinds
-from gateway.config.conversions.conversion_section import ConversionConfig
-from gateway.config.conversions.groups import DeclaredChange, GroupConfigs, declared_changes
+from gateway.config.conversions.groups import DeclaredChange
+from gateway.config.conversions.part import Part
 from gateway.config.text.mistakes import Location, Mistakes, place
-from gateway.core.conversion.chain import VersionLink
+from gateway.core.conversion.version_link import VersionLink
 
 _ORDER = "changes are listed in the order that upgrades a document"
-
-
-class Part(NamedTuple):
-    """A part of a conversion: as it is declared, where, and the link that it became."""
-
-    config: ConversionConfig
-    at: Location
-    link: VersionLink
-    groups: GroupConfigs = MappingProxyType({})
-
-    def changes(self) -> Iterator[DeclaredChange]:
-        """Yield the changes of bodies, with those of the groups that are used."""
-        return declared_changes(self.config.changes, (*self.at, "changes"), self.groups)
 
 
 class _Use(NamedTuple):
@@ -59,6 +45,11 @@ def _meet(one: VersionLink, other: VersionLink) -> bool:
         (one.on & other.on or one.statuses & other.statuses)
         and (one.methods is None or other.methods is None or one.methods & other.methods)
         and (one.paths is None or other.paths is None or one.paths & other.paths)
+        and (
+            one.operations is None
+            or other.operations is None
+            or not {*one.operations}.isdisjoint(other.operations)
+        )
     )
 
 

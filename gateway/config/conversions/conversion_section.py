@@ -2,10 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 
 from gateway.config.changes.change_list import ChangeConfig, ParameterConfig
-from gateway.config.shape import Method, SectionModel, Some, matching
+from gateway.config.conversions.example_section import ExampleConfig
+from gateway.config.shape import Method, NumberText, OneOrSome, SectionModel, Some, matching
 
 _STATUSES = r"^[45](?:[0-9][0-9]|xx)$"
 
@@ -29,6 +30,55 @@ Statuses = Annotated[
 ]
 
 
+Status = Annotated[int, Field(ge=200, le=599), NumberText]
+
+
+class StatusConfig(SectionModel):
+    """A status of answers that differs between the two versions."""
+
+    newer: Status
+    """The status in the newer version, such as 201."""
+    older: Status
+    """The status in the older version, such as 200."""
+
+
+class RefuseConfig(SectionModel):
+    """How an operation is refused that the other version lacks."""
+
+    status: Annotated[int, Field(ge=400, le=599), NumberText] = 404
+    """The status of the answer, such as 410. The default is 404."""
+    detail: str = ""
+    """The sentence that says why, and what to do instead. By default, it is a usual one."""
+
+
+class OperationConfig(SectionModel):
+    """An operation that has another method, path or status in the older version, or is missing."""
+
+    newer: str | None = None
+    """The method and the path that the newer version's service is asked for, such as
+    `POST /payments`; a path alone is for all methods. Without it, the newer version lacks it."""
+    older: str | None = None
+    """The same of the older version, such as `POST /pay` or `GET /find?id={id}`. Without it, the
+    older version lacks it."""
+    status: OneOrSome[StatusConfig, StatusConfig] | None = None
+    """The status of answers that differs, such as `{ newer: 201, older: 200 }`, or a list of them.
+    By default, none does."""
+    service: str | None = None
+    """The service that answers what one version lacks; it speaks the version that has it."""
+    refuse: RefuseConfig | None = None
+    """The answer to what one version lacks, where no service answers it."""
+
+
+def _named_or_declared(value: object) -> str:
+    return "named" if isinstance(value, str) else "declared"
+
+
+OperationEntry = Annotated[
+    Annotated[str, Tag("named")] | Annotated[OperationConfig, Tag("declared")],
+    Discriminator(_named_or_declared),
+]
+
+
 class ConversionConfig(SectionModel):
     """The reversible difference between two adjacent versions, or a part of it."""
 
@@ -40,6 +90,12 @@ class ConversionConfig(SectionModel):
     """The changes of query parameters, in the order that upgrades a request."""
     headers: tuple[ParameterConfig, ...] = ()
     """The changes of header fields, in the order that upgrades a message."""
+    operations: Some[OperationEntry] | None = None
+    """The operations that the conversion applies to, each as both versions have it, or as a text
+    where the newer version's name is enough; without it, all operations."""
+    status: OneOrSome[StatusConfig, StatusConfig] | None = None
+    """The status of answers that differs, such as `{ newer: 422, older: 400 }`, or a list of them.
+    By default, none does."""
     statuses: tuple[Statuses, ...] = ()
     """The error statuses, such as 404 or 4xx, that the conversion applies to beside success."""
     on: Literal["requests", "responses", "errors", "both"] = "both"
@@ -48,3 +104,5 @@ class ConversionConfig(SectionModel):
     """The methods of the requests that the conversion applies to; without it, all methods."""
     paths: Some[str] | None = None
     """The endpoints that the conversion applies to, by their `path`; without it, all endpoints."""
+    examples: tuple[ExampleConfig, ...] = ()
+    """Bodies as both versions have them. `check` converts them both ways, and compares."""

@@ -44,7 +44,7 @@ class DeclaredChange(NamedTuple):
 
     @property
     def _named(self) -> Callable[[str], str]:
-        return lambda field: WHOLE if field == WHOLE else f"{self.place}.{field}"
+        return lambda field: self.place if field == WHOLE else f"{self.place}.{field}"
 
 
 def declared_changes(
@@ -52,7 +52,7 @@ def declared_changes(
 ) -> Iterator[DeclaredChange]:
     """Yield the changes of a list, with those of the groups that are used in their stead.
 
-    A group that uses itself is not followed into itself.
+    A group that uses itself is not followed into itself: there, its use is yielded.
     """
     for index, entry in enumerate(entries):
         for name, section in entry.named().items():
@@ -66,13 +66,16 @@ def _expanded(
     use = one.section
     if not isinstance(use, UseConfig):
         yield one
-    elif use.group not in inside:
-        for place in use.at or ("",):
-            outer = ".".join(part for part in (one.place, place) if part)
-            for entry in groups.get(use.group, ()):
-                for section in entry.named().values():
-                    inner = DeclaredChange(one.at, section, outer)
-                    yield from _expanded(inner, groups, inside | {use.group})
+        return
+    for place in use.at or ("",):
+        outer = ".".join(part for part in (one.place, place) if part)
+        if use.group in inside:
+            yield DeclaredChange(one.at, use, outer)
+            continue
+        for entry in groups.get(use.group, ()):
+            for section in entry.named().values():
+                inner = DeclaredChange(one.at, section, outer)
+                yield from _expanded(inner, groups, inside | {use.group})
 
 
 def endless(groups: GroupConfigs) -> Iterator[str]:

@@ -1,6 +1,8 @@
 """Links: from a part of `conversions:` in gateway.yaml to a link of the core."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
 from gateway.config.changes.change_list import ChangeEntry, ParameterConfig
@@ -13,10 +15,12 @@ from gateway.config.conversions.groups import (
     declared_changes,
     endless,
 )
+from gateway.config.conversions.operations import build_statuses
 from gateway.config.text.mistakes import Location, Mistakes
-from gateway.core.conversion.chain import BOTH, MessageKind, VersionLink
 from gateway.core.conversion.change import Change, Whole
+from gateway.core.conversion.operations.operation import MappedOperation
 from gateway.core.conversion.parameter_change import ParameterChange
+from gateway.core.conversion.version_link import BOTH, MessageKind, VersionLink
 from gateway.core.versions.version import Version
 
 S = TypeVar("S", bound=ChangeSection)
@@ -63,8 +67,19 @@ def build_link(
     at: Location,
     mistakes: Mistakes,
     groups: ChangeGroups | None = None,
+    operations: tuple[MappedOperation, ...] | None = None,
 ) -> VersionLink:
-    """Return the link between two adjacent versions; what is wrong with it goes to `mistakes`."""
+    """Return the link between two adjacent versions; what is wrong with it goes to `mistakes`.
+
+    Args:
+        config: the conversion as configured.
+        older: the older version.
+        newer: the newer version.
+        at: the location of the conversion.
+        mistakes: collects the mistakes.
+        groups: the groups of changes that it may use.
+        operations: the operations that it applies to; None for all.
+    """
     groups = groups or ChangeGroups({}, {})
     _check(config, at, mistakes)
     _warn(config, at, mistakes, groups.configs)
@@ -81,6 +96,11 @@ def build_link(
             )
         )
 
+    changes = declared_changes(config.changes, (*at, "changes"), groups.configs)
+    sections = [change.section for change in changes]
+    beside = [one for entry in (*config.query, *config.headers) for one in entry.named().values()]
+    limits = [section.seconds() for section in sections]
+    timeouts = [seconds for seconds in limits if seconds is not None]
     return VersionLink(
         older,
         newer,
@@ -89,7 +109,9 @@ def build_link(
                 config.changes,
                 (*at, "changes"),
                 mistakes,
-                lambda section, here: section.body_change(BodySite(here, mistakes, groups.changes)),
+                lambda section, here: section.body_change(
+                    BodySite(here, mistakes, groups.changes, (older, newer))
+                ),
             )
         ),
         frozenset(status for text in config.statuses for status in _statuses(text)),
@@ -98,14 +120,31 @@ def build_link(
         None if config.paths is None else frozenset(config.paths),
         parameters("query", config.query),
         parameters("headers", config.headers),
+        operations,
+        build_statuses(config.status, (*at, "status"), mistakes),
+        any(change.maps_links for change in sections),
+        _digest(config, groups.configs),
+        any(change.varies for change in sections),
+        any(change.needs_message for change in sections),
+        any(change.needs_message for change in beside),
+        sum(timeouts) if timeouts else None,
     )
 
 
+def _digest(config: ConversionConfig, groups: GroupConfigs) -> str:
+    used = {
+        name: [entry.model_dump(mode="json", exclude_unset=True) for entry in entries]
+        for name, entries in groups.items()
+    }
+    rules = config.model_dump(mode="json", exclude_unset=True), used
+    return blake2b(json.dumps(rules, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
 def _check(config: ConversionConfig, at: Location, mistakes: Mistakes) -> None:
-    if not config.model_fields_set & {"changes", "query", "headers"}:
+    if not config.model_fields_set & {"changes", "query", "headers", "operations", "status"}:
         mistakes.add("'changes' is missing here; add it, empty where the bodies are the same", *at)
     if config.on == "errors" and not config.statuses:
-        mistakes.add("says not which errors; add statuses, such as [4xx]", *at, "on")
+        mistakes.add("needs the statuses of the errors; add statuses, such as [4xx]", *at, "on")
     if config.on == "requests" and config.statuses:
         mistakes.add("requests have no status; remove it, or on: requests", *at, "statuses")
     if config.query and config.on in ("responses", "errors"):

@@ -12,7 +12,7 @@ from gateway.core.headers import SPOKEN_FOR
 from gateway.core.versions.mechanisms.header_reader import HeaderReader
 from gateway.core.versions.version import Version
 
-SAYS_ELSE = "says something else already; name one of your own, like X-API-Version"
+RESERVED_NAME = "has a meaning of its own already; choose another, like X-API-Version"
 
 
 class HeaderVersion(OptionalMechanismConfig):
@@ -27,5 +27,5 @@ class HeaderVersion(OptionalMechanismConfig):
     ) -> HeaderReader:
         """Return the reader; the header must not be one that HTTP or the gateway uses."""
         if self.name.lower().encode() in SPOKEN_FOR:
-            mistakes.add(SAYS_ELSE, *at, "name")
+            mistakes.add(RESERVED_NAME, *at, "name")
         return HeaderReader(self.name)

@@ -2,29 +2,53 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from gateway.config.changes.change_list import ChangeConfig
-from gateway.config.conversions.clashes import Part, find_clashes
-from gateway.config.conversions.conversion_section import ConversionConfig
-from gateway.config.conversions.links import build_groups, build_link
-from gateway.config.sections.endpoint_section import EndpointBuilder, EndpointConfig
+from gateway.config.sections.endpoint_section import (
+    EndpointBuilder,
+    EndpointConfig,
+    asked_paths,
+)
 from gateway.config.sections.version_choice import (
     ChoiceBuilder,
     VersionChoiceConfig,
     VersionDefaults,
 )
-from gateway.config.sections.versions.lifecycle_section import LifecycleBuilder, VersionEnd
 from gateway.config.sections.versions.version_section import VersionConfig, VersionsBuilder
-from gateway.config.shape import Name, Some
+from gateway.config.shape import BodyTypes, Later, Name, Some
 from gateway.config.text.mistakes import Location, Mistakes
 from gateway.core.clients import ClientNaming
-from gateway.core.conversion.chain import VersionLink
+from gateway.core.conversion.version_link import VersionLink
 from gateway.core.service import Service
 from gateway.core.snapshot import Api, Endpoint, Route
 from gateway.core.versions.version import Version
+
+# The models of changes are many, and files without conversions do without them.
+if TYPE_CHECKING:
+    from gateway.config.changes.change_list import ChangeConfig
+    from gateway.config.conversions.conversion_section import ConversionConfig
+    from gateway.config.conversions.links_builder import LinksBuilder
+    from gateway.config.sections.versions.lifecycle_section import VersionEnd
+    from gateway.core.answers.error_template import ErrorTemplate
+
+    _Conversions = tuple[ConversionConfig, ...]
+    _Groups = dict[Name, tuple[ChangeConfig, ...]]
+else:
+
+    def _conversions() -> Any:
+        from gateway.config.conversions.conversion_section import ConversionConfig
+
+        return tuple[ConversionConfig, ...]
+
+    def _groups() -> Any:
+        from gateway.config.changes.change_list import ChangeConfig
+
+        return dict[Name, tuple[ChangeConfig, ...]]
+
+    _Conversions = Annotated[Any, Later(_conversions)]
+    _Groups = Annotated[Any, Later(_groups)]
 
 BuiltApi = tuple[Api, dict[Location, Endpoint]]
 """An API, and its endpoints by their locations in gateway.yaml."""
@@ -39,11 +63,14 @@ class ApiConfig(VersionChoiceConfig):
     """The name of the service, for an API without versions."""
     versions: Annotated[dict[str, VersionConfig], Field(min_length=1)] | None = None
     """The versions of the API, by label. Without it, the API has no versions."""
-    conversions: tuple[ConversionConfig, ...] = ()
+    conversions: _Conversions = ()
     """The changes between neighbouring versions of the API. By default, there are none."""
-    groups: dict[Name, tuple[ChangeConfig, ...]] = Field(default_factory=dict)
+    groups: _Groups = Field(default_factory=dict)
     """Named changes of an object, which conversions `use` wherever such an object occurs. By
     default, there are none."""
+    unconverted: tuple[BodyTypes, ...] = ()
+    """The media types of bodies that pass without conversion at every endpoint that names none of
+    its own, such as text/csv or image/*. By default, there are none."""
     upstream_path: str | None = None
     """The path that services are asked for; `{version}` is the version that the service speaks.
     Without it, it is the path that the client asks for."""
@@ -92,25 +119,35 @@ class ApiBuilder:
         if self.config.versions and not versions:
             return None  # the mistakes in the labels are enough
         endings = self._endings(versions)
-        links = self._links(versions) if versions else {}
+        convertible = self._links(versions)
+        links = convertible.build() if convertible is not None and versions else {}
         routes, schemas = self._routes(versions, links, endings, now)
+        self._check_dry_runs()
         choice = choice_builder.build(versions)
+        errors = self._errors(versions)
         endpoints: dict[Location, Endpoint] = {}
         for index, config in enumerate(self.config.endpoints):
             at = (*self.at, "endpoints", index)
             endpoint = EndpointBuilder(
                 self.name,
                 self.config.upstream_path,
+                self.config.unconverted,
                 config,
                 versions,
+                links,
                 routes,
                 choice,
                 endings,
+                errors,
                 at,
                 self.mistakes,
             ).build()
             if endpoint is not None:
                 endpoints[at] = endpoint
+        if convertible is not None:
+            convertible.operations.warn_unreached(
+                template for endpoint in endpoints.values() for template in asked_paths(endpoint)
+            )
         served = {
             route.version: route.service_version
             for route in routes.values()
@@ -119,12 +156,28 @@ class ApiBuilder:
         api = Api(self.name, versions, served, links, schemas, tuple(endpoints.values()))
         return api, endpoints
 
-    def _endings(self, versions: Mapping[str, Version]) -> dict[Version, VersionEnd]:
+    def _errors(self, versions: Mapping[str, Version]) -> "dict[Version | None, ErrorTemplate]":
+        """Return the shapes of errors, of the versions that have one of their own."""
+        configs = self.config.versions or {}
+        shapes: dict[Version | None, ErrorTemplate] = {}
+        for label, version in versions.items():
+            if (errors := configs[label].errors) is not None:
+                from gateway.config.sections.versions.errors_section import build_errors
+
+                at = (*self.at, "versions", label, "errors")
+                shapes[version] = build_errors(errors, at, self.mistakes)
+        return shapes
+
+    def _endings(self, versions: Mapping[str, Version]) -> "dict[Version, VersionEnd]":
         configs = {
             label: config.lifecycle
             for label, config in (self.config.versions or {}).items()
             if config.lifecycle is not None
         }
+        if not configs:
+            return {}
+        from gateway.config.sections.versions.lifecycle_section import LifecycleBuilder
+
         at = (*self.at, "versions")
         return LifecycleBuilder(versions, configs, self.naming, at, self.mistakes).endings()
 
@@ -132,7 +185,7 @@ class ApiBuilder:
         self,
         versions: Mapping[str, Version],
         links: Mapping[Version, Sequence[VersionLink]],
-        endings: Mapping[Version, VersionEnd],
+        endings: "Mapping[Version, VersionEnd]",
         now: float,
     ) -> tuple[dict[Version | None, Route], dict[Version, str]]:
         """Return the route of each version, and the locations of their OpenAPI documents."""
@@ -157,7 +210,7 @@ class ApiBuilder:
         )
         routes = builder.routes(now)
         schemas = builder.schemas(routes)
-        return builder.checked(routes, schemas), schemas
+        return builder.validated(builder.checked(routes, schemas), schemas), schemas
 
     def _unversioned(self) -> dict[Version | None, Route]:
         if self.config.service is None:
@@ -174,35 +227,28 @@ class ApiBuilder:
         )
         return {} if service is None else {None: Route(None, None, service)}
 
-    def _links(self, versions: Mapping[str, Version]) -> dict[Version, list[VersionLink]]:
-        """Return the declared changes between neighbouring versions, by the older version."""
-        ladder = list(versions.values())
-        parts: dict[Version, list[Part]] = {}
-        groups = build_groups(self.config.groups, (*self.at, "groups"), self.mistakes)
-        for index, conversion in enumerate(self.config.conversions):
-            at = (*self.at, "conversions", index)
-            older, newer = (
-                self.mistakes.look_up(label, versions, "version", *at, "between", place)
-                for place, label in enumerate(conversion.between)
-            )
-            if older is None or newer is None:
-                continue
-            if older >= newer or ladder.index(newer) != ladder.index(older) + 1:
-                self.mistakes.add(
-                    "name two neighbours, the older one first; the versions are"
-                    f" {', '.join(versions)}",
-                    *at,
-                    "between",
-                )
-            else:
-                self._check_paths(conversion, at)
-                link = build_link(conversion, older, newer, at, self.mistakes, groups)
-                part = Part(conversion, at, link, groups.configs)
-                find_clashes(part, parts.setdefault(older, []), self.mistakes)
-                parts[older].append(part)
-        return {older: [part.link for part in some] for older, some in parts.items()}
+    def _links(self, versions: Mapping[str, Version]) -> "LinksBuilder | None":
+        if not self.config.conversions and not self.config.groups:
+            return None
+        from gateway.config.conversions.links_builder import LinksBuilder
 
-    def _check_paths(self, conversion: ConversionConfig, at: Location) -> None:
+        return LinksBuilder(
+            self.config.conversions,
+            self.config.groups,
+            versions,
+            self.services,
+            self.at,
+            self._check_paths,
+            self.mistakes,
+        )
+
+    def _check_dry_runs(self) -> None:
+        for label, version in (self.config.versions or {}).items():
+            if version.shadow is not None and version.shadow.dry_run is not None:
+                at = (*self.at, "versions", label, "shadow", "dry_run")
+                self._check_paths(version.shadow.dry_run.paths or (), at)
+
+    def _check_paths(self, paths: Sequence[str], at: Location) -> None:
         known = {endpoint.path: endpoint for endpoint in self.config.endpoints}
-        for index, path in enumerate(conversion.paths or ()):
+        for index, path in enumerate(paths):
             self.mistakes.look_up(path, known, "endpoint", *at, "paths", index)

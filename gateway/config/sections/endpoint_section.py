@@ -1,25 +1,32 @@
 """One endpoint: its path, how a version is chosen there, and what the service is asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Discriminator, Tag
 
 from gateway.config.mechanisms.registry import ReaderConfig, mechanism_names
+from gateway.config.sections.substitute_routes import entity_tags, substitutes
 from gateway.config.sections.version_choice import Choice
-from gateway.config.sections.versions.lifecycle_section import VersionEnd, lifecycle_at
-from gateway.config.shape import Bytes, Method, SectionModel, Some
+from gateway.config.shape import BodyTypes, Bytes, Method, SectionModel, Some
 from gateway.config.text.mistakes import Location, Mistakes, place
+from gateway.core.conversion.chain import Conversion, compose
+from gateway.core.conversion.version_link import VersionLink
 from gateway.core.headers import ENDING
-from gateway.core.lifecycle.lifecycle import Lifecycle
 from gateway.core.routing import Template, parse_template
 from gateway.core.snapshot import Endpoint, Route
 from gateway.core.versions.reader import Reader
 from gateway.core.versions.rewriting import VersionRewrite
 from gateway.core.versions.selection import Selector
 from gateway.core.versions.version import Version
+
+# Files whose versions do not end and have no errors of their own save the memory.
+if TYPE_CHECKING:
+    from gateway.config.sections.versions.lifecycle_section import VersionEnd
+    from gateway.core.answers.error_template import ErrorTemplate
+    from gateway.core.lifecycle.lifecycle import Lifecycle
 
 
 def _one_or_several(value: object) -> str:
@@ -45,6 +52,9 @@ class EndpointConfig(SectionModel):
     pass to the service."""
     upstream_path: str | None = None
     """The path that the service is asked for here. Without it, upstream_path of the API counts."""
+    unconverted: Some[BodyTypes] | None = None
+    """The media types of bodies that pass without conversion, such as text/csv or image/*. Without
+    it, unconverted of the API counts."""
     max_body: Bytes | None = None
     """The largest request body of the endpoint, in bytes. Without it, limits.body counts."""
 
@@ -62,11 +72,14 @@ class EndpointBuilder:
 
     api: str
     api_path: str | None
+    api_unconverted: tuple[str, ...]
     config: EndpointConfig
     versions: Mapping[str, Version]
+    links: Mapping[Version, Sequence[VersionLink]]
     routes: Mapping[Version | None, Route]
     choice: Choice
-    endings: Mapping[Version, VersionEnd]
+    endings: "Mapping[Version, VersionEnd]"
+    errors: "Mapping[Version | None, ErrorTemplate]"
     at: Location
     mistakes: Mistakes
 
@@ -78,13 +91,18 @@ class EndpointBuilder:
         readers = self._readers()
         self._check_version_capture(template, readers)
         upstream = self._upstream(template)
-        lifecycles: dict[Version | None, Lifecycle] = {
-            version: lifecycle_at(version, self.endings, template, readers)
-            for version in self.endings
-        }
+        lifecycles: dict[Version | None, Lifecycle] = {}
+        if self.endings:
+            from gateway.config.sections.versions.lifecycle_section import lifecycle_at
+
+            for version in self.endings:
+                lifecycles[version] = lifecycle_at(
+                    version, self.endings, template, readers, self._moving
+                )
 
         def here(route: Route) -> Route:
-            return replace(
+            response = route.response and route.response.at(self.config.path)
+            made = replace(
                 route,
                 upstream_path=upstream if upstream is not None else self._own_path(template, route),
                 content_type=_content_type(readers, route.version),
@@ -95,7 +113,9 @@ class EndpointBuilder:
                 shadow=route.shadow and replace(route.shadow, route=here(route.shadow.route)),
                 cutover=route.cutover and replace(route.cutover, route=here(route.cutover.route)),
                 request=route.request and route.request.at(self.config.path),
-                response=route.response and route.response.at(self.config.path),
+                response=response,
+                error_type=self._error_type(route),
+                tags=entity_tags(route, response),
                 request_rewrite=VersionRewrite.of(readers, str(route.service_version))
                 if self._moved(route)
                 else None,
@@ -105,6 +125,9 @@ class EndpointBuilder:
                     else None
                 ),
             )
+            ladder = tuple(self.versions.values())
+            found = substitutes(made, ladder, self.links, self.config.path, readers)
+            return replace(made, substitutes=dict(found))
 
         routes = {version: here(route) for version, route in self.routes.items()}
         vary = [name for reader in readers for name in reader.vary]
@@ -119,7 +142,25 @@ class EndpointBuilder:
             tuple(dict.fromkeys(vary)),
             self.config.max_body,
             {version: ending for version, ending in lifecycles.items() if version not in routes},
+            self.errors,
+            self._unconverted(),
         )
+
+    def _moving(self, source: Version, target: Version) -> Conversion | None:
+        """Return the conversion between two versions here, or None if no operation differs."""
+        try:
+            found = compose(tuple(self.versions.values()), self.links, source, target)
+        except LookupError:  # there are no conversions between the two
+            return None
+        return found.at(self.config.path) if found.has_operations else None
+
+    def _error_type(self, route: Route) -> str | None:
+        template = self.errors.get(route.version)
+        return None if template is None or route.response is None else template.content_type
+
+    def _unconverted(self) -> frozenset[str]:
+        own = self.config.unconverted
+        return frozenset(name.lower() for name in (self.api_unconverted if own is None else own))
 
     def _selector(self, readers: tuple[Reader, ...]) -> Selector | None:
         default = self._default()
@@ -148,6 +189,9 @@ class EndpointBuilder:
             text, location = self.api_path, ("apis", self.api, "upstream_path")
         else:
             return None
+        rest = next((part.capture for part in template.segments if part.tail), None)
+        if rest is not None and text.endswith(f"/{{{rest}}}"):
+            text = f"{text[:-1]}*}}"  # so that links of the service lead back, slashes included
         upstream = self._template(text, *location)
         known = {*template.captures, *(("version",) if self.versions else ())}
         for name in upstream.captures if upstream is not None else ():
@@ -157,7 +201,19 @@ class EndpointBuilder:
                     f" known: {', '.join(sorted(known)) or 'none'}",
                     *location,
                 )
+        if upstream is not None:
+            self._warn_of_lost_links(template, upstream, location)
         return upstream
+
+    def _warn_of_lost_links(self, template: Template, upstream: Template, at: Location) -> None:
+        lost = {*template.captures} - {*upstream.captures, "version"}
+        if lost:
+            named = ", ".join(f"'{{{name}}}'" for name in sorted(lost))
+            self.mistakes.warn(
+                f"warning: has not {named} of the path of {place(self.at)}, which links of the"
+                " service lead back to only from requests that have it",
+                *at,
+            )
 
     def _own_path(self, template: Template, route: Route) -> Template | None:
         return template if self._moved(route) and "version" in template.captures else None
@@ -193,7 +249,7 @@ class EndpointBuilder:
         if self.versions and not self.config.readers:
             first, *others, last = mechanism_names()
             self.mistakes.add(
-                f"says nothing of how a version is chosen; add version: {{ in: {first} }},"
+                f"does not name how a version is chosen; add version: {{ in: {first} }},"
                 f" {', '.join(others)} or {last}",
                 *self.at,
             )
@@ -239,3 +295,9 @@ def _content_type(readers: tuple[Reader, ...], version: Version | None) -> str |
     if version is None:
         return None
     return next(filter(None, (reader.content_type(version) for reader in readers)), None)
+
+
+def asked_paths(endpoint: Endpoint) -> Iterator[Template]:
+    """Yield the templates of the paths that services are asked for, for any version."""
+    for route in endpoint.routes.values():
+        yield route.upstream_path or endpoint.template

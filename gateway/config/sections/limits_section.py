@@ -14,6 +14,10 @@ class LimitsConfig(SectionModel):
     convert: Bytes = 16 * 1024 * 1024
     """The largest body that is converted, in bytes, before and after its content coding is
     undone. The default is 16777216, which is 16 MiB."""
+    elements: PositiveInt = 1_000_000
+    """The largest number of elements of arrays and members of objects in a converted body of more
+    than 64 KiB. They are counted by commas and brackets, those in texts included. The default is
+    1000000."""
     body: Bytes | None = None
     """The largest request body, in bytes. An endpoint may have its own max_body. Without both,
     there is no bound."""
@@ -30,8 +34,12 @@ class LimitsConfig(SectionModel):
     idle_seconds: Seconds = 75.0
     """How long a client's connection is kept without a request, in seconds. The default is 75."""
     stall_seconds: Seconds = 60.0
-    """The longest time in which a client neither sends nor takes any of a body, in seconds. The
-    default is 60."""
+    """The longest time in which a client sends or takes less of a body than min_rate asks for, in
+    seconds. The default is 60."""
+    min_rate: Annotated[int, Field(ge=0, le=1024 * 1024), NumberText] = 240
+    """The least that a client sends or takes of a body, in bytes a second over stall_seconds. Time
+    in which the gateway or the service is slower does not count. With 0, a single byte in
+    stall_seconds is enough. The default is 240."""
     connections: PositiveInt = 10_000
     """The largest number of clients connected to one worker at a time. It is smaller where the
     process may open too few files for a connection to a service beside each. The default is

@@ -10,13 +10,14 @@ from gateway.core.clients import Network
 def build_trusted_proxies(texts: tuple[str, ...], mistakes: Mistakes) -> tuple[Network, ...]:
     """Return the trusted networks; mistakes go to `mistakes`."""
     networks = (
-        mistakes.attempt(partial(_network, text), "trusted_proxies", index)
+        mistakes.attempt(partial(network, text), "trusted_proxies", index)
         for index, text in enumerate(texts)
     )
     return tuple(network for network in networks if network is not None)
 
 
-def _network(text: str) -> Network:
+def network(text: str) -> Network:
+    """Return the network that a text writes; raises ValueError with what would be right."""
     try:
         return ip_network(text)
     except ValueError:

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gateway.config.mechanisms.header_section import SAYS_ELSE
-from gateway.config.shape import ClientName, FieldName, SectionModel
+from gateway.config.mechanisms.header_section import RESERVED_NAME
+from gateway.config.shape import ClientName, FieldName, OneOrSome, SectionModel, matching
 from gateway.config.text.mistakes import Location, Mistakes, suggest
 from gateway.core.clients import ClientNaming
 from gateway.core.headers import SPOKEN_FOR, FieldLines
@@ -25,12 +25,27 @@ _FORMAT_MESSAGES = {
 }
 
 
+VersionFormat = Literal["integer", "semantic", "date"]
+# As a segment of a path, a label of a host name or a part of a media type may be written.
+Alias = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$",
+        "not a name for a version; write up to 64 letters, digits, '.', '_' and '-', as in latest",
+    ),
+]
+
+
 class VersionChoiceConfig(SectionModel):
     """How an API chooses a version, apart from what its endpoints read from a request."""
 
-    version_format: Literal["integer", "semantic", "date"] = "integer"
+    version_format: OneOrSome[VersionFormat, VersionFormat] = "integer"
     """The format of the API's versions: 2 (integer), 1.4.0 (semantic, which is Semantic
-    Versioning) or 2026-01-31 (date). The default is integer."""
+    Versioning) or 2026-01-31 (date), or a list of them for an API that has changed its format:
+    integers come first, dates last. The default is integer."""
+    aliases: dict[Alias, str] = Field(default_factory=dict)
+    """Other names by which requests may name versions, such as `latest` or `v2`. By default, there
+    are none."""
     match: Literal["exact", "nearest_lower"] = "exact"
     """What a request gets that names a version which the API does not have: a refusal (exact) or
     the newest version before it (nearest_lower). The default is exact."""
@@ -113,12 +128,28 @@ class ChoiceBuilder:
         """Return the location of the API."""
         return ("apis", self.api)
 
+    @property
+    def _formats(self) -> tuple[Format, ...]:
+        named = self.config.version_format
+        return tuple(map(Format, (named,) if isinstance(named, str) else dict.fromkeys(named)))
+
+    def _aliases(self, versions: Mapping[str, Version]) -> dict[str, Version]:
+        aliases = {}
+        for alias, label in self.config.aliases.items():
+            at = (*self.at, "aliases", alias)
+            version = self.mistakes.look_up(label, versions, "version", *at)
+            if alias in versions:
+                self.mistakes.add("is a version itself; choose another name", *at)
+            elif version is not None:
+                aliases[alias] = version
+        return aliases
+
     def versions(self, labels: Iterable[str]) -> dict[str, Version]:
         """Return the versions by label, the oldest first, without those whose label is wrong."""
         versions = {}
         for label in labels:
             version = self.mistakes.attempt(
-                partial(_parse, label, Format(self.config.version_format)),
+                partial(_parse, label, *self._formats),
                 *self.at,
                 "versions",
                 label,
@@ -140,9 +171,10 @@ class ChoiceBuilder:
             self._default(versions),
             Matching(
                 tuple(versions.values()),
-                Format(self.config.version_format),
+                self._formats,
                 nearest_lower=self.config.match == "nearest_lower",
                 ranges=self.config.ranges,
+                aliases=self._aliases(versions),
             ),
             self._pins(versions),
             self._header(),
@@ -169,13 +201,13 @@ class ChoiceBuilder:
         if self.config.version_header is not None:
             name, at = self.config.version_header, (*self.at, "version_header")
         if name is not None and name.lower().encode() in SPOKEN_FOR:
-            self.mistakes.add(SAYS_ELSE, *at)
+            self.mistakes.add(RESERVED_NAME, *at)
         return name
 
     def _pins(self, versions: Mapping[str, Version]) -> dict[str, Version]:
         if self.config.pins and self.naming is None:
             self.mistakes.add(
-                "nothing names clients, so that none can be pinned; say what does, at the top:"
+                "nothing names clients, so that none can be pinned; add what does, at the top:"
                 " clients: { by: [ { header: X-Client } ] }",
                 *self.at,
                 "pins",
@@ -189,10 +221,10 @@ class ChoiceBuilder:
         return pins
 
 
-def _parse(label: str, written: Format) -> Version:
-    version = parse(label, written)
+def _parse(label: str, *formats: Format) -> Version:
+    version = parse(label, *formats)
     if version is not None:
         return version
     fitting = [other for other in Format if parse(label, other) is not None]
     remedy = f"; for such versions, add version_format: {fitting[0]}" if fitting else ""
-    raise ValueError(_FORMAT_MESSAGES[written] + remedy)
+    raise ValueError("; ".join(_FORMAT_MESSAGES[each] for each in formats) + remedy)

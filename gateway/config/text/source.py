@@ -10,7 +10,7 @@ from typing import NoReturn
 from gateway.config.text import syntax
 from gateway.config.text.mistakes import ConfigError, Issue, Location, place
 from gateway.config.text.syntax import MAX_DEPTH, Node, ScalarNode, YamlError, compose
-from gateway.config.text.variables import fill, hide, hide_values, secrets
+from gateway.config.text.variables import UnsetVariablesError, fill, hide, hide_values, secrets
 
 Data = dict[str, "Data"] | list["Data"] | str | int | float | bool | None
 
@@ -185,6 +185,9 @@ class _Builder:
                 for pattern, value in _PLAIN:
                     if pattern.match(text):
                         return value(text)
+        except UnsetVariablesError as error:
+            for reason in error.reasons:
+                self._complain(node, location, reason)
         except ValueError as error:
             self._complain(node, location, str(error))
         return text

@@ -92,6 +92,19 @@ def compose(content: bytes) -> Node | None:
         raise YamlError(_position(error.problem_mark), f"not YAML: {', '.join(parts)}") from None
 
 
+def extents(content: bytes) -> dict[Position, tuple[int, int]]:
+    """Return where each scalar of a file that can be parsed begins and ends, by its position.
+
+    Places are in characters of the text without a byte order mark, and ends are behind the last.
+    """
+    found = {}
+    for event in yaml.parse(content.decode("utf-8-sig"), Loader=yaml.CSafeLoader):
+        begin, end = event.start_mark, event.end_mark
+        if isinstance(event, yaml.ScalarEvent) and begin is not None and end is not None:
+            found[_position(begin)] = begin.index, end.index
+    return found
+
+
 class _Composer:
     # PyYAML's own composer recurses in C, so that a file nested too deep ends the process. It also
     # spends half its time on the implicit types of YAML 1.1, which are not used here.

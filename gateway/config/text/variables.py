@@ -15,6 +15,24 @@ _VARIABLE = re.compile(
 )
 
 
+class UnsetVariablesError(ValueError):
+    """A text has variables that are not set and have no default.
+
+    Attributes:
+        names: the names of the variables.
+        reasons: a message for the operator about each of them.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = tuple(dict.fromkeys(names))
+        self.reasons = [
+            f"the environment variable {name} is not set; set it, or give a default:"
+            f" ${{{name}:-default}}"
+            for name in self.names
+        ]
+        super().__init__("; ".join(self.reasons))
+
+
 def fill(text: str, environment: Mapping[str, str]) -> str:
     """Return the text with its variables replaced by their values.
 
@@ -22,8 +40,10 @@ def fill(text: str, environment: Mapping[str, str]) -> str:
     or empty, `${NAME-default}` only if it is unset. `$$` is a dollar sign. Values are not parsed.
 
     Raises:
-        ValueError: a variable is not set or not well formed; the message is for the operator.
+        UnsetVariablesError: variables are not set; the error has all of them.
+        ValueError: a variable is not well formed; the message is for the operator.
     """
+    unset: list[str] = []
 
     def value(match: re.Match[str]) -> str:
         if match["dollar"]:
@@ -36,16 +56,34 @@ def fill(text: str, environment: Mapping[str, str]) -> str:
         found = environment.get(name)
         if found is None or (not found and match["when"] == ":-"):
             if default is None:
-                raise ValueError(
-                    f"the environment variable {name} is not set; set it, or give a default:"
-                    f" ${{{name}:-default}}"
-                )
-            return fill(default, environment)
+                unset.append(name)
+                return ""
+            try:
+                return fill(default, environment)
+            except UnsetVariablesError as error:
+                unset.extend(error.names)
+                return ""
         if not found.isascii() and any("\ud800" <= letter <= "\udfff" for letter in found):
             raise ValueError(f"the environment variable {name} is not UTF-8; set it to a text")
         return found
 
-    return _VARIABLE.sub(value, text)
+    filled = _VARIABLE.sub(value, text)
+    if unset:
+        raise UnsetVariablesError(unset)
+    return filled
+
+
+def names(texts: Iterable[str]) -> dict[str, bool]:
+    """Return the names of the variables in texts, in order, with whether each may be unset."""
+    found: dict[str, bool] = {}
+    for text in texts:
+        for match in _VARIABLE.finditer(text):
+            if match["name"]:
+                default = match["default"]
+                found[match["name"]] = found.get(match["name"], True) and default is not None
+                for inner in names([default or ""]):
+                    found.setdefault(inner, True)
+    return found
 
 
 def hide(message: str, filled: str, written: str) -> str:

@@ -1,127 +1,64 @@
 """Chains: links between adjacent versions, composed to the conversion between two versions."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from itertools import groupby
 from typing import NamedTuple
 
-from gateway.core.conversion.change import Change, Whole
 from gateway.core.conversion.document import PLAIN, Document, JsonForm
-from gateway.core.conversion.parameter_change import (
-    ParameterChange,
-    Rewrite,
-    rewrite_fields,
-    rewrite_query,
-)
-from gateway.core.conversion.steps import BodyStep, ConversionTask, body_steps
+from gateway.core.conversion.hop import Hop, OperationChoice
+from gateway.core.conversion.message.carry import is_carry
+from gateway.core.conversion.message.message import Message
+from gateway.core.conversion.message.message_step import MessageStep
+from gateway.core.conversion.message.query_walk import QueryHop
+from gateway.core.conversion.operations.operation_table import OperationTable
+from gateway.core.conversion.parameter_change import Rewrite, rewrite_fields, rewrite_query
+from gateway.core.conversion.steps import BodyStep, body_steps
+from gateway.core.conversion.version_link import Direction, VersionLink, is_success, rewrites
 from gateway.core.versions.version import Version
 
-
-class Direction(Enum):
-    """The direction of a conversion: up to a newer version, or down to an older one."""
-
-    UP = "up"
-    DOWN = "down"
-
-
-class MessageKind(Enum):
-    """The kinds of messages that changes apply to."""
-
-    REQUEST = "requests"
-    RESPONSE = "responses"
-    ERROR = "errors"
-
-
+_GET = "GET"
 # A PATCH request leaves fields that it does not contain unchanged (RFC 5789, RFC 7396).
 _PATCH = "PATCH"
-BOTH = frozenset({MessageKind.REQUEST, MessageKind.RESPONSE})
+# What stands for all methods, and all statuses, that no link names.
+_OTHER_METHOD, _SUCCESS, _OTHER_STATUS = "", 299, 0
+# The most frequent status, which is found at once.
+_OK = 200
 
 
 @dataclass(frozen=True, slots=True)
-class VersionLink:
-    """A set of declared changes between two adjacent versions of an API.
-
-    Attributes:
-        older: The older version.
-        newer: The next version after the older one.
-        changes: The changes of bodies, in the order of an upgrade; a downgrade reverses it.
-        statuses: The error statuses whose bodies the changes apply to.
-        on: The kinds of messages that the changes apply to.
-        methods: The methods of the requests that the link applies to; None applies it to all.
-        paths: The paths of the endpoints that the link applies to; None applies it to all.
-        query: The changes of query parameters.
-        headers: The changes of header fields.
-    """
-
-    older: Version
-    newer: Version
-    changes: tuple[Change, ...]
-    statuses: frozenset[int] = frozenset()
-    on: frozenset[MessageKind] = BOTH
-    methods: frozenset[str] | None = None
-    paths: frozenset[str] | None = None
-    query: tuple[ParameterChange, ...] = ()
-    headers: tuple[ParameterChange, ...] = ()
-
-    def applies(self, method: str, status: int | None) -> bool:
-        """Return whether the link applies to a request, or to a response where status is given.
-
-        Args:
-            method: The method of the request.
-            status: The status of the response; None for the request.
-        """
-        if self.methods is not None and method not in self.methods:
-            return False
-        if status is None:
-            return MessageKind.REQUEST in self.on
-        if 200 <= status <= 299:
-            return MessageKind.RESPONSE in self.on
-        return status in self.statuses
-
-    def for_patch(self) -> "VersionLink":
-        """Return the link for bodies of PATCH requests, which hold only the fields to change."""
-        return replace(self, changes=tuple(change.for_patch() for change in self.changes))
-
-    def tasks(self, direction: Direction) -> Iterator[ConversionTask]:
-        """Yield the changes of bodies as tasks, in the order of a direction."""
-        if direction is Direction.UP:
-            for one in self.changes:
-                yield ConversionTask(one.scopes, one.touches, one.up, isinstance(one, Whole))
-        else:
-            for one in reversed(self.changes):
-                yield ConversionTask(one.scopes, one.touches, one.down, isinstance(one, Whole))
-
-
-class _Applied(NamedTuple):
-    """The parts of a conversion that apply to one method and status."""
-
-    body: "Conversion | None"
-    query: tuple[Rewrite, ...]
-    headers: tuple[Rewrite, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Conversion:
-    """The conversion of messages from one version to another, through every link between them.
+class BodyConversion:
+    """The conversion of one kind of body, through all links that apply to it.
 
     Attributes:
         links: The links, in the order of the direction.
         direction: The direction of the conversion.
+        maps_links: Whether a change maps URLs in bodies.
+        timeout: The longest time in seconds that the conversion of one body may take, the sum of
+            those of the links that have one; None sets no limit.
+        needs_message: Whether a change needs to know more of the message than its body. The query
+            and the header fields are then converted together with the body.
+        varies: Whether equal bodies may become bodies that differ.
     """
 
     links: tuple[VersionLink, ...]
     direction: Direction
+    maps_links: bool = field(init=False, repr=False, compare=False)
+    timeout: float | None = field(init=False, repr=False, compare=False)
+    needs_message: bool = field(init=False, repr=False, compare=False)
+    varies: bool = field(init=False, repr=False, compare=False)
     _steps: tuple[BodyStep, ...] = field(init=False, repr=False, compare=False)
-    _methods: frozenset[str] = field(init=False, repr=False, compare=False)
-    _known: dict[tuple[str, int | None], _Applied] = field(
-        init=False, repr=False, compare=False, default_factory=dict
-    )
 
     def __post_init__(self) -> None:
-        tasks = [task for link in self.links for task in link.tasks(self.direction)]
-        methods = (link.methods for link in self.links if link.methods is not None)
-        object.__setattr__(self, "_steps", body_steps(tasks))
-        object.__setattr__(self, "_methods", frozenset().union(*methods))
+        needs = any(link.needs_message for link in self.links)
+        object.__setattr__(self, "needs_message", needs)
+        object.__setattr__(self, "varies", any(link.varies for link in self.links))
+        object.__setattr__(self, "maps_links", any(link.maps_links for link in self.links))
+        timeouts = [link.timeout for link in self.links if link.timeout is not None]
+        object.__setattr__(self, "timeout", sum(timeouts) if timeouts else None)
+        tasks = (task for link in self.links for task in link.tasks(self.direction))
+        steps = tuple(self._with_message()) if needs else body_steps(tasks)
+        object.__setattr__(self, "_steps", steps)
 
     def convert(self, document: Document, form: JsonForm = PLAIN) -> Document:
         """Return the document converted to the other version.
@@ -138,16 +75,104 @@ class Conversion:
             document = step(document, form)
         return document
 
+    def carrying(self) -> "BodyConversion":
+        """Return the conversion with those changes alone that move values beside the body."""
+        links = (
+            replace(link, changes=tuple(filter(is_carry, link.changes))) for link in self.links
+        )
+        return BodyConversion(tuple(links), self.direction)
+
+    def _with_message(self) -> Iterator[BodyStep]:
+        """Yield the steps, with those of the query and the header fields around each link.
+
+        In an upgrade they come first, in a downgrade last, so that changes of bodies find the
+        message as the newer version has it.
+        """
+        up, links = self.direction is Direction.UP, self.links
+        for index, link in enumerate(links):
+            source, target = (link.older, link.newer) if up else (link.newer, link.older)
+            first = index == 0 or links[index - 1].older != link.older
+            last = index == len(links) - 1 or links[index + 1].older != link.older
+            changes = (
+                rewrites([link.query], self.direction),
+                rewrites([link.headers], self.direction),
+            )
+            inner = body_steps(link.tasks(self.direction))
+            if up:
+                yield MessageStep(source, target, *changes, first, last)
+                yield from inner
+            else:
+                yield MessageStep(source, target, (), (), first, is_last=False)
+                yield from inner
+                yield MessageStep(source, target, *changes, is_first=False, is_last=last)
+
+
+class _Part(NamedTuple):
+    """The parts of a conversion that apply to one method and status."""
+
+    body: BodyConversion | None
+    query: tuple[Rewrite, ...]
+    headers: tuple[Rewrite, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """The conversion of messages from one version to another, through every link between them.
+
+    Attributes:
+        links: The links, in the order of the direction.
+        direction: The direction of the conversion.
+        hops: The same links, by the two versions that they are between.
+        has_operations: Whether operations are declared, which `gateway.core.conversion.passage`
+            finds for each request.
+        changes_status: Whether statuses of answers differ.
+        needs_message: Whether a change needs to know more of a message than its body.
+        shows_message: Whether a change of the query or of header fields needs to know the message.
+        along: Finds the conversion with the links that apply to one operation.
+    """
+
+    links: tuple[VersionLink, ...]
+    direction: Direction
+    hops: tuple[Hop, ...] = field(init=False, repr=False, compare=False)
+    has_operations: bool = field(init=False, repr=False, compare=False)
+    changes_status: bool = field(init=False, repr=False, compare=False)
+    needs_message: bool = field(init=False, repr=False, compare=False)
+    shows_message: bool = field(init=False, repr=False, compare=False)
+    # By a method that links distinguish, and a status, or None for a request. Made at once, since
+    # a few entries answer for all methods and statuses.
+    _parts: Mapping[tuple[str, int | None], _Part] = field(init=False, repr=False, compare=False)
+    along: "OperationConversions" = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        hops = tuple(map(self._hop, self._by_versions()))
+        object.__setattr__(self, "hops", hops)
+        object.__setattr__(self, "along", OperationConversions(hops, self.direction))
+        object.__setattr__(self, "has_operations", any(hop.table for hop in hops))
+        object.__setattr__(self, "changes_status", any(link.status for link in self.links))
+        object.__setattr__(self, "needs_message", any(link.needs_message for link in self.links))
+        object.__setattr__(self, "shows_message", any(link.shows_message for link in self.links))
+        named = (link.methods for link in self.links if link.methods is not None)
+        statuses = frozenset().union(
+            *({*link.statuses, *link.status, *link.status.values()} for link in self.links)
+        )
+        made: dict[tuple[int, ...], BodyConversion | None] = {(): None}
+        parts = {
+            (method, status): self._part(method, status, made)
+            for method in frozenset({_GET, _PATCH, _OTHER_METHOD}).union(*named)
+            for status in (None, _OK, _SUCCESS, _OTHER_STATUS, *statuses)
+        }
+        object.__setattr__(self, "_parts", parts)
+
     def at(self, path: str) -> "Conversion":
         """Return the conversion with only the links that apply at the endpoint of a path."""
         links = (link for link in self.links if link.paths is None or path in link.paths)
         return Conversion(tuple(links), self.direction)
 
-    def for_request(self, method: str) -> "Conversion | None":
+    def for_request(self, method: str) -> BodyConversion | None:
         """Return the conversion of the body of a request, or None if no change applies to it."""
         return self._applied(method, None).body
 
-    def for_response(self, method: str, status: int) -> "Conversion | None":
+    def for_response(self, method: str, status: int) -> BodyConversion | None:
         """Return the conversion of the body of a response, or None if no change applies to it.
 
         Changes describe the bodies of successful responses (2xx). The body of a redirect does not
@@ -160,13 +185,34 @@ class Conversion:
         """
         return self._applied(method, status).body
 
-    def query(self, method: str, query: str | None) -> str | None:
+    def status(self, method: str, status: int) -> int:
+        """Return the status of a response as the other version has it."""
+        if self.changes_status:
+            for hop in self.hops:
+                status = hop.status(method, status)
+        return status
+
+    def query(self, method: str, query: str | None, message: Message | None = None) -> str | None:
         """Return the converted raw query of a request; may raise ConversionError."""
         rewrites = self._applied(method, None).query
-        return rewrite_query(query, rewrites) if rewrites else query
+        return rewrite_query(query, rewrites, message) if rewrites else query
+
+    def query_rewrites(self, method: str) -> tuple[Rewrite, ...]:
+        """Return the changes of the query of a request, in the order of the direction."""
+        return self._applied(method, None).query
+
+    def query_hops(self, method: str) -> tuple[QueryHop, ...]:
+        """Return the changes of the query of a request, hop by hop."""
+        return tuple(
+            QueryHop(hop.source, hop.target, self._rewritten(hop, method)) for hop in self.hops
+        )
 
     def fields(
-        self, method: str, status: int | None, fields: list[tuple[bytes, bytes]]
+        self,
+        method: str,
+        status: int | None,
+        fields: list[tuple[bytes, bytes]],
+        message: Message | None = None,
     ) -> list[tuple[bytes, bytes]]:
         """Return the converted header fields of a message; may raise ConversionError.
 
@@ -174,33 +220,106 @@ class Conversion:
             method: The method of the request.
             status: The status of the response; None for the fields of a request.
             fields: The field lines.
+            message: The message before its conversion; None where nothing of it is known.
         """
         rewrites = self._applied(method, status).headers
-        return rewrite_fields(fields, rewrites) if rewrites else fields
+        return rewrite_fields(fields, rewrites, message) if rewrites else fields
 
-    def _applied(self, method: str, status: int | None) -> _Applied:
-        if method not in self._methods and method != _PATCH:
-            method = "GET" if method == "HEAD" else ""  # no link distinguishes the other methods
+    def _applied(self, method: str, status: int | None) -> _Part:
+        parts = self._parts
+        part = parts.get((method, status))
+        if part is None:
+            if (method, None) not in parts:
+                method = _GET if method == "HEAD" else _OTHER_METHOD
+            if (method, status) not in parts:
+                status = _SUCCESS if status is not None and is_success(status) else _OTHER_STATUS
+            part = parts[method, status]
+        return part
+
+    def _part(
+        self,
+        method: str,
+        status: int | None,
+        made: dict[tuple[int, ...], BodyConversion | None],
+    ) -> _Part:
+        links = self._links(method, status)
+        needs = any(link.needs_message for link in links)
+        with_bodies = tuple(link for link in links if link.changes or needs)
+        if method == _PATCH and status is None:
+            with_bodies = tuple(link.for_patch() for link in with_bodies)
+        same = tuple(map(id, with_bodies))  # links can hold JSON values, which have no hash
+        if same not in made:
+            made[same] = BodyConversion(with_bodies, self.direction)
+        return _Part(
+            made[same],
+            rewrites((link.query for link in links), self.direction),
+            rewrites((link.headers for link in links), self.direction),
+        )
+
+    def _rewritten(self, hop: Hop, method: str) -> tuple[Rewrite, ...]:
+        known = method if (method, None) in self._parts else _GET if method == "HEAD" else ""
+        links = (link.query for link in hop.links if link.applies(known, None))
+        return rewrites(links, self.direction)
+
+    def _links(self, method: str, status: int | None) -> tuple[VersionLink, ...]:
+        """Return the links that apply to a message."""
+        found: list[VersionLink] = []
+        for hop in self.hops:
+            newer = after = status
+            if status is not None:
+                after = hop.status(method, status)
+                newer = after if self.direction is Direction.UP else status
+            found += [link for link in hop.links if link.applies(method, newer)]
+            status = after
+        return tuple(found)
+
+    def _by_versions(self) -> Iterator[tuple[VersionLink, ...]]:
+        for _, some in groupby(self.links, lambda link: (link.older, link.newer)):
+            yield tuple(some)
+
+    def _hop(self, links: tuple[VersionLink, ...]) -> Hop:
+        older, newer = links[0].older, links[0].newer
+        declared = dict.fromkeys(each for link in links for each in link.operations or ())
+        up = self.direction is Direction.UP
+        table = OperationTable(declared, newer=not up) if declared else None
+        return Hop(older, newer, links, table) if up else Hop(newer, older, links, table)
+
+
+class OperationConversions:
+    """The conversions for the operations of one conversion; each is made when it is first needed.
+
+    There are as many as there are operations and sets of links, however many requests.
+
+    Args:
+        hops: The hops of the conversion.
+        direction: The direction of the conversion.
+    """
+
+    __slots__ = ("_direction", "_hops", "_made")
+
+    def __init__(self, hops: tuple[Hop, ...], direction: Direction) -> None:
+        self._hops = hops
+        self._direction = direction
+        self._made: dict[tuple[tuple[OperationChoice, ...], int], Conversion] = {}
+
+    def __call__(self, choices: tuple[OperationChoice, ...], start: int = 0) -> Conversion:
+        """Return the conversion with the links that apply to one request, or to its answer.
+
+        Args:
+            choices: What the request is in each hop from `start` on, in the order of the hops.
+            start: The first hop; those before it and behind the choices are left out.
+        """
         try:
-            return self._known[method, status]
+            return self._made[choices, start]
         except KeyError:
-            links = [link for link in self.links if link.applies(method, status)]
-            with_bodies = tuple(link for link in links if link.changes)
-            if method == _PATCH and status is None:
-                with_bodies = tuple(link.for_patch() for link in with_bodies)
-            whole = self if with_bodies == self.links else Conversion(with_bodies, self.direction)
-            applied = _Applied(
-                whole if with_bodies else None,
-                self._rewrites(link.query for link in links),
-                self._rewrites(link.headers for link in links),
+            hops = self._hops[start : start + len(choices)]
+            links = (
+                link
+                for hop, choice in zip(hops, choices, strict=True)
+                for link in hop.chosen(choice)
             )
-            self._known[method, status] = applied
-            return applied
-
-    def _rewrites(self, changes: Iterable[Sequence[ParameterChange]]) -> tuple[Rewrite, ...]:
-        if self.direction is Direction.UP:
-            return tuple(change.up for some in changes for change in some)
-        return tuple(change.down for some in changes for change in reversed(some))
+            made = self._made[choices, start] = Conversion(tuple(links), self._direction)
+            return made
 
 
 def compose(

@@ -6,7 +6,7 @@ from `join`, and `ChangeSequence` combines several into one.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 from gateway.core.conversion.document import JsonForm, JsonObject
 from gateway.core.conversion.field_path import Keys, Scope
@@ -36,6 +36,28 @@ class Change(Protocol):
     def for_patch(self) -> "Change":
         """Return the change for bodies of PATCH requests, which hold only the fields to change."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """What the changes of the value of one field have in common: the field stays where it is.
+
+    Attributes:
+        scopes: The scopes that lead to the object that has the field.
+        field: The keys of the field in that object.
+    """
+
+    scopes: tuple[Scope, ...]
+    field: Keys
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The field."""
+        return (self.field,)
+
+    def for_patch(self) -> Self:
+        """Return the same change: a field that a PATCH request leaves out stays absent."""
+        return self
 
 
 @dataclass(frozen=True, slots=True)

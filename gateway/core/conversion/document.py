@@ -4,7 +4,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn, Protocol
 
 from gateway.core.conversion.field_path import Keys, pointer
 
@@ -17,6 +17,15 @@ class Number(NamedTuple):
     """An open JSON number: its digits as they are written (RFC 8259, section 6)."""
 
     digits: str
+
+
+class LinkReceiver(Protocol):
+    """What a document is sent in; see `gateway.core.conversion.message.message`."""
+
+    @property
+    def link(self) -> Callable[[str], str]:
+        """Returns a URL as the receiver is to have it."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,8 @@ class JsonForm:
             ConversionError for a number that Python cannot represent.
         take: Returns a Python value as a value of this form; raises ValueError, TypeError or
             RecursionError for a value that JSON cannot represent.
+        typed: Whether scalars have types. If not, each is a text, as in the fields of a form.
+        message: The message that the document is the body of; None where nothing of it is known.
     """
 
     open: Callable[[Document], Document]
@@ -41,6 +52,8 @@ class JsonForm:
     number: Callable[[str], Document]
     parse: Callable[[Document], Document]
     take: Callable[[Document], Document]
+    typed: bool = True
+    message: LinkReceiver | None = None
 
 
 class Missing:
@@ -133,6 +146,65 @@ def get(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
     if holder is None or keys[-1] not in holder:
         return MISSING
     return form.open(holder[keys[-1]])
+
+
+def change_value(
+    fields: JsonObject, keys: Keys, form: JsonForm, change: Callable[[Document], Document]
+) -> None:
+    """Replace the value at `keys` by the result of `change`, unless it is absent or null.
+
+    Args:
+        fields: The object that contains the field.
+        keys: The keys that lead to the field.
+        form: The form in which the object holds its values.
+        change: Returns the new value for the open old one. It may raise ConversionError, with a
+            place relative to the value.
+
+    Raises:
+        ConversionError: A value on the way is not an object, or `change` raised it.
+    """
+    holder = reach(fields, keys, form)
+    if holder is None or keys[-1] not in holder:
+        return
+    value = form.open(holder[keys[-1]])
+    if value is None:
+        return
+    try:
+        holder[keys[-1]] = change(value)
+    except ConversionError as error:
+        raise error.under(*keys) from None
+
+
+def change_elements(
+    value: Document, depth: int, form: JsonForm, change: Callable[[Document], Document]
+) -> Document:
+    """Return an array with each element replaced by the result of `change`; null stays null.
+
+    Args:
+        value: The array, or null.
+        depth: The number of further nested arrays around the elements.
+        form: The form in which the array holds its values.
+        change: Returns the new value for the old one, which may be sealed. It may raise
+            ConversionError, with a place relative to the element.
+
+    Raises:
+        ConversionError: The value, or one nested in it, is not an array, or `change` raised it.
+    """
+    array = form.open(value)
+    if array is None:
+        return None
+    if not isinstance(array, list):
+        refuse("an array", array)
+    index = 0
+    try:
+        for index, element in enumerate(array):
+            if depth:
+                array[index] = change_elements(element, depth - 1, form, change)
+            else:
+                array[index] = change(element)
+    except ConversionError as error:
+        raise error.under(index) from None
+    return array
 
 
 def put(fields: JsonObject, keys: Keys, value: Document, form: JsonForm) -> None:

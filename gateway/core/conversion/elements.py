@@ -1,4 +1,4 @@
-"""Elements: a change of one scalar, applied to every element of an array of scalars."""
+"""Elements: a change of one value, applied to every element of an array."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,8 @@ from gateway.core.conversion.document import (
     Document,
     JsonForm,
     JsonObject,
-    reach,
-    refuse,
+    change_elements,
+    change_value,
 )
 from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.steps import ConversionStep
@@ -26,7 +26,7 @@ class Elements:
     Attributes:
         scopes: The scopes that lead to the object with the array.
         array: The keys that lead from that object to the array.
-        depth: The number of nested arrays around the scalars; 1 is an array of scalars.
+        depth: The number of nested arrays around the elements; 1 is an array of them.
         change: The change of the field ELEMENT, whose value it replaces; it neither moves nor
             removes the field.
     """
@@ -54,33 +54,19 @@ class Elements:
         return self
 
     def _change(self, fields: JsonObject, step: ConversionStep, form: JsonForm) -> None:
-        holder = reach(fields, self.array, form)
-        key = self.array[-1]
-        if holder is None or key not in holder:
-            return
-        try:
-            holder[key] = _changed(holder[key], self.depth, step, form)
-        except ConversionError as error:
-            raise error.under(*self.array) from None
+        def changed(element: Document) -> Document:
+            holder: JsonObject = {_KEY: element}
+            try:
+                step(holder, form)
+            except ConversionError as error:
+                # The field of the change is the element itself, and no part of its place.
+                place = error.pointer.removeprefix(f"/{_KEY}")
+                raise ConversionError(error.reason, place, error.cause) from None
+            return holder[_KEY]
 
-
-def _changed(value: Document, depth: int, step: ConversionStep, form: JsonForm) -> Document:
-    array = form.open(value)
-    if array is None:
-        return None
-    if not isinstance(array, list):
-        refuse("an array", array)
-    index = 0
-    try:
-        for index, element in enumerate(array):
-            if depth > 1:
-                array[index] = _changed(element, depth - 1, step, form)
-            else:
-                fields: JsonObject = {_KEY: element}
-                step(fields, form)
-                array[index] = fields[_KEY]
-    except ConversionError as error:
-        # The field of the change is the element itself, and no part of its place.
-        place = error.pointer if depth > 1 else error.pointer.removeprefix(f"/{_KEY}")
-        raise ConversionError(error.reason, place, error.cause).under(index) from None
-    return array
+        change_value(
+            fields,
+            self.array,
+            form,
+            lambda array: change_elements(array, self.depth - 1, form, changed),
+        )

@@ -4,8 +4,8 @@ Lines keep their order, and a line that no change names keeps every byte. Values
 applies to all lines of its name.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 from urllib.parse import quote, unquote_plus
 
@@ -36,6 +36,8 @@ class Spelling:
         name: Returns a name as it is to be written.
         read: Returns the decoded text of a written value.
         write: Returns a value as it is to be written.
+        message: The message that the lines are converted for, a
+            `gateway.core.conversion.message.message.Message`; None where nothing of it is known.
     """
 
     what: str
@@ -43,6 +45,11 @@ class Spelling:
     name: Callable[[str], str]
     read: Callable[[str], str]
     write: Callable[[str], str]
+    message: object = None
+
+    def of(self, message: object) -> "Spelling":
+        """Return the same syntax for the lines of a message."""
+        return self if message is None else replace(self, message=message)
 
 
 def _quoted(text: str) -> str:
@@ -124,6 +131,72 @@ class Rewritten:
             raise ConversionError(f"the {spelling.what} '{self.name}': {error}") from None
 
 
+ParameterValues = Mapping[str, str]
+"""The decoded values of some parameters, by name; absent ones are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recombined:
+    """A change of several parameters that the other version has as others, or as one.
+
+    Attributes:
+        newer: The names of the parameters in the newer version.
+        older: The names of the parameters in the older version.
+        to_newer: Returns the newer version's values for the older version's; raises ValueError
+            with a message that quotes no value.
+        to_older: Returns the older version's values for the newer version's; raises ValueError
+            with a message that quotes no value.
+    """
+
+    newer: tuple[str, ...]
+    older: tuple[str, ...]
+    to_newer: Callable[[ParameterValues], ParameterValues]
+    to_older: Callable[[ParameterValues], ParameterValues]
+
+    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        """Return the lines with the parameters as the newer version has them."""
+        return _recombined(lines, spelling, self.older, self.to_newer)
+
+    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        """Return the lines with the parameters as the older version has them."""
+        return _recombined(lines, spelling, self.newer, self.to_older)
+
+
+def _recombined(
+    lines: ParameterLines,
+    spelling: Spelling,
+    names: tuple[str, ...],
+    convert: Callable[[ParameterValues], ParameterValues],
+) -> ParameterLines:
+    by_key = {spelling.key(name): name for name in names}
+    found: dict[str, str] = {}
+    for line in lines:
+        name = by_key.get(line.key)
+        if name is not None:
+            if name in found:
+                raise ConversionError(f"the {spelling.what} '{name}' stands twice")
+            found[name] = spelling.read(line.value or "")
+    if not found:
+        return lines
+    try:
+        made = convert(found)
+    except ValueError as error:
+        named = ", ".join(f"'{name}'" for name in found)
+        raise ConversionError(f"the {spelling.what} {named}: {error}") from None
+    if made == found:
+        return lines
+    for name in made:
+        if name not in names and any(line.key == spelling.key(name) for line in lines):
+            raise ConversionError(f"the {spelling.what} '{name}' is there already")
+    written = [
+        ParameterLine(spelling.key(name), spelling.name(name), spelling.write(value))
+        for name, value in made.items()
+    ]
+    first = next(index for index, line in enumerate(lines) if line.key in by_key)
+    behind = [line for line in lines[first:] if line.key not in by_key]
+    return [*lines[:first], *written, *behind]
+
+
 @dataclass(frozen=True, slots=True)
 class Reversed:
     """The inverse of a change: its `up` is the `down` of the change, and the reverse."""
@@ -147,53 +220,72 @@ class ParameterSequence:
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Return the lines after `up` of every change, the first one first."""
-        return _rewritten(lines, [change.up for change in self.changes], spelling)
+        return rewrite_lines(lines, [change.up for change in self.changes], spelling)
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Return the lines after `down` of every change, the last one first."""
-        return _rewritten(lines, [change.down for change in reversed(self.changes)], spelling)
+        return rewrite_lines(lines, [change.down for change in reversed(self.changes)], spelling)
 
 
-def rewrite_query(query: str | None, rewrites: Sequence[Rewrite]) -> str | None:
+def rewrite_query(
+    query: str | None, rewrites: Sequence[Rewrite], message: object = None
+) -> str | None:
     """Return a raw query after changes; None stands for a target without a query.
+
+    Args:
+        query: The raw query.
+        rewrites: The changes.
+        message: The message that has the query; None where nothing of it is known.
 
     Raises:
         ConversionError: The query does not fit the declared changes.
     """
+    lines = parse_query(query)
+    changed = rewrite_lines(lines, rewrites, QUERY.of(message))
+    return query if changed == lines else write_query(changed)
+
+
+def parse_query(query: str | None) -> ParameterLines:
+    """Return the parameters of a raw query; None has none."""
     lines: ParameterLines = []
     for pair in query.split("&") if query else ():
         name, sign, value = pair.partition("=")
         lines.append(ParameterLine(QUERY.key(name), name, value if sign else None))
-    changed = _rewritten(lines, rewrites, QUERY)
-    if changed == lines:
-        return query
-    return (
-        "&".join(
-            line.name if line.value is None else f"{line.name}={line.value}" for line in changed
-        )
-        or None
-    )
+    return lines
+
+
+def write_query(lines: ParameterLines) -> str | None:
+    """Return the raw query with these parameters; None without any."""
+    pairs = (line.name if line.value is None else f"{line.name}={line.value}" for line in lines)
+    return "&".join(pairs) or None
 
 
 def rewrite_fields(
-    fields: Iterable[tuple[bytes, bytes]], rewrites: Sequence[Rewrite]
+    fields: Iterable[tuple[bytes, bytes]], rewrites: Sequence[Rewrite], message: object = None
 ) -> list[tuple[bytes, bytes]]:
     """Return header field lines after changes; may raise ConversionError."""
-    lines = [
+    return write_fields(rewrite_lines(parse_fields(fields), rewrites, FIELDS.of(message)))
+
+
+def parse_fields(fields: Iterable[tuple[bytes, bytes]]) -> ParameterLines:
+    """Return header field lines as lines to change."""
+    return [
         ParameterLine(
             name.decode("latin-1").lower(), name.decode("latin-1"), value.decode("latin-1")
         )
         for name, value in fields
     ]
-    return [
-        (line.name.encode("latin-1"), (line.value or "").encode("latin-1"))
-        for line in _rewritten(lines, rewrites, FIELDS)
-    ]
 
 
-def _rewritten(
+def write_fields(lines: ParameterLines) -> list[tuple[bytes, bytes]]:
+    """Return lines as header field lines."""
+    return [(line.name.encode("latin-1"), (line.value or "").encode("latin-1")) for line in lines]
+
+
+def rewrite_lines(
     lines: ParameterLines, rewrites: Sequence[Rewrite], spelling: Spelling
 ) -> ParameterLines:
+    """Return lines after changes; may raise ConversionError."""
     for rewrite in rewrites:
         lines = rewrite(lines, spelling)
     return lines

@@ -1,5 +1,6 @@
 """Scalars: texts, numbers and booleans, and the replacement of a scalar in a field."""
 
+import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
@@ -15,6 +16,8 @@ from gateway.core.conversion.document import (
 from gateway.core.conversion.field_path import Keys, pointer
 
 Scalar = str | bool | Number | None
+NUMBER_TEXT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z", re.ASCII)
+"""The form of a JSON number (RFC 8259, section 6)."""
 
 
 class Type(StrEnum):
@@ -55,12 +58,19 @@ def replace_scalar(
         value = form.open(holder[key])
         if value is None:
             return
-        text = value if source is Type.TEXT and type(value) is str else _text(value, source, keys)
+        if type(value) is str and (source is Type.TEXT or _is_boolean(value, source, form)):
+            text = value
+        else:
+            text = _text(value, source, keys)
     try:
         made = convert(text)
     except ValueError as error:
         raise ConversionError(str(error), pointer(*keys)) from None
     holder[key] = form.number(str(made)) if target is Type.NUMBER else made
+
+
+def _is_boolean(text: str, source: Type, form: JsonForm) -> bool:
+    return source is Type.BOOLEAN and not form.typed and text in WORDS.values()
 
 
 def _text(value: Document, source: Type, keys: Keys) -> str:

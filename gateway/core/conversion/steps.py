@@ -7,6 +7,7 @@ free keys are fused in the same way, and so are changes inside one object.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 from gateway.core.conversion.document import (
@@ -14,6 +15,7 @@ from gateway.core.conversion.document import (
     Document,
     JsonForm,
     JsonObject,
+    change_elements,
     reach,
     refuse,
 )
@@ -68,7 +70,8 @@ class ArrayStep:
         key = self.keys[-1]
         if holder is not None and key in holder:
             try:
-                holder[key] = _elements(holder[key], self.depth, self.steps, form)
+                each = partial(change_object, self.steps, form)
+                holder[key] = change_elements(holder[key], self.depth, form, each)
             except ConversionError as error:
                 raise error.under(*self.keys) from None
 
@@ -94,13 +97,14 @@ class MembersStep:
         holder = reach(fields, (*self.keys, ""), form)
         if holder is None:
             return
+        each = partial(change_object, self.steps, form)
         key = ""
         try:
             for key, value in holder.items():
                 if self.depth:
-                    holder[key] = _elements(value, self.depth - 1, self.steps, form)
+                    holder[key] = change_elements(value, self.depth - 1, form, each)
                 else:
-                    holder[key] = change(value, self.steps, form)
+                    holder[key] = each(value)
         except ConversionError as error:
             raise error.under(*self.keys, key) from None
 
@@ -127,27 +131,6 @@ class InsideStep:
                 step(holder, form)
         except ConversionError as error:
             raise error.under(*self.keys) from None
-
-
-def _elements(
-    value: Document, depth: int, steps: tuple[ConversionStep, ...], form: JsonForm
-) -> Document:
-    array = form.open(value)
-    if array is None:
-        return None
-    if not isinstance(array, list):
-        refuse("an array", array)
-    index = 0
-    try:
-        if depth:
-            for index, element in enumerate(array):
-                array[index] = _elements(element, depth - 1, steps, form)
-        else:
-            for index, element in enumerate(array):
-                array[index] = change(element, steps, form)
-    except ConversionError as error:
-        raise error.under(index) from None
-    return array
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +180,7 @@ class WholeBody:
         return held[BODY[0]]
 
 
-def change(value: Document, steps: tuple[ConversionStep, ...], form: JsonForm) -> Document:
+def change_object(steps: tuple[ConversionStep, ...], form: JsonForm, value: Document) -> Document:
     """Return an object changed by steps, and closed; null has no fields, and stays null."""
     fields = form.open(value)
     if fields is None:

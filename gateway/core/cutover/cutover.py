@@ -14,6 +14,7 @@ from gateway.core.cutover.gates import Gates
 from gateway.core.overrides import Overrides, VersionKey
 
 BUCKETS = 10_000
+UNCELLED = -1
 
 
 class CutoverRoute(StrEnum):
@@ -70,6 +71,16 @@ class Cutover:
             return CutoverRoute.OLD
         below = bucket(self.key, context.client) < percent * (BUCKETS / 100)
         return CutoverRoute.NEW if below else CutoverRoute.OLD
+
+    def cell_of(self, client: str) -> int:
+        """Return the hundredth of all clients to which a client belongs; UNCELLED for none.
+
+        A percentage moves whole cells, so the outcomes of a cell are those of the same clients,
+        before and after. No client belongs to a cell where each request is moved by itself.
+        """
+        if self.sticky is StickyBy.REQUEST or not client:
+            return UNCELLED
+        return bucket(self.key, client) // (BUCKETS // 100)
 
 
 def in_force(cutover: Cutover, overrides: Overrides) -> float:

@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from gateway.core.cutover.cutover import Cutover, first
-from gateway.core.cutover.gates import GateAction, GateEvidence, objection
+from gateway.core.cutover.gates import GateAction, GateEvidence, judge, missing, objection
 
 
 class DecidedBy(StrEnum):
@@ -32,6 +32,11 @@ class CutoverState(NamedTuple):
     why: str
     since: float
 
+    @property
+    def word(self) -> str:
+        """The percentage and its origin, which tell this state from another one."""
+        return f"{self.percent:g}-{self.decided_by}"
+
 
 def ordered(percent: float, now: float) -> CutoverState:
     """Return the state of a cutover whose percentage an operator sets now."""
@@ -47,7 +52,9 @@ def advance(
     - A cutover that the gates rolled back stays at 0, since it would fail again.
     - A held cutover continues once its gates have no objection; it may go down at any time.
     - The next step begins when the current one has lasted its time, the gates have no objection and
-      the new route has served the minimum of requests.
+      enough was seen to judge them. If too little was seen by then, the gates decide whether the
+      cutover waits, is held or is rolled back.
+    - Gates of a dry run have no effect.
 
     Args:
         cutover: The configuration of the cutover.
@@ -60,12 +67,17 @@ def advance(
     if state.decided_by in (DecidedBy.OPERATOR, DecidedBy.ROLLED_BACK):
         return state
     gates = cutover.gates
-    against = objection(gates, evidence)
-    returns = gates is not None and gates.then is GateAction.ROLL_BACK and state.percent > 0
-    if against is not None and returns:
+    if gates is not None and gates.dry_run:
+        gates = None
+    then, against = GateAction.WAIT, objection(judge(gates, evidence))
+    if gates is not None:
+        then = gates.then
+        if against is None and (against := _inconclusive(cutover, state, evidence, now)):
+            then = gates.inconclusive
+    if against is not None and then is GateAction.ROLL_BACK and state.percent > 0:
         return CutoverState(0.0, DecidedBy.ROLLED_BACK, against, now)
     wanted = _wanted(cutover, state, evidence, now)
-    if against is not None and wanted >= state.percent:
+    if against is not None and then is not GateAction.WAIT and wanted >= state.percent:
         held = state.decided_by is DecidedBy.HELD
         return state if held else state._replace(decided_by=DecidedBy.HELD, why=against)
     if wanted != state.percent:
@@ -88,9 +100,16 @@ def outlook(cutover: Cutover, state: CutoverState, evidence: GateEvidence, now: 
         return "has arrived"
     left = state.since + cutover.every - now
     if left > 0:
-        return f"goes to {following:g}% in {left:.0f} s at the earliest"
-    missing = _minimum(cutover) - evidence.new.requests
-    return f"goes to {following:g}% after {max(missing, 0)} more requests"
+        return f"goes to {following:g}% in {_spelled(left)} at the earliest"
+    more = _missing(cutover, evidence)
+    return f"goes to {following:g}% " + ("now" if more is None else f"after {more}")
+
+
+def _spelled(seconds: float) -> str:
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def _wanted(cutover: Cutover, state: CutoverState, evidence: GateEvidence, now: float) -> float:
@@ -98,18 +117,29 @@ def _wanted(cutover: Cutover, state: CutoverState, evidence: GateEvidence, now: 
     if not begin <= state.percent <= end:
         return min(max(state.percent, begin), end)
     following = _following(cutover, state)
-    seen_enough = evidence.new.requests >= _minimum(cutover)
-    if following is None or now - state.since < cutover.every or not seen_enough:
+    if following is None or now - state.since < cutover.every or _missing(cutover, evidence):
         return state.percent
     return following
 
 
+def _inconclusive(
+    cutover: Cutover, state: CutoverState, evidence: GateEvidence, now: float
+) -> str | None:
+    """Return the reason why a step that has lasted its time cannot be judged; None if it can."""
+    lasted = now - state.since
+    more = _missing(cutover, evidence)
+    if more is None or lasted < cutover.every or _following(cutover, state) is None:
+        return None
+    return f"inconclusive: too little was seen in {lasted:.0f} s; {more} are needed"
+
+
+def _missing(cutover: Cutover, evidence: GateEvidence) -> str | None:
+    gates = cutover.gates
+    return None if gates is None or gates.dry_run else missing(gates, evidence)
+
+
 def _following(cutover: Cutover, state: CutoverState) -> float | None:
     return next((step for step in cutover.steps if step > state.percent), None)
-
-
-def _minimum(cutover: Cutover) -> int:
-    return cutover.gates.minimum if cutover.gates is not None else 0
 
 
 _BY_RULES = "the rules say so"

@@ -16,11 +16,12 @@ Where the statuses differ, nothing else is compared, since the bodies describe d
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from hashlib import blake2b
-from typing import NamedTuple
+from itertools import chain
+from typing import NamedTuple, TypeVar
 
 from gateway.core.conversion.document import MISSING, Document
 from gateway.core.conversion.field_path import pointer
@@ -31,6 +32,7 @@ _MOST_FIELDS = 32
 _REST = "more fields"
 _LONGEST_FIELD = 200
 _LONGEST_SAMPLE = 200
+_Headers = Mapping[str, tuple[str, ...]]
 
 
 class ComparedAnswer(NamedTuple):
@@ -43,7 +45,7 @@ class ComparedAnswer(NamedTuple):
     """
 
     status: int
-    headers: Mapping[str, tuple[str, ...]]
+    headers: _Headers
     body: Document
 
 
@@ -83,6 +85,31 @@ class Ignored:
 
 
 NOTHING = Ignored()
+
+
+class RefusedField(NamedTuple):
+    """A part of a request that the service of another version would refuse.
+
+    Attributes:
+        field: The part: `operation`, `conversion`, `query` or `header` with a name, or a place in
+            the body as a JSON Pointer with `*` for any element of an array; `body` is all of it.
+        rule: The keyword of JSON Schema that it violates, or the code of a fault.
+        reason: A sentence about the violation, which may quote values.
+    """
+
+    field: str
+    rule: str
+    reason: str
+
+
+_Field = TypeVar("_Field", Difference, RefusedField)
+
+
+def refused_fields(
+    found: Iterable[RefusedField], ignored: Ignored = NOTHING
+) -> tuple[RefusedField, ...]:
+    """Return each refused field once, without the known ones, and at most so many as compared."""
+    return _each_once(found, ignored)
 
 
 def parse_ignored(text: str) -> tuple[str, ...]:
@@ -127,16 +154,10 @@ def compare(
     """Return the fields in which two responses differ, each once, in the order of the old one."""
     if old.status != new.status:
         return (Difference("status", old.status, new.status),)
-    found: dict[str, Difference] = {}
-    for difference in _walk(old, new):
-        field = difference.field[:_LONGEST_FIELD]
-        if field in found or ignored.covers(difference.field):
-            continue
-        if len(found) == _MOST_FIELDS:
-            found[_REST] = difference._replace(field=_REST)
-            break
-        found[field] = difference._replace(field=field)
-    return tuple(found.values())
+    found = _values(old.body, new.body, "")
+    if old.headers != new.headers:
+        found = chain(_header_fields(old.headers, new.headers), found)
+    return _each_once(found, ignored)
 
 
 def without_noise(
@@ -175,7 +196,25 @@ def plain(value: Document, longest: int | None = _LONGEST_SAMPLE) -> str:
         text = value[: longest and longest * 4].decode("utf-8", "replace")
     else:
         text = json.dumps(value, ensure_ascii=False, default=_written)
-    return text if longest is None or len(text) <= longest else f"{text[:longest]}…"
+    return text if longest is None else truncated(text, longest)
+
+
+def truncated(text: str, longest: int = _LONGEST_SAMPLE) -> str:
+    """Return a text of at most `longest` characters, with an ellipsis in place of its rest."""
+    return text if len(text) <= longest else f"{text[:longest]}…"
+
+
+def _each_once(found: Iterable[_Field], ignored: Ignored) -> tuple[_Field, ...]:
+    fields: dict[str, _Field] = {}
+    for each in found:
+        field = each.field[:_LONGEST_FIELD]
+        if field in fields or ignored.covers(each.field):
+            continue
+        if len(fields) == _MOST_FIELDS:
+            fields[_REST] = each._replace(field=_REST)
+            break
+        fields[field] = each._replace(field=field)
+    return tuple(fields.values())
 
 
 def _at_or_below(field: str, above: str) -> bool:
@@ -184,12 +223,11 @@ def _at_or_below(field: str, above: str) -> bool:
     return field == above or field.startswith(f"{above}/")
 
 
-def _walk(old: ComparedAnswer, new: ComparedAnswer) -> Iterator[Difference]:
-    for name in dict.fromkeys((*old.headers, *new.headers)):
-        before, after = old.headers.get(name, MISSING), new.headers.get(name, MISSING)
+def _header_fields(old: _Headers, new: _Headers) -> Iterator[Difference]:
+    for name in dict.fromkeys((*old, *new)):
+        before, after = old.get(name, MISSING), new.get(name, MISSING)
         if before != after:
             yield Difference(f"header {name}", before, after)
-    yield from _values(old.body, new.body, "")
 
 
 def _values(old: Document, new: Document, at: str) -> Iterator[Difference]:

@@ -1,12 +1,22 @@
 """Shadow: requests repeated to another service in the background, to compare the responses."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from gateway.core.context import RequestContext
 from gateway.core.cutover.differences import NOTHING, Ignored
+from gateway.core.cutover.dry_run import WRITES, DryRun
 from gateway.core.overrides import VersionKey
 
 SAFE = frozenset({"GET", "HEAD"})
+
+
+class ShadowMode(StrEnum):
+    """The ways to compare a request: send it, send it as a dry run, or only validate it."""
+
+    SEND = "send"
+    DRY_RUN = "dry_run"
+    VALIDATE = "validate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +36,10 @@ class Shadow:
             fields that differ from response to response.
         plain: Whether samples show values; otherwise they show types and sizes.
         body: The maximum of bytes of a body to compare; a larger body is not compared.
+        dry_run: The mark with which writes are repeated as a dry run; None where the service
+            offers none.
+        document: The URL or the file path of the OpenAPI document by which writes that are not
+            repeated are validated; None validates none.
     """
 
     key: VersionKey
@@ -36,7 +50,24 @@ class Shadow:
     noise: bool = True
     plain: bool = False
     body: int = 64 * 1024
+    dry_run: DryRun | None = None
+    document: str | None = None
 
-    def falls_on(self, method: str, context: RequestContext) -> bool:
-        """Return whether a request is to be repeated in the background."""
-        return method in self.methods and context.shadow_draw * 100 < self.percent
+    def mode(self, method: str, path: str) -> ShadowMode | None:
+        """Return how requests of a method at the endpoint of a path are compared; None for not.
+
+        A dry run comes first: what can be tried without effect is never sent to take effect.
+        """
+        if self.dry_run is not None and self.dry_run.applies(method, path):
+            return ShadowMode.DRY_RUN
+        if method in self.methods:
+            return ShadowMode.SEND
+        if self.document is not None and method in WRITES:
+            return ShadowMode.VALIDATE
+        return None
+
+    def falls_on(self, method: str, path: str, context: RequestContext) -> bool:
+        """Return whether a request is to be compared in the background."""
+        return context.shadow_draw * 100 < self.percent and (
+            method in self.methods or self.mode(method, path) is not None
+        )

@@ -8,6 +8,7 @@ from math import inf
 from urllib.parse import quote
 
 from gateway.core.context import RequestContext
+from gateway.core.conversion.chain import Conversion
 from gateway.core.errors import Fault, FaultCode
 from gateway.core.headers import FieldLines
 from gateway.core.request import RequestHead
@@ -67,12 +68,24 @@ class Successor:
             where it has no lifecycle.
         path: The template of the endpoint's path.
         address: The part of a request, beside the path, that names the version.
+        conversions: The conversion of requests from the version that ends, and of their answers,
+            where operations differ; None where every operation has the same path. Links are then
+            filled with the path of each request's operation, by the name `place`.
     """
 
     version: Version
     terms: Terms | None
     path: Template
     address: VersionAddress = IN_PATH
+    conversions: tuple[Conversion, Conversion] | None = None
+
+    @property
+    def place(self) -> str:
+        """The key, among the captures, of the path and the query of the operation.
+
+        No capture has this name.
+        """
+        return f":in {self.version}"
 
     def link(self, captures: Mapping[str, str]) -> str:
         """Return the Link value for the successor version (RFC 5829, section 3.3).
@@ -91,12 +104,12 @@ class Successor:
     def members(self, captures: Mapping[str, str]) -> dict[str, object]:
         """Return the members of a problem detail about the successor; `captures` are raw."""
         plain = {name: _plain(value) for name, value in captures.items()}
-        told: dict[str, object] = {"version": str(self.version), "path": self._path(plain)}
+        found: dict[str, object] = {"version": str(self.version), "path": self._path(plain)}
         if self.address.host is not None:
-            told["host"] = self.address.host + plain.get(PORT, "")
+            found["host"] = self.address.host + plain.get(PORT, "")
         if self.address.header is not None:
-            told["header"] = self.address.header
-        return told
+            found["header"] = self.address.header
+        return found
 
     def target(self, captures: Mapping[str, str]) -> str:
         """Return the URI reference of the successor; `captures` are valid in a URI.
@@ -109,8 +122,16 @@ class Successor:
         return f"//{self.address.host}{captures.get(PORT, '')}{self._path(captures)}"
 
     def _path(self, captures: Mapping[str, str]) -> str:
+        if self.place in captures:
+            return captures[self.place]
         path = self.path.fill({**captures, "version": str(self.version)})
-        return path if self.address.query is None else f"{path}?{self.address.query}"
+        return self.addressed(path)
+
+    def addressed(self, path: str) -> str:
+        """Return a path with the query parameter that names the version, if one does."""
+        if self.address.query is None:
+            return path
+        return f"{path}{'&' if '?' in path else '?'}{self.address.query}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +145,7 @@ class Lifecycle:
         graces: The header fields that replace `fields` for each exempt client, by client.
         moving: The parts of a link to the successor that depends on the request: literal texts
             that alternate with names of captures. It is empty where no link depends on it.
+        moves: Whether operations may have other paths in a successor.
     """
 
     terms: Terms
@@ -131,8 +153,15 @@ class Lifecycle:
     fields: FieldLines
     graces: Mapping[str, FieldLines]
     moving: tuple[str, ...] = ()
+    moves: bool = False
 
-    def told(self, client: str, captures: Mapping[str, str]) -> FieldLines:
+    @staticmethod
+    def places(captures: Mapping[str, str], head: RequestHead) -> Mapping[str, str]:
+        """Return the values that links are filled with: the captures of the path, and the port."""
+        port = _PORT.search(head.authority)
+        return {**captures, PORT: port[0] if port else ""}
+
+    def fields_for(self, client: str, captures: Mapping[str, str]) -> FieldLines:
         """Return the header fields about the lifecycle for a response to a client."""
         fields = self.graces.get(client, self.fields) if self.graces else self.fields
         if not self.moving:
@@ -178,6 +207,8 @@ def lifecycle(terms: Terms, successors: tuple[Successor, ...]) -> Lifecycle:
     link: str | None = None
     if following is not None:
         captures = following.path.captures
+        if following.conversions is not None:
+            captures = (following.place,)
         if following.address.host is not None:
             captures += (PORT,)
         link = following.link({name: f"{_MARK}{name}{_MARK}" for name in captures})
@@ -185,13 +216,8 @@ def lifecycle(terms: Terms, successors: tuple[Successor, ...]) -> Lifecycle:
             moving, link = tuple(link.split(_MARK)), None
     graces = {client: _fields(terms, until, link) for client, until in terms.exempt.items()}
     fields = _fields(terms, terms.sunset, link)
-    return Lifecycle(terms, successors, fields, graces, moving)
-
-
-def places(captures: Mapping[str, str], head: RequestHead) -> Mapping[str, str]:
-    """Return the values that links are filled with: the captures of the path, and the port."""
-    port = _PORT.search(head.authority)
-    return {**captures, PORT: port[0] if port else ""}
+    moves = any(successor.conversions is not None for successor in successors)
+    return Lifecycle(terms, successors, fields, graces, moving, moves)
 
 
 def _fields(terms: Terms, sunset: float, link: str | None) -> FieldLines:

@@ -15,3 +15,7 @@ class ChosenBy(StrEnum):
     PIN = "pin"
     DEFAULT = "default"
     NEWEST = "newest"
+
+
+UNNAMED = frozenset({ChosenBy.PIN, ChosenBy.DEFAULT, ChosenBy.NEWEST})
+"""What chooses the version of a request that names none."""

@@ -1,8 +1,9 @@
-"""Matching: which version on offer a text stands for that spells none of them."""
+"""Matching: finds the version for a text that is not the label of one."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from gateway.core.versions.version import NUMBER, Format, Semantic, Version, parse
 
@@ -16,34 +17,42 @@ Range = tuple[Version, Version | None]
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """How a text that is not the label of a version may name one all the same.
+    """How a text that is not the label of a version can name one.
 
-    A semantic version promises nothing beyond its major version, and a pre-release is for those
-    who ask for it by name: the one is not left here, the other not handed out.
+    A semantic version promises nothing beyond its major version, so another major version is never
+    chosen. A pre-release is chosen only by its own label or an alias.
 
     Attributes:
         ladder: the versions on offer, the oldest first.
-        written: their format.
+        formats: their formats.
         nearest_lower: a version that is not on offer stands for the newest one before it.
         ranges: `1.2+` is the newest version from there on, `1.x` the newest that begins so.
+        aliases: the versions that other names stand for, such as `latest`.
     """
 
     ladder: tuple[Version, ...] = ()
-    written: Format = Format.INTEGER
+    formats: tuple[Format, ...] = (Format.INTEGER,)
     nearest_lower: bool = False
     ranges: bool = False
+    aliases: Mapping[str, Version] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def is_exact(self) -> bool:
         """Whether nothing but the labels themselves names a version."""
-        return not self.nearest_lower and not self.ranges
+        return not self.nearest_lower and not self.ranges and not self.aliases
 
     def find(self, raw: str) -> Version | None:
         """Return the version that `raw` stands for, or None."""
+        if raw in self.aliases:
+            return self.aliases[raw]
         if self.ranges and (asked := self._range(raw)) is not None:
             low, end = asked
-            fits = [each for each in self.ladder if low <= each and (end is None or each < end)]
-        elif self.nearest_lower and (version := parse(raw, self.written)) is not None:
+            fits = [
+                each
+                for each in self.ladder
+                if low <= each and (each < end if end else each.written is low.written)
+            ]
+        elif self.nearest_lower and (version := parse(raw, *self.formats)) is not None:
             fits = [each for each in self.ladder if each <= version and _compatible(each, version)]
         else:
             return None
@@ -51,28 +60,32 @@ class Matching:
 
     def reads(self, raw: str) -> bool:
         """Whether `raw` has a form that names a version, on offer or not."""
-        return parse(raw, self.written) is not None or (
+        return parse(raw, *self.formats) is not None or (
             self.ranges and self._range(raw) is not None
         )
 
     @property
     def forms(self) -> str:
-        """Say, for a person, what is understood beside the versions themselves; may be empty."""
-        said = ""
+        """The forms that are accepted beside the versions themselves, as text; may be empty."""
+        text = ""
         if self.nearest_lower:
-            said += ", or a later one, which stands for the newest before it"
+            text += ", or a later one, which stands for the newest before it"
         newest = _newest(self.ladder)
         if self.ranges and newest is not None:
             such = f"{newest}+"
             if isinstance(newest.value, Semantic):
                 such = f"{newest.value.major}.x or {newest.value.major}.{newest.value.minor}+"
-            said += f", or a range such as {such}"
-        return said
+            text += f", or a range such as {such}"
+        if self.aliases:
+            text += f", or {' or '.join(self.aliases)}"
+        return text
 
     def _range(self, raw: str) -> Range | None:
-        if self.written is not Format.SEMANTIC:
-            low = parse(raw[:-1], self.written) if raw.endswith("+") else None
-            return None if low is None else (low, None)
+        others = [each for each in self.formats if each is not Format.SEMANTIC]
+        if others and raw.endswith("+") and (low := parse(raw[:-1], *others)) is not None:
+            return low, None
+        if Format.SEMANTIC not in self.formats:
+            return None
         if match := _ONWARDS.match(raw):
             major, minor, patch = (int(part or 0) for part in match.groups())
             return Version(Semantic(major, minor, patch)), Version(Semantic(major + 1, 0, 0))
@@ -90,11 +103,9 @@ EXACT = Matching()
 
 
 def _compatible(one: Version, other: Version) -> bool:
-    return (
-        not isinstance(one.value, Semantic)
-        or not isinstance(other.value, Semantic)
-        or one.value.major == other.value.major
-    )
+    if not isinstance(one.value, Semantic) or not isinstance(other.value, Semantic):
+        return one.written is other.written
+    return one.value.major == other.value.major
 
 
 def _newest(ladder: Sequence[Version]) -> Version | None:

@@ -1,4 +1,4 @@
-"""The reader: what a mechanism says about itself, so that nothing else switches on its type.
+"""The reader: how a mechanism describes itself, so that nothing else switches on its type.
 
 One reader reads one mechanism at one place. It reports the raw values, which may be missing,
 contradictory or nonsense, and decides nothing: `selection` does.
@@ -44,6 +44,23 @@ class VersionAddress(NamedTuple):
         )
 
 
+class ExactMatch(NamedTuple):
+    """How a front proxy recognises a request that names one version, and no other, in one place.
+
+    A request that does not match may name the version all the same. Where no attribute is set, the
+    path alone names the version.
+
+    Attributes:
+        host: The host name, without a port, in lower case; the case of a request's does not matter.
+        query: The name and the value of a query parameter, which may not stand there twice.
+        header: The name and the value of a header field, of which there may not be two.
+    """
+
+    host: str | None = None
+    query: tuple[str, str] | None = None
+    header: tuple[str, str] | None = None
+
+
 IN_PATH = VersionAddress()
 """Of a version that the path names, or nothing does."""
 
@@ -85,6 +102,10 @@ class Reader(ABC):
     def address(self, version: Version) -> VersionAddress:
         """Return how a link asks for a version."""
 
+    def exact(self, version: Version) -> ExactMatch | None:
+        """Return what requests of a version have in common; None where no comparison is enough."""
+        return None
+
     def refuses(self, head: RequestHead, version: Version) -> bool:
         """Whether the request rules a version out."""
         return False
@@ -92,6 +113,10 @@ class Reader(ABC):
     def content_type(self, version: Version) -> str | None:
         """Return the media type of a JSON answer in a version; None keeps the service's own."""
         return None
+
+    def answers_with(self, head: RequestHead, version: Version) -> str | None:
+        """Return the media type of a JSON answer to a request; None keeps the service's own."""
+        return self.content_type(version)
 
     def rewrite_query(self, query: str, label: str) -> str:
         """Return a query that names the version `label` where it named one."""

@@ -1,4 +1,4 @@
-"""Version rewriting: a service is asked for the version that it speaks, not the client's.
+"""Version rewriting: a service gets the version that it serves, not the client's.
 
 The client names its version wherever its endpoint reads one. A service that reads it there would
 take what was converted for what it was before. The path template of a route rewrites the version of

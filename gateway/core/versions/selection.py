@@ -1,6 +1,6 @@
 """Selection: from what the readers found to one version, or to a named refusal.
 
-All readings are collected before anything is decided; the first one to speak does not win.
+All readings are collected before anything is decided; the first one with a value does not win.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,7 +63,7 @@ class Selector:
     ) -> Selected | Fault:
         """Return the version that all readings agree on, or the refusal they amount to.
 
-        A version that is over can be chosen, to be told so.
+        A version that is over can be chosen, so that the refusal names it.
 
         Args:
             readings: for each reader of this endpoint, the raw values that it found.
@@ -83,7 +83,7 @@ class Selector:
                 return self._refuse(
                     FaultCode.VERSION_CONFLICT,
                     None,  # no one mechanism is wrong, so none decides the status
-                    f"{by.place} says {chosen.version}, {reader.place} says"
+                    f"{by.place} names {chosen.version}, {reader.place} names"
                     f" {outcome.version}; let them agree.",
                     context,
                 )

@@ -1,9 +1,10 @@
 """A version of an API: what clients name and what the gateway orders."""
 
 import re
+from collections.abc import Mapping
 from datetime import date
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # Strict on purpose: lenient readers have taken `foo1` for 1, and `1.0`, `01` or an Arabic-Indic
 # digit for it too. Nine digits keep int() cheap whatever a client sends.
@@ -41,7 +42,7 @@ class Semantic(NamedTuple):
     """A semantic version (semver.org, 2.0.0), whose fields in their order are its precedence.
 
     Build metadata is no part of it: it does not count in the order, so that two versions which
-    differ in nothing else could not be told apart.
+    differ in nothing else could not be distinguished.
     """
 
     major: int
@@ -56,24 +57,63 @@ class Semantic(NamedTuple):
 
 
 class Version(NamedTuple):
-    """One version of an API; those of one format are ordered, as numbers and not as texts."""
+    """One version of an API, ordered as numbers and not as texts.
+
+    An API may have changed its format: whole numbers come before semantic versions, and both before
+    dates.
+    """
 
     value: int | Semantic | date
 
     def __str__(self) -> str:
         return str(self.value)
 
+    @property
+    def written(self) -> Format:
+        """The format of the version."""
+        return _FORMATS[type(self.value)]
 
-def parse(raw: str, written: Format = Format.INTEGER) -> Version | None:
+    def __lt__(self, other: tuple[object, ...]) -> bool:
+        return _order(self) < _order(other)
+
+    def __le__(self, other: tuple[object, ...]) -> bool:
+        return _order(self) <= _order(other)
+
+    def __gt__(self, other: tuple[object, ...]) -> bool:
+        return _order(self) > _order(other)
+
+    def __ge__(self, other: tuple[object, ...]) -> bool:
+        return _order(self) >= _order(other)
+
+
+_FORMATS: Mapping[type, Format] = {
+    int: Format.INTEGER,
+    Semantic: Format.SEMANTIC,
+    date: Format.DATE,
+}
+_RANKS = {kind: rank for rank, kind in enumerate(_FORMATS)}
+
+
+def _order(version: tuple[Any, ...]) -> tuple[int, Any]:
+    (value,) = version
+    return _RANKS[type(value)], value
+
+
+def parse(raw: str, *formats: Format) -> Version | None:
     """Return the version that `raw` spells canonically, or None when it is malformed.
 
     Args:
         raw: the text a client or an operator wrote, optional white space already removed.
-        written: the format of the API's versions.
+        formats: the formats of the API's versions; without any, whole numbers.
     """
-    if written is Format.INTEGER:
-        return Version(int(raw)) if _INTEGER.match(raw) else None
-    return _semantic(raw) if written is Format.SEMANTIC else _date(raw)
+    for written in formats or (Format.INTEGER,):
+        if written is Format.INTEGER:
+            version = Version(int(raw)) if _INTEGER.match(raw) else None
+        else:
+            version = _semantic(raw) if written is Format.SEMANTIC else _date(raw)
+        if version is not None:
+            return version
+    return None
 
 
 def _semantic(raw: str) -> Version | None:

@@ -1,45 +1,54 @@
 """Conversion of bodies and header fields between versions; failures become FaultErrors."""
 
-import asyncio
-import re
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from io import BytesIO
+from threading import Event
 
-from gateway.core.conversion.chain import Conversion
+from gateway.core.conversion.chain import BodyConversion, Conversion
 from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.message.message import Message
 from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.core.headers import HeaderFields
-from gateway.proxy.body import content_coding, json_body
-from gateway.proxy.upstream.upstream import UpstreamHead
+from gateway.proxy.body import content_coding, conversion_thread, json_body
+from gateway.proxy.body.body_format import STREAMS, BodyFormat, described
+from gateway.proxy.body.conversion_room import AT_ONCE, ConversionRoom
+from gateway.proxy.body.formats.converted_stream import ConvertedStream
+from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead
 
-# RFC 8259, and the structured suffix of RFC 6839.
-_JSON = re.compile(rb"application/(?:json|[!#$%&'*+\-.^_`|~0-9a-z]+\+json)\Z")
-# A body of more bytes than this, or one with a content coding, is converted in a thread, so that
-# other requests do not wait for it. A smaller one costs less than handing it to a thread.
-_AT_ONCE = 64 * 1024
-# Services and clients use few different types, which are cached. A Content-Type of more bytes is
-# not cached, so that the cache stays small.
-_SHORT = 256
-_UTF_8 = (b"charset=utf-8", b'charset="utf-8"')
+WholeConversion = Callable[[bytes, BodyConversion, Message | None], bytes]
+"""A function that converts a whole body and its message; it may raise ConversionError."""
 
 
 async def convert_request(
-    body: bytes, fields: HeaderFields, conversion: Conversion, limit: int
+    body: bytes,
+    fields: HeaderFields,
+    conversion: BodyConversion,
+    room: ConversionRoom,
+    message: Message | None = None,
 ) -> bytes:
     """Return a request body converted to the service's version.
 
+    Args:
+        body: the body.
+        fields: the header fields of the request.
+        conversion: the conversion.
+        room: the room for the body.
+        message: the message, which is converted as well where the conversion needs it; else None.
+
     Raises:
-        FaultError: the body is not JSON or does not fit the client's version; the client's fault.
+        FaultError: the body is not JSON or does not fit the client's version, which is the
+            client's fault; or there is no room to convert it.
     """
-    if not is_json(fields):
-        raise FaultError(
-            Fault(
-                FaultCode.UNSUPPORTED_MEDIA_TYPE,
-                "This version takes JSON bodies: application/json.",
-            )
-        )
+    if not body:
+        return body  # no content is the same in every version
+    body_format, codings = described(fields)
+    convert = converter(body_format, room)
+    if convert is None:
+        detail = "This version takes JSON bodies: application/json."
+        raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, detail))
     try:
-        return await _convert(body, fields, conversion, limit)
+        return await _convert(convert, body, codings, conversion, room, message)
     except content_coding.DecodedTooLargeError as error:
         raise FaultError(Fault(FaultCode.BODY_TOO_LARGE, f"{str(error).capitalize()}.")) from None
     except content_coding.ContentCodingError as error:
@@ -47,100 +56,282 @@ async def convert_request(
             Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, f"Content-Encoding: {error}.")
         ) from None
     except ConversionError as error:
-        raise FaultError(
-            Fault(FaultCode.UNCONVERTIBLE_REQUEST, f"The body does not fit this version: {error}."),
-            error.cause,
-        ) from None
+        raise _unconvertible(error) from None
 
 
-async def convert_response(response: UpstreamHead, conversion: Conversion, limit: int) -> bytes:
-    """Return the body of a response converted to the client's version.
+async def convert_response(
+    response: UpstreamHead,
+    conversion: BodyConversion,
+    room: ConversionRoom,
+    message: Message | None = None,
+) -> bytes | AsyncIterator[bytes]:
+    """Return the body of a response converted to the client's version; see `convert_request`.
+
+    A stream of documents is returned as an iterator, which converts each as it comes, and raises
+    FaultError for one that cannot be converted.
 
     Raises:
-        FaultError: the body cannot be converted completely; no part of it may be sent.
+        FaultError: the body cannot be converted completely, or there is no room to convert it; no
+            part of it may be sent.
     """
     if response.status == 206:
         raise _failed(response, "a part of a representation cannot be converted")
-    body = await _whole(response, limit)
-    if not body and not _values(response.fields, b"content-type"):
-        return body  # an empty body is the same in every version
-    if not is_json(response.fields):
-        raise _failed(response, "it is not JSON")
+    body_format, codings = described(response.fields)
+    if body_format in STREAMS:
+        if codings:
+            raise _failed(response, "it is a stream with a content coding")
+        stream = converted_stream(body_format, conversion, room, message)
+        return _pieces(response, stream, conversion, room)
+    body = await _whole(response, room)
+    if not body:  # no content is the same in every version, whatever type is given for it
+        if message is None or not conversion.needs_message:
+            return body
+        before = message.copied()
+        if convert_made(response, conversion.carrying(), message) == b"{}":
+            return body
+        message.restore(before)  # a value comes into the body, and with it all that changes make
+        return convert_made(response, conversion, message)
+    convert = json_body.convert if body_format is BodyFormat.JSON else converter(body_format, room)
+    if convert is None:
+        cause = "it is not JSON; unconverted: in the rules lets its type pass"
+        raise _failed(response, "it is not JSON", cause)
     try:
-        return await _convert(body, response.fields, conversion, limit)
+        return await _convert(convert, body, codings, conversion, room, message)
     except content_coding.ContentCodingError as error:
         raise _failed(response, str(error)) from None
     except ConversionError as error:
         raise _failed(response, str(error), error.cause) from None
 
 
+def convert_made(
+    response: UpstreamHead, conversion: BodyConversion, message: Message | None
+) -> bytes:
+    """Return the body that changes make of an empty object, for an answer without a body."""
+    try:
+        return json_body.convert(b"{}", conversion, message)
+    except ConversionError as error:
+        raise _failed(response, str(error), error.cause) from None
+
+
 def convert_request_fields(
-    fields: HeaderFields, conversion: Conversion, method: str
+    fields: HeaderFields, conversion: Conversion, method: str, message: Message | None
 ) -> HeaderFields:
     """Return the fields of a request converted to the service's version; raises FaultError."""
     try:
-        return conversion.fields(method, None, fields)
+        return conversion.fields(method, None, fields, message)
     except ConversionError as error:
         detail = f"The request does not fit this version: {error.reason}."
         raise FaultError(Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail)) from None
 
 
 def convert_response_fields(
-    fields: HeaderFields, conversion: Conversion, method: str, response: UpstreamHead
+    fields: HeaderFields,
+    conversion: Conversion,
+    method: str,
+    response: UpstreamHead,
+    message: Message | None,
 ) -> HeaderFields:
     """Return the fields of a response converted to the client's version; raises FaultError."""
     try:
-        return conversion.fields(method, response.status, fields)
+        return conversion.fields(method, response.status, fields, message)
     except ConversionError as error:
         raise _failed(response, error.reason) from None
 
 
-def is_json(fields: HeaderFields) -> bool:
-    """Whether there is one Content-Type, a JSON type, with no charset other than UTF-8."""
-    types = _values(fields, b"content-type")
-    if len(types) != 1:
-        return False
-    (value,) = types
-    return _remembered(value) if len(value) <= _SHORT else _is_json(value)
-
-
-def _is_json(content_type: bytes) -> bool:
-    essence, *parameters = (part.strip(b" \t").lower() for part in content_type.split(b";"))
-    charsets = [parameter for parameter in parameters if parameter.startswith(b"charset=")]
-    if essence == b"application/json-patch+json":
-        return False  # JSON Patch holds operations on a document (RFC 6902), not the document
-    return bool(_JSON.match(essence)) and all(charset in _UTF_8 for charset in charsets)
-
-
-_remembered = lru_cache(maxsize=128)(_is_json)
-
-
-async def _whole(response: UpstreamHead, limit: int) -> bytes:
-    collected: list[bytes] = []
-    size = 0
-    while piece := await response.read():
-        size += len(piece)
-        if size > limit:
-            raise _failed(response, f"it is larger than {limit} bytes")
-        collected.append(piece)
+async def _whole(response: UpstreamHead, room: ConversionRoom) -> bytes:
+    piece = await response.read()
+    size = len(piece)
+    if response.complete and size <= AT_ONCE and size <= room.limit:
+        return piece  # it is converted and sent without a wait
+    collected = BytesIO()  # grows without copying what it has
+    while piece:
+        if size > room.limit:
+            raise _failed(response, f"it is larger than {room.limit} bytes")
+        collected.write(piece)
+        if not room.take(len(piece)):
+            await room.wait(len(piece))
         if response.complete:  # all of the body was read
             break
-    return b"".join(collected)
+        piece = await response.read()
+        size += len(piece)
+    return collected.getvalue()
 
 
-async def _convert(body: bytes, fields: HeaderFields, conversion: Conversion, limit: int) -> bytes:
-    values = _values(fields, b"content-encoding")
+async def _pieces(
+    response: UpstreamHead,
+    stream: ConvertedStream,
+    conversion: BodyConversion,
+    room: ConversionRoom,
+) -> AsyncIterator[bytes]:
+    try:
+        while piece := await response.read():
+            if converted := await _converted(stream, piece, conversion, room):
+                yield converted
+            if response.complete:  # all of the body was read
+                break
+        if rest := await _converted(stream, None, conversion, room):
+            yield rest
+    except ConversionError as error:
+        raise _failed(response, str(error), error.cause) from None
+
+
+async def convert_request_stream(
+    body: RequestBody,
+    body_format: BodyFormat,
+    conversion: BodyConversion,
+    room: ConversionRoom,
+    message: Message | None,
+) -> AsyncIterator[bytes]:
+    """Yield the converted documents of a request; raises FaultError for one that does not fit."""
+    stream = converted_stream(body_format, conversion, room, message)
+    try:
+        if isinstance(body, AsyncIterator):
+            async for piece in body:
+                if converted := await _converted(stream, piece, conversion, room):
+                    yield converted
+        elif body:
+            yield await _converted(stream, body, conversion, room)
+        if rest := await _converted(stream, None, conversion, room):
+            yield rest
+    except ConversionError as error:
+        raise _unconvertible(error) from None
+
+
+async def _convert(
+    convert: WholeConversion,
+    body: bytes,
+    values: Sequence[bytes],
+    conversion: BodyConversion,
+    room: ConversionRoom,
+    message: Message | None,
+) -> bytes:
     codings = content_coding.codings(values) if values else ()
-    if not codings and len(body) <= _AT_ONCE:
-        return json_body.convert(body, conversion)
-    return await asyncio.to_thread(
-        lambda: json_body.convert(content_coding.decode(body, codings, limit), conversion)
-    )
+    small = body if not codings and len(body) <= AT_ONCE else _small(body, codings, room.limit)
+    if small is not None and conversion.timeout is None:
+        converted = convert(small, conversion, message)
+    else:
+
+        def convert_large(abandoned: Event) -> bytes:
+            text = content_coding.decode(body, codings, room.limit)
+            if json_body.has_more(text, room.elements):
+                what = f"the body has more than {room.elements} elements"
+                raise content_coding.DecodedTooLargeError(what)
+            if convert is json_body.convert:
+                return json_body.convert(text, conversion, message, abandoned)
+            return convert(text, conversion, message)
+
+        converted = await _beside(convert_large, conversion)
+    if len(converted) > AT_ONCE:
+        more = max(0, len(converted) - room.held)
+        if not room.take(more):
+            await room.wait(more)
+    return converted
 
 
-def _values(fields: HeaderFields, name: bytes) -> Sequence[bytes]:
-    size = len(name)
-    return [value for key, value in fields if len(key) == size and key.lower() == name]
+async def _beside(convert: Callable[[Event], bytes], conversion: BodyConversion) -> bytes:
+    """Return what a function returns that is called beside the event loop."""
+    if conversion.timeout is None:
+        return await conversion_thread.run(convert)
+    from gateway.proxy.body import slow_thread  # few rules have slow functions
+
+    return await slow_thread.run(convert, conversion.timeout)
+
+
+async def _converted(
+    stream: ConvertedStream,
+    data: bytes | None,
+    conversion: BodyConversion,
+    room: ConversionRoom,
+) -> bytes:
+    """Return what a stream has converted after the data, or at its end, where data is None."""
+
+    def advance(_: Event | None = None) -> bytes:
+        return stream.finish() if data is None else stream.feed(data)
+
+    size = stream.held + len(data or b"")
+    if size <= AT_ONCE and conversion.timeout is None:
+        return advance()
+    more = size - room.held
+    if more > 0 and not room.take(more):
+        await room.wait(more)
+    return await _beside(advance, conversion)
+
+
+def _small(body: bytes, codings: Sequence[str], limit: int) -> bytes | None:
+    """Return the decoded body if it is small enough to be converted at once, else None."""
+    if len(body) > AT_ONCE:
+        return None
+    try:
+        return content_coding.decode(body, codings, min(limit, AT_ONCE))
+    except content_coding.DecodedTooLargeError:
+        if limit <= AT_ONCE:
+            raise
+        return None
+
+
+def converter(body_format: BodyFormat, room: ConversionRoom) -> WholeConversion | None:
+    """Return what converts a whole body of a format; None for a format without conversion.
+
+    Args:
+        body_format: the format.
+        room: the bounds of each document of a stream.
+    """
+    # The formats beside JSON are imported when they are met: few APIs have them.
+    match body_format:
+        case BodyFormat.JSON | BodyFormat.MERGE_PATCH:
+            return json_body.convert
+        case BodyFormat.JSON_PATCH:
+            from gateway.proxy.body.formats.json_patch import convert_patch
+
+            return convert_patch
+        case BodyFormat.FORM:
+            from gateway.proxy.body.formats.form_body import convert_form
+
+            return convert_form
+        case BodyFormat.OTHER:
+            return None
+        case _:
+            return partial(_convert_documents, body_format, room)
+
+
+def _convert_documents(
+    body_format: BodyFormat,
+    room: ConversionRoom,
+    body: bytes,
+    conversion: BodyConversion,
+    message: Message | None,
+) -> bytes:
+    stream = converted_stream(body_format, conversion, room, message)
+    return stream.feed(body) + stream.finish()
+
+
+def converted_stream(
+    body_format: BodyFormat,
+    conversion: BodyConversion,
+    room: ConversionRoom,
+    message: Message | None,
+) -> ConvertedStream:
+    """Return what converts a stream of documents, each within the bounds of the room."""
+
+    def convert(document: bytes) -> bytes:
+        if len(document) > AT_ONCE and json_body.has_more(document, room.elements):
+            raise ConversionError(f"a document of more than {room.elements} elements")
+        # The head of the message is sent before its documents, which cannot change it.
+        copy = None if message is None else message.copied()
+        return json_body.convert(document, conversion, copy)
+
+    if body_format is BodyFormat.JSON_LINES:
+        from gateway.proxy.body.formats.json_lines import JsonLineStream  # few use it
+
+        return JsonLineStream(convert, room.limit)
+    from gateway.proxy.body.formats.event_stream import EventStream  # few use it
+
+    return EventStream(convert, room.limit)
+
+
+def _unconvertible(error: ConversionError) -> FaultError:
+    detail = f"The body does not fit this version: {error}."
+    return FaultError(Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail), error.cause)
 
 
 def _failed(response: UpstreamHead, what: str, cause: str = "") -> FaultError:

@@ -3,6 +3,7 @@
 import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from io import BytesIO
 from typing import Protocol
 
 # brotli: Google's own binding, which can bound its output; zstd is in the library from 3.14 on,
@@ -19,6 +20,9 @@ else:
 # thousands of tiny ones would delay all other requests.
 _MOST_CODINGS = 8
 _MOST_MEMBERS = 256
+# The bytes that are decoded at a time. Putting all of a large body together at once would keep
+# other threads waiting; a BytesIO grows, and gives what it has, without copying it.
+_STEP = 64 * 1024
 
 
 class ContentCodingError(Exception):
@@ -26,7 +30,7 @@ class ContentCodingError(Exception):
 
 
 class DecodedTooLargeError(ContentCodingError):
-    """The decoded body is larger than the limit."""
+    """The decoded body has more bytes or elements than the limit."""
 
 
 def codings(values: Sequence[bytes]) -> list[str]:
@@ -64,40 +68,94 @@ def decode(body: bytes, applied: Sequence[str], limit: int) -> bytes:
 
 
 class _Decoder(Protocol):
+    """What decodes one member; it keeps the input that it has not used yet."""
+
     @property
     def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
     @property
     def unused_data(self) -> bytes: ...
     def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
 
 
+class _Inflater:
+    """The decoder of zlib, which leaves it to its caller to keep the input."""
+
+    def __init__(self, wbits: int) -> None:
+        self._decoder = zlib.decompressobj(wbits)
+
+    @property
+    def eof(self) -> bool:
+        return self._decoder.eof
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._decoder.unconsumed_tail
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._decoder.unused_data
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        return self._decoder.decompress(self._decoder.unconsumed_tail + data, max_length)
+
+
+class _BrotliDecoder:
+    """The decoder of brotli, by the names that the others have."""
+
+    unused_data = b""  # it refuses what follows its end
+
+    def __init__(self) -> None:
+        self._decoder = brotli.Decompressor()
+
+    @property
+    def eof(self) -> bool:
+        return bool(self._decoder.is_finished())
+
+    @property
+    def needs_input(self) -> bool:
+        return bool(self._decoder.can_accept_more_data())
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        return bytes(self._decoder.process(data, output_buffer_limit=max_length))
+
+
 def _members(make: Callable[[], _Decoder], body: bytes, limit: int) -> bytes:
     # gzip members and zstd frames may follow one another (RFC 1952, 2.2; RFC 8878, 3.1).
-    pieces: list[bytes] = []
-    room = limit
-    while body:
-        decoder = make()
-        piece = decoder.decompress(body, room + 1)
-        room -= len(piece)
-        if room < 0:
-            raise _too_large(limit)
-        if not decoder.eof:
-            raise EOFError("it ends early")
-        pieces.append(piece)
-        if len(pieces) > _MOST_MEMBERS:
+    decoded = BytesIO()
+    begin = members = 0
+    while begin < len(body):
+        if members == _MOST_MEMBERS:
             raise EOFError(f"it has more than {_MOST_MEMBERS} members")
-        body = decoder.unused_data
-    return b"".join(pieces)
+        begin = _member(make(), body, begin, decoded, limit)
+        members += 1
+    return decoded.getvalue()
+
+
+def _member(decoder: _Decoder, body: bytes, begin: int, decoded: BytesIO, limit: int) -> int:
+    """Append what one member is decoded to, in steps; return where the member ends."""
+    while not decoder.eof:
+        hungry = decoder.needs_input
+        data = body[begin : begin + _STEP] if hungry else b""
+        begin += len(data)
+        piece = decoder.decompress(data, _STEP)
+        if hungry and not (data or piece or decoder.eof):
+            raise EOFError("it ends early")
+        if decoded.tell() + len(piece) > limit:
+            raise _too_large(limit)
+        decoded.write(piece)
+    return begin - len(decoder.unused_data)
 
 
 def _gzip(body: bytes, limit: int) -> bytes:
-    return _members(lambda: zlib.decompressobj(wbits=31), body, limit)
+    return _members(lambda: _Inflater(31), body, limit)
 
 
 def _deflate(body: bytes, limit: int) -> bytes:
     # "deflate" is the zlib format (RFC 9110, 8.4.1.2); some senders omit the zlib header.
     wrapped = len(body) > 1 and body[0] & 0x0F == 8 and int.from_bytes(body[:2]) % 31 == 0
-    return _members(lambda: zlib.decompressobj(wbits=15 if wrapped else -15), body, limit)
+    return _members(lambda: _Inflater(15 if wrapped else -15), body, limit)
 
 
 def _zstd(body: bytes, limit: int) -> bytes:
@@ -105,13 +163,10 @@ def _zstd(body: bytes, limit: int) -> bytes:
 
 
 def _brotli(body: bytes, limit: int) -> bytes:
-    decoder = brotli.Decompressor()
-    decoded: bytes = decoder.process(body, output_buffer_limit=limit + 1)
-    if len(decoded) > limit or not decoder.can_accept_more_data():
-        raise _too_large(limit)
-    if not decoder.is_finished():
-        raise EOFError("it ends early")
-    return decoded
+    decoded = BytesIO()
+    if _member(_BrotliDecoder(), body, 0, decoded, limit) < len(body):
+        raise EOFError("it goes on behind its end")
+    return decoded.getvalue()
 
 
 def _too_large(limit: int) -> DecodedTooLargeError:

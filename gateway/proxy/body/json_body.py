@@ -6,19 +6,25 @@ of keys and unknown fields are preserved, and converting is fast.
 
 import json
 import re
+from codecs import getincrementaldecoder
 from dataclasses import replace
 from decimal import Decimal
 from math import isfinite
+from threading import Event
+from typing import Any
 
 # msgspec: the JSON library that can leave values unparsed (`Raw`), and the fastest that does.
 import msgspec
 from msgspec import Raw
 
-from gateway.core.conversion.chain import Conversion
+from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.document import ConversionError, Document, JsonForm, Number
+from gateway.core.conversion.message.message import Message
 from gateway.core.cutover.differences import number
-from gateway.proxy.body import surrogates
+from gateway.proxy.body import json_encoding, json_pieces, repeated_keys, surrogates
 
+# For how many bytes other threads wait at a time.
+_STEP = 64 * 1024
 # Python needs minutes to write out 1e9999999; genuine amounts have fewer digits than this.
 _MOST_DIGITS = 400
 
@@ -46,29 +52,103 @@ _encoded = _encoder.encode
 _RARE = re.compile(rb"-0(?![.0-9eE])|[0-9]{%d}" % (_MOST_DIGITS + 1))
 
 
-def convert(body: bytes, conversion: Conversion) -> bytes:
+class AbandonedError(Exception):
+    """Nobody waits for the converted body any more."""
+
+
+def has_more(body: bytes, elements: int) -> bool:
+    """Return whether a JSON body may have more elements and members than this."""
+    # Each of them follows a comma, or the begin of its array or object; some of these are in texts.
+    # In steps, since other threads wait during each; and no further than needed.
+    for begin in range(0, len(body), _STEP):
+        end = begin + _STEP
+        elements -= sum(body.count(mark, begin, end) for mark in (b",", b"[", b"{"))
+        if elements < 0:
+            return True
+    return False
+
+
+def convert(
+    body: bytes,
+    conversion: BodyConversion,
+    message: Message | None = None,
+    abandoned: Event | None = None,
+) -> bytes:
     """Return a converted JSON body.
 
+    Args:
+        body: the body.
+        conversion: the conversion.
+        message: the message that has the body, converted with it as far as the conversion needs
+            it; None where nothing of it is known.
+        abandoned: stops the conversion when it is set; None for one that cannot be stopped.
+
     Raises:
+        AbandonedError: the conversion was stopped.
         ConversionError: the body is not JSON (RFC 8259), is nested too deep, or does not fit the
             declared changes.
     """
     try:
-        if not body.isascii():
-            body.decode()  # values left unparsed are not checked for UTF-8 later
+        large = len(body) > json_pieces.LARGE
+        if large or not body.isascii():
+            _check_utf8(body)  # values left unparsed are not checked for it later
+        before = None if message is None else message.copied()
         try:
-            return _encoded(conversion.convert(Raw(body), _FORM))
+            form = _form(_FORM, message, abandoned, large)
+            if large:
+                return _convert_large(body, conversion, form)
+            return _encoded(conversion.convert(Raw(body), form))
         except msgspec.MsgspecError:
             replaced = surrogates.replace(body)
             if replaced is None:
                 raise
-            return surrogates.restore(_encoded(conversion.convert(Raw(replaced), _REPLACED)))
+            if message is not None and before is not None:
+                message.restore(before)
+            form = _form(_REPLACED, message, abandoned, large)
+            return surrogates.restore(_convert_large(replaced, conversion, form))
     except UnicodeDecodeError:
         raise ConversionError("not UTF-8, which JSON is (RFC 8259, section 8.1)") from None
     except msgspec.MsgspecError as error:
         raise ConversionError(f"not JSON: {error}") from None
     except RecursionError:
         raise ConversionError("nested too deep") from None
+
+
+def _convert_large(body: bytes, conversion: BodyConversion, form: JsonForm) -> bytes:
+    """Return a converted body, which is encoded in steps; see `convert`."""
+    whole = form.open(Raw(body))
+    if not isinstance(whole, dict | list):
+        return _encoded(conversion.convert(Raw(body), form))
+
+    def close(value: Document) -> Document:  # the whole is encoded once, at the end
+        return value if value is whole else form.close(value)
+
+    return json_encoding.encode(conversion.convert(whole, replace(form, close=close)))
+
+
+def _check_utf8(body: bytes) -> None:
+    decode = getincrementaldecoder("utf-8")().decode
+    for begin in range(0, len(body), _STEP):  # in steps, as above
+        decode(body[begin : begin + _STEP])
+    decode(b"", True)
+
+
+def _form(
+    form: JsonForm, message: Message | None, abandoned: Event | None, large: bool
+) -> JsonForm:
+    if message is not None:
+        form = replace(form, message=message)
+    if not large:
+        return form
+
+    def open_large(value: Document) -> Document:
+        if abandoned is not None and abandoned.is_set():
+            raise AbandonedError
+        if type(value) is Raw and len(value) > json_pieces.LARGE:
+            return _open_in_pieces(value)
+        return _open(value)
+
+    return replace(form, open=open_large)
 
 
 def parse(body: bytes) -> Document:
@@ -91,11 +171,58 @@ def _open(value: Document) -> Document:
     except msgspec.ValidationError:  # a number out of the range of float
         return Number(str(value, "ascii"))
     kind = type(opened)
-    if kind is str or kind is dict:
+    if kind is dict:
+        if len(value) > json_pieces.LARGE and _is_as_written(value, opened):
+            return opened
+        text, written = bytes(value), _encoded(opened)
+        if text != written:  # a compact object without repeated keys is the same
+            repeated_keys.refuse(text, written, opened)
+        return opened
+    if kind is str:
         return opened
     if kind is int or kind is float:
         return Number(str(value, "ascii"))
     return opened
+
+
+def _is_as_written(value: Raw, members: dict[str, Raw]) -> bool:
+    """Return whether a large object is compact and has no repeated keys, by its length alone.
+
+    A repeated key, white space and an escape that is not needed each make it longer than its
+    members, written again, would be.
+    """
+    keys = len(_encoded([*members]))
+    return len(value) == keys + sum(len(member) + 1 for member in members.values())
+
+
+def _open_in_pieces(value: Raw) -> Document:
+    text = json_pieces.stripped(memoryview(value))
+    begin, inner, end = bytes(text[:1]), text[1:-1], bytes(text[-1:])
+    if not json_pieces.stripped(inner):  # it is empty, and no element is missing
+        return _open(Raw(begin + end))
+    if begin == b"[" and end == b"]":
+        array: list[Document] = []
+        for piece in json_pieces.cut(inner):
+            array += _part(begin + piece + end)
+        return array
+    if begin == b"{" and end == b"}":
+        members: dict[str, Document] = {}
+        count = 0
+        for piece in json_pieces.cut(inner):
+            some = _part(begin + piece + end)
+            members.update(some)
+            count += len(some)
+        if len(members) < count:
+            raise repeated_keys.repeated()
+        return members
+    return _open(value)
+
+
+def _part(text: bytes) -> Any:
+    part = _open(Raw(text))
+    if not part:
+        raise msgspec.DecodeError("JSON is malformed: an element is missing between two commas")
+    return part
 
 
 def _digits(value: Document) -> str | None:
@@ -121,11 +248,14 @@ def _number(digits: str) -> Document:
 
 
 def _parse(value: Document) -> Document:
+    text = _encoded(value)
     try:
-        return _leaves(_encoded(value))
+        parsed = _leaves(text)
     except ValueError:
         reason = f"a number too large for a Python function, of more than {_MOST_DIGITS} digits"
         raise ConversionError(reason) from None
+    repeated_keys.refuse_within(text, parsed)
+    return parsed
 
 
 def _leaves(text: bytes) -> Document:

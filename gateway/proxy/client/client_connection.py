@@ -23,7 +23,7 @@ from gateway.proxy.client.client_response import reset
 from gateway.proxy.client.client_state import TRANSITIONS, ClientEvent, ClientState
 from gateway.proxy.client.client_totals import ClientBound, ClientTotals
 from gateway.proxy.client.exchange import Exchange
-from gateway.proxy.client.parser_limits import HeavyRequest
+from gateway.proxy.client.parser_limits import HeavyRequest, MalformedRequest
 from gateway.proxy.client.request_receiver import RequestReceiver
 from gateway.proxy.client.tunnel import Tunnel
 from gateway.proxy.client.unsent import unsent_bytes
@@ -32,6 +32,12 @@ _log = logging.getLogger(__name__)
 
 # For how many seconds bytes that a client still sends after its answer are read and dropped.
 _LINGER = 5.0
+
+_IDLE, _LAST, _ENDING = ClientState.IDLE, ClientState.LAST, ClientState.ENDING
+_REQUEST = TRANSITIONS.after(ClientEvent.REQUEST)
+_TAKE = TRANSITIONS.after(ClientEvent.TAKE)
+_ANSWERED = TRANSITIONS.after(ClientEvent.ANSWERED)
+_LAST_ANSWERED = TRANSITIONS.after(ClientEvent.LAST_ANSWERED)
 
 
 class HttpHandler(Protocol):
@@ -81,7 +87,7 @@ class ClientConnection(RequestReceiver):
         totals: ClientTotals,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
-        super().__init__(server, answers.limits, totals, loop)
+        super().__init__(server, answers.limits, totals, loop, self._too_slow)
         self._answers = answers
         self._down: Exchange | None = None
         self._tunnel: Tunnel | None = None
@@ -147,20 +153,24 @@ class ClientConnection(RequestReceiver):
             self.transport.close()
 
     def _client_takes(self) -> bool:
-        """Return whether the client received bytes since the last call; if so, recheck later."""
-        if self.transport is None:
-            return True
-        before, self._unsent = self._unsent, unsent_bytes(self.transport)
-        if self._unsent >= before:
-            return False
-        self._deadline.set(self._limits.stall_seconds)
+        """Return whether the client receives the last bytes; if so, recheck later."""
+        if self.transport is not None:
+            if not self._takes():
+                return False
+            self._deadline.set(self._limits.stall_seconds)
         return True
+
+    def _takes(self) -> bool:
+        """Return whether the client received enough in the last `stall_seconds`."""
+        assert self.transport is not None
+        before, self._unsent = self._unsent, unsent_bytes(self.transport)
+        return before - self._unsent >= max(1, self._limits.min_rate * self._limits.stall_seconds)
 
     async def drain(self) -> None:
         """Wait until the client has received most of the written bytes.
 
         Raises:
-            ConnectionError: the client received nothing for `stall_seconds`, or disconnected.
+            ConnectionError: the client received too little for `stall_seconds`, or disconnected.
         """
         while True:
             if self.transport is not None:
@@ -171,10 +181,10 @@ class ClientConnection(RequestReceiver):
                 return
             except TimeoutError:
                 self._drain_waiter = None  # the time-out cancelled this future
-                if self.transport is not None and unsent_bytes(self.transport) < self._unsent:
+                if self.transport is not None and self._takes():
                     continue
                 self._totals.reached(ClientBound.STALL_SECONDS)
-                raise ConnectionAbortedError("the client took none of the response") from None
+                raise ConnectionAbortedError("the client took too little of the response") from None
 
     def switch(self) -> Tunnel:
         """Stop parsing HTTP; return a tunnel that reads the client's bytes from now on.
@@ -214,29 +224,24 @@ class ClientConnection(RequestReceiver):
     async def start(self) -> None:
         """Answer the requests one after the other; this is the connection's task."""
         try:
-            await self._answer_requests()
-        except Exception:  # without its task, the connection would stay open forever
-            _log.exception("a client's connection failed")
-            self.cut()
-
-    async def _answer_requests(self) -> None:
-        while self._state is not ClientState.ENDING and not self._force_close:
-            if not self._messages:
-                self._waiter = self._loop.create_future()
-                try:
-                    await self._waiter
-                finally:
-                    self._waiter = None
-            message, content = self._messages.popleft()
-            self._let_parser_go_on()
-            keep = await self._answer(message, content)
-            if keep and isinstance(message, RawRequestMessage) and message.chunked:
-                keep = self._renew_parser()
-            event = ClientEvent.ANSWERED if keep else ClientEvent.LAST_ANSWERED
-            self._state = TRANSITIONS[self._state, event]
-            if self._state is ClientState.IDLE:
-                if self._messages:
-                    self._state = TRANSITIONS[self._state, ClientEvent.REQUEST]
+            while self._state is not _ENDING and not self._force_close:
+                if not self._messages:
+                    self._waiter = self._loop.create_future()
+                    try:
+                        await self._waiter
+                    finally:
+                        self._waiter = None
+                message, content = self._messages.popleft()
+                self._let_parser_go_on()
+                keep = await self._answer(message, content)
+                if keep and isinstance(message, RawRequestMessage) and message.chunked:
+                    keep = self._renew_parser()
+                answered = _ANSWERED if keep else _LAST_ANSWERED
+                self._state = answered.get(self._state) or answered[self._state]
+                if self._state is not _IDLE:
+                    await self._linger(message, content)
+                elif self._messages:
+                    self._state = _REQUEST[_IDLE]
                     # One answer per connection in a turn of the event loop, so that pipelining
                     # clients get no larger share (Envoy's max_requests_per_io_cycle).
                     await asyncio.sleep(0)
@@ -244,27 +249,26 @@ class ClientConnection(RequestReceiver):
                     self._await_head()
                 else:
                     self._deadline.set(self._limits.idle_seconds)
-            elif self._messages or not (
-                isinstance(message, RawRequestMessage) and content.is_eof()
-            ):
-                await self._linger()
-        self._close_transport()
+            self._close_transport()
+        except Exception:  # without its task, the connection would stay open forever
+            _log.exception("a client's connection failed")
+            self.cut()
 
     async def _answer(self, message: object, content: StreamReader) -> bool:
         """Answer one request; return whether another can follow on this connection."""
-        self._state = TRANSITIONS[self._state, ClientEvent.TAKE]
+        self._state = _TAKE.get(self._state) or _TAKE[self._state]
         self._request_in_progress = True
         self._content = content
         try:
             if isinstance(message, RawRequestMessage):
                 self._down = down = Exchange(self, message, content)
-                if self._state is ClientState.LAST or message.upgrade:
+                if self._state is _LAST or message.upgrade:
                     # After an Upgrade request the parser stops, so no request can follow.
                     down.keep_alive = False
                 await self._answers.answer(down)
             else:
                 down = self._refuse(message, content)
-            if self.writing_paused:  # a pipelining client that does not read waits here
+            if self._paused:  # a pipelining client that does not read waits here
                 await self.drain()
             keep = down.keep_alive and (content.at_eof() or await self._read_rest(content))
         except ConnectionError:
@@ -285,7 +289,7 @@ class ClientConnection(RequestReceiver):
         if isinstance(message, HeavyRequest):
             head, fault = message.message, parser_limits.too_heavy(self._limits)
         else:
-            error = getattr(message, "exc", None)
+            error = message.error if isinstance(message, MalformedRequest) else None
             if error is not None:
                 error.__traceback__ = None  # it refers to a frame that holds the error: a cycle
             head, fault = ERROR, parser_limits.fault(error, self._limits)
@@ -305,11 +309,13 @@ class ClientConnection(RequestReceiver):
             return False
         return True
 
-    async def _linger(self) -> None:
+    async def _linger(self, message: object, content: StreamReader) -> None:
         # A close while the client still sends resets the connection, and the answer may be lost.
         # So only the sending side is closed first, and received bytes are dropped for a while
         # (RFC 9112, section 9.6). The task is cancelled when the client closes its side.
         transport = self.transport
+        if not self._messages and isinstance(message, RawRequestMessage) and content.is_eof():
+            return  # the client sends nothing more
         if transport is not None and not transport.is_closing():
             self._close = True
             self.resume_reading(resume_parser=False)

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from functools import lru_cache
 from urllib.parse import quote
 
@@ -10,9 +10,10 @@ from aiohttp import StreamReader
 from aiohttp.http import HttpVersion11, RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web import RequestPayloadError
+from multidict import istr
 
 from gateway.core.errors import Fault, FaultCode, FaultError
-from gateway.core.headers import takes_trailers
+from gateway.core.headers import METHOD_OVERRIDES, OURS, takes_trailers
 from gateway.core.request import RequestHead
 from gateway.core.snapshot import Snapshot
 from gateway.proxy.client.client_response import ClientTransport
@@ -23,10 +24,18 @@ from gateway.proxy.client.client_response import ClientTransport
 _AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~]+)(?::[0-9]{0,5})?\Z")
 # A host name has at most 253 characters (RFC 1035, section 2.3.4), a port 5 digits.
 _LONGEST = 260
+# The look-up of such a name is faster, since it is not examined each time.
+_HOST, _TRANSFER_ENCODING = istr("Host"), istr("Transfer-Encoding")
+_CONTENT_LENGTH = istr("Content-Length")
 # A service may misread a length of more digits.
 _DIGITS = 18
+X_REQUEST_ID = istr("X-Request-Id")
+"""The name of the field of request ids."""
 REQUEST_ID = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}\Z")
 """The pattern of request ids that may be written to a log unchanged."""
+
+# Fields that Connection must not name, beside those that the rules read.
+_CREDENTIALS = frozenset({b"authorization", b"cookie"})
 
 _SAFE = "/%:@!$&'()*+,;=~[]"
 is_loggable = re.compile(rf"/[A-Za-z0-9_.\-{re.escape(_SAFE)}]*\Z").match
@@ -68,13 +77,52 @@ class ClientRequest:
         protocol = self.message.headers.get("Upgrade", "") if self.message.upgrade else ""
         return protocol.encode() if protocol.lower() == "websocket" else None
 
-    def check_expectation(self) -> None:
+    def _check_expectation(self) -> None:
         """Raise FaultError if Expect is not 100-continue (RFC 9110, section 10.1.1)."""
         values = self.message.headers.getall("Expect")
         if any(value.lower() != "100-continue" for value in values):
             raise FaultError(
                 Fault(FaultCode.EXPECTATION_FAILED, "Only 100-continue can be expected.")
             )
+
+    def check_fields(self, watched: Sequence[bytes]) -> None:
+        """Raise FaultError if Expect cannot be met, or if the service would see another request.
+
+        Args:
+            watched: the names of the watched fields that are present, as `FieldFates` returns them.
+        """
+        if b"connection" in watched:
+            self._check_connection()
+        if b"expect" in watched:
+            self._check_expectation()
+        if not METHOD_OVERRIDES.isdisjoint(watched):
+            self._check_method()
+
+    def _check_connection(self) -> None:
+        """Raise FaultError if Connection names a field that is meant for the service as well.
+
+        The version is chosen and the client is named before the fields that Connection names are
+        dropped, so the service would get another request (RFC 9110, section 7.6.1). A field that
+        the gateway itself sets is not dropped.
+        """
+        reserved = (self.snapshot.read | _CREDENTIALS) - OURS
+        for value in self.message.headers.getall("Connection"):
+            for option in value.split(","):
+                name = option.strip(" \t")
+                if name.lower().encode("utf-8", "surrogateescape") in reserved:
+                    raise _bad(f"the Connection header must not name {name}")
+
+    def _check_method(self) -> None:
+        """Raise FaultError if a field gives the request another method than its first line.
+
+        What is allowed, converted, repeated and shadowed depends on the method, so the service must
+        not see another one.
+        """
+        for line, value in self.message.raw_headers:
+            other = value.strip(b" \t").upper()
+            if line.lower() in METHOD_OVERRIDES and other != self.message.method.encode():
+                name = line.decode()
+                raise _bad(f"the {name} header names another method; send the request with that")
 
     def read(self) -> RequestHead:
         """Check and return the head of the request; set `authority` and `length`.
@@ -87,18 +135,18 @@ class ClientRequest:
         if message.version[0] != 1:
             raise _bad("only HTTP/1.0 and HTTP/1.1 are spoken here")
         # The parser accepts some heads that cannot be forwarded with the same meaning.
-        if (coding := headers.get("Transfer-Encoding")) is not None:
+        if (coding := headers.get(_TRANSFER_ENCODING)) is not None:
             if coding.lower() != "chunked":
                 raise _bad("the only transfer coding that is taken here is chunked")
             if message.version != HttpVersion11:  # RFC 9112, section 6.1
                 raise _bad("HTTP/1.0 has no transfer codings")
-        if (length := headers.get("Content-Length")) is not None:
+        if (length := headers.get(_CONTENT_LENGTH)) is not None:
             if len(length) > _DIGITS:
                 raise _bad("the Content-Length has too many digits")
             self.length = int(length)
         if message.method == "CONNECT":  # a tunnel, whose request may not even have a path
             raise _bad("no tunnel can be had here")
-        target, authority = message.path, headers.get("Host")
+        target, authority = message.path, headers.get(_HOST)
         if not target.startswith("/"):
             target, authority = _other_form(message.method, target, authority)
         if authority is None:  # HTTP/1.0 may omit Host; this server is meant
@@ -109,7 +157,8 @@ class ClientRequest:
             raise _bad("the request target has a fragment, which belongs to the client alone")
         self.authority = authority
         path, mark, query = target.partition("?")
-        return RequestHead(message.method, path, query if mark else None, headers, authority)
+        head = (message.method, path, query if mark else None, headers, authority)
+        return tuple.__new__(RequestHead, head)  # a fifth of the cost of RequestHead(...)
 
     def pieces(self, most: int | None) -> AsyncIterator[bytes]:
         """Return the stream of the body; the client has to wait while it is not read.
@@ -127,8 +176,9 @@ class ClientRequest:
 
     async def _pieces(self, most: int | None) -> AsyncIterator[bytes]:
         size = 0
+        patience = _Patience(self.connection.stall_seconds, self.snapshot.limits.min_rate)
         try:
-            while piece := await self._next():
+            while piece := await patience.read(self.content):
                 size += len(piece)
                 if most is not None and size > most:
                     raise _too_large(most)
@@ -136,14 +186,38 @@ class ClientRequest:
         except (RequestPayloadError, HttpProcessingError):
             raise _bad("the request body is not framed as HTTP asks") from None
 
-    async def _next(self) -> bytes:
-        seconds = self.connection.stall_seconds
+
+class _Patience:
+    """The time that a client has for the next bytes of a body.
+
+    Only the time in which they are waited for counts, not that in which the service takes them.
+
+    Args:
+        seconds: the time for each share of the body.
+        rate: the bytes of a share, for each second of that time.
+    """
+
+    def __init__(self, seconds: float, rate: float) -> None:
+        self._seconds = seconds
+        self._share = rate * seconds
+        self._left = seconds
+        self._came = 0
+
+    async def read(self, content: StreamReader) -> bytes:
+        """Return the next bytes, empty at the end; raises FaultError."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
         try:
-            async with asyncio.timeout(seconds):
-                return await self.content.readany()
+            async with asyncio.timeout(self._left):
+                piece = await content.readany()
         except TimeoutError:
-            detail = f"Nothing of the request body came for {seconds:g} seconds."
+            detail = f"Too little of the request body came in {self._seconds:g} seconds."
             raise FaultError(Fault(FaultCode.REQUEST_TIMEOUT, detail)) from None
+        self._left -= clock() - began
+        self._came += len(piece)
+        if self._came >= self._share:
+            self._left, self._came = self._seconds, 0
+        return piece
 
 
 def loggable_path(path: str) -> str:

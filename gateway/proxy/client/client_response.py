@@ -9,12 +9,21 @@ from typing import Protocol
 
 from aiohttp.http import HttpVersion10, RawRequestMessage
 
-from gateway.core.headers import HeaderFields, end_to_end
+from gateway.core.headers import FIELD_LINE, HeaderFields, end_to_end
 from gateway.proxy.client.tunnel import Tunnel
 
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
+# The status lines of ordinary responses, which give the standard reason phrase or none.
+_STATUS_LINES = {
+    (status, given): b"HTTP/1.1 %d %b" % (status, reason)
+    for status, reason in _REASONS.items()
+    for given in (b"", reason)
+}
 # Fields that a response without a body must not have (RFC 9110, section 8.6).
 _LENGTH = frozenset({b"content-length"})
+# A larger body is written as it is: to put it behind its head is to copy it, which takes
+# milliseconds, while nobody else is answered.
+_ONE_WRITE = 64 * 1024
 # SO_LINGER with zero seconds, which makes close() reset the connection.
 _RESET = struct.pack("ii", 1, 0)
 
@@ -26,7 +35,7 @@ class ClientTransport(Protocol):
         transport: the transport to write to; None once the connection is lost.
         peer: the IP address of the client.
         own: the address and port of the socket that the client connected to.
-        stall_seconds: how many seconds a client may neither send nor receive bytes of a body.
+        stall_seconds: the seconds in which a client has to send, or receive, a share of a body.
     """
 
     transport: asyncio.Transport | None
@@ -73,8 +82,7 @@ class ClientResponse:
     def inform(self, status: int, fields: HeaderFields) -> None:
         """Write an interim response (RFC 9110, section 15.2), except to HTTP/1.0 clients."""
         if not self.status and self.message.version > HttpVersion10:
-            lines = _lines(status, b"", end_to_end(fields, _LENGTH))
-            self._write(b"".join((*lines, b"\r\n")))
+            self._write(_head(status, b"", end_to_end(fields, _LENGTH)))
 
     def begin(self, status: int, reason: bytes, fields: HeaderFields, *, sized: bool) -> None:
         """Write the head of a response whose body follows in pieces.
@@ -91,8 +99,17 @@ class ClientResponse:
 
     async def write(self, piece: bytes) -> None:
         """Write a piece of the body, and wait while the client reads too slowly."""
+        self.put(piece)
+        if self.connection.writing_paused:
+            await self.connection.drain()
+
+    def put(self, piece: bytes) -> None:
+        """Write a piece of the body, which is buffered while the client reads too slowly."""
         self.bytes_sent += len(piece)
         self._write(b"%x\r\n%b\r\n" % (len(piece), piece) if self.chunked else piece)
+
+    async def taken(self) -> None:
+        """Wait while the client reads too slowly."""
         if self.connection.writing_paused:
             await self.connection.drain()
 
@@ -118,7 +135,11 @@ class ClientResponse:
         if self.chunked:
             chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
             body = chunk + _last_chunk(trailers)
-        self._write(self._final(status, reason, fields, body))
+        if self.bytes_sent <= _ONE_WRITE:
+            self._write(self._final(status, reason, fields, body))
+        else:
+            self._write(self._final(status, reason, fields))
+            self._write(body)
 
     def switch(self, fields: HeaderFields) -> Tunnel:
         """Write the head of a 101 response; return a tunnel that reads the client's bytes.
@@ -128,7 +149,7 @@ class ClientResponse:
         tunnel = self.connection.switch()
         self.keep_alive = False
         self.status = 101
-        self._write(b"".join((*_lines(101, b"", fields), b"\r\n")))
+        self._write(_head(101, b"", fields))
         return tunnel
 
     def send_head(self, status: int, reason: bytes, fields: HeaderFields) -> None:
@@ -150,15 +171,14 @@ class ClientResponse:
 
     def _final(self, status: int, reason: bytes, fields: HeaderFields, body: bytes = b"") -> bytes:
         self.status = status
-        lines = _lines(status, reason, fields)
+        lines: list[bytes] = []
         if self.chunked:
-            lines.append(b"Transfer-Encoding: chunked\r\n")
+            lines.append(b"Transfer-Encoding: chunked")
         if not self.keep_alive:
-            lines.append(b"Connection: close\r\n")
+            lines.append(b"Connection: close")
         elif self.message.version <= HttpVersion10:
-            lines.append(b"Connection: keep-alive\r\n")
-        lines += (b"\r\n", body)
-        return b"".join(lines)
+            lines.append(b"Connection: keep-alive")
+        return _head(status, reason, fields, lines, body)
 
     def _write(self, data: bytes) -> None:
         transport = self.connection.transport
@@ -183,8 +203,13 @@ def _last_chunk(trailers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return b"".join((b"0\r\n", *(b"%b: %b\r\n" % line for line in trailers), b"\r\n"))
 
 
-def _lines(status: int, reason: bytes, fields: HeaderFields) -> list[bytes]:
-    lines = [b"HTTP/1.1 %d %b\r\n" % (status, reason or _REASONS.get(status, b""))]
-    for name, value in fields:
-        lines += (name, b": ", value, b"\r\n")
-    return lines
+def _head(
+    status: int,
+    reason: bytes,
+    fields: HeaderFields,
+    lines: Iterable[bytes] = (),
+    body: bytes = b"",
+) -> bytes:
+    """Return the bytes of a response, with further lines behind those of its fields."""
+    begin = _STATUS_LINES.get((status, reason)) or b"HTTP/1.1 %d %b" % (status, reason)
+    return b"\r\n".join((begin, *map(FIELD_LINE, fields), *lines, b"", body))

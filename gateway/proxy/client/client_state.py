@@ -102,6 +102,8 @@ _SHUTDOWN: _Rows = {
     (_S.LAST, _E.FINISH): _S.LAST,
     (_S.TUNNEL, _E.FINISH): _S.TUNNEL,
     (_S.ENDING, _E.FINISH): _S.ENDING,
+    # Its task has not ended yet: an answer was under way when the client left.
+    (_S.CLOSED, _E.FINISH): _S.CLOSED,
 }
 _LOST: _Rows = {(state, _E.LOST): _S.CLOSED for state in _S if state is not _S.CLOSED}
 TRANSITIONS = TransitionTable[ClientState, ClientEvent]({**_REQUESTS, **_SHUTDOWN, **_LOST})

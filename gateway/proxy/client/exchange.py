@@ -12,21 +12,25 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.streams import EMPTY_PAYLOAD
 
 from gateway.core.clients import ANONYMOUS
+from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.headers import FieldLines
 from gateway.core.plan import Plan
 from gateway.core.snapshot import Endpoint
 from gateway.core.versions.version import Version
 from gateway.proxy.client.client_request import (
     REQUEST_ID,
+    X_REQUEST_ID,
     ClientRequest,
     is_loggable,
     loggable_path,
 )
 from gateway.proxy.client.client_response import ClientResponse, ClientTransport
+from gateway.proxy.request_span import RequestSpan
 
-# Request ids are unique without a system call for each; no security depends on them.
+# Request ids are unique without a system call for each; no security depends on them. The numbers
+# have twelve digits, so that all ids have 32.
 _id_prefix = secrets.token_hex(10)
-_id_count = count()
+_id_count = count(10**11)
 
 
 class Exchange(ClientRequest, ClientResponse):
@@ -34,6 +38,7 @@ class Exchange(ClientRequest, ClientResponse):
 
     Attributes:
         request_id: the client's X-Request-Id if it is safe to log, else a new one.
+        request_id_given: whether it is the client's.
         method: the method of the request.
         path: the path of the request as it can be logged, without the query, which may hold
             secrets.
@@ -42,23 +47,43 @@ class Exchange(ClientRequest, ClientResponse):
         version: the chosen version; None if none was chosen.
         fields: the header fields that every answer of that version carries.
         plan: the plan for the request; None if the request was refused.
-        target: the address of the target that answered; None if none answered.
+        cutover_route: the side of a cutover that the request took; None if it took none.
+        target: the address of the target that answered or failed; None if none did.
+        service_status: the status of its answer; 0 if there was none.
         converted: whether a body was converted.
         body: the converted body of the answer if its version is checked; else None.
         code: the code of the fault; None if there was no fault.
         cause: the cause of the fault, for the log only.
+        unmapped_links: the number of links that fit no endpoint, by their places: a header field,
+            `body` or `request`; None if there are none.
+        unmapped_link: the first of those links; None if there is none.
+        trace_id: the id of the trace that the request belongs to; None unless requests are traced.
+        trace_fields: the fields by which the service goes on with the trace.
+        span: what becomes the spans of the request; None unless it is sampled.
         aborted: whether the response ended before it was complete.
         began: when the head of the request had arrived, in monotonic seconds.
         sent: when the request was sent to the service, in monotonic seconds; 0 if it was not.
         answered: when the head of the service's response had arrived, in monotonic seconds; 0 if
             it did not arrive.
+        ended: when the answer was written, or had failed, in monotonic seconds; 0 before.
     """
 
     __slots__ = (
         *("aborted", "answered", "authority", "began", "body", "bytes_sent", "cause"),
-        *("chunked", "client", "code", "connection", "content", "converted", "endpoint", "fields"),
+        *("chunked", "client", "code", "connection", "content", "converted", "cutover_route"),
+        *("ended", "endpoint", "fields"),
         *("has_body", "keep_alive", "length", "message", "method", "path", "peer", "plan"),
-        *("request_id", "sent", "snapshot", "status", "target", "version"),
+        *(
+            "request_id",
+            "request_id_given",
+            "sent",
+            "service_status",
+            "snapshot",
+            "span",
+            "status",
+            "target",
+        ),
+        *("trace_fields", "trace_id", "unmapped_link", "unmapped_links", "version"),
     )
 
     def __init__(
@@ -82,18 +107,27 @@ class Exchange(ClientRequest, ClientResponse):
         self.version: Version | None = None
         self.fields: FieldLines = ()
         self.plan: Plan | None = None
+        self.cutover_route: CutoverRoute | None = None
         self.target: str | None = None
+        self.service_status = 0
         self.converted = False
         self.body: bytes | None = None
         self.code: str | None = None
         self.cause: str | None = None
+        self.unmapped_links: dict[str, int] | None = None
+        self.unmapped_link: str | None = None
+        self.trace_id: str | None = None
+        self.trace_fields: FieldLines = ()
+        self.span: RequestSpan | None = None
         self.aborted = False
         self.sent = 0.0
         self.answered = 0.0
+        self.ended = 0.0
         path = message.path.partition("?")[0]
         self.path = path if is_loggable(path) else loggable_path(path)
-        given = message.headers.get("X-Request-Id")
+        given = message.headers.get(X_REQUEST_ID)
+        self.request_id_given = False
         if given is not None and REQUEST_ID.match(given):
-            self.request_id = given
-        else:
-            self.request_id = f"{_id_prefix}{next(_id_count):012x}"
+            self.request_id, self.request_id_given = given, True
+        else:  # 32 hexadecimal digits, so that it can be the id of a trace as well
+            self.request_id = f"{_id_prefix}{next(_id_count)}"

@@ -21,10 +21,21 @@ class HeavyRequest:
     message: RawRequestMessage
 
 
-def heavy(message: RawRequestMessage) -> RawRequestMessage:
-    """Return a HeavyRequest, which replaces a request in the parser's queue to be refused there."""
+@dataclass(frozen=True, slots=True)
+class MalformedRequest:
+    """Stands in the parser's queue for a request that cannot be parsed.
+
+    Attributes:
+        error: the error of the parser.
+    """
+
+    error: HttpProcessingError
+
+
+def queued(message: HeavyRequest | MalformedRequest) -> RawRequestMessage:
+    """Return what stands in the parser's queue for a request, to be refused there."""
     # The type of aiohttp's queue allows requests and a private class only.
-    return cast(RawRequestMessage, HeavyRequest(message))
+    return cast(RawRequestMessage, message)
 
 
 def longest_field(limits: Limits) -> int:

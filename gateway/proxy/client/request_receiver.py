@@ -6,9 +6,11 @@ turn of the event loop.
 """
 
 import asyncio
+from collections.abc import Callable
 
 from aiohttp import StreamReader
 from aiohttp.http import HttpRequestParser, RawRequestMessage
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestHandler, RequestPayloadError, Server
 from aiohttp.web_protocol import ERROR
@@ -18,12 +20,19 @@ from gateway.proxy.client import parser_limits
 from gateway.proxy.client.client_state import BETWEEN, TRANSITIONS, ClientEvent, ClientState
 from gateway.proxy.client.client_totals import ClientBound, ClientTotals
 from gateway.proxy.client.head_meter import HeadMeter
+from gateway.proxy.client.parser_limits import HeavyRequest, MalformedRequest, queued
 from gateway.proxy.deadline import Deadline
 
-# The parser stops after twice so many unread bytes of a body, or a sixteenth of that if chunked.
-# This bounds the bytes that are parsed for one client in one turn of the event loop.
+# The parser stops after twice so many unread bytes of a body, or after so many unread chunks, since
+# a chunk costs some microseconds however small it is. This bounds what is parsed for one client in
+# one turn of the event loop.
 _PARSED_A_TURN = 16 * 1024
+_CHUNKS_A_TURN = 128
 _END_OF_HEAD = b"\r\n\r\n"
+
+_IDLE, _TUNNEL = ClientState.IDLE, ClientState.TUNNEL
+_REQUEST = TRANSITIONS.after(ClientEvent.REQUEST)
+_ASKED = _REQUEST[_IDLE]
 
 
 class RequestReceiver(RequestHandler):
@@ -34,6 +43,7 @@ class RequestReceiver(RequestHandler):
         limits: the limits for the connection.
         totals: the counts of connections and tunnels in this process.
         loop: the event loop.
+        too_slow: a function that is called when the deadline of the connection passes.
     """
 
     __slots__ = (
@@ -53,6 +63,7 @@ class RequestReceiver(RequestHandler):
         limits: Limits,
         totals: ClientTotals,
         loop: asyncio.AbstractEventLoop,
+        too_slow: Callable[[], None],
     ) -> None:
         super().__init__(
             server,
@@ -68,53 +79,72 @@ class RequestReceiver(RequestHandler):
         self._msg_queue_resume_size = 0
         self._limits = limits
         self._totals = totals
-        self._deadline = Deadline(loop, self._too_slow)
+        self._deadline = Deadline(loop, too_slow)
         self._state = ClientState.IDLE
         self._meter = HeadMeter()
         self._arriving: StreamReader | None = None  # the body that is being parsed
         self._content = EMPTY_PAYLOAD  # the body of the request that is being answered
         self._end = b""
 
-    def _too_slow(self) -> None:
-        raise NotImplementedError
-
     def data_received(self, data: bytes) -> None:
         """Parse received bytes; a malformed body raises an error in its reader."""
-        if self._state >= ClientState.TUNNEL or self._upgraded:
-            super().data_received(data)
+        state = self._state
+        if state >= _TUNNEL or self._upgraded:
+            super().data_received(data)  # for a tunnel
             return
-        messages, arriving, before = self._messages, self._arriving, self._end
-        queued = len(messages) if messages else 0
-        size = len(data)
+        if self._force_close or self._close:
+            return
+        messages, arriving = self._messages, self._arriving
+        waiting = len(messages)
         body = 0 if arriving is None else arriving.total_bytes
-        super().data_received(data)
-        self._end = end = data[-4:] if size > 3 else (before + data)[-4:]
+        assert self._parser is not None
+        # This replaces a part of aiohttp's method.
+        try:
+            came, self._upgraded, tail = self._parser.feed_data(data)
+        except HttpProcessingError as error:
+            came, tail = [(queued(MalformedRequest(error)), EMPTY_PAYLOAD)], b""
+        if came:
+            messages += came
+            if self._waiter is not None and not self._waiter.done():
+                self._waiter.set_result(None)
+            if not self._buffer_paused and len(messages) >= self._max_msg_queue_size:
+                self._pause_reading_for_buffer()
+        if self._upgraded and tail:
+            self._message_tail = tail
         if (
-            self._state is ClientState.IDLE
-            and end == _END_OF_HEAD
+            state is _IDLE
+            and data[-4:] == _END_OF_HEAD
             and len(messages) == 1
             and messages[0][1] is EMPTY_PAYLOAD
-            and size <= self._limits.header_bytes
+            and len(data) <= self._limits.header_bytes
         ):  # a request without a body, in one piece: the most frequent case
-            self._state = TRANSITIONS[ClientState.IDLE, ClientEvent.REQUEST]
+            self._end = _END_OF_HEAD
+            self._state = _ASKED
             self._deadline.clear()
-        elif len(messages) > queued:
-            self._requests_came(data, before, queued)
+            return
+        before = self._end
+        self._end = (before + data)[-4:] if len(data) < 4 else data[-4:]
+        if len(messages) > waiting:
+            self._requests_came(data, before, waiting)
         elif arriving is not None:
             self._body_came(data, arriving, content=arriving.total_bytes > body)
         elif data:
             self._head_came(data)
 
-    def _requests_came(self, data: bytes, before: bytes, queued: int) -> None:
+    def _requests_came(self, data: bytes, before: bytes, waiting: int) -> None:
         messages, limits = self._messages, self._limits
         content = messages[-1][1]
         self._arriving = None if content.is_eof() else content
-        fresh = [messages[at][0] for at in range(queued, len(messages))]
+        if self._arriving is not None:
+            # aiohttp derives both from the bytes, and has no other way to set them.
+            content._high_water_chunks = _CHUNKS_A_TURN  # noqa: SLF001
+            content._low_water_chunks = _CHUNKS_A_TURN // 2  # noqa: SLF001
+        fresh = [messages[at][0] for at in range(waiting, len(messages))]
         self._meter.add_requests(data, before, fresh)
-        for at, message in enumerate(fresh, queued):
+        for at, message in enumerate(fresh, waiting):
             if isinstance(message, RawRequestMessage):
                 if parser_limits.size(message) > limits.header_bytes:
-                    messages[at] = parser_limits.heavy(message), messages[at][1]
+                    messages[at] = queued(HeavyRequest(message)), messages[at][1]
             elif not self._content.is_eof():
                 self._content.set_exception(RequestPayloadError())
         if len(messages) > 1 and not self._buffer_paused:
@@ -150,11 +180,11 @@ class RequestReceiver(RequestHandler):
     def _refuse_head(self) -> None:
         self._totals.reached(ClientBound.HEADER_BYTES)
         self._close = True  # makes aiohttp drop further bytes
-        self._messages.append((parser_limits.heavy(ERROR), EMPTY_PAYLOAD))
+        self._messages.append((queued(HeavyRequest(ERROR)), EMPTY_PAYLOAD))
 
     def _note_request(self) -> None:
         if self._state in BETWEEN:
-            self._state = TRANSITIONS[self._state, ClientEvent.REQUEST]
+            self._state = _REQUEST[self._state]
             self._deadline.clear()
 
     def _await_head(self) -> None:

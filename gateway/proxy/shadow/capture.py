@@ -74,7 +74,7 @@ class CapturingResponse:
 
     Args:
         response: the response to read.
-        copy: the copy of its body.
+        copy: the copy of its body; None copies nothing.
         over: a function that is called at the end, with whether all of the body was read.
     """
 
@@ -92,7 +92,10 @@ class CapturingResponse:
     )
 
     def __init__(
-        self, response: UpstreamResponse, copy: CapturedBody, over: Callable[[bool], None]
+        self,
+        response: UpstreamResponse,
+        copy: CapturedBody | None,
+        over: Callable[[bool], None],
     ) -> None:
         self._response = response
         self._copy = copy
@@ -118,7 +121,8 @@ class CapturingResponse:
     async def read(self) -> bytes:
         """Return the next bytes of the body, and copy them."""
         piece = await self._response.read()
-        self._copy.keep(piece)
+        if self._copy is not None:
+            self._copy.keep(piece)
         # A read returns all bytes that have arrived, so a read after the last arrival is the last.
         self._whole = self._response.complete
         return piece

@@ -3,11 +3,12 @@
 import os
 import time
 from collections.abc import Callable
+from math import inf
 
-# The share of a process's time above which no background work begins, and the seconds between two
-# measurements.
-_MOST = 0.8
+# The seconds between two measurements.
 _INTERVAL = 0.1
+# A task that begins more than so many seconds after its creation shows that the event loop lags.
+_LAG = 0.1
 
 
 class Load:
@@ -18,10 +19,18 @@ class Load:
 
     Args:
         used: a function that returns the time used so far, in seconds.
+        most: the share of the process's time above which no background work begins; with 1,
+            background work begins whatever the load.
+
+    Attributes:
+        longest_lag: the seconds after its creation in which a task begins unless the process is
+            busy.
     """
 
-    def __init__(self, used: Callable[[], float]) -> None:
+    def __init__(self, used: Callable[[], float], most: float) -> None:
         self._measure = used
+        self._most = most
+        self.longest_lag = _LAG if most < 1 else inf
         self._at = time.monotonic()
         self._used = used()
         self._high = False
@@ -33,7 +42,7 @@ class Load:
         passed = now - self._at
         if passed >= _INTERVAL:
             used = self._measure()
-            self._high = used - self._used > _MOST * passed
+            self._high = self._most < 1 and used - self._used > self._most * passed
             self._at, self._used = now, used
         return self._high
 

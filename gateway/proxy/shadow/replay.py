@@ -4,20 +4,28 @@ The request and its answer pass through `gateway.proxy.transit`, as those of a c
 the comparison is between answers that a client would receive.
 """
 
+from time import perf_counter
+
 import msgspec
 
 from gateway.core.cutover.differences import ComparedAnswer
+from gateway.core.cutover.dry_run import DryRun
 from gateway.core.cutover.shadow import Shadow
 from gateway.core.errors import FaultError
 from gateway.core.headers import HeaderFields
-from gateway.core.plan import Plan
-from gateway.proxy.body import body_conversion, content_coding, json_body
+from gateway.core.plan import Plan, Refusal
+from gateway.core.tracing.span import Span
+from gateway.proxy.body import content_coding, json_body
+from gateway.proxy.body.body_format import BodyFormat, format_of
+from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
-from gateway.proxy.transit import bodiless, outgoing, returning
+from gateway.proxy.converted_message import bodiless
+from gateway.proxy.request_trace import ShadowTrace
+from gateway.proxy.transit import outgoing, returning
 from gateway.proxy.upstream.upstream import NoRoomError, Upstream, UpstreamHead
 
 # A replayed answer may have at most this many times the bytes that a captured body may have.
-_GROWTH = 4
+GROWTH = 4
 # Marks a request as sent in the background, so that services can recognize it.
 _MARK = (b"X-Shadow", b"1")
 
@@ -27,12 +35,23 @@ class ShedError(Exception):
 
 
 class CapturedAnswer(msgspec.Struct):
-    """A complete answer, either from a service or as converted for a client."""
+    """A complete answer, either from a service or as converted for a client.
+
+    Attributes:
+        status: the final status code.
+        fields: the header fields.
+        body: the body.
+        target: the address of the target that answered; empty if none did.
+        seconds: the time from the request to the head of the answer; 0 if no service answered.
+        span: of the request; None if it is not traced.
+    """
 
     status: int
     fields: HeaderFields
     body: bytes
     target: str = ""
+    seconds: float = 0.0
+    span: Span | None = None
 
     @property
     def complete(self) -> bool:
@@ -55,18 +74,23 @@ class CapturedAnswer(msgspec.Struct):
         try:
             named = [value for name, value in self.fields if name.lower() == b"content-encoding"]
             body = content_coding.decode(
-                self.body, content_coding.codings(named), rule.body * _GROWTH
+                self.body, content_coding.codings(named), rule.body * GROWTH
             )
         except content_coding.DecodedTooLargeError:
             raise ShedError("large") from None
         except content_coding.ContentCodingError:
             return ComparedAnswer(self.status, chosen, self.body)
-        is_json = body_conversion.is_json(self.fields)
+        is_json = format_of(self.fields) is BodyFormat.JSON
         return ComparedAnswer(self.status, chosen, json_body.parse(body) if is_json else body)
 
 
 async def replay(
-    upstream: Upstream, exchange: Exchange, plan: Plan, body: bytes | None, rule: Shadow
+    upstream: Upstream,
+    exchange: Exchange,
+    plan: Plan,
+    body: bytes | None,
+    rule: Shadow,
+    dry_run: DryRun | None = None,
 ) -> CapturedAnswer:
     """Return the answer that a client would receive by a plan; a fault yields its status.
 
@@ -76,17 +100,33 @@ async def replay(
         plan: the plan for the request.
         body: the complete request body as the client sent it; None for no body.
         rule: the rule of the shadow, which bounds the size of bodies.
+        dry_run: the mark that the service takes for a dry run; None for no dry run.
 
     Raises:
         ShedError: the service has no spare capacity, or the answer is too large to keep.
     """
-    limit = rule.body * _GROWTH
+    limit = rule.body * GROWTH
+    room = ConversionRoom(limit, exchange.snapshot.limits.elements)
+    trace = None if exchange.trace_id is None else ShadowTrace(exchange, plan)
+    span: Span | None = None
+    began = perf_counter()
     try:
-        request = await outgoing(exchange, plan, body, limit)
+        request = await outgoing(exchange, plan, body, room)
+        # Last, so that no conversion and no field of the client's can take the mark away.
+        fields, target = request.fields, request.target
+        if dry_run is not None:
+            fields, target = dry_run.fields(fields), dry_run.target(target)
+        if trace is not None:
+            kept = (line for line in fields if line not in exchange.trace_fields)
+            fields = [*kept, *trace.fields]
         request = msgspec.structs.replace(
-            request, fields=[*request.fields, _MARK], informational=None
+            request, target=target, fields=[*fields, _MARK], informational=None
         )
+        began = perf_counter()
         response = await upstream.send(plan.route.service, request, background=True)
+        seconds = perf_counter() - began
+        if trace is not None:
+            span = trace.span(began, response.target, response.status, "")
         try:
             pieces: list[bytes] = []
             size = 0
@@ -100,20 +140,42 @@ async def replay(
     except NoRoomError:
         raise ShedError("capacity") from None
     except FaultError as error:
-        return CapturedAnswer(error.fault.status, [], b"")
+        if trace is not None and span is None:
+            span = trace.span(began, error.target, 0, error.fault.code)
+        return CapturedAnswer(error.fault.status, [], b"", span=span)
+    finally:
+        if room.held:
+            room.release()
     captured = CapturedAnswer(response.status, response.fields, b"".join(pieces), response.target)
-    return await for_client(exchange, plan, captured, rule)
+    answer = await for_client(exchange, plan, captured, rule)
+    answer.seconds, answer.span = seconds, span
+    return answer
+
+
+async def refuse(refusal: Refusal) -> CapturedAnswer:
+    """Return the answer to a request that no service is asked; only its status is compared."""
+    return CapturedAnswer(refusal.fault.status, [], b"")
 
 
 async def for_client(
     exchange: Exchange, plan: Plan, captured: UpstreamHead, rule: Shadow
 ) -> CapturedAnswer:
     """Return a service's answer converted for the client by a plan; a fault yields its status."""
+    room = ConversionRoom(rule.body * GROWTH, exchange.snapshot.limits.elements)
     try:
-        fields, converted = await returning(exchange, plan, captured, rule.body * _GROWTH)
+        fields, converted = await returning(exchange, plan, captured, room)
+        if converted is None:
+            body = await captured.read()
+        elif isinstance(converted, bytes):
+            body = converted
+        else:
+            body = b"".join([piece async for piece in converted])
     except FaultError as error:
         return CapturedAnswer(error.fault.status, [], b"")
-    body = await captured.read() if converted is None else converted
-    if bodiless(exchange.method, captured.status):
+    finally:
+        if room.held:
+            room.release()
+    status = plan.status(exchange.method, captured.status)
+    if bodiless(exchange.method, status):
         body = b""
-    return CapturedAnswer(captured.status, fields, body)
+    return CapturedAnswer(status, fields, body)

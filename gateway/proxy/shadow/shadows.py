@@ -5,6 +5,9 @@ bounded copy is kept. After that, the request is sent to the other service by th
 once more to the own service. A field in which two answers of the own service differ is noise; the
 differences in all other fields are counted.
 
+Requests that write are not sent a second time, unless the rules say so. They can be sent as a dry
+run, whose answer is compared, or only be validated: see `gateway.proxy.shadow.trial_request`.
+
 Comparisons have the lowest priority. When the process or a service is busy, or too many comparisons
 or bytes are waiting, a comparison is dropped and counted as shed. No comparison delays, changes or
 fails a client's answer.
@@ -15,26 +18,31 @@ import logging
 import secrets
 import time
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from time import perf_counter
 from typing import Protocol
 
 import msgspec
 
 from gateway.core.cutover.differences import (
     Difference,
+    RefusedField,
     compare,
     plain,
     redacted,
+    truncated,
     without_noise,
 )
-from gateway.core.cutover.shadow import SAFE, Shadow
+from gateway.core.cutover.shadow import SAFE, Shadow, ShadowMode
 from gateway.core.headers import HeaderFields
-from gateway.core.plan import Plan
+from gateway.core.plan import Plan, Refusal
+from gateway.core.tracing.span import Span
 from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.converted_message import bodiless
 from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
-from gateway.proxy.shadow.process_load import Load, time_used
-from gateway.proxy.shadow.replay import CapturedAnswer, ShedError, for_client, replay
-from gateway.proxy.transit import bodiless
+from gateway.proxy.shadow.process_load import Load
+from gateway.proxy.shadow.replay import CapturedAnswer, ShedError, for_client, refuse, replay
+from gateway.proxy.shadow.trial_request import RequestValidator, trial, unconverted
 from gateway.proxy.upstream.upstream import Upstream, UpstreamRequest, UpstreamResponse
 
 _log = logging.getLogger(__name__)
@@ -45,8 +53,6 @@ _LINE = 128
 _PATIENCE = 2.0
 # The memory budget for all captured bodies together, in bytes.
 _MEMORY = 16 * 1024 * 1024
-# A task that starts more than so many seconds after its creation shows that the event loop lags.
-_LAG = 0.1
 # Bodies of more bytes than this are compared in a thread.
 _INLINE = 16 * 1024
 # The statuses of answers that depend on the client's cache or ranges, and are not compared.
@@ -60,8 +66,18 @@ class ShadowCounter(Protocol):
         """Increment a counter."""
         ...
 
-    def sample(self, kind: str, api: str, version: str, document: object) -> None:
-        """Report an example for operators."""
+    def latency(self, api: str, version: str, old: float, new: float) -> None:
+        """Count how long the answers of both services took, in seconds."""
+        ...
+
+    def trace(self, spans: list[Span]) -> None:
+        """Have spans exported."""
+        ...
+
+    def sample(
+        self, kind: str, api: str, version: str, document: object, request: dict[str, str]
+    ) -> None:
+        """Report an example for operators, and the request that showed it."""
         ...
 
 
@@ -71,21 +87,30 @@ class Shadows:
     Args:
         upstream: the interface to the services.
         recorder: counts comparisons and differences.
+        validator: validates requests that are not sent.
+        load: of this process.
     """
 
-    def __init__(self, upstream: Upstream, recorder: ShadowCounter) -> None:
+    def __init__(
+        self,
+        upstream: Upstream,
+        recorder: ShadowCounter,
+        validator: RequestValidator,
+        load: Load,
+    ) -> None:
         self.upstream = upstream
         self.recorder = recorder
+        self.validator = validator
         self.budget = CaptureBudget(_MEMORY)
         self._key = secrets.token_bytes(16)
-        self._load = Load(time_used())
+        self.load = load
         self._waiting: deque[_Case] = deque()
         self._running: set[asyncio.Task[None]] = set()
 
     @property
     def busy(self) -> bool:
         """Whether the process is too busy for comparisons; checked before a shadow is planned."""
-        return self._load.high
+        return self.load.high
 
     async def send(
         self, exchange: Exchange, plan: Plan, request: UpstreamRequest
@@ -99,8 +124,10 @@ class Shadows:
         if request.upgrade:
             return await self.upstream.send(plan.route.service, request)
         case = _Case(self, plan.route.shadow.rule, exchange, plan, request)
+        began = perf_counter()
         try:
-            return case.over(await self.upstream.send(plan.route.service, case.passing))
+            response = await self.upstream.send(plan.route.service, case.passing)
+            return case.over(response, perf_counter() - began)
         except BaseException:
             case.drop("unanswered")
             raise
@@ -143,7 +170,7 @@ class Shadows:
             case = self._waiting.popleft()
             if time.monotonic() - case.ended > _PATIENCE:
                 case.shed("queue")
-            elif self._load.high:
+            elif self.load.high:
                 case.shed("load")
             else:
                 self._start(case)
@@ -163,21 +190,33 @@ class _Case:
     ) -> None:
         self._shadows = shadows
         self._rule = rule
+        self._operation = exchange.method, plan.endpoint.template.text
+        sent = exchange.method
+        if isinstance(plan.shadow, Plan):
+            sent = plan.shadow.method(sent)
+        self._mode = rule.mode(sent, self._operation[1])
         self._exchange = exchange
         self._plan = plan
         self._request = self.passing = request
         self._body = CapturedBody(shadows.budget, rule.body)
         self._answer = CapturedBody(shadows.budget, rule.body)
         self._status = 0
+        self._seconds = 0.0
         self._fields: HeaderFields = []
         self.ended = 0.0
         if isinstance(request.body, AsyncIterator):
             self.passing = msgspec.structs.replace(request, body=self._body.of(request.body))
 
-    def over(self, response: UpstreamResponse) -> UpstreamResponse:
-        """Return the response for the client, which is captured while it is read."""
-        self._status, self._fields = response.status, response.fields
-        return CapturingResponse(response, self._answer, self._over)
+    def over(self, response: UpstreamResponse, seconds: float) -> UpstreamResponse:
+        """Return the response for the client, which is captured while it is read.
+
+        Args:
+            response: of the version's own service.
+            seconds: from the request to its head.
+        """
+        self._status, self._fields, self._seconds = response.status, response.fields, seconds
+        copied = None if self._mode is ShadowMode.VALIDATE else self._answer
+        return CapturingResponse(response, copied, self._over)
 
     def shed(self, why: str) -> None:
         """Drop the copies and count the comparison as shed."""
@@ -192,7 +231,10 @@ class _Case:
     def _over(self, whole: bool) -> None:
         self.ended = time.monotonic()
         lost = self._body.lost or self._answer.lost
-        if self._status in _PARTIAL:
+        if self._mode is ShadowMode.VALIDATE:
+            # What the own service refuses as well is no request that a version has to take.
+            lost = lost or ("refused" if self._status >= 400 else None)
+        elif self._status in _PARTIAL:
             lost = "partial"
         elif not whole and not bodiless(self._exchange.method, self._status):
             lost = lost or "unfinished"
@@ -204,7 +246,7 @@ class _Case:
     async def compare(self, made: float) -> None:
         """Replay the request, compare the answers, and count the differences."""
         try:
-            if time.monotonic() - made > _LAG:
+            if time.monotonic() - made > self._shadows.load.longest_lag:
                 raise ShedError("load")
             await self._compare()
         except ShedError as error:
@@ -216,43 +258,93 @@ class _Case:
             self.drop("done")
 
     async def _compare(self) -> None:
-        rule, exchange = self._rule, self._exchange
-        assert self._plan.shadow is not None
-        request = self._request
+        rule, exchange, request = self._rule, self._exchange, self._request
+        other = self._plan.shadow
+        assert other is not None
         body = request.body if isinstance(request.body, bytes) else None
         if self.passing is not request:
             body = self._body.whole()
-        plans = [self._plan.shadow]
-        if rule.noise and exchange.method in SAFE:
-            plans.append(self._plan)
+        if self._mode is ShadowMode.VALIDATE:
+            if isinstance(other, Refusal):
+                refused: Sequence[RefusedField] = (unconverted(other.fault),)
+            else:
+                refused = await trial(self._shadows.validator, exchange, other, body, rule)
+            self._count_refused(refused)
+            return
         captured = CapturedAnswer(self._status, self._fields, self._answer.whole())
-        given = [await for_client(exchange, self._plan, captured, rule)]
-        replays = (replay(self._shadows.upstream, exchange, plan, body, rule) for plan in plans)
+        old = await for_client(exchange, self._plan, captured, rule)
+        given: list[CapturedAnswer] = []
+        replays = self._replays(other, body)
         for answer in await asyncio.gather(*replays, return_exceptions=True):
             if isinstance(answer, BaseException):
                 raise answer
             given.append(answer)
+        if exchange.span is not None:
+            self._shadows.recorder.trace([each.span for each in given if each.span is not None])
+        new, *twice = given
 
         def find() -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-            old, new, *twice = [each.compared(rule, exchange.method) for each in given]
-            noise = compare(old, twice[0], rule.ignored) if twice else ()
-            return without_noise(compare(old, new, rule.ignored), noise), noise
+            was, now, *again = [each.compared(rule, exchange.method) for each in (old, *given)]
+            noise = compare(was, again[0], rule.ignored) if again else ()
+            return without_noise(compare(was, now, rule.ignored), noise), noise
 
-        if max(len(each.body) for each in given) > _INLINE:
+        if max(len(each.body) for each in (old, new, *twice)) > _INLINE:
             differences, noise = await asyncio.to_thread(find)
         else:
             differences, noise = find()
         self._count(differences, noise)
+        # A body that the client still sends, or a write on one side alone, takes time of its own.
+        if new.seconds and self.passing is request and self._mode is ShadowMode.SEND:
+            self._shadows.recorder.latency(*rule.key, self._seconds, new.seconds)
+
+    def _replays(
+        self, other: Plan | Refusal, body: bytes | None
+    ) -> list[Awaitable[CapturedAnswer]]:
+        """Return the replay to the other version's service, and the one to the own service."""
+        rule, exchange, upstream = self._rule, self._exchange, self._shadows.upstream
+        dry_run = rule.dry_run if self._mode is ShadowMode.DRY_RUN else None
+        replays: list[Awaitable[CapturedAnswer]] = [
+            refuse(other)
+            if isinstance(other, Refusal)
+            else replay(upstream, exchange, other, body, rule, dry_run)
+        ]
+        if rule.noise and exchange.method in SAFE:
+            replays.append(replay(upstream, exchange, self._plan, body, rule))
+        return replays
 
     def _count(self, differences: tuple[Difference, ...], noise: tuple[Difference, ...]) -> None:
         recorder, key = self._shadows.recorder, self._rule.key
         recorder.count("compared", *key)
+        recorder.count("operations_compared", *key, *self._operation)
         for difference in noise:
             recorder.count("noise", *key, difference.field)
         if differences:
             recorder.count("differing", *key)
         for difference in differences:
             recorder.count("differences", *key, difference.field)
-            shown = self._shadows.show(self._rule, difference)
-            endpoint = self._plan.endpoint.template.text
-            recorder.sample("differences", *key, {"endpoint": endpoint, **shown})
+            self._show(self._shadows.show(self._rule, difference))
+
+    def _count_refused(self, refused: Sequence[RefusedField]) -> None:
+        recorder, key = self._shadows.recorder, self._rule.key
+        recorder.count("validated", *key)
+        recorder.count("operations_compared", *key, *self._operation)
+        if refused:
+            recorder.count("invalid", *key)
+        for one in refused:
+            field = f"request {one.field}"
+            recorder.count("differences", *key, field)
+            # A sentence about a value may quote it; the detail of a fault does not.
+            shown = one.reason if self._rule.plain or one.field == "conversion" else one.rule
+            self._show(
+                {"field": field, "old": str(self._status), "new": truncated(f"refused: {shown}")}
+            )
+
+    def _show(self, shown: dict[str, str]) -> None:
+        exchange = self._exchange
+        request = {
+            "request_id": exchange.request_id,
+            "method": exchange.method,
+            "path": truncated(exchange.path),
+        }
+        document = {"endpoint": self._operation[1], **shown}
+        self._shadows.recorder.sample("differences", *self._rule.key, document, request)

@@ -7,7 +7,7 @@ from random import random
 
 # The idle time in seconds without a Keep-Alive field. Servers rarely grant less than five seconds,
 # so a server rarely closes a connection just as it is used again.
-USUAL = 4.0
+_USUAL = 4.0
 # If a service grants a time in Keep-Alive, the idle time is one second less, up to these seconds.
 _LONGEST = 30.0
 # Each idle time is randomly shortened by up to this share, so that connections do not all end at
@@ -24,9 +24,9 @@ def granted(value: bytes) -> float | None:
     return None if found is None else min(max(int(found[1]) - 1.0, 0.0), _LONGEST)
 
 
-def jittered(seconds: float) -> float:
-    """Return a time shortened by a random share."""
-    return seconds * (1 - _JITTER * random())  # noqa: S311  # no secret depends on it
+def jittered(seconds: float | None) -> float:
+    """Return an idle time, by itself the usual one, shortened by a random share."""
+    return (_USUAL if seconds is None else seconds) * (1 - _JITTER * random())  # noqa: S311  # no secret depends on it
 
 
 def is_quiet(transport: asyncio.Transport) -> bool:

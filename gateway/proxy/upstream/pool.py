@@ -1,7 +1,6 @@
 """The connection pool: kept connections to all targets, their health, and concurrency limits."""
 
-import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -12,22 +11,13 @@ from gateway.proxy.upstream.balancer import Balancer
 from gateway.proxy.upstream.body_ahead import BodiesAhead
 from gateway.proxy.upstream.limiter import ConcurrencyLimiter
 from gateway.proxy.upstream.streamed_response import StreamedResponse
-from gateway.proxy.upstream.upstream import (
-    NoRoomError,
-    StaleConnectionError,
-    UpstreamRequest,
-    failure,
-)
-from gateway.proxy.upstream.upstream_connection import UpstreamConnection
+from gateway.proxy.upstream.target_connections import ConnectError, TargetConnections
+from gateway.proxy.upstream.upstream import NoRoomError, UpstreamRequest
 
 # The retry budget: retries per request of a service, once the initial reserve is spent. When all
 # targets fail, trying each in turn would add load and help nothing (Envoy's retry budget).
 _RETRY_SHARE = 0.2
 _RETRY_RESERVE = 10.0
-
-
-class ConnectError(FaultError):
-    """No connection could be opened, so nothing was sent."""
 
 
 @dataclass(slots=True)
@@ -41,13 +31,17 @@ class ServicePool:
 
 
 class Pool:
-    """Sends requests to services over kept connections; implements `Upstream`."""
+    """Sends requests to services over kept connections; implements `Upstream`.
 
-    def __init__(self) -> None:
+    Args:
+        count: a function that counts the requests that wait, by the kind of the counter and the
+            service or the target.
+    """
+
+    def __init__(self, count: Callable[[str, str], None]) -> None:
+        self._count = count
         self._members: dict[str, ServicePool] = {}
-        # Idle connections by target, in the order in which they became idle.
-        self._idle: dict[Target, dict[UpstreamConnection, None]] = {}
-        self._open: set[UpstreamConnection] = set()
+        self._targets: dict[Target, TargetConnections] = {}
         self._bodies = BodiesAhead()
 
     async def send(  # noqa: C901  # one walk in one frame, for speed
@@ -71,6 +65,7 @@ class Pool:
         if request.body is not None and members.limiter.half_full:
             request = await self._bodies.read(request)
         if not members.limiter.entered():
+            self._count("in_flight_waits", service.name)
             await members.limiter.enter()
         balancer = members.balancer
         tried: tuple[Target, ...] = ()
@@ -87,7 +82,7 @@ class Pool:
                 tried = (*tried, target)
                 balancer.began(target)
                 try:
-                    response = await self.probe(target, request, service.timeouts)
+                    response = await self._connections(target).send(request, service.timeouts)
                 except ConnectError as error:
                     balancer.ended(target, monotonic(), failed=True)
                     refused = error.with_traceback(None)  # the traceback refers to this frame
@@ -112,7 +107,7 @@ class Pool:
         members.limiter.entered()
         members.balancer.began(target)
         try:
-            response = await self.probe(target, request, members.service.timeouts)
+            response = await self._connections(target).send(request, members.service.timeouts)
         except BaseException:
             _ended_in_background(members, target)
             raise
@@ -150,8 +145,8 @@ class Pool:
 
     def close(self) -> None:
         """Close every connection."""
-        for connection in tuple(self._open):
-            connection.close()
+        for connections in self._targets.values():
+            connections.close()
 
     async def probe(
         self, target: Target, request: UpstreamRequest, timeouts: Timeouts
@@ -162,57 +157,14 @@ class Pool:
             ConnectError: no connection could be opened.
             FaultError: the target gave no response.
         """
-        connection = self._take(target)
-        if connection is not None:
-            try:
-                return await connection.send(request, timeouts).arrived()
-            except StaleConnectionError:
-                if not request.repeatable:
-                    raise failure(
-                        FaultCode.UPSTREAM_UNREACHABLE,
-                        target.authority,
-                        "it closed a kept connection",
-                    ) from None
-        connection = await self._connect(target, timeouts.connect)
-        return await connection.send(request, timeouts).arrived()
+        return await self._connections(target).send(request, timeouts)
 
-    def _take(self, target: Target) -> UpstreamConnection | None:
-        idle = self._idle.get(target)
-        while idle:
-            connection, _ = idle.popitem()
-            if connection.usable:
-                return connection
-        return None
-
-    async def _connect(self, target: Target, seconds: float) -> UpstreamConnection:
-        loop = asyncio.get_running_loop()
-        release, lost = partial(self._release, target), partial(self._lost, target)
-        name = target.authority
-        try:
-            async with asyncio.timeout(seconds):
-                _, connection = await loop.create_connection(
-                    lambda: UpstreamConnection(loop, name, release, lost), target.host, target.port
-                )
-        except TimeoutError:
-            raise _connect_error(
-                FaultCode.UPSTREAM_TIMEOUT, name, "no connection in time"
-            ) from None
-        except OSError as error:
-            what = error.strerror or str(error)
-            raise _connect_error(FaultCode.UPSTREAM_UNREACHABLE, name, what) from None
-        if not connection.usable:  # lost before this task resumed
-            what = "it closed the connection"
-            raise _connect_error(FaultCode.UPSTREAM_UNREACHABLE, name, what)
-        self._open.add(connection)
-        return connection
-
-    def _release(self, target: Target, connection: UpstreamConnection) -> None:
-        connection.expire(connection.may_rest)
-        self._idle.setdefault(target, {})[connection] = None
-
-    def _lost(self, target: Target, connection: UpstreamConnection) -> None:
-        self._open.discard(connection)
-        self._idle.get(target, {}).pop(connection, None)
+    def _connections(self, target: Target) -> TargetConnections:
+        known = self._targets.get(target)
+        if known is None:
+            crowded = partial(self._count, "connection_waits", target.authority)
+            known = self._targets[target] = TargetConnections(target, crowded)
+        return known
 
 
 def _ended(members: ServicePool, target: Target, response: StreamedResponse) -> None:
@@ -226,11 +178,6 @@ def _ended_in_background(
 ) -> None:
     members.balancer.ended(target, monotonic(), failed=None)
     members.limiter.leave()
-
-
-def _connect_error(code: FaultCode, name: str, what: str) -> ConnectError:
-    known = failure(code, name, what)
-    return ConnectError(known.fault, known.cause)
 
 
 def _is_failure(error: BaseException | None) -> bool | None:

@@ -5,22 +5,30 @@ from collections.abc import Callable
 from typing import Protocol, Self
 
 from gateway.core.headers import HeaderFields
+from gateway.core.service import Timeouts
+from gateway.proxy.deadline import Deadline
 
 # With more unread bytes of the body than this, reading from the service pauses.
 _HIGH_WATER = 256 * 1024
 
+SMALL = 64 * 1024
+"""A body of at most so many bytes is awaited for a moment, so that it leaves in one write."""
+MOMENT = 0.005
+"""The time, in seconds, that the rest of a small body is awaited."""
+
 
 class ResponseTransport(Protocol):
-    """The part of a connection that its response uses."""
+    """The part of a connection that its response uses.
 
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop."""
-        ...
+    Attributes:
+        loop: the event loop.
+        deadline: the deadline for what is awaited of the service.
+        timeouts: the timeouts of the exchange.
+    """
 
-    def expect_bytes(self) -> None:
-        """Start the timeout for the next bytes of the body."""
-        ...
+    loop: asyncio.AbstractEventLoop
+    deadline: Deadline
+    timeouts: Timeouts
 
     def pause(self) -> None:
         """Pause reading from the service."""
@@ -40,7 +48,11 @@ class ResponseTransport(Protocol):
 
 
 class StreamedResponse:
-    """A response that is read while it arrives; implements `UpstreamResponse`."""
+    """A response that is read while it arrives; implements `UpstreamResponse`.
+
+    Attributes:
+        small: whether the body is small, so that the response is handed on when it is complete.
+    """
 
     __slots__ = (
         "_connection",
@@ -54,6 +66,7 @@ class StreamedResponse:
         "head",
         "reason",
         "sized",
+        "small",
         "status",
         "switched",
         "target",
@@ -73,6 +86,7 @@ class StreamedResponse:
         self.reason = b""
         self.fields: HeaderFields = []
         self.sized = False
+        self.small = False
         self.switched = False
         self.target = target
         self.trailers: HeaderFields = []
@@ -80,12 +94,14 @@ class StreamedResponse:
     async def arrived(self) -> Self:
         """Wait for the head and return the response; cancelling the wait closes the connection.
 
+        A small body has arrived as well then, unless it takes longer than a moment.
+
         Raises:
             FaultError: the response cannot arrive any more.
             StaleConnectionError: the service most likely did not receive the request.
         """
         try:
-            while not self.head:
+            while not self.head or (self.small and not self.complete and self.error is None):
                 if self.error is not None:
                     raise self.error
                 self._waiter = waiter = self._connection.loop.create_future()
@@ -102,7 +118,7 @@ class StreamedResponse:
             if self.complete and self.error is None:
                 return b""
             if not self.switched:
-                self._connection.expect_bytes()
+                self._connection.deadline.set(self._connection.timeouts.between_bytes)
             await self.progress()
         pieces = self._pieces
         self._pieces = []
@@ -133,22 +149,28 @@ class StreamedResponse:
         """Add a received piece of the body."""
         self._pieces.append(data)
         self._size += len(data)
+        if self._waiter is not None and not self.small:
+            self._connection.deadline.clear()
+            self.wake()
         if self._size > _HIGH_WATER:
             self._connection.pause()
+
+    def hand_on(self) -> None:
+        """Hand the response on with what has arrived of its body."""
+        self.small = False
         self.wake()
 
     def wake(self) -> None:
         """Wake the task that waits for progress."""
         waiter = self._waiter
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        if waiter is not None:
+            self._waiter = None
+            if not waiter.done():  # not cancelled
+                waiter.set_result(None)
 
     async def progress(self) -> None:
         """Wait until more has arrived; raises FaultError or StaleConnectionError."""
         if self.error is not None:
             raise self.error
-        self._waiter = self._connection.loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
+        self._waiter = waiter = self._connection.loop.create_future()
+        await waiter

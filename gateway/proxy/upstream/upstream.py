@@ -56,7 +56,7 @@ class StaleConnectionError(Exception):
 
 def failure(code: FaultCode, target: str, what: str) -> FaultError:
     """Return the FaultError for a failing target; its address and behaviour go into the log."""
-    return FaultError(Fault(code, _DETAILS[code]), f"{target}: {what}")
+    return FaultError(Fault(code, _DETAILS[code]), f"{target}: {what}", target)
 
 
 # The details for clients do not reveal the address of the target.

@@ -9,11 +9,12 @@ from typing import cast
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from gateway.core.errors import FaultCode, FaultError
+from gateway.core.field_names import FieldNames
 from gateway.core.service import Timeouts
 from gateway.proxy.deadline import Deadline
-from gateway.proxy.upstream.keep_alive import LOOK_AFTER, USUAL, granted, is_quiet, jittered
-from gateway.proxy.upstream.request_head import request_bytes
-from gateway.proxy.upstream.streamed_response import StreamedResponse
+from gateway.proxy.upstream.keep_alive import LOOK_AFTER, granted, is_quiet, jittered
+from gateway.proxy.upstream.request_head import write_request
+from gateway.proxy.upstream.streamed_response import MOMENT, SMALL, StreamedResponse
 from gateway.proxy.upstream.upstream import StaleConnectionError, UpstreamRequest, failure
 from gateway.proxy.upstream.upstream_state import (
     AT_END,
@@ -29,8 +30,16 @@ from gateway.proxy.upstream.upstream_state import (
 _MAX_HEAD = 256 * 1024
 # Stricter than llhttp: codings by version (RFC 9112, 6.1), digits of a length, reason phrases (4).
 _FRAMINGS = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
-_DIGITS = 18
-_CONTROLS = bytes(byte for byte in (*range(32), 127) if byte != 9)
+_DIGITS, _CONTROLS = 18, bytes(byte for byte in (*range(32), 127) if byte != 9)
+_HOP = FieldNames({b"content-length", b"keep-alive", b"transfer-encoding"})  # connection, framing
+_KNOWN = _HOP.known
+# The transitions of an ordinary exchange.
+_SEND_ALL = TRANSITIONS.after(UpstreamEvent.SEND_ALL)
+_BEGIN = TRANSITIONS.after(UpstreamEvent.BEGIN)
+_FINAL_HEAD = TRANSITIONS.after(UpstreamEvent.FINAL_HEAD)
+_PIECE = TRANSITIONS.after(UpstreamEvent.PIECE)
+_END = TRANSITIONS.after(UpstreamEvent.END)
+_RELEASE = TRANSITIONS.after(UpstreamEvent.RELEASE)
 
 
 class UpstreamConnection(asyncio.Protocol):
@@ -60,23 +69,23 @@ class UpstreamConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._parser = HttpResponseParser(self)
         self._writable: asyncio.Event | None = None
-        self._deadline = Deadline(loop, self._too_slow)
-        self._timeouts = Timeouts()
+        self.deadline = Deadline(loop, self._fail_by)
+        self.timeouts = Timeouts()
         self._state = UpstreamState.FRESH
-        self.may_rest = jittered(USUAL)  # between two exchanges, in seconds
+        self.may_rest = jittered(None)  # between two exchanges, in seconds
         self._rested_since = inf
+        self._paused = False  # reading from the service
+        # How much of a head came, its transfer coding, and whether it is surely of HTTP/1.1.
+        self._head_size, self._coding, self._is_1_1 = 0, b"", False
         self._exchange_over()
 
     def _exchange_over(self) -> None:
         self._response: StreamedResponse | None = None
         self._request: UpstreamRequest | None = None
         self._pump: asyncio.Task[None] | None = None
-        self._coding = b""
-        self._head_size = 0
 
-    @property
-    def usable(self) -> bool:
-        """Whether an exchange can begin: the connection is open, free, and has no unread bytes."""
+    def is_usable(self) -> bool:
+        """Return whether an exchange can begin: it is open, free, and has no unread bytes."""
         transport = self._transport
         if self._state not in FREE or transport is None or transport.is_closing():
             return False
@@ -85,41 +94,39 @@ class UpstreamConnection(asyncio.Protocol):
     def send(self, request: UpstreamRequest, timeouts: Timeouts) -> StreamedResponse:
         """Send a request over a usable connection; return the response before any of it arrived.
 
-        Waiting for the response raises StaleConnectionError if a kept connection closes before its
-        first byte, since the service then most likely did not receive the request.
+        Waiting for it raises StaleConnectionError if a kept connection closes before a byte of it.
         """
         self._response = response = StreamedResponse(self, self.name)
         self._request = request
-        self._timeouts = timeouts
-        self._deadline.begin(timeouts.whole)  # replaces the deadline of the idle connection
+        self._head_size, self._coding, self.timeouts = 0, b"", timeouts
         assert self._transport is not None
-        self._transport.write(request_bytes(request, self._host))
+        write_request(self._transport.write, request, self._host)
         body = request.body
+        # This replaces the deadline of the idle connection.
         if body is None or isinstance(body, bytes):
-            self._state = TRANSITIONS[self._state, UpstreamEvent.SEND_ALL]
-            self._deadline.set(timeouts.first_byte)
+            self._state = _SEND_ALL.get(self._state) or _SEND_ALL[self._state]
+            self.deadline.begin(timeouts.whole, timeouts.first_byte)
         else:
             self._state = TRANSITIONS[self._state, UpstreamEvent.SEND_HEAD]
+            self.deadline.begin(timeouts.whole)
             self._pump = self.loop.create_task(self._send_pieces(body, request.length is None))
         return response
 
     def expire(self, seconds: float) -> None:
         """Close the connection if it is not used within so many seconds."""
         self._rested_since = self.loop.time()
-        self._deadline.set(seconds)
-
-    def expect_bytes(self) -> None:
-        """Start the timeout for the next bytes of the body."""
-        self._deadline.set(self._timeouts.between_bytes)
+        self.deadline.set(seconds)
 
     def pause(self) -> None:
         """Pause reading from the service."""
-        self._deadline.clear()
+        self.deadline.clear()
+        self._paused = True
         if self._transport is not None and not self._transport.is_closing():
             self._transport.pause_reading()
 
     def resume(self) -> None:
         """Resume reading from the service."""
+        self._paused = False
         if self._transport is not None and not self._transport.is_closing():
             self._transport.resume_reading()
 
@@ -134,7 +141,7 @@ class UpstreamConnection(asyncio.Protocol):
         """Abort the connection at once, even during an exchange."""
         if self._pump is not None:
             self._pump.cancel()
-        self._deadline.cancel()
+        self.deadline.cancel()
         if self._transport is not None:
             self._transport.abort()
 
@@ -145,31 +152,25 @@ class UpstreamConnection(asyncio.Protocol):
                 if self._transport.is_closing():
                     return
                 self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
-                if self._writable is not None:
-                    # Not `_deadline`, since the response may be arriving already.
-                    async with asyncio.timeout(self._timeouts.between_bytes):
+                if self._writable is not None:  # not `deadline`: the response may be arriving
+                    async with asyncio.timeout(self.timeouts.between_bytes):
                         await self._writable.wait()
             if chunked:
                 self._transport.write(b"0\r\n\r\n")
         except FaultError as error:
             self._fail(error)
         except TimeoutError:
-            self._too_slow()
+            self._fail_by()
         else:
-            self._all_sent()
-
-    def _all_sent(self) -> None:
-        self._state = TRANSITIONS[self._state, UpstreamEvent.SENT]
-        if self._response is not None and not self._response.head:
-            self._deadline.set(self._timeouts.first_byte)
-
-    # Callbacks of asyncio.
+            self._state = TRANSITIONS[self._state, UpstreamEvent.SENT]
+            if self._response is not None and not self._response.head:
+                self.deadline.set(self.timeouts.first_byte)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Store the transport."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
 
-    def data_received(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:  # noqa: C901  # one frame, for speed
         """Parse received bytes."""
         response = self._response
         if response is None:
@@ -178,19 +179,26 @@ class UpstreamConnection(asyncio.Protocol):
         if response.switched:
             response.feed(data)
             return
+        if not response.head:
+            self._is_1_1 = not self._head_size and data.startswith(b"HTTP/1.1 ")
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade as error:
-            self._switch(response, data[error.args[0] :])
+            if self._state is not UpstreamState.SWITCHED:
+                self._fail_by(FaultCode.UPSTREAM_PROTOCOL, "it switched protocols unasked")
+            elif rest := data[error.args[0] :]:
+                response.feed(rest)
         except HttpParserError as error:
-            self._protocol_error(str(error.__context__ or error))
+            self._fail_by(FaultCode.UPSTREAM_PROTOCOL, str(error.__context__ or error))
         else:
-            if self._state in OVER:
+            if response.complete:
                 self._finish()
             elif not response.head:
                 self._head_size += len(data)
                 if self._head_size > _MAX_HEAD:
-                    self._protocol_error("its response head is too large")
+                    self._fail_by(FaultCode.UPSTREAM_PROTOCOL, "its response head is too large")
+            elif response.small:
+                self.loop.call_later(MOMENT, response.hand_on)
 
     def pause_writing(self) -> None:
         """Pause sending the request body."""
@@ -213,13 +221,11 @@ class UpstreamConnection(asyncio.Protocol):
             self._response.complete = True
             self._response.wake()
         elif loss is ConnectionEnd.END or loss is ConnectionEnd.BROKEN:
-            self._protocol_error("it broke off its response")
+            self._fail_by(FaultCode.UPSTREAM_PROTOCOL, "it broke off its response")
         elif loss is ConnectionEnd.STALE:
             self._fail(StaleConnectionError())
         elif loss is ConnectionEnd.UNREACHABLE:
-            self._fail(
-                failure(FaultCode.UPSTREAM_UNREACHABLE, self.name, "it closed the connection")
-            )
+            self._fail_by(FaultCode.UPSTREAM_UNREACHABLE, "it closed the connection")
         self.resume_writing()
         self.close()
         self._exchange_over()  # it refers to this connection, which is a cycle,
@@ -229,44 +235,41 @@ class UpstreamConnection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """Begin a response; a second final one is illegal in the transition table."""
-        self._state = TRANSITIONS[self._state, UpstreamEvent.BEGIN]
-        response = self._response
-        assert response is not None
-        response.reason = b""
-        response.fields = []
-        response.sized = False
-        self._coding = b""
+        self._state = _BEGIN.get(self._state) or _BEGIN[self._state]
 
     def on_status(self, status: bytes) -> None:
         """Add a piece of the reason phrase."""
-        assert self._response is not None
-        if status.translate(None, _CONTROLS) != status:
+        if status != b"OK" and status.translate(None, _CONTROLS) != status:
             raise HttpParserError("a control character in the reason phrase")
+        assert self._response is not None
         self._response.reason += status
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a field line of the head or of the trailer section."""
         response = self._response
         assert response is not None
-        if response.head:
+        # llhttp keeps trailing white space, which is no part of a value (RFC 9110, section 5.5).
+        if not response.head:
+            response.fields.append((name, value.rstrip(b" \t")))
+            hop = _KNOWN[name] if name in _KNOWN else _HOP.examine(name)
+            if hop is not None:
+                self._note(response, hop, value)
+        else:
             response.trailers.append((name, value.rstrip(b" \t")))
             if name.lower() == b"connection":  # llhttp may close on it
                 self._state = TRANSITIONS[self._state, UpstreamEvent.CLOSING]
             self._head_size += len(name) + len(value)
             if self._head_size > _MAX_HEAD:
                 raise HttpParserError("its trailer section is too large")
-            return
-        # llhttp keeps trailing white space, which is no part of a value (RFC 9110, section 5.5).
-        response.fields.append((name, value.rstrip(b" \t")))
-        size = len(name)
-        if size == 14 and name.lower() == b"content-length":
+
+    def _note(self, response: StreamedResponse, hop: bytes, value: bytes) -> None:
+        if hop == b"content-length":
             if len(value) > _DIGITS:
                 raise HttpParserError("a length of too many digits")
-            response.sized = True
-        elif size == 10 and name[0] in b"Kk" and name.lower() == b"keep-alive":
-            seconds = granted(value)
-            self.may_rest = jittered(USUAL if seconds is None else seconds)
-        elif size == 17 and name.lower() == b"transfer-encoding":
+            response.sized, response.small = True, int(value) <= SMALL
+        elif hop == b"keep-alive":
+            self.may_rest = jittered(granted(value))
+        else:
             self._coding += value.rstrip(b" ").lower() + b","  # llhttp misses chunked by a tab
 
     def on_headers_complete(self) -> None:
@@ -274,73 +277,70 @@ class UpstreamConnection(asyncio.Protocol):
         response, request = self._response, self._request
         assert response is not None
         assert request is not None
-        status = self._parser.get_status_code()
-        if not 100 <= status <= 599:  # RFC 9110, section 15
-            raise HttpParserError(f"the status {status}")
-        if status < 200:
+        parser, status = self._parser, self._parser.get_status_code()
+        if not 200 <= status <= 599:
+            if not 100 <= status < 200:  # RFC 9110, section 15
+                raise HttpParserError(f"the status {status}")
             if status == 101 and request.upgrade:
                 self._state = TRANSITIONS[self._state, UpstreamEvent.SWITCH]
                 response.status, response.head, response.switched = status, True, True
-                self._deadline.clear()
+                self.deadline.clear()
                 response.wake()
             elif status != 101 and request.informational is not None:
                 request.informational(status, response.fields)
+            if not response.head:
+                response.reason, response.fields, self._coding = b"", [], b""
+                response.sized = response.small = self._is_1_1 = False
             return
-        coding, version = self._coding, self._parser.get_http_version()
+        coding, version = self._coding, "1.1" if self._is_1_1 else parser.get_http_version()
         if (version, coding) not in _FRAMINGS:
             raise HttpParserError(f"HTTP/{version} with transfer coding {coding!r}")
         response.status = status
         response.head = True
-        self._deadline.clear()
-        if self._parser.should_keep_alive():
-            event = UpstreamEvent.FINAL_HEAD
+        self.deadline.clear()
+        if parser.should_keep_alive():
+            self._state = _FINAL_HEAD.get(self._state) or _FINAL_HEAD[self._state]
         elif coding or response.sized:
-            event = UpstreamEvent.FINAL_LAST_HEAD
+            self._state = TRANSITIONS[self._state, UpstreamEvent.FINAL_LAST_HEAD]
         else:
-            event = UpstreamEvent.FINAL_ENDLESS_HEAD
-        self._state = TRANSITIONS[self._state, event]
+            self._state = TRANSITIONS[self._state, UpstreamEvent.FINAL_ENDLESS_HEAD]
         if request.method == "HEAD":
             # llhttp has no access to the request's method, so it would wait for a body.
             self._parser = HttpResponseParser(self)
             self.on_message_complete()
-        response.wake()
+        if not response.small:
+            response.wake()
 
     def on_body(self, data: bytes) -> None:
         """Add a piece of the body to the response."""
-        self._state = TRANSITIONS[self._state, UpstreamEvent.PIECE]
+        self._state = _PIECE.get(self._state) or _PIECE[self._state]
         assert self._response is not None
-        self._deadline.clear()
         self._response.feed(data)
 
     def on_message_complete(self) -> None:
         """Complete the response, if it is not an interim one."""
-        self._state = state = TRANSITIONS[self._state, UpstreamEvent.END]
+        self._state = state = _END.get(self._state) or _END[self._state]
         if state in OVER:
             assert self._response is not None
             self._response.complete = True
             self._response.wake()
-
-    def _switch(self, response: StreamedResponse, data: bytes) -> None:
-        if not response.switched:
-            self._protocol_error("it switched protocols unasked")
-        elif data:
-            response.feed(data)
 
     def _finish(self) -> None:
         if self._state is UpstreamState.SPENT:
             self.close()
             self._exchange_over()
         else:
-            self._state = TRANSITIONS[self._state, UpstreamEvent.RELEASE]
+            self._state = _RELEASE.get(self._state) or _RELEASE[self._state]
             self._exchange_over()
-            self.resume()  # the end may have arrived while reading was paused
+            if self._paused:  # the end may have arrived while reading was paused
+                self.resume()
+            self.expire(self.may_rest)
             self._release(self)
 
-    def _protocol_error(self, what: str) -> None:
-        self._fail(failure(FaultCode.UPSTREAM_PROTOCOL, self.name, what))
-
-    def _too_slow(self) -> None:
-        self._fail(failure(FaultCode.UPSTREAM_TIMEOUT, self.name, "it took too long"))
+    def _fail_by(
+        self, code: FaultCode = FaultCode.UPSTREAM_TIMEOUT, what: str = "it took too long"
+    ) -> None:
+        self._fail(failure(code, self.name, what))
 
     def _fail(self, error: Exception) -> None:
         response = self._response

@@ -1,149 +1,89 @@
 """The shape of a body: its fields as a schema declares them, while changes take and make some."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import Enum
+from collections.abc import Iterator, Sequence
 
-from gateway.core.conversion.field_path import FieldPath, is_array, keys_of, spell
-from gateway.verify.openapi.json_schema import PLACE, Schema, definitions
+from gateway.core.conversion.field_path import FieldPath, is_array, keys_of, pointer, spell
+from gateway.verify.openapi.field_shape import FieldShape, Presence
+from gateway.verify.openapi.json_schema import Schema, definitions
 
 # A schema may hold itself: arrays in arrays, and fields for suggestions, are followed so deep.
 _DEEP = 6
 
 
-class Presence(Enum):
-    """Whether bodies may have a field, by their schema."""
-
-    DECLARED = "declared"
-    """The schema declares it, allows any field there, or does not describe the place."""
-    UNDECLARED = "undeclared"
-    """The schema declares other fields there, and does not forbid further ones."""
-    FORBIDDEN = "forbidden"
-    """The schema forbids fields that it does not declare, or has no object there."""
-
-
-class FieldShape:
-    """What one place in a body may hold: all schemas that apply to it. Without any, anything.
+def generalized(path: Sequence[str | int], *schemas: Schema) -> str:
+    """Return a JSON Pointer, with `*` for the index of any element and for any free key.
 
     Args:
-        schemas: that apply, references to others among them.
-        known: the schemas that references lead to.
+        path: the keys and indices that lead to a field; an index may be a text.
+        schemas: any of which may declare the keys.
+    """
+    places = [FieldShape([schema], definitions(schema)) for schema in schemas]
+    steps: list[str] = []
+    for step in path:
+        inner: list[FieldShape | Presence | None]
+        if isinstance(step, int) or (
+            step.isdecimal() and not any(step in place.names for place in places)
+        ):
+            name = "*"
+            inner = [place.elements if place.is_array else place.members() for place in places]
+        elif any(place.has_free_key(step) for place in places):
+            name, inner = "*", [place.members() for place in places]
+        else:
+            name, inner = step, [place.inside(step) for place in places]
+        steps.append(name)
+        places = [place for place in inner if isinstance(place, FieldShape)]
+    return pointer(*steps)
+
+
+def spelt(field: str, *schemas: Schema) -> str:
+    """Return a field as changes name it: `items[].price` for `/items/*/price`.
+
+    Args:
+        field: a JSON Pointer with `*` for any element of an array and for any free key.
+        schemas: any of which may declare what `*` is. A body that is an array is converted element
+            by element, so that its own elements have no name.
+    """
+    places = [FieldShape([schema], definitions(schema)) for schema in schemas]
+    text = ""
+    for step in field.split("/")[1:]:
+        key = step.replace("~1", "/").replace("~0", "~")
+        inner: list[FieldShape | Presence | None]
+        if key != "*":
+            text += f".{spell(key)}" if text else spell(key)
+            inner = [place.inside(key) for place in places]
+        elif any(place.is_map and not place.is_array for place in places):
+            text += ".*" if text else "*"
+            inner = [place.members() for place in places]
+        else:
+            text += "[]" if text else ""
+            inner = [place.elements for place in places]
+        places = [place for place in inner if isinstance(place, FieldShape)]
+    return text
+
+
+class BodyShape:
+    """The fields of a body, or of the elements of an array of them, to which changes apply.
 
     Attributes:
-        types: the types that the schemas name.
-        declaring: the schemas that declare properties.
-        fields: the fields of the place, as changes have left them.
-        taken: the names of the fields that changes have taken.
+        body: the body, which may be an array.
     """
 
-    def __init__(
-        self, schemas: Sequence[object] = (), known: Mapping[str, object] | None = None
-    ) -> None:
-        self._known = known or {}
-        self._schemas = list(_flat(schemas, self._known))
-        self._items = [one for schema in self._schemas for one in _items(schema)]
-        self.types = {name for schema in self._schemas for name in _types(schema)}
-        self.declaring = [schema for schema in self._schemas if "properties" in schema]
-        self.taken: set[str] = set()
-        declared: dict[str, list[object]] = {}
-        for schema in self.declaring:
-            properties = schema["properties"]
-            assert isinstance(properties, dict)
-            for name, inner in properties.items():
-                declared.setdefault(name, []).append(inner)
-        self._declared = declared
-        self._shapes: dict[str, FieldShape] = {}
-        self._elements: FieldShape | None = None
-        self._members: FieldShape | None = None
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the fields that the place has."""
-        return [name for name in {**self._declared, **self._shapes} if name not in self.taken]
-
-    @property
-    def is_array(self) -> bool:
-        """Whether the place holds an array, and no object."""
-        return self._elements is not None or ("array" in self.types and "object" not in self.types)
-
-    @property
-    def is_map(self) -> bool:
-        """Whether the place is an object with free keys, and declares no fields of its own."""
-        return not self.declaring and any(_is_map(schema) for schema in self._schemas)
-
-    @property
-    def elements(self) -> "FieldShape | None":
-        """The elements of the array; None where the place holds no array."""
-        if self._elements is None and (not self.types or "array" in self.types or self._items):
-            return self.as_array()
-        return self._elements
-
-    def as_array(self) -> "FieldShape":
-        """Return the elements, of the array that the place holds from here on if it held none."""
-        if self._elements is None:
-            self._elements = FieldShape(self._items, self._known)
-        return self._elements
-
-    def inside(self, name: str) -> "FieldShape | Presence":
-        """Return the field of that name, or how it is missing."""
-        if name in self.taken:
-            return Presence.FORBIDDEN if self._is_closed else Presence.UNDECLARED
-        if name in self._declared and name not in self._shapes:
-            self._shapes[name] = FieldShape(self._declared[name], self._known)
-        if name in self._shapes:
-            return self._shapes[name]
-        if self.types and "object" not in self.types and not self.declaring:
-            return Presence.FORBIDDEN
-        further = [one["additionalProperties"] for one in self._schemas if _is_map(one)]
-        if further:
-            return FieldShape(further, self._known)
-        if any("patternProperties" in schema for schema in self._schemas):
-            return FieldShape()
-        if self.declaring or self._shapes or further:
-            return Presence.FORBIDDEN if self._is_closed else Presence.UNDECLARED
-        return FieldShape()
-
-    def members(self) -> "FieldShape | Presence":
-        """Return any field of the place, which has free keys, or how it is missing."""
-        if self._members is None:
-            if self.types and "object" not in self.types and not self.declaring:
-                return Presence.FORBIDDEN
-            members = [one["additionalProperties"] for one in self._schemas if _is_map(one)]
-            members += [inner for schema in self._schemas for inner in _patterns(schema)]
-            members += [inner for inners in self._declared.values() for inner in inners]
-            if not members and self._is_closed:
-                return Presence.FORBIDDEN
-            self._members = FieldShape(members, self._known)
-        return self._members
-
-    def put(self, name: str, shape: "FieldShape") -> "FieldShape":
-        """Set a field, and return it."""
-        self.taken.discard(name)
-        self._shapes[name] = shape
-        return shape
-
-    @property
-    def _is_closed(self) -> bool:
-        if any(schema.get("unevaluatedProperties") is False for schema in self._schemas):
-            return True
-        closed = (schema.get("additionalProperties") is False for schema in self.declaring)
-        return bool(self.declaring) and all(closed)
-
-
-@dataclass(slots=True)
-class BodyShape:
-    """The fields of a body, or of the elements of an array of them, to which changes apply."""
-
-    root: FieldShape = field(default_factory=FieldShape)
+    def __init__(self, body: FieldShape | None = None) -> None:
+        self.body = body or FieldShape()
 
     @classmethod
     def of(cls, schema: Schema) -> "BodyShape":
         """Return the shape of the bodies of a schema."""
-        root = FieldShape([schema], definitions(schema))
+        return cls(FieldShape([schema], definitions(schema)))
+
+    @property
+    def root(self) -> FieldShape:
+        """The body, or the elements of a body that is an array."""
+        root = self.body
         for _ in range(_DEEP):
             if root.is_array and root.elements is not None:
                 root = root.elements
-        return cls(root)
+        return root
 
     def look_up(self, path: FieldPath) -> Presence:
         """Return whether bodies may have the field, or its elements where these are meant."""
@@ -154,14 +94,18 @@ class BodyShape:
                 found = found.elements or Presence.FORBIDDEN
         return found if isinstance(found, Presence) else Presence.DECLARED
 
+    def find(self, path: FieldPath) -> FieldShape:
+        """Return a field; one that is not there may be anything."""
+        holder = self._holder(path)
+        found = holder if isinstance(holder, Presence) else holder.inside(path.keys[-1])
+        return FieldShape() if isinstance(found, Presence) else found
+
     def take(self, path: FieldPath) -> FieldShape:
         """Take a field out and return it; one that is not there may be anything."""
-        holder = self._holder(path)
-        if isinstance(holder, Presence):
-            return FieldShape()
-        found = holder.inside(path.keys[-1])
-        holder.taken.add(path.keys[-1])
-        return FieldShape() if isinstance(found, Presence) else found
+        found, holder = self.find(path), self._holder(path)
+        if not isinstance(holder, Presence):
+            holder.taken.add(path.keys[-1])
+        return found
 
     def put(self, path: FieldPath, shape: FieldShape) -> None:
         """Set a field; containers that are not there are made."""
@@ -207,7 +151,7 @@ class BodyShape:
 
 def _made(place: FieldShape, key: str) -> FieldShape:
     inner = place.inside(key)
-    return place.put(key, FieldShape() if isinstance(inner, Presence) else inner)
+    return place.put(key, FieldShape(bare=True) if isinstance(inner, Presence) else inner)
 
 
 def _names(place: FieldShape, depth: int) -> Iterator[str]:
@@ -223,41 +167,3 @@ def _names(place: FieldShape, depth: int) -> Iterator[str]:
             if inner.is_array and inner.elements is not None:
                 inner, spelt = inner.elements, f"{spelt}[]"
         yield from (f"{spelt}.{deeper}" for deeper in _names(inner, depth - 1))
-
-
-def _flat(schemas: Sequence[object], known: Mapping[str, object]) -> Iterator[Schema]:
-    """Yield the schemas with those that they refer to and combine."""
-    seen: set[int] = set()
-    waiting = list(schemas)
-    while waiting:
-        schema = waiting.pop()
-        if not isinstance(schema, dict) or id(schema) in seen:
-            continue
-        seen.add(id(schema))
-        yield schema
-        if isinstance(reference := schema.get("$ref"), str):
-            waiting.append(known.get(reference.removeprefix(PLACE)))
-        for key in ("allOf", "anyOf", "oneOf"):
-            waiting.extend(schema.get(key, ()))
-        waiting.extend(schema.get(key) for key in ("if", "then", "else"))
-
-
-def _types(schema: Schema) -> list[str]:
-    given = schema.get("type", [])
-    return given if isinstance(given, list) else [str(given)]
-
-
-def _items(schema: Schema) -> Iterator[object]:
-    prefix = schema.get("prefixItems", ())
-    yield from prefix if isinstance(prefix, list) else ()
-    if "items" in schema:
-        yield schema["items"]
-
-
-def _patterns(schema: Schema) -> Iterator[object]:
-    patterns = schema.get("patternProperties", {})
-    yield from patterns.values() if isinstance(patterns, dict) else ()
-
-
-def _is_map(schema: Schema) -> bool:
-    return schema.get("additionalProperties", False) is not False

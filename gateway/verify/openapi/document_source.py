@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import re
+import ssl
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -25,7 +27,9 @@ async def fetch(locations: Iterable[str], folder: Path) -> dict[str, Description
         DocumentError: a document cannot be loaded, or is not an OpenAPI 3 document.
     """
     once = tuple(dict.fromkeys(locations))
-    async with aiohttp.ClientSession(timeout=_TIMEOUT) as session:
+    # aiohttp's own context has no authorities here, as it was made without them at the start.
+    connector = aiohttp.TCPConnector(ssl=ssl.create_default_context())
+    async with aiohttp.ClientSession(connector=connector, timeout=_TIMEOUT) as session:
         texts = await asyncio.gather(*(_text(session, location, folder) for location in once))
     return {location: read(text, location) for location, text in zip(once, texts, strict=True)}
 
@@ -49,13 +53,20 @@ def read(text: bytes, source: str) -> Description:
 
 
 class _Loader(yaml.CSafeLoader):
-    """The safe YAML loader without dates, since JSON has no dates."""
+    """The safe YAML loader without dates, which JSON lacks, and with the booleans of YAML 1.2.
+
+    OpenAPI documents are YAML 1.2 (OpenAPI 3.1.0, section 4.2), where `no` and `on` are texts.
+    """
 
 
+_OTHERS = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool")
 _Loader.yaml_implicit_resolvers = {
-    letter: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:timestamp"]
+    letter: [pair for pair in pairs if pair[0] not in _OTHERS]
     for letter, pairs in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"), list("tTfF")
+)
 
 
 async def _text(session: aiohttp.ClientSession, location: str, folder: Path) -> bytes:

@@ -1,5 +1,8 @@
 """Excerpts of JSON on one line, cut so that the values in question stay in them."""
 
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
 import msgspec
 
 from gateway.core.conversion.field_path import pointer
@@ -8,16 +11,18 @@ _WIDTH = 96
 _CUT = "..."
 
 
-def excerpt(body: bytes, field: str, values: list[object]) -> str:
+def excerpt(body: bytes, field: str, values: Sequence[object], places: Collection[str] = ()) -> str:
     """Return a body on one line: whole where it is short.
 
     Of a long one, what is left is what leads to a field (a JSON Pointer with `*` for any element of
-    an array), and to any of these values, wherever they are; the rest becomes `...`.
+    an array, and for any key), to these places in it (JSON Pointers), and to any of these values,
+    wherever they are; the rest becomes `...`.
     """
     whole = body.decode()
     if len(whole) <= _WIDTH:
         return whole
-    kept, found = _kept(msgspec.json.decode(body), "", field, values)
+    shown = _Shown(tuple(field.split("/")), frozenset(places), values)
+    kept, found = shown.kept(msgspec.json.decode(body), ())
     text = msgspec.json.encode(kept).decode() if found else whole
     return text if found or len(text) <= _WIDTH else f"{text[: _WIDTH - len(_CUT)]}{_CUT}"
 
@@ -35,25 +40,41 @@ def _values(value: object, field: str) -> list[object]:
     if isinstance(value, list):
         return [found for element in value for found in _values(element, below)]
     if isinstance(value, dict):
-        members = [inner for name, inner in value.items() if pointer(name) == f"/{step}"]
+        members = [
+            inner for name, inner in value.items() if pointer(name) == f"/{step}" or step == "*"
+        ]
         return [found for inner in members for found in _values(inner, below)]
     return []
 
 
-def _kept(value: object, at: str, field: str, values: list[object]) -> tuple[object, bool]:
-    """Return what is kept of a value, and whether it holds anything to show."""
-    if isinstance(value, dict):
-        parts = {
-            name: _kept(inner, at + pointer(name), field, values) for name, inner in value.items()
-        }
-        shown = {name: inner for name, (inner, found) in parts.items() if found}
-        if len(shown) < len(value) and shown:
-            shown[_CUT] = _CUT
-        return (shown, True) if shown else (_CUT, at == field)
-    if isinstance(value, list):
-        elements = [_kept(inner, f"{at}/*", field, values) for inner in value]
-        if any(found for _, found in elements):
-            return [inner for inner, _ in elements], True
-        return _CUT, at == field
-    same = any(type(value) is type(other) and value == other for other in values)
-    return value, same or at == field
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What of a body is shown: a field, places and values."""
+
+    field: tuple[str, ...]
+    places: frozenset[str]
+    values: Sequence[object]
+
+    def kept(self, value: object, at: tuple[str | int, ...]) -> tuple[object, bool]:
+        """Return what is kept of a value, and whether it holds anything to show."""
+        if isinstance(value, dict):
+            parts = {name: self.kept(inner, (*at, name)) for name, inner in value.items()}
+            shown = {name: inner for name, (inner, found) in parts.items() if found}
+            if len(shown) < len(value) and shown:
+                shown[_CUT] = _CUT
+            return (shown, True) if shown else (_CUT, self._is_meant(at))
+        if isinstance(value, list):
+            elements = [self.kept(inner, (*at, index)) for index, inner in enumerate(value)]
+            if any(found for _, found in elements):
+                return [inner for inner, _ in elements], True
+            return _CUT, self._is_meant(at)
+        same = any(type(value) is type(other) and value == other for other in self.values)
+        return value, same or self._is_meant(at)
+
+    def _is_meant(self, at: tuple[str | int, ...]) -> bool:
+        place = pointer(*at)
+        steps = place.split("/")
+        return place in self.places or (
+            len(steps) == len(self.field)
+            and all(wanted in ("*", step) for wanted, step in zip(self.field, steps, strict=True))
+        )

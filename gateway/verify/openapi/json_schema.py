@@ -79,7 +79,7 @@ class SchemaBundler:
         if key in _LISTS and isinstance(value, list):
             return [self._schema(member) for member in value]
         if key in _MAPS and isinstance(value, Mapping):
-            return {name: self._schema(member) for name, member in value.items()}
+            return {str(name): self._schema(member) for name, member in value.items()}
         return value
 
     def _reference(self, reference: object) -> str:
@@ -94,7 +94,7 @@ class SchemaBundler:
         if not isinstance(properties, Mapping):
             return
         left_out = {
-            name
+            str(name)
             for name, member in properties.items()
             if isinstance(member, Mapping) and member.get(self._use.value) is True
         }

@@ -10,7 +10,7 @@ from gateway.verify.openapi.json_schema import Schema, SchemaBundler, Use
 _VERSION = re.compile(r"3\.[0-9]+(?:\.[0-9]+)?")
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _JSON = re.compile(r"application/(?:json|[^;\s]+\+json)\s*(?:;.*)?\Z", re.IGNORECASE)
-_PARAMETER = re.compile(r"\{[^{}]*\}")
+_PARAMETER = re.compile(r"\{([^{}]*)\}")
 # `default` is taken for errors: success that a document does not name is no promise of it.
 _ERRORS = range(400, 600)
 
@@ -35,11 +35,15 @@ class Operation:
 
     Attributes:
         method: in capitals.
-        path: as the document has it.
+        path: as the document has it, behind the path of its server.
         request: the schema of a JSON body; None where there is none.
         responses: the schema of each response with a JSON body, None for one without, by the
             document's key for its status: `200`, `2XX` or `default`.
         parameters: of the operation and of its path.
+        base: the path of the document's server, with which `path` begins.
+        body_required: whether a request without a body is refused.
+        answer_fields: the names of the header fields of each response, by the document's key for
+            its status.
     """
 
     method: str
@@ -47,16 +51,32 @@ class Operation:
     request: Schema | None = None
     responses: Mapping[str, Schema | None] = field(default_factory=dict)
     parameters: tuple[ApiParameter, ...] = ()
+    base: str = ""
+    body_required: bool = False
+    answer_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def shape(self) -> str:
         """Return the path with `{}` for each parameter, whose name is the document's own."""
         return _PARAMETER.sub("{}", self.path)
 
+    @property
+    def bare_shape(self) -> str:
+        """Return the shape of the path without that of the server."""
+        return _PARAMETER.sub("{}", self.path.removeprefix(self.base))
+
     def takes(self, path: str) -> bool:
-        """Whether the path of a request is one of this operation."""
-        pattern = re.escape(self.shape).replace(r"\{\}", "[^/]+")
-        return re.fullmatch(pattern, path) is not None
+        """Whether the path of a request is one of this operation, of any server."""
+        pattern = re.escape(self.bare_shape).replace(r"\{\}", "[^/]+")
+        return re.fullmatch(f"(?:/.*)?{pattern}", path) is not None
+
+    def captured(self, path: str) -> list[tuple[str, str]]:
+        """Return the names and the raw texts of the parameters in a path that `takes` holds of."""
+        bare = self.path.removeprefix(self.base)
+        pattern = re.escape(self.bare_shape).replace(r"\{\}", "([^/]+)")
+        match = re.fullmatch(f"(?:/.*)?{pattern}", path)
+        assert match is not None  # the operation takes the path
+        return list(zip(_PARAMETER.findall(bare), match.groups(), strict=True))
 
     def response(self, status: int) -> Schema | None:
         """Return the schema of responses of a status; None where the document has none."""
@@ -97,12 +117,17 @@ class Description:
                 if method in entry:
                     declared = self._mapping(entry[method], f"{where}.{method}")
                     try:
-                        yield self._operation(method, base + path, entry, declared)
+                        yield self._operation(method, path, base, entry, declared)
                     except (ValueError, RecursionError) as error:
                         raise self._bad(f"{method.upper()} {path}: {error}") from None
 
     def _operation(
-        self, method: str, path: str, item: Mapping[str, object], declared: Mapping[str, object]
+        self,
+        method: str,
+        path: str,
+        base: str,
+        item: Mapping[str, object],
+        declared: Mapping[str, object],
     ) -> Operation:
         given = {
             (parameter.place, parameter.name): parameter
@@ -114,14 +139,21 @@ class Description:
         responses = self._mapping(declared.get("responses", {}), "responses")
         return Operation(
             method.upper(),
-            path,
+            base + path,
             None if body is None else self._body(body, Use.REQUEST),
             {
                 str(status): self._body(self._followed(response), Use.RESPONSE)
                 for status, response in responses.items()
             },
             tuple(given.values()),
+            base,
+            isinstance(body, dict) and body.get("required") is True,
+            {str(status): self._fields(response) for status, response in responses.items()},
         )
+
+    def _fields(self, response: object) -> tuple[str, ...]:
+        declared = self._mapping(self._followed(response), "a response").get("headers", {})
+        return tuple(self._mapping(declared, "headers"))
 
     def _parameter(self, raw: object) -> ApiParameter:
         parameter = self._mapping(self._followed(raw), "a parameter")
@@ -168,8 +200,16 @@ class Description:
     def _base(self) -> str:
         servers = self._data.get("servers")
         first = servers[0] if isinstance(servers, list) and servers else {}
-        url = first.get("url", "") if isinstance(first, dict) else ""
-        return urlsplit(str(url)).path.rstrip("/")
+        if not isinstance(first, dict):
+            return ""
+        variables = first.get("variables", {})
+
+        def default(name: re.Match[str]) -> str:
+            variable = variables.get(name[1]) if isinstance(variables, dict) else None
+            return str(variable.get("default", "")) if isinstance(variable, dict) else name[0]
+
+        url = _PARAMETER.sub(default, str(first.get("url", "")))
+        return urlsplit(url).path.rstrip("/")
 
     def _mapping(self, value: object, where: str) -> Mapping[str, object]:
         if not isinstance(value, dict):

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
+from gateway.core.conversion.field_path import pointer
+
 _TRIES = 5_000
 # The plainest letter comes first; one that is not among them is less plain than all.
 _PLAIN = "aA0"
@@ -26,6 +28,30 @@ def smallest(document: object, still: Callable[[object], bool]) -> object:
                 document, found = simpler, True
                 break
     return document
+
+
+def decisive(document: object, mended: Callable[[object], bool]) -> tuple[str, ...]:
+    """Return the places, as JSON Pointers, of the single values that a failure depends on.
+
+    Args:
+        document: that fails.
+        mended: whether a document, with null in place of a value, does not fail any more.
+    """
+    return tuple(place for place, without in _without_one(document, "") if mended(without))
+
+
+def _without_one(value: object, at: str) -> Iterator[tuple[str, object]]:
+    """Yield the document once for each value in it, with null, or else 0, in its place."""
+    if isinstance(value, dict) and value:
+        for name, inner in value.items():
+            for place, without in _without_one(inner, at + pointer(name)):
+                yield place, {**value, name: without}
+    elif isinstance(value, list) and value:
+        for index, inner in enumerate(value):
+            for place, without in _without_one(inner, at + pointer(index)):
+                yield place, [*value[:index], without, *value[index + 1 :]]
+    else:
+        yield at, 0 if value is None else None
 
 
 def _simpler(value: object) -> Iterator[object]:

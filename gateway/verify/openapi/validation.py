@@ -8,6 +8,7 @@ import jsonschema_rs
 
 from gateway.core.conversion.document import kind as kind_of
 from gateway.core.conversion.field_path import pointer
+from gateway.verify.openapi.body_shape import generalized
 from gateway.verify.openapi.json_schema import Schema
 
 _Kind = jsonschema_rs.ValidationErrorKind
@@ -18,12 +19,15 @@ class Violation:
     """One violation of a schema.
 
     Attributes:
-        path: the keys and indices that lead to the field.
+        path: the keys and indices that lead to the place.
+        field: the place with `*` for the index of any element and for any free key, so that places
+            add up.
         keyword: the violated keyword of JSON Schema; `convert` where conversion failed before.
         reason: a sentence for a person.
     """
 
     path: tuple[str | int, ...]
+    field: str
     keyword: str
     reason: str
 
@@ -31,11 +35,6 @@ class Violation:
     def pointer(self) -> str:
         """Return the place as a JSON Pointer (RFC 6901)."""
         return pointer(*self.path)
-
-    @property
-    def field(self) -> str:
-        """Return the place with `*` for the index of any element, so that places add up."""
-        return pointer(*("*" if isinstance(step, int) else step for step in self.path))
 
 
 class Validator:
@@ -46,6 +45,7 @@ class Validator:
     """
 
     def __init__(self, schema: Schema) -> None:
+        self._schema = schema
         try:
             self._compiled = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
         except jsonschema_rs.ValidationError as error:  # of the schema, by that of schemas
@@ -59,13 +59,16 @@ class Validator:
     def violations(self, document: object) -> list[Violation]:
         """Return all violations, outermost first."""
         return [
-            violation
+            Violation(path, generalized(path, self._schema), keyword, reason)
             for error in self._compiled.iter_errors(document)
-            for violation in _violations(error)
+            for path, keyword, reason in _violations(error)
         ]
 
 
-def _violations(error: jsonschema_rs.ValidationError) -> Iterator[Violation]:
+_Found = tuple[tuple[str | int, ...], str, str]
+
+
+def _violations(error: jsonschema_rs.ValidationError) -> Iterator[_Found]:
     path, kind = tuple(error.instance_path), error.kind
     match kind:
         case _Kind.AnyOf() | _Kind.OneOfNotValid():
@@ -73,21 +76,19 @@ def _violations(error: jsonschema_rs.ValidationError) -> Iterator[Violation]:
             for inner in max(kind.context, key=_depth, default=()):
                 yield from _violations(inner)
         case _Kind.Required(property=name):
-            yield Violation((*path, name), kind.name, "is missing, but required")
+            yield (*path, name), kind.name, "is missing, but required"
         case (
             _Kind.AdditionalProperties(unexpected=names)
             | _Kind.UnevaluatedProperties(unexpected=names)
         ):
             for name in names:
-                yield Violation(
-                    (*path, name), kind.name, "is not declared, and no other is allowed"
-                )
+                yield (*path, name), kind.name, "is not declared, and no other is allowed"
         case _Kind.Type(types=types):
             names = sorted(types, key="null".__eq__)  # which comes last
             expected = " or ".join(_ARTICLE.get(name, f"a {name}") for name in names)
-            yield Violation(path, kind.name, f"expected {expected}, found {_kind(error.instance)}")
+            yield path, kind.name, f"expected {expected}, found {_kind(error.instance)}"
         case _:
-            yield Violation(path, kind.name, error.message)
+            yield path, kind.name, error.message
 
 
 _ARTICLE = {"null": "null"} | {name: f"an {name}" for name in ("object", "array", "integer")}

@@ -1,31 +1,16 @@
 """The admin port: which tasks failed is on /readyz, and keeps nothing from being ready."""
 
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from gateway.admin.access.admin_guard import AdminGuard
 from gateway.admin.admin_app import admin_app
-from gateway.admin.admin_guard import AdminGuard
 from gateway.admin.operator import Operator
-from gateway.process.reloader import Reloader
 from gateway.process.tasks import Tasks
-from gateway.state.active_overrides import ActiveOverrides
-from gateway.state.cutover_controller import CutoverController
-from gateway.state.state_writer import StateWriter
-from tests.gateway.kit import rules
-
-
-@pytest.fixture
-def operator(tmp_path: Path) -> Operator:
-    path = tmp_path / "gateway.yaml"
-    path.write_text(rules(1))
-    reloader, writer = Reloader(path, {}), StateWriter(None)
-    overrides = ActiveOverrides(writer)
-    cutovers = CutoverController(writer, overrides, lambda: reloader.latest)
-    return Operator(writer, overrides, cutovers, reloader, lambda: 1, lambda: None)
+from gateway.state.local_state import LocalState
 
 
 async def ask(operator: Operator, path: str) -> tuple[int, Any]:
@@ -52,6 +37,17 @@ async def test_tasks_that_failed(operator: Operator, monkeypatch: pytest.MonkeyP
 
 
 async def test_a_state_that_cannot_be_written(operator: Operator) -> None:
-    assert "gateway_state_unwritten 0.0" in (await ask(operator, "/metrics"))[1]
-    operator.writer.failing = True
-    assert "gateway_state_unwritten 1.0" in (await ask(operator, "/metrics"))[1]
+    assert "gateway_state_unwritten 0" in (await ask(operator, "/metrics"))[1]
+    assert isinstance(operator.state, LocalState)
+    operator.state.writer.failing_since = 5.0
+    assert "gateway_state_unwritten 1" in (await ask(operator, "/metrics"))[1]
+
+
+async def test_metrics_have_a_head_alone(operator: Operator) -> None:
+    app = admin_app(operator, AdminGuard())
+    async with TestClient(TestServer(app)) as client:
+        async with client.head("/metrics") as answer:
+            assert answer.status == 200
+            assert answer.content_type == "text/plain"
+        async with client.get("/metrics") as answer:  # the connection is as good as before
+            assert "gateway_workers 1" in await answer.text()

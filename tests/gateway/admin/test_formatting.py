@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.admin.formatting import ANONYMOUS, client_text, columns, format_time
+from gateway.admin.formatting import ANONYMOUS, client_text, columns, format_time, sentence
 from gateway.state.totals import OTHERS
 
 
@@ -40,3 +40,11 @@ def test_clients(client: str | None, text: str) -> None:
 )
 def test_times(seconds: float, text: str) -> None:
     assert format_time(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("it is lost", "It is lost."), ("is it up?", "Is it up?"), ("A. B.", "A. B."), ("", ".")],
+)
+def test_sentences(text: str, told: str) -> None:
+    assert sentence(text) == told

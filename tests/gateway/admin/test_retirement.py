@@ -2,8 +2,9 @@
 
 import pytest
 
-from gateway.admin.retirement import Verdict, sentence, verdict
+from gateway.admin.retirement import Reason, Verdict, sentence, verdict
 from gateway.core.overrides import NO_OVERRIDES, Overrides
+from gateway.state.state_access import Doubt, LogReading, StateView
 from gateway.state.state_changes import StateChanges
 from gateway.state.totals import Totals
 from gateway.telemetry.delta import CounterDelta, Delta, UsageDelta
@@ -28,9 +29,15 @@ def totals(
 
 
 def judged(
-    counted: Totals, rules: str = RULES, overrides: Overrides = NO_OVERRIDES, within: str = "30d"
+    counted: Totals,
+    rules: str = RULES,
+    overrides: Overrides = NO_OVERRIDES,
+    within: str = "30d",
+    doubts: tuple[Doubt, ...] = (),
+    logs: tuple[LogReading, ...] = (),
 ) -> Verdict:
-    return verdict(SERVED, counted, loaded(rules), overrides, now=NOW, within=within)
+    view = StateView(counted, NOW, None, doubts, logs)
+    return verdict(SERVED, view, loaded(rules), overrides, within=within)
 
 
 def said(found: Verdict, answer: str) -> list[str]:
@@ -128,6 +135,42 @@ def test_what_was_found(kind: str, looked: str, by: str, mend: str) -> None:
     assert remedy == f"mend {mend}; only what --within spans counts"
 
 
+def test_writes_that_would_be_refused() -> None:
+    counts = (
+        CounterDelta("validated", SERVED, 4),
+        CounterDelta("differences", (*SERVED, "request /name"), 2),
+    )
+    found = judged(totals(counts=counts))
+    (text,) = said(found, "no")
+    assert text == "shadow differences: request /name 2 times, last at 1972-09-26T00:00:00Z"
+    assert "no shadow differences in 4 answers" in said(judged(totals(counts=counts[:1])), "yes")
+
+
+def test_operations_that_were_never_compared() -> None:
+    shadowed = edited("{ service: old }", '{ service: old, shadow: { via: "2" } }')
+    path = "/v{version}/person"
+    operations = [("GET", path), ("POST", path)]
+    seen = tuple(CounterDelta("operations", (*SERVED, *each), 1) for each in operations)
+    compared = CounterDelta("operations_compared", (*SERVED, "GET", path), 1)
+    counted = totals(counts=(*seen, compared))
+    missing = f"never compared: POST {path}"
+    found = judged(counted, shadowed)
+    assert missing in said(found, "note")
+    assert found.answer == "yes"
+    # What another version's service never answers need not be compared.
+    assert missing not in said(judged(totals(counts=seen)), "note")
+    documented = frozenset({("GET", path), ("DELETE", path)})
+    judgement = verdict(
+        SERVED,
+        StateView(counted, NOW, None, ()),
+        loaded(shadowed),
+        NO_OVERRIDES,
+        within="30d",
+        documented=documented,
+    )
+    assert f"never compared: DELETE {path}" in said(judgement, "note")
+
+
 def test_a_version_that_others_are_served_from() -> None:
     found = judged(totals(), edited("{ service: new }", '{ via: "1" }'))
     assert said(found, "no") == ["version 2 is served from it"]
@@ -206,3 +249,83 @@ def test_how_far_back(within: str, answer: str | None, spelled: str) -> None:
     else:
         (text,) = said(judged(counted, within=within), answer)
         assert f"in the last {spelled}" in text
+
+
+SILENT = "has not been heard since 1972-09-26T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("doubt", "text", "remedy"),
+    [
+        (
+            Doubt("b", NOW - DAY),
+            f"the replica b {SILENT}, and may have served it since",
+            "have it run again or, if it is gone for good: fleet forget b",
+        ),
+        (
+            Doubt(None, NOW - DAY),
+            f"the database {SILENT}, and what the other replicas counted is not known",
+            "ask again when it is",
+        ),
+    ],
+)
+def test_what_is_not_heard_cannot_be_judged(doubt: Doubt, text: str, remedy: str) -> None:
+    over = edited(
+        "{ service: old }",
+        "{ service: old, lifecycle: { deprecated: 1970-01-01, sunset: 1970-01-02 } }",
+    )
+    assert judged(totals(), over, within="1d").answer == "yes"
+    found = judged(totals(), over, within="1d", doubts=(doubt,))
+    assert found.answer == "unknown"
+    assert found.reasons[-1] == Reason("unknown", text, remedy)
+    called = judged(totals(("acme", 999.5)), over, doubts=(doubt,))
+    assert called.answer == "no"
+
+
+NEVER = "what edge sends straight to services was never counted"
+ENDED = edited("{ service: old }", "{ service: old, lifecycle: { sunset: 1972-09-01 } }")
+
+
+@pytest.mark.parametrize("rules", [RULES, ENDED])
+def test_what_goes_straight_to_its_service_is_not_counted(rules: str) -> None:
+    """One with a lifecycle passes the gateway, unless an earlier export is still in force."""
+    found = judged(totals(), f"bypass: true\n{rules}")
+    assert found.answer == "unknown"
+    assert said(found, "unknown") == [
+        "front proxies may send its requests straight to services, and these are not counted"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("log", "text"),
+    [
+        (None, NEVER),
+        (LogReading("edge", 0.0, 0.0, ""), NEVER),
+        (LogReading("other", 0.0, NOW, ""), NEVER),
+        (
+            LogReading("edge", 0.0, NOW - 6, ""),
+            "what edge sends straight is counted until 1972-09-26T23:59:54Z only",
+        ),
+        (
+            LogReading("edge", NOW - 2 * DAY, NOW, "a line is torn"),
+            (
+                "what edge sends straight is counted since 1972-09-25T00:00:00Z, because a line is"
+                " torn, less than 30 days ago"
+            ),
+        ),
+        (LogReading("edge", NOW - 31 * DAY, NOW - 5, "a line is torn"), None),
+    ],
+)
+def test_what_goes_straight_is_counted_by_logs(log: LogReading | None, text: str | None) -> None:
+    logs = () if log is None else (log,)
+    found = judged(totals(), f"bypass: [edge]\n{RULES}", logs=logs)
+    assert said(found, "unknown") == ([] if text is None else [text])
+    assert found.answer == ("yes" if text is None else "unknown")
+    counted = "what went straight to services is counted by the logs of edge"
+    assert (counted in said(found, "note")) is (text is None)
+
+
+def test_each_front_proxy_has_to_be_counted() -> None:
+    logs = (LogReading("edge", 0.0, NOW, ""),)
+    found = judged(totals(), f"bypass: [edge, other]\n{RULES}", logs=logs)
+    assert said(found, "unknown") == [NEVER.replace("edge", "other")]

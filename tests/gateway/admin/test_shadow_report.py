@@ -1,22 +1,61 @@
 """What a shadow found of a version, out of the totals."""
 
-from gateway.admin.shadow_report import DifferenceSample, FieldReport, shadow_report
-from tests.gateway.admin.totals import DIFFERENCE, KEY, totals
+from gateway.admin.shadow_report import (
+    DifferenceSample,
+    FieldReport,
+    LatencyReport,
+    shadow_report,
+)
+from gateway.telemetry.delta import CounterDelta, Delta, LatencyDelta
+from gateway.telemetry.latency import bucket
+from tests.gateway.admin.totals import DIFFERENCE, KEY, REQUEST, totals
 
 THEN = "1970-01-01T00:00:10Z"
 
 
 def test_what_was_found() -> None:
-    found = shadow_report(totals(), KEY)
+    found = shadow_report(totals(), KEY, ["POST /p"])
     assert (found.api, found.version) == KEY
     assert (found.compared, found.differing, found.shed) == (9, 3, {"load": 2})
+    assert (found.validated, found.invalid) == (0, 0)
     assert found.fields == [FieldReport("/name", 3, 1, THEN), FieldReport("/id", 0, 12, THEN)]
-    assert found.samples == [DifferenceSample(**DIFFERENCE)]
+    assert found.samples == [DifferenceSample(**DIFFERENCE, **REQUEST)]
+    assert (found.old, found.new, found.uncompared) == (None, None, ["POST /p"])
+
+
+def test_requests_are_kept_apart_from_answers() -> None:
+    made = totals()
+    counts = [
+        CounterDelta("validated", KEY, 4),
+        CounterDelta("invalid", KEY, 2),
+        CounterDelta("differences", (*KEY, "request /name"), 2),
+    ]
+    made.absorb(Delta(10.0, [], [], counts, [], []))
+    found = shadow_report(made, KEY, [])
+    assert (found.compared, found.differing, found.validated, found.invalid) == (9, 3, 4, 2)
+    assert {(each.field, each.kind) for each in found.fields} == {
+        ("/name", "answer"),
+        ("/id", "answer"),
+        ("request /name", "request"),
+    }
+
+
+def test_how_long_both_services_take() -> None:
+    made = totals()
+    buckets = {bucket(0.01): 94, bucket(0.02): 4, bucket(1.0): 2}
+    for _ in range(2):  # of two workers
+        latency = LatencyDelta(*KEY, "old", buckets)
+        made.absorb(Delta(10.0, [], [], [], [], [], [latency]))
+    found = shadow_report(made, KEY, [])
+    assert found.old == LatencyReport(200, 10.2, 19.8, 986.1)
+    assert found.new is None
 
 
 def test_nothing_is_found_of_another_version_or_once_it_is_forgotten() -> None:
-    assert shadow_report(totals(), ("person", "2")).fields == []
+    assert shadow_report(totals(), ("person", "2"), []).fields == []
     forgotten = totals()
+    forgotten.absorb(Delta(1.0, [], [], [], [], [], [LatencyDelta(*KEY, "old", {1: 1})]))
     forgotten.reset_shadow(KEY)
-    found = shadow_report(forgotten, KEY)
+    found = shadow_report(forgotten, KEY, [])
     assert (found.compared, found.fields, found.samples, found.shed) == (0, [], [], {})
+    assert found.old is None

@@ -1,48 +1,109 @@
 """What operators are told of shadows and cutovers: as tables, in words."""
 
+from dataclasses import replace
+
 from gateway.admin.cutover_report import CutoverReport, RouteReport
 from gateway.admin.cutover_report import cutover_table as cutover_table
-from gateway.admin.shadow_report import DifferenceSample, FieldReport, ShadowReport
+from gateway.admin.shadow_report import DifferenceSample, FieldReport, LatencyReport, ShadowReport
 from gateway.admin.shadow_report import shadow_table as shadow_table
 from gateway.core.cutover.cutover_state import DecidedBy
+from gateway.core.cutover.gates import GateOutcome, GateResult
 
 THEN = "2026-11-21T15:13:33Z"
 
 
 def test_nothing_was_compared() -> None:
-    found = ShadowReport("person", "1", 0, 0, {}, [], [])
+    found = ShadowReport("person", "1", 0, 0, 0, 0, {}, [], [])
     assert shadow_table(found) == "person 1: 0 answers compared, 0 differ"
 
 
 def test_what_differs_and_samples_the_latest_first() -> None:
     fields = [FieldReport("/name", 3, 0, THEN), FieldReport("/id", 0, 12, THEN)]
-    samples = [DifferenceSample("/p", "/name", old, '"Bob"') for old in ('"Bo"', '"B"')]
-    found = ShadowReport("person", "1", 9, 3, {"load": 2, "queue": 1}, fields, samples)
+    samples = [
+        DifferenceSample("/p", "/name", old, '"Bob"', request_id, "GET", "/v1/p")
+        for old, request_id in (('"Bo"', "r1"), ('"B"', "r2"))
+    ]
+    found = ShadowReport("person", "1", 9, 3, 0, 0, {"load": 2, "queue": 1}, fields, samples)
     assert shadow_table(found).splitlines() == [
         "person 1: 9 answers compared, 3 differ; not compared: 2 load, 1 queue",
         "FIELD  DIFFERENCES  NOISE  LAST",
         "/name            3      0  2026-11-21T15:13:33Z",
         "/id              0     12  2026-11-21T15:13:33Z",
-        "SAMPLE  ENDPOINT  CLIENT GOT  WOULD GET",
-        '/name   /p        "B"         "Bob"',
-        '/name   /p        "Bo"        "Bob"',
+        "SAMPLE  CLIENT GOT  WOULD GET  REQUEST    ID",
+        '/name   "B"         "Bob"      GET /v1/p  r2',
+        '/name   "Bo"        "Bob"      GET /v1/p  r1',
     ]
+
+
+def test_writes_times_and_what_is_missing() -> None:
+    fields = [FieldReport("request /name", 2, 0, THEN, "request")]
+    old, new = LatencyReport(9, 1.25, 20, 1000), LatencyReport(9, 2, 3, 4.06)
+    missing = [f"POST /{number}" for number in range(7)]
+    found = ShadowReport("person", "1", 9, 0, 4, 2, {"load": 1}, fields, [], old, new, missing)
+    assert shadow_table(found).splitlines() == [
+        (
+            "person 1: 9 answers compared, 0 differ; 4 requests validated, 2 would be refused;"
+            " not compared: 1 load"
+        ),
+        "  old route  p50 1.2 ms, p95 20.0 ms, p99 1000.0 ms",
+        "  new route  p50 2.0 ms, p95 3.0 ms, p99 4.1 ms",
+        "  missing    never compared: POST /0, POST /1, POST /2, POST /3, POST /4, and 2 more",
+        "FIELD          DIFFERENCES  NOISE  LAST",
+        "request /name            2      0  2026-11-21T15:13:33Z",
+    ]
+
+
+def gate(gate: str, measure: str, *values: float | None, outcome: str) -> GateResult:
+    new, old, limit = values
+    assert limit is not None
+    return GateResult(
+        gate, measure, GateOutcome(outcome), new, old, limit, 6, 60, 1, 90, 300.0, "text"
+    )
 
 
 def test_a_cutover() -> None:
-    old, new = RouteReport(0, 0, None), RouteReport(60, 1, 1.119)
+    old, new = RouteReport(0, 0, 0, {}, None), RouteReport(60, 1, 0, {}, 1.119)
     found = CutoverReport(
-        "person", "1", "2", 0.0, DecidedBy.ROLLED_BACK, "errors", THEN, "stays", old, new, 7, 1
+        *("person", "1", "2", 0.0, DecidedBy.ROLLED_BACK, "errors", THEN, "stays", old, new, 7, 1),
+        gates=[],
+        then=None,
     )
-    assert cutover_table(found).splitlines() == [
+    plain = [
         "Version 1 of person: 0% goes via 2",
-        "  since    2026-11-21T15:13:33Z: errors (rolled back)",
-        "  next     stays",
-        "  old way  0 requests, 0 failed",
-        "  new way  60 requests, 1 failed, 1.119 ms on average",
-        "  shadow   7 answers compared, 1 differ",
+        "  since      2026-11-21T15:13:33Z: errors (rolled back)",
+        "  next       stays",
+        "  old route  0 requests, 0 failed",
+        "  new route  60 requests, 1 failed, 1.119 ms on average",
+        "  shadow     7 answers compared, 1 differ",
     ]
+    assert cutover_table(found).splitlines() == plain
+    found.gates = [
+        gate("errors", "5xx", 0.1, 1 / 90, 0.01, outcome="exceeded"),
+        gate("errors", "404", 0.1, None, 0.01, outcome="inconclusive"),
+        gate("latency", "mean", 0.0123, 0.004, 1.5, outcome="passed"),
+        gate("latency", "mean", None, 0.004, 1.5, outcome="inconclusive"),
+        gate("differences", "share", 0.1, None, 0.01, outcome="passed"),
+    ]
+    unseen = replace(
+        gate("errors", "403", 0.0, 0.0, 0.01, outcome="passed"), new_count=0, old_count=0
+    )
+    found.gates.append(unseen)
+    found.then = "roll_back"
+    assert cutover_table(found).splitlines() == [
+        *plain,
+        "  gates, within 300 s",
+        "    gate               old route      new route  limit  outcome",
+        "    errors 5xx   1.11% (1 of 90)  10% (6 of 60)    +1%  exceeded",
+        "    errors 404                 -  10% (6 of 60)    +1%  inconclusive",
+        "    latency          4.0 ms (90)   12.3 ms (60)   1.5x  passed",
+        "    latency          4.0 ms (90)              -   1.5x  inconclusive",
+        "    differences                -  10% (6 of 60)     1%  passed",
+    ]
+    found.then = None
+    assert "  gates (dry run: without effect), within 300 s" in cutover_table(found)
     found.state, found.percent = DecidedBy.OPERATOR, 12.5
-    head, since, *_ = cutover_table(found).splitlines()
+    found.uncompared = ["POST /p"]
+    head, since, *others = cutover_table(found).splitlines()
+    assert "  missing    never compared: POST /p" in others
     assert head == "Version 1 of person: 12.5% goes via 2"
-    assert since == "  since    2026-11-21T15:13:33Z: errors"
+    assert since == "  since      2026-11-21T15:13:33Z: errors"

@@ -1,5 +1,6 @@
 """Totals of a little traffic, to report on."""
 
+from gateway.core.cutover.route_outcomes import OUTCOMES
 from gateway.state.state_changes import StateChanges
 from gateway.state.totals import Totals
 from gateway.telemetry.delta import (
@@ -9,12 +10,16 @@ from gateway.telemetry.delta import (
     Delta,
     SampleDelta,
     TrafficDelta,
+    UpstreamDelta,
     UsageDelta,
 )
 
 KEY = ("person", "1")
 NOTHING = [0] * (len(BOUNDS) + 1)
 FAST = [3, 1, *NOTHING[2:]]
+ONE_FAILED = [int(name in ("2xx", "404", "5xx")) for name in OUTCOMES]
+NONE_FAILED = [int(name == "2xx") for name in OUTCOMES]
+REQUEST = {"request_id": "r1", "method": "GET", "path": "/v1/p"}
 DIFFERENCE = {"endpoint": "/p", "field": "/name", "old": '"B"', "new": '"Bob"'}
 
 
@@ -29,7 +34,11 @@ def totals() -> Totals:
                 UsageDelta("person", "1", "/p", "", 7, 0, 0, 7),
                 UsageDelta("person", "2", "/p", "late", 3, 3, 0, 0),
             ],
-            [TrafficDelta("person", "1", "/p", [0, 0, 3, 0, 1, 0], FAST, 0.004, 2)],
+            [
+                TrafficDelta("person", "1", "/p", "GET", 200, "", FAST, 0.008, 2),
+                TrafficDelta("", "", "", "_OTHER", 404, "", FAST, 0.008, 0),
+                TrafficDelta("person", "1", "/p", "GET", 0, "aborted", FAST, 0.008, 0),
+            ],
             [
                 CounterDelta("compared", KEY, 9),
                 CounterDelta("differing", KEY, 3),
@@ -38,8 +47,14 @@ def totals() -> Totals:
                 CounterDelta("noise", (*KEY, "/name"), 1),
                 CounterDelta("shed", (*KEY, "load"), 2),
             ],
-            [CutoverDelta("person", "1", "new", 4, 1, FAST, 0.004)],
-            [SampleDelta("differences", *KEY, DIFFERENCE)],
+            [
+                CutoverDelta("person", "1", "new", 5, 3, 1, ONE_FAILED, 0.003, 1e-5, FAST, 0.003),
+                CutoverDelta("person", "1", "new", 9, 1, 0, NONE_FAILED, 0.001, 1e-6, FAST, 0.001),
+            ],
+            [SampleDelta("differences", *KEY, DIFFERENCE, REQUEST)],
+            upstream=[
+                UpstreamDelta("person", "1", "[::1]:8001", "GET", 503, "503", FAST, 0.006),
+            ],
         )
     )
     return found

@@ -1,41 +1,63 @@
-"""The commands as real processes: what they print, where, and with which exit status."""
+"""The commands: what they print, where, and with which exit status.
+
+Those that a shell has a part in, and those that serve, are real processes.
+"""
 
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
+from tests.command_line import run_here
 from tests.gateway.kit import DEADLINE, ROOT
 
 HERE = Path(__file__).parent
 TRANSCRIPT = (HERE / "commands.txt").read_text()
+# A command that ends by itself and has no shell do anything but set variables.
+ALONE = re.compile(r"((?:\w+=\S+ )*)python -m gateway ((?:-|[a-z](?!erve))[^|$]+)")
 COMMANDS = [block.partition("\n") for block in TRANSCRIPT.strip().split("\n\n")[1:]]
 
 
-def typed(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command as a shell in that folder does."""
+Done = tuple[int, str, str]
+
+
+def typed(command: str, folder: Path) -> Done:
+    """Run a command as a shell in a folder does; return its status and both its outputs."""
     ours = ("GATEWAY_", "PERSON_", "USERS", "NAME_SEPARATOR", "PYTHON")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    alone = ALONE.fullmatch(command)
+    if not alone:
+        return _in_a_shell(command, folder, kept)
+    variables = dict(one.split("=", 1) for one in alone[1].split())
+    out, err = StringIO(), StringIO()
+    status = run_here(alone[2], folder, {**kept, **variables}, out, err)
+    return status, out.getvalue(), err.getvalue()
+
+
+def _in_a_shell(command: str, folder: Path, variables: dict[str, str]) -> Done:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return subprocess.run(
+    done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env={**kept, "PATH": path, "PYTHONPATH": str(ROOT)},
+        env={**variables, "PATH": path, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
         timeout=DEADLINE,
     )
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("commands")
-    for name in ("explain.yaml", "broken.yaml"):
+    for name in ("explain.yaml", "broken.yaml", "lacking.yaml", "lacking.env", "broken.env"):
         shutil.copy(HERE / name, folder)
     return folder
 
@@ -45,11 +67,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [pytest.param(command.removeprefix("$ "), text, id=command) for command, _, text in COMMANDS],
 )
 def test_command(command: str, printed: str, folder: Path) -> None:
-    done = typed(command, folder)
-    status = f"[{done.returncode}]\n" if done.returncode else ""
-    assert f"{done.stdout}{done.stderr}{status}" == (f"{printed}\n" if printed else "")
+    status, out, err = typed(command, folder)
+    shown = f"[{status}]\n" if status else ""
+    assert f"{out}{err}{shown}" == (f"{printed}\n" if printed else "")
     # What is asked for goes to the standard output, what is wrong to the other.
-    assert not done.stdout if done.returncode else not done.stderr
+    assert not out if status else not err
+
+
+def test_as_a_program(folder: Path) -> None:
+    """The exit status and both outputs are those that the other tests here read."""
+    status, out, err = _in_a_shell("python -m gateway check broken.yaml", folder, dict(os.environ))
+    assert (status, out) == (1, "")
+    assert "no service is called 'user'" in err
 
 
 @pytest.mark.parametrize("variable", ["GATEWAY_PORT", "GATEWAY_ADMIN_PORT"])
@@ -58,34 +87,36 @@ def test_a_port_that_is_taken(variable: str, folder: Path) -> None:
         port = other.getsockname()[1]
         ports = {"GATEWAY_PORT": 0, "GATEWAY_ADMIN_PORT": 0, variable: port}
         settings = " ".join(f"{name}={value}" for name, value in ports.items())
-        done = typed(f"GATEWAY_CONFIG=explain.yaml {settings} python -m gateway", folder)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"cannot listen on 127.0.0.1:{port}: address already in use\n"
+        status, out, err = typed(
+            f"GATEWAY_CONFIG=explain.yaml {settings} python -m gateway", folder
+        )
+    assert (status, out) == (1, "")
+    assert err == f"cannot listen on 127.0.0.1:{port}: address already in use\n"
 
 
 def test_a_host_that_is_not_ours(folder: Path) -> None:
     settings = (
         "GATEWAY_CONFIG=explain.yaml GATEWAY_PORT=0 GATEWAY_ADMIN_PORT=0 GATEWAY_HOST=192.0.2.1"
     )
-    done = typed(f"{settings} python -m gateway", folder)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "cannot listen on 192.0.2.1:0: cannot assign requested address\n"
+    status, out, err = typed(f"{settings} python -m gateway", folder)
+    assert (status, out) == (1, "")
+    assert err == "cannot listen on 192.0.2.1:0: cannot assign requested address\n"
 
 
 @pytest.mark.parametrize("arguments", ["--port 80", "launch", "check", "explain rules.yaml"])
 def test_asked_wrongly(arguments: str) -> None:
     """The words are argparse's, and differ with the version of Python."""
-    done = typed(f"python -m gateway {arguments}", ROOT)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("usage: python -m gateway ")
-    assert "error: " in done.stderr.splitlines()[-1]
+    status, out, err = typed(f"python -m gateway {arguments}", ROOT)
+    assert (status, out) == (2, "")
+    assert err.startswith("usage: python -m gateway ")
+    assert "error: " in err.splitlines()[-1]
 
 
 def test_help_names_every_command_and_variable() -> None:
-    done = typed("python -m gateway --help", ROOT)
-    assert (done.returncode, done.stderr) == (0, "")
+    status, out, err = typed("python -m gateway --help", ROOT)
+    assert (status, err) == (0, "")
     commands = ["serve", "check", "explain", "verify", "schema"]
-    commands += ["usage", "brownout", "cutover", "shadow"]
+    commands += ["usage", "brownout", "cutover", "shadow", "notify", "fleet"]
     names = ["HOST", "PORT", "ADMIN_HOST", "ADMIN_PORT", "CONFIG", "GRACE"]
     for word in [*commands, *(f"GATEWAY_{name}" for name in names)]:
-        assert word in done.stdout
+        assert word in out

@@ -8,8 +8,8 @@ import pytest
 from gateway.__main__ import main
 
 RULES = Path(__file__).with_name("moving.yaml")
-OLD = "the old way: 50% of the clients go via version 2"
-NEW = "the new way: 50% of the clients go via version 2"
+OLD = "the old route: 50% of the clients go via version 2"
+NEW = "the new route: 50% of the clients go via version 2"
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ NEW = "the new way: 50% of the clients go via version 2"
             "GET /v2/person",
             [],
             {
-                "cutover": "the old way: 10% of the requests go via version 1, by chance",
+                "cutover": "the old route: 10% of the requests go via version 1, by chance",
                 "shadow": "100% also ask old for /v1/person, converted, to compare",
             },
         ),
@@ -52,4 +52,59 @@ def test_explain(
     lines = [line.strip().partition(" ") for line in capsys.readouterr().out.splitlines()]
     printed = {name: fact.strip() for name, _, fact in lines}
     assert facts.items() <= printed.items()
-    assert ("shadow" in printed) == ("shadow" in facts or "old way" in facts["cutover"])
+    assert ("shadow" in printed) == ("shadow" in facts or "old route" in facts["cutover"])
+
+
+@pytest.mark.parametrize(
+    ("shadow", "asked", "fact"),
+    [
+        (
+            "validate: true",
+            "POST /v1/person",
+            "100% are converted and validated, not sent: what new for /v2/person would be asked",
+        ),
+        (
+            "dry_run: { query: try, value: x }",
+            "POST /v1/person",
+            "100% also ask new for /v2/person?try=x, converted, as a dry run, to compare",
+        ),
+        (
+            "percent: 100",
+            "GET /v1/person?a=1&b=2",
+            (
+                "would be refused: The request does not fit this version: the query parameter 'a'"
+                " is there already, and 'b' is to become it."
+            ),
+        ),
+    ],
+)
+def test_explain_shadows(
+    shadow: str,
+    asked: str,
+    fact: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rules = tmp_path / "gateway.yaml"
+    rules.write_text(
+        f"""
+services:
+  old: {{ targets: ["http://127.0.0.1:1"] }}
+  new: {{ targets: ["http://127.0.0.1:2"] }}
+apis:
+  person:
+    upstream_path: "/v{{version}}/person"
+    endpoints: [ {{ path: "/v{{version}}/person", version: {{ in: path }} }} ]
+    versions:
+      "1": {{ service: old, shadow: {{ via: "2", {shadow} }} }}
+      "2": {{ service: new }}
+    conversions:
+      - between: ["1", "2"]
+        query: [ rename: {{ field: a, to: b }} ]
+"""
+    )
+    monkeypatch.setattr(sys, "argv", ["gateway", "explain", str(rules), asked])
+    assert main() == 0
+    printed = capsys.readouterr().out
+    assert f"  shadow    {fact}\n" in printed

@@ -10,8 +10,12 @@ MODELS: dict[str, Any] = {
     "Config": SCHEMA,
     **{name: model for name, model in SCHEMA["$defs"].items() if "properties" in model},
 }
-# Each of these sections has a page of its own in the reference; groups are changes as well.
-OWN_PAGES = ("apis.NAME.conversions", "apis.NAME.groups", "apis.NAME.endpoints[].version")
+# Each of these sections has a table of its own in the reference; groups are changes as well.
+OWN_PAGES = (
+    *(f"apis.NAME.conversions[].{name}" for name in ("changes", "query", "headers")),
+    "apis.NAME.groups",
+    "apis.NAME.endpoints[].version",
+)
 LABELS = {"services": "NAME", "apis": "NAME", "versions": "VERSION"}
 
 

@@ -26,3 +26,34 @@ def test_a_cutover_that_a_restart_forgets_is_warned_of(state: str, warned: int) 
     text = f"{state}\n{edited('service: old }', cutover)}"
     _, warnings = check(text.encode(), "gateway.yaml", {})
     assert sum("state: FILE" in issue.text for issue in warnings) == warned
+
+
+@pytest.mark.parametrize(
+    ("bypass", "lifecycle", "warned"),
+    [
+        ("true", "lifecycle: { deprecated: 2025-01-01 }", 1),
+        ("true", "brownout: { percent: 5 }", 1),
+        ("[edge]", "lifecycle: { deprecated: 2025-01-01 }", 0),
+        ("true", "", 0),
+    ],
+)
+def test_dates_that_a_front_proxy_may_pass_by_are_warned_of(
+    bypass: str, lifecycle: str, warned: int
+) -> None:
+    text = f"bypass: {bypass}\n{edited('{ service: old }', f'{{ service: old, {lifecycle} }}')}"
+    _, warnings = check(text.encode(), "gateway.yaml", {})
+    assert sum("person version 1 past the gateway" in issue.text for issue in warnings) == warned
+
+
+@pytest.mark.parametrize(
+    ("written", "bypass", "names"),
+    [
+        ("false", False, ()),
+        ("true", True, ()),
+        ("['']", False, ()),
+        ("[a, '', b, a]", True, ("a", "b")),
+    ],
+)
+def test_front_proxies(written: str, bypass: bool, names: tuple[str, ...]) -> None:
+    found = loaded(f"bypass: {written}\n{RULES}")
+    assert (found.bypass, found.front_proxies) == (bypass, names)

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from gateway.core import headers
 from gateway.core.context import RequestContext
-from gateway.core.conversion.chain import Conversion, Direction, VersionLink
+from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.changes.default import Added
 from gateway.core.conversion.changes.rename import Renamed
+from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.errors import FaultCode
 from gateway.core.lifecycle.brownout import Brownout, Window
 from gateway.core.lifecycle.lifecycle import Lifecycle, Successor, Terms, lifecycle
@@ -265,10 +266,21 @@ class TestDefault:
         ("accept", "called"), [("*/*", None), (VENDOR.format(1), VENDOR.format(1))]
     )
     def test_has_no_media_type_that_nobody_named(self, accept: str, called: str | None) -> None:
-        todo = plan(WORLD, head("/default/accept", ("Accept", accept)))
+        endpoint = person("/typed", ACCEPT, QUERY, default=V1)
+        routes = {
+            version: replace(route, content_type=VENDOR.format(version))
+            for version, route in endpoint.routes.items()
+        }
+        world = snapshot([replace(endpoint, routes=routes)])
+        todo = plan(world, head("/typed", ("Accept", accept)))
         assert isinstance(todo, Plan)
-        route = replace(todo.route, content_type=VENDOR.format(1))
-        assert todo._replace(route=route).content_type == called
+        assert todo.content_type == called
+        todo = plan(world, head("/typed?version=1", ("Accept", "application/json")))
+        assert isinstance(todo, Plan)
+        assert todo.content_type is None
+        todo = plan(world, head("/typed?version=1"))
+        assert isinstance(todo, Plan)
+        assert todo.content_type == VENDOR.format(1)
 
     def test_a_version_that_is_named_elsewhere_is_no_default(self) -> None:
         fields = ("X-API-VERSION", "1"), ("Accept", f"{VENDOR.format(1)};q=0")

@@ -5,12 +5,15 @@ from dataclasses import replace
 import pytest
 
 from gateway.core.context import RequestContext
-from gateway.core.conversion.chain import Conversion, Direction, VersionLink
+from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.changes.rename import Renamed
+from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.cutover.cutover import Cutover, CutoverRoute, StickyBy
+from gateway.core.cutover.dry_run import DryRun
 from gateway.core.cutover.shadow import Shadow
+from gateway.core.errors import FaultCode
 from gateway.core.overrides import Overrides
-from gateway.core.plan import Plan, plan
+from gateway.core.plan import Plan, Refusal, plan
 from gateway.core.routing import parse_template
 from gateway.core.snapshot import Alternative, Endpoint, Route
 from tests.gateway.core.world import PATH, PERSON_V1, PERSON_V2, V1, V2, head, person, snapshot
@@ -71,11 +74,22 @@ def test_a_shadow_is_a_plan_beside_the_plan() -> None:
         "/old?q=1",
         None,
     )
-    assert chosen.shadow is not None
+    assert isinstance(chosen.shadow, Plan)
     assert (chosen.shadow.route, chosen.shadow.target) == (NEW, "/v2/person?q=1")
 
 
-def test_what_cannot_be_asked_elsewhere_is_not() -> None:
+@pytest.mark.parametrize(
+    ("method", "target"), [("POST", "/v2/person?q=1&try=yes"), ("GET", "/v2/person?q=1")]
+)
+def test_a_dry_run_is_marked(method: str, target: str) -> None:
+    rule = Shadow(SERVED, dry_run=DryRun("try", "yes", in_query=True))
+    chosen = planned(replace(OLD, shadow=Alternative(rule, NEW)), RequestContext(), method)
+    assert chosen.target == "/old?q=1"
+    assert isinstance(chosen.shadow, Plan)
+    assert chosen.shadow.target == target
+
+
+def test_what_cannot_be_asked_elsewhere_would_be_refused() -> None:
     """The client's own answer does not depend on it."""
     link = VersionLink(V1, V2, (), query=(Renamed("page", "q"),))
     strict = replace(NEW, request=Conversion((link,), Direction.UP))
@@ -83,7 +97,9 @@ def test_what_cannot_be_asked_elsewhere_is_not() -> None:
     endpoint = replace(person("/v{version}/person", PATH, methods=None), routes={V1: route})
     outcome = plan(snapshot([endpoint]), head("/v1/person?q=1&page=2"), RequestContext())
     assert isinstance(outcome, Plan)
-    assert (outcome.target, outcome.shadow) == ("/old?q=1&page=2", None)
+    assert outcome.target == "/old?q=1&page=2"
+    assert isinstance(outcome.shadow, Refusal)
+    assert outcome.shadow.fault.code == FaultCode.UNCONVERTIBLE_REQUEST
 
 
 @pytest.mark.parametrize(("method", "asked"), [("GET", True), ("HEAD", True), ("POST", False)])

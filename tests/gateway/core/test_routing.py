@@ -1,11 +1,13 @@
 """Routing: paths match exactly, captures are raw, and the more literal template wins."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from gateway.core import routing
 from gateway.core.routing import Router, Segment, Template, parse_template
 from tests.gateway.core.world import LAW
 
@@ -467,3 +469,38 @@ def test_any_text_is_a_template_or_refused(text: str) -> None:
 
 def test_a_router_tells_what_it_leads_to() -> None:
     assert list(router("/b", "/a/{c}", "/a")) == ["/b", "/a/{c}", "/a"]
+
+
+def test_recent_paths_are_remembered_within_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+
+    def search(root: Any, path: str) -> Any:
+        searched.append(path)
+        return original(root, path)
+
+    original = routing._search
+    monkeypatch.setattr(routing, "_search", search)
+    router = Router([(parse_template("/users/{id}"), "users")])
+    paths = [f"/users/{number}" for number in range(5000)]
+    for _ in range(3):
+        for path in paths:
+            assert router.find(path) == ("users", {"id": path[7:]})
+    assert searched == paths
+    for number in range(20_000):  # more than are remembered
+        router.find(f"/other/{number}")
+    held = router._remembered
+    assert 5000 < len(held) + len(held._older) < 2 * routing._REMEMBERED / routing._ENTRY
+    searched.clear()
+    router.find("/other/19999")
+    router.find("/users/1")
+    router.find("/users/" + "1" * 300)
+    router.find("/users/" + "1" * 300)  # too long to be remembered
+    assert searched == ["/users/1", *["/users/" + "1" * 300] * 2]
+    older = next(iter(held._older))
+    searched.clear()
+    router.find(older)
+    assert older in held
+    assert not searched
+    for number in range(20_000):  # texts that take more memory
+        router.find(f"/é/{number:0200}")
+    assert len(held) + len(held._older) < 5000

@@ -5,6 +5,7 @@ from ipaddress import ip_network
 
 import pytest
 
+from gateway.core.lifecycle.brownout import Brownout
 from gateway.core.lifecycle.lifecycle import Terms, lifecycle
 from gateway.core.snapshot import Limits
 from gateway.core.versions.version import Version
@@ -57,6 +58,16 @@ def test_how_a_version_ends_still_served_or_not() -> None:
     assert world.terms(("person", "0")) is gone.terms
     assert world.terms(("person", "2")) is None
     assert world.terms(("users", "1")) is None
+
+
+def test_which_versions_have_brownouts() -> None:
+    endpoint = person("/v{version}/person", PATH)
+    routes = {
+        **endpoint.routes,
+        V1: replace(endpoint.routes[V1], brownout=Brownout(("person", "1"), ())),
+    }
+    assert snapshot([replace(endpoint, routes=routes)]).brownouts == {("person", "1")}
+    assert WORLD.brownouts == frozenset()
 
 
 def test_the_labels_of_every_api() -> None:

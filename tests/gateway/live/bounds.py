@@ -1,4 +1,4 @@
-"""How often clients have reached a bound, as the metrics of a gateway have it."""
+"""What the metrics of a gateway have, such as how often clients have reached a bound."""
 
 from contextlib import closing
 from http.client import HTTPConnection
@@ -8,8 +8,13 @@ from tests.gateway.kit import Program
 
 def bound(program: Program, name: str) -> float:
     """Return how often a bound on clients was reached, by the metrics."""
+    return metric(program, f'gateway_client_bounds_total{{bound="{name}"}}')
+
+
+def metric(program: Program, series: str) -> float:
+    """Return the value of a series, by its name and labels; 0 if there is none."""
     with closing(HTTPConnection("127.0.0.1", program.admin)) as connection:
         connection.request("GET", "/metrics")
         lines = connection.getresponse().read().decode().splitlines()
-    start = f'gateway_client_bounds_total{{bound="{name}"}} '
+    start = f"{series} "
     return sum(float(line.removeprefix(start)) for line in lines if line.startswith(start))

@@ -1,5 +1,25 @@
 """Functions that house.yaml names."""
 
+from gateway.core.conversion.message.message_view import MessageView
+
+
+def sign(value: object, message: MessageView) -> object:
+    """Write what is known of the message into the body."""
+    if isinstance(value, dict) and message.direction == "down":
+        known = {name: sorted(found) for name, found in message.query.items()}
+        return {
+            **value,
+            "seen": [message.operation, known, message.status, *message.headers["x-a"]],
+        }
+    return value
+
+
+def told(text: str, message: MessageView) -> str:
+    """Write what is known of the message into a parameter."""
+    known = [message.direction, message.operation, message.path, message.status]
+    named = [*message.query.get("a", []), *message.headers.get("x-a", [])]
+    return " ".join(map(str, [text, *known, *named, message.fields]))
+
 
 def shout(text: str) -> str:
     """Say it aloud."""
@@ -13,3 +33,8 @@ def whisper(text: str) -> object:
     if text == "EXIT":
         raise SystemExit("SECRET")
     return {"ODD": [float("nan")], "ODDER": object()}.get(text, text.lower())
+
+
+def channel(value: object) -> object:
+    """Put a channel first."""
+    return {"channel": "web", **value} if isinstance(value, dict) else value

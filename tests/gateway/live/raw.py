@@ -7,7 +7,7 @@ import json
 import re
 import socket
 import socketserver
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -192,7 +192,7 @@ class Service(socketserver.ThreadingTCPServer):
     promises more than it holds breaks off.
 
     Attributes:
-        answer: the bytes to answer with, or what makes them from the request.
+        answer: the bytes to answer with, or what makes them from the request, whole or in pieces.
         asked: the requests so far.
     """
 
@@ -202,7 +202,7 @@ class Service(socketserver.ThreadingTCPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Exchange)
-        self.answer: bytes | Callable[[Message], bytes] = b""
+        self.answer: bytes | Callable[[Message], bytes | Iterable[bytes]] = b""
         self.asked: list[Message] = []
 
     @property
@@ -227,7 +227,10 @@ class _Exchange(socketserver.StreamRequestHandler):
                 self.server.asked.append(message)
                 answer = self.server.answer
                 data = answer if isinstance(answer, bytes) else answer(message)
-                self.wfile.write(data)
+                for piece in (data,) if isinstance(data, bytes) else data:
+                    self.wfile.write(piece)
+                if not isinstance(data, bytes):
+                    return
                 if b"connection: close" in data.partition(b"\r\n\r\n")[0].lower():
                     return
 

@@ -86,6 +86,11 @@ NEW = answer({"name": {"firstName": "Bob", "lastName": "Charlie"}})
 WRONG = answer({"name": {"firstName": "Bob", "lastName": "Marley"}})
 
 
+def asked(service: Scripted) -> list[bytes]:
+    """Return what a service was asked, except for its OpenAPI document, which reports look at."""
+    return [request for request in service.requests if b" /openapi.json " not in request]
+
+
 def told(say: Callable[[bytes], bytes]) -> Script:
     """Return the script of a service that says something to each request."""
 
@@ -98,8 +103,9 @@ def told(say: Callable[[bytes], bytes]) -> Script:
 
 
 def admin(program: Program, method: str, path: str, content: object = None) -> tuple[int, Any]:
-    """Return status and document that the admin port answers."""
-    connection = http.client.HTTPConnection("127.0.0.1", program.admin, timeout=10)
+    """Return status and document that the admin port answers; an act has a reason."""
+    path = path if method == "GET" or "?" in path else f"{path}?why=trial"
+    connection = http.client.HTTPConnection("127.0.0.1", program.admin, timeout=60)
     try:
         connection.request(method, path, None if content is None else json.dumps(content))
         response = connection.getresponse()

@@ -32,28 +32,28 @@ async def bodies(program: Program, count: int) -> list[bytes]:
         return found
 
 
-async def test_the_targets_share_the_work(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_the_targets_share_the_work(reloaded: StartGateway, upstream: StartUpstream) -> None:
     one, two = await upstream(answer(b"1")), await upstream(answer(b"2"))
-    program = gateway(house([one.port, two.port], ""))
+    program = reloaded(house([one.port, two.port], ""))
     assert sorted(await bodies(program, 10)) == [b"1"] * 5 + [b"2"] * 5
 
 
 async def test_a_target_that_keeps_failing_is_left_alone(
-    gateway: StartGateway, upstream: StartUpstream
+    reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     async def broken(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
 
     ill, well = await upstream(broken), await upstream(answer(b"well"))
     more = "ejection: { failures: 2, seconds: 60 }"
-    program = gateway(house([ill.port, well.port], more))
+    program = reloaded(house([ill.port, well.port], more))
     seen = await bodies(program, 20)
     assert len([body for body in seen if body != b"well"]) == 2
     assert len(ill.requests) == 2
 
 
 async def test_health_checks_take_a_target_out_and_back(
-    gateway: StartGateway, upstream: StartUpstream
+    reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     well = True
 
@@ -65,7 +65,7 @@ async def test_health_checks_take_a_target_out_and_back(
 
     steady, other = await upstream(answer(b"steady")), await upstream(moody)
     more = "health: { path: /readyz, interval: 0.05, down_after: 2, up_after: 2 }"
-    program = gateway(house([steady.port, other.port], more))
+    program = reloaded(house([steady.port, other.port], more))
     assert set(await bodies(program, 4)) == {b"steady", b"moody"}
     well = False
     down = await asyncio.to_thread(wait_for, lambda: program.log("target_down"))
@@ -76,10 +76,10 @@ async def test_health_checks_take_a_target_out_and_back(
     assert set(await bodies(program, 4)) == {b"steady", b"moody"}
 
 
-async def test_no_healthy_target_is_a_503(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_no_healthy_target_is_a_503(reloaded: StartGateway, upstream: StartUpstream) -> None:
     ill = await upstream(answer(b"", b"500 No"))
     more = "health: { path: /readyz, interval: 0.05, down_after: 1 }"
-    program = gateway(house([ill.port], more))
+    program = reloaded(house([ill.port], more))
     await asyncio.to_thread(wait_for, lambda: program.log("target_down"))
     async with connect(program) as client:
         client.send(ask())
@@ -89,7 +89,7 @@ async def test_no_healthy_target_is_a_503(gateway: StartGateway, upstream: Start
 
 
 async def test_beyond_capacity_the_answer_is_503_at_once(
-    gateway: StartGateway, upstream: StartUpstream
+    reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     go = asyncio.Event()
 
@@ -100,7 +100,7 @@ async def test_beyond_capacity_the_answer_is_503_at_once(
             writer.write(answer(b"ok"))
 
     scripted = await upstream(slow)
-    program = gateway(house([scripted.port], "capacity: { in_flight: 1, queue: 1 }"))
+    program = reloaded(house([scripted.port], "capacity: { in_flight: 1, queue: 1 }"))
     async with connect(program) as first, connect(program) as second, connect(program) as third:
         first.send(ask())
         await asyncio.to_thread(wait_for, lambda: scripted.requests)
@@ -114,7 +114,7 @@ async def test_beyond_capacity_the_answer_is_503_at_once(
         assert (await first.answer()).body == (await second.answer()).body == b"ok"
 
 
-async def test_the_whole_has_its_time(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_the_whole_has_its_time(reloaded: StartGateway, upstream: StartUpstream) -> None:
     async def trickle(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
@@ -123,7 +123,7 @@ async def test_the_whole_has_its_time(gateway: StartGateway, upstream: StartUpst
             await asyncio.sleep(0.05)
 
     scripted = await upstream(trickle)
-    program = gateway(house([scripted.port], "timeouts: { whole: 0.4 }"))
+    program = reloaded(house([scripted.port], "timeouts: { whole: 0.4 }"))
     async with connect(program) as client:
         client.send(ask())
         assert (await client.head()).status == 200

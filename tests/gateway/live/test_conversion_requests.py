@@ -57,6 +57,14 @@ def test_bodies(house: House, method: str, path: str, sent: bytes, arrives: byte
     assert asked.one("Content-Type") == b"application/json"
 
 
+@pytest.mark.parametrize("lines", [[], [JSON], ["Content-Type: text/plain"]], ids=str)
+def test_no_content_is_nothing_to_convert(house: House, lines: list[str]) -> None:
+    """With no length given, only the last chunk shows that there is none."""
+    fields = ("Transfer-Encoding: chunked", *lines)
+    assert ask(house.gateway, "POST", "/down/v1", *fields, body=chunked()).status == 200
+    assert house.service.last.body == b""
+
+
 def test_there_and_back_again(house: House) -> None:
     house.service.answer = lambda message: answer(message.body, status="201 Created")
     got = ask(house.gateway, "POST", "/down/v1", JSON, body=BOB_1)
@@ -116,7 +124,7 @@ CHUNKED = "Transfer-Encoding: chunked"
 REFUSED = {
     "no type": (BOB_1, [], 415),
     "not JSON": (BOB_1, ["Content-Type: text/plain"], 415),
-    "a form": (b"name=Bob", ["Content-Type: application/x-www-form-urlencoded"], 415),
+    "a form": (b"name=Bob", ["Content-Type: application/x-www-form-urlencoded"], 400),
     "two types": (BOB_1, [JSON, JSON], 400),
     "type list": (BOB_1, [f"{JSON}, text/plain"], 415),
     "other charset": (BOB_1, [f"{JSON}; charset=utf-16"], 415),

@@ -306,10 +306,10 @@ async def test_slow_but_steady_is_not_too_slow(standing: Program, through: Start
         await scripted.take(reader)
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
         for byte in b"hello":
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.4)
             writer.write(bytes([byte]))
 
-    await through(script, extra=", timeouts: { first_byte: 0.7, between_bytes: 0.7 }")
+    await through(script, extra=", timeouts: { first_byte: 1.7, between_bytes: 1.7 }")
     assert (await get(standing)).body == b"hello"
 
 

@@ -9,9 +9,13 @@ from collections import Counter
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import pytest
+
 from tests.gateway.kit import ROOT, Program, Scripted, StartUpstream, rules
 from tests.gateway.live.bounds import bound
 from tests.gateway.talk import OK, Reader, Writer, ask, connect, soon
+
+pytestmark = pytest.mark.slow
 
 FILES = 256
 CLIENTS = (FILES - 64) // 2

@@ -114,6 +114,34 @@ class TestRequest:
         assert len(asked.one("Forwarded")) > 0
         assert len(asked.one("X-Request-Id")) > 0
 
+    @pytest.mark.parametrize(
+        "named",
+        [
+            *("X-API-VERSION", "close,\tx-api-version ", "Authorization", "cookie"),
+            "X-\xc4, Cookie",
+        ],
+    )
+    def test_connection_cannot_name_what_the_gateway_reads(self, house: House, named: str) -> None:
+        """The service would otherwise get another version or caller than was chosen."""
+        fields = (f"Connection: {named}", "X-API-VERSION: 1", "Authorization: a", "Cookie: b=c")
+        got = get(house.gateway, "/native/header", *fields)
+        assert (got.status, b'"bad_request"' in got.body) == (400, True)
+        assert not house.service.asked
+
+    @pytest.mark.parametrize(
+        "name", ["X-HTTP-Method-Override", "x-http-method", "X-Method-Override"]
+    )
+    def test_no_field_changes_the_method(self, house: House, name: str) -> None:
+        """The rules allow, convert, repeat and shadow by the method of the first line."""
+        got = ask(house.gateway, "POST", "/plain", f"{name}: delete", body=b"abc")
+        assert (got.status, b'"bad_request"' in got.body) == (400, True)
+        assert not house.service.asked
+        assert ask(house.gateway, "POST", "/plain", f"{name}: post", body=b"abc").status == 200
+        assert house.service.last.one(name) == b"post"
+        spelt = name.replace("-", "_")
+        assert ask(house.gateway, "POST", "/plain", f"{spelt}: delete", body=b"a").status == 200
+        assert not house.service.last.all(spelt)
+
     def test_via_is_appended(self, house: House) -> None:
         get(house.gateway, "/plain", "Via: 1.0 fred", "vIA: 1.1 p.example")
         via = house.service.last.all("Via")

@@ -17,7 +17,7 @@ limits:
   target: 256
   header_bytes: 1024
   header_fields: 8
-  header_seconds: 0.3
+  header_seconds: 1
   idle_seconds: 1.5
   stall_seconds: 0.5
 """
@@ -144,7 +144,7 @@ async def test_what_comes_behind_the_last_answer_is_no_head(small: Program) -> N
     async with connect(small) as client:
         client.send(ask("POST /plain", "Connection: close", "Content-Length: 999", body=b"x"))
         assert (await client.answer()).status == 413
-        end = time.monotonic() + 0.6  # header_seconds, twice
+        end = time.monotonic() + 2  # header_seconds, twice
         while time.monotonic() < end:
             client.send(b"x")
             await asyncio.sleep(0.05)
@@ -188,7 +188,7 @@ async def test_a_client_that_takes_nothing(gateway: StartGateway, upstream: Star
         await client.head()
         line = await logged(program, "stalled")
     assert line["aborted"] is True
-    assert line["cause"] == "the client took none of the response"
+    assert line["cause"] == "the client took too little of the response"
 
 
 async def test_connections(gateway: StartGateway, upstream: StartUpstream) -> None:

@@ -105,17 +105,24 @@ async def test_a_line_for_a_request(
 async def test_times_tell_the_service_from_the_whole(
     standing: Program, through: StartUpstream
 ) -> None:
+    come = asyncio.Event()
+
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
         await asyncio.sleep(0.1)
         writer.write(OK.removesuffix(b"ok"))
+        await come.wait()
         await asyncio.sleep(0.2)
         writer.write(b"ok")
 
     await through(script)
-    answer = await get(standing)
-    line = await logged(standing, answer["x-request-id"])
-    assert 100 <= line["upstream_ms"] < line["duration_ms"] - 190
+    async with connect(standing) as client:
+        client.send(ask("GET /plain", "X-Request-Id: timed", "Connection: close"))
+        assert (await client.head()).status == 200
+        come.set()
+        assert await client.rest() == b"ok"
+    line = await logged(standing, "timed")
+    assert 100 <= line["upstream_ms"] < line["duration_ms"] - 200
 
 
 async def test_a_fault_of_the_service_names_its_cause(

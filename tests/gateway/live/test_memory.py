@@ -11,6 +11,8 @@ import pytest
 from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, rules
 from tests.gateway.talk import OK, Reader, Writer, ask, connect, settled, soon
 
+pytestmark = pytest.mark.slow
+
 TOTAL = 200_000_000
 PIECE = bytes(1_000_000)
 IDLE, RISE = 60e6, 20e6

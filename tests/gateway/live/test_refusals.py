@@ -143,7 +143,9 @@ class TestVary:
         house.service.answer = answer(b"{}", status=status)
         got = get(house.gateway, f"/down/{endpoint}".format(1), *_filled(lines, "1"))
         assert got.line == f"HTTP/1.1 {status}".encode()
-        assert got.members("Vary") == vary
+        # 422 is named by the rules: its body is converted, and so it may be compressed.
+        converted = ["accept-encoding"] if status.startswith("422") else []
+        assert got.members("Vary") == vary + converted
 
     def test_unsupported_body(
         self, house: House, endpoint: str, lines: list[str], vary: list[str]

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
@@ -76,7 +77,12 @@ async def test_a_change_is_loaded_once(gateway: StartGateway) -> None:
     """Told of a change and seeing it is one change, not two."""
     program = gateway(rules(1))
     for port in (2, 3, 4):
-        program.reload(rules(port))
+        # It sees both at once, however long this process has to wait between them.
+        program.process.send_signal(signal.SIGSTOP)
+        program.replace_rules(rules(port))
+        program.process.send_signal(signal.SIGHUP)
+        program.process.send_signal(signal.SIGCONT)
+        wait_for(partial(has_loaded, program, port - 1))
     assert len(program.log("config_loaded")) == 3
 
 
@@ -186,6 +192,7 @@ async def test_a_request_goes_by_the_rules_of_its_beginning(
         assert (await client.answer()).body == b"new"
 
 
+@pytest.mark.slow
 async def test_fifty_switches_under_load_leave_every_answer_right(
     standing: Program, upstream: StartUpstream
 ) -> None:
@@ -240,3 +247,36 @@ def test_what_takes_a_restart(gateway: StartGateway) -> None:
         wait_for(lambda: len(program.log("restart_needed")) >= said)  # noqa: B023
         assert len(program.log("restart_needed")) == said
     assert "'state'" in program.log("restart_needed")[0]["reason"]
+
+
+async def write_slowly(config: Path, text: str) -> float:
+    """Write a file in place, a little at a time; return the longest break between, in seconds."""
+    longest, last = 0.0, monotonic()
+    with config.open("w") as file:
+        for begin in range(0, len(text), len(text) // 60):
+            file.write(text[begin : begin + len(text) // 60])
+            file.flush()
+            longest, last = max(longest, monotonic() - last), monotonic()
+            await asyncio.sleep(0.02)
+    return longest
+
+
+async def test_no_half_of_an_edit_reaches_a_worker(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """An editor writes in place, for longer than there is between two looks at the file."""
+    one, two = [(await upstream(named(name))).port for name in ("one", "two")]
+    program = gateway(rules(one), GATEWAY_WORKERS="2")
+    assert program.config is not None
+    text, known = rules(two) + "# the end\n", 0
+    while await write_slowly(program.config, text) > 0.1:
+        # A writer that was kept waiting has left a half that nobody can tell from a whole edit.
+        program.reload(rules(one))
+        known = len(program.log())
+
+    def news(event: str) -> int:
+        return sum(entry["event"] == event for entry in program.log()[known:])
+
+    await soon(lambda: news("config_loaded") == 2)  # each worker has loaded them
+    assert {(await get(program)).body for _ in range(8)} == {b"two"}
+    assert (news("config_loaded"), news("config_rejected")) == (2, 0)

@@ -1,9 +1,11 @@
 """Samples of live converted answers: counted in the log, and nothing to the client."""
 
 import json
+from asyncio import StreamReader, StreamWriter
 from pathlib import Path
 
-from tests.gateway.kit import StartGateway, StartUpstream
+from tests.gateway.kit import Scripted, StartGateway, StartUpstream
+from tests.gateway.live.bounds import metric
 from tests.gateway.talk import get, soon
 
 DOCUMENT = {
@@ -84,3 +86,59 @@ async def test_a_document_that_cannot_be_had_is_said_once(
     await soon(lambda: len(program.log("request")) == 4)
     (said,) = program.log("check_failed")
     assert said["reason"] == "http://127.0.0.1:1/v1: cannot be had (connection refused); is it up?"
+
+
+PAYMENTS = """
+services: {{ s: {{ targets: ["http://127.0.0.1:{port}"] }} }}
+apis:
+  shop:
+    endpoints: [ {{ path: "/v{{version}}/{{rest*}}", version: {{ in: path }} }} ]
+    versions:
+      "1": {{ via: "2", schema: {schema}, check: {{ percent: 100 }} }}
+      "2": {{ service: s }}
+    conversions:
+      - between: ["1", "2"]
+        operations:
+          - newer: POST /v{{version}}/payments
+            older: POST /v{{version}}/pay
+            status: {{ newer: 201, older: 200 }}
+          - newer: GET /v{{version}}/payments/p_{{id}}
+            older: GET /v{{version}}/pay/{{id}}
+        changes: [ rename: {{ field: name, to: title }} ]
+"""
+
+
+def of_title(limit: int, status: str) -> dict[str, object]:
+    schema = {"properties": {"title": {"type": "string", "maxLength": limit}}}
+    return {"responses": {status: {"content": {"application/json": {"schema": schema}}}}}
+
+
+async def test_answers_of_operations_that_differ_are_validated_as_the_client_has_them(
+    gateway: StartGateway, upstream: StartUpstream, tmp_path: Path
+) -> None:
+    """By the path, the method and the status of the client's own version."""
+    paths = {
+        "/v1/pay": {"post": of_title(1, "200")},
+        "/v1/pay/{id}": {"get": of_title(2, "200")},
+    }
+    document = tmp_path / "v1.json"
+    document.write_text(json.dumps({"openapi": "3.1.0", "paths": paths}))
+
+    async def serve(scripted: Scripted, reader: StreamReader, writer: StreamWriter) -> None:
+        while asked := await scripted.take(reader):
+            found = answer("ab" if b"p_8" in asked else "abc")
+            created = asked.startswith(b"POST /v2/payments ")
+            writer.write(found.replace(b"200 OK", b"201 Created") if created else found)
+
+    service = await upstream(serve)
+    program = gateway(PAYMENTS.format(port=service.port, schema=document))
+    assert (await get(program, "GET /v1/pay/7")).body == b'{"title":"abc"}'
+    paid = await get(program, "POST /v1/pay")
+    assert (paid.status, paid.body) == (200, b'{"title":"abc"}')
+    assert (await get(program, "GET /v1/pay/8")).body == b'{"title":"ab"}'
+    assert (await get(program, "GET /v1/pay/7")).body == b'{"title":"abc"}'
+    labels = 'api="shop"', 'version="1"'
+    await soon(lambda: metric(program, f"gateway_checked_total{{{','.join(labels)}}}") == 4)
+    field = f'{labels[0]},field="/title",{labels[1]}'
+    await soon(lambda: metric(program, f"gateway_violations_total{{{field}}}") == 3)
+    assert [line["endpoint"] for line in program.log("violation")] == ["/v{version}/{rest*}"]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.kit import Program, Scripted, StartUpstream, start_program
-from tests.gateway.live.shifting import NEW, OLD, WRONG, Lane, answer, rules, shadow, told
+from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, start_program
+from tests.gateway.live.shifting import NEW, OLD, WRONG, Lane, answer, asked, rules, shadow, told
 from tests.gateway.talk import Reader, Writer, ask, connect
 
 APIS = (f"api{number}" for number in count())
@@ -41,14 +41,14 @@ async def test_answers_that_agree(lane: Lane, upstream: StartUpstream) -> None:
     assert got.body == b'{"name": "Bob Charlie"}'
     now = await lane.found(lambda now: now["compared"])
     assert (now["compared"], now["differing"], now["fields"], now["samples"]) == (1, 0, [], [])
-    first, second = old.requests
+    first, second = asked(old)
     assert (b"X-Shadow" in first, b"X-Shadow" in second) == (False, True)
-    (asked,) = new.requests
-    assert asked.startswith(b"GET /person?q=1 HTTP/1.1\r\n")
-    assert b"X-Shadow: 1\r\n" in asked
-    assert b"Host: api.test\r\n" in asked
-    assert b"Accept-Encoding: identity\r\n" in asked
-    assert b"If-None-Match" not in asked
+    (sent,) = asked(new)
+    assert sent.startswith(b"GET /person?q=1 HTTP/1.1\r\n")
+    assert b"X-Shadow: 1\r\n" in sent
+    assert b"Host: api.test\r\n" in sent
+    assert b"Accept-Encoding: identity\r\n" in sent
+    assert b"If-None-Match" not in sent
 
 
 async def test_a_field_that_differs(lane: Lane, upstream: StartUpstream) -> None:
@@ -69,7 +69,7 @@ async def test_a_field_that_differs(lane: Lane, upstream: StartUpstream) -> None
 async def test_plain_samples(lane: Lane, upstream: StartUpstream) -> None:
     old, new = await upstream(OLD), await upstream(WRONG)
     lane.lead(old.port, new.port, shadow(", samples: plain"))
-    await lane.get()
+    await lane.get("X-Request-Id: r1", query="?secret=1")
     now = await lane.found(lambda now: now["compared"])
     assert now["samples"] == [
         {
@@ -77,8 +77,16 @@ async def test_plain_samples(lane: Lane, upstream: StartUpstream) -> None:
             "field": "/name",
             "old": '"Bob Charlie"',
             "new": '"Bob Marley"',
+            "request_id": "r1",
+            "method": "GET",
+            "path": "/v1/person",
         }
     ]
+    assert all(b"X-Request-Id: r1\r\n" in request for request in (*asked(old), *asked(new)))
+    assert lane.program.log("request")[-1]["request_id"] == "r1"
+    for latency in (now["old"], now["new"]):
+        assert latency["answers"] == 1
+        assert 0 < latency["p50_ms"] == latency["p95_ms"] == latency["p99_ms"]
 
 
 async def test_noise_is_subtracted(lane: Lane, upstream: StartUpstream) -> None:
@@ -148,6 +156,21 @@ async def test_a_service_that_never_answers(lane: Lane, upstream: StartUpstream)
     assert now["differing"] == now["compared"] > 0
 
 
+async def test_a_busy_gateway_compares_nothing(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """One that may use no processor at all is always busy, once that has been measured."""
+    old, new = await upstream(OLD), await upstream(NEW)
+    lane = Lane(
+        gateway(rules("person", old.port, new.port, shadow()), GATEWAY_SHADOW_LOAD="0"), "person"
+    )
+    await lane.get()
+    before = await lane.found(lambda now: now["compared"] or now["shed"])
+    assert (await lane.get()).body == b'{"name": "Bob Charlie"}'
+    now = await lane.found(lambda now: now["shed"] != before["shed"])
+    assert (now["compared"], now["shed"].keys()) == (before["compared"], {"load"})
+
+
 async def test_bodies_go_along_where_that_is_told(lane: Lane, upstream: StartUpstream) -> None:
     """What is not safe is asked once of each; the other service gets the body converted."""
     old, new = await upstream(OLD), await upstream(NEW)
@@ -160,9 +183,9 @@ async def test_bodies_go_along_where_that_is_told(lane: Lane, upstream: StartUps
         assert (await client.answer()).body == b'{"name": "Bob Charlie"}'
     now = await lane.found(lambda now: now["compared"])
     assert (now["compared"], now["differing"]) == (1, 0)
-    assert [request.split(b" ")[0] for request in old.requests] == [b"GET", b"POST"]
-    (asked,) = new.requests
-    assert asked.endswith(b'{"name":{"firstName":"Bob","lastName":"Charlie"}}')
+    assert [request.split(b" ")[0] for request in asked(old)] == [b"GET", b"POST"]
+    (sent,) = asked(new)
+    assert sent.endswith(b'{"name":{"firstName":"Bob","lastName":"Charlie"}}')
 
 
 async def test_who_leaves_early_is_not_compared(lane: Lane, upstream: StartUpstream) -> None:
@@ -177,7 +200,7 @@ async def test_who_leaves_early_is_not_compared(lane: Lane, upstream: StartUpstr
         client.send(ask("GET /v1/person"))
         await client.head()
     now = await lane.found(lambda now: now["shed"])
-    assert (now["compared"], now["shed"], new.requests) == (0, {"unfinished": 1}, [])
+    assert (now["compared"], now["shed"], asked(new)) == (0, {"unfinished": 1}, [])
 
 
 async def test_a_part_is_not_compared(lane: Lane, upstream: StartUpstream) -> None:
@@ -186,7 +209,7 @@ async def test_a_part_is_not_compared(lane: Lane, upstream: StartUpstream) -> No
     lane.lead(old.port, new.port, shadow())
     assert (await lane.get()).status == 304
     now = await lane.found(lambda now: now["shed"])
-    assert (now["compared"], now["shed"], new.requests) == (0, {"partial": 1}, [])
+    assert (now["compared"], now["shed"], asked(new)) == (0, {"partial": 1}, [])
 
 
 async def test_large_bodies_pass_and_are_not_compared(lane: Lane, upstream: StartUpstream) -> None:
@@ -196,7 +219,7 @@ async def test_large_bodies_pass_and_are_not_compared(lane: Lane, upstream: Star
     got = await lane.get()
     assert len(got.body) > 300_000
     now = await lane.found(lambda now: now["shed"])
-    assert (now["compared"], now["shed"], new.requests) == (0, {"large": 1}, [])
+    assert (now["compared"], now["shed"], asked(new)) == (0, {"large": 1}, [])
 
 
 async def test_compressed_answers_are_compared(lane: Lane, upstream: StartUpstream) -> None:
@@ -208,3 +231,82 @@ async def test_compressed_answers_are_compared(lane: Lane, upstream: StartUpstre
     assert got.body == body
     now = await lane.found(lambda now: now["compared"])
     assert [each["field"] for each in now["fields"]] == ["/name"]
+
+
+WRITE = {
+    "requestBody": {
+        "content": {
+            "application/json": {
+                "schema": {
+                    "properties": {"name": {"properties": {"lastName": {"maxLength": 7}}}},
+                    "required": ["name"],
+                }
+            }
+        }
+    },
+    "responses": {},
+}
+DOCUMENT = {"openapi": "3.1.0", "paths": {"/person": {"get": {"responses": {}}, "put": WRITE}}}
+
+
+def documented(request: bytes) -> bytes:
+    """Answer with the document of version 2, and otherwise as its service does."""
+    return answer(DOCUMENT) if b" /openapi.json " in request else NEW
+
+
+async def put(lane: Lane, body: bytes, *, method: str = "PUT") -> None:
+    fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+    async with connect(lane.program) as client:
+        client.send(ask(f"{method} /v1/person", *fields, body=body))
+        assert (await client.answer()).body == b'{"name": "Bob Charlie"}'
+
+
+async def test_writes_are_validated_and_not_sent(lane: Lane, upstream: StartUpstream) -> None:
+    """What would be refused is listed by field, and so is what was never compared."""
+    old, new = await upstream(OLD), await upstream(told(documented))
+    lane.lead(old.port, new.port, shadow(", validate: true"))
+    await put(lane, b'{"name": "Bob Charlie"}')
+    now = await lane.found(lambda now: now["validated"] == 1 or now["shed"])
+    assert (now["validated"], now["invalid"], now["compared"]) == (1, 0, 0)
+    for body in (b'{"name": "Bob Charlemagne"}', b"{}", b'{"name": 5}'):
+        await put(lane, body)
+    await put(lane, b"{}", method="PATCH")
+    now = await lane.found(lambda now: now["validated"] == 5)
+    assert (now["invalid"], now["differing"], asked(new)) == (4, 0, [])
+    assert {each["field"]: (each["differences"], each["kind"]) for each in now["fields"]} == {
+        "request /name/lastName": (1, "request"),
+        "request /name": (1, "request"),
+        "request conversion": (1, "request"),
+        "request operation": (1, "request"),
+    }
+    assert {(each["old"], each["new"]) for each in now["samples"]} >= {
+        ("200", "refused: maxLength"),
+        ("200", "refused: required"),
+    }
+    assert b"Charlemagne" not in lane.program.output.read_bytes()
+    # The old service has no document, so that what was seen counts: all of it was compared.
+    assert now["uncompared"] == []
+    await lane.get()
+    now = await lane.found(lambda now: now["compared"] == 1)
+    assert (now["validated"], now["uncompared"]) == (5, [])
+
+
+async def test_operations_that_were_never_compared(lane: Lane, upstream: StartUpstream) -> None:
+    old, new = await upstream(told(documented)), await upstream(NEW)
+    lane.lead(old.port, new.port, shadow(', percent: 100, dry_run: { query: try, value: "1" }'))
+    missing = [f"{method} /v{{version}}/person" for method in ("GET", "PUT")]
+    assert (await lane.found(lambda now: now["uncompared"]))["uncompared"] == missing
+    await lane.get()
+    now = await lane.found(lambda now: now["compared"] == 1)
+    assert now["uncompared"] == missing[1:]
+    async with connect(lane.program) as client:
+        body = b'{"name": "Bob Charlie"}'
+        fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+        client.send(ask("PUT /v1/person?try=0", *fields, body=body))
+        await client.answer()
+    now = await lane.found(lambda now: now["compared"] == 2)
+    assert now["uncompared"] == []
+    assert [request.split(b" HTTP")[0] for request in asked(new)] == [
+        b"GET /person",
+        b"PUT /person?try=1",
+    ]

@@ -1,14 +1,25 @@
 """Cutovers, over real sockets: who is moved, what turns it back, and what survives a restart."""
 
+import asyncio
+import fcntl
+import os
+import pty
+import re
+import struct
 import subprocess
 import sys
+import termios
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from gateway.core.cutover.cutover import bucket
 from tests.gateway.kit import ROOT, Program, StartGateway, StartUpstream, start_program
-from tests.gateway.live.shifting import NEW, OLD, WRONG, Lane, admin, answer, rules, shadow
+from tests.gateway.live.shifting import NEW, OLD, WRONG, Lane, admin, answer, asked, rules, shadow
 from tests.gateway.talk import soon
+
+pytestmark = pytest.mark.slow
 
 FAILING = answer({"oh": 1}, status="500 Oh")
 
@@ -26,7 +37,7 @@ def command(program: Program, *words: str) -> tuple[int, str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=20,
+        timeout=60,
     )
     return done.returncode, done.stdout + done.stderr
 
@@ -41,10 +52,10 @@ async def test_the_same_clients_are_moved_always(
     for percent in (30, 60):
         lane.lead(old.port, new.port, cutover(f"percent: {percent}"))
         for name, number in [*buckets.items(), *buckets.items()]:
-            before = len(new.requests)
+            before = len(asked(new))
             got = await lane.get(f"X-Client: {name}")
             assert got.body in (b'{"name": "Bob Charlie"}', b'{"name":"Bob Charlie"}')
-            assert len(new.requests) - before == (number < percent * 100)
+            assert len(asked(new)) - before == (number < percent * 100)
     await soon(lambda: lane.cutover()["percent"] == 60)
     assert lane.program.log("cutover_set") == []
     refused = "version 2 of person has no cutover in the rules"
@@ -71,7 +82,7 @@ async def test_a_bad_service_is_left_again(tmp_path: Path, upstream: StartUpstre
             await lane.get()
         stands = lane.cutover()
         assert (stands["percent"], stands["state"]) == (0, "rolled_back")
-        assert "requests failed the new way" in stands["why"]
+        assert stands["why"].startswith("errors (5xx): ")
         assert stands["next"] == "stays at 0% until it is cleared or set"
         (line,) = lane.program.log("cutover_set")
         assert (line["percent"], line["reason"]) == (0, stands["why"])
@@ -83,7 +94,8 @@ async def test_a_bad_service_is_left_again(tmp_path: Path, upstream: StartUpstre
         assert lane.cutover()["why"] == stands["why"]
         assert {(await lane.get()).status for _ in range(20)} == {200}
 
-        status, said = command(lane.program, "cutover", "set", "person", "1", "100")
+        words = ("cutover", "set", "person", "1", "100")
+        status, said = command(lane.program, *words, "--why", "trial")
         assert (status, "operator" in said) == (0, True)
         assert (await lane.get()).status == 500
         assert lane.cutover()["next"] == "stays until it is cleared"
@@ -112,10 +124,94 @@ async def test_steps_are_climbed(gateway: StartGateway, upstream: StartUpstream)
     beside = cutover("steps: [50, 100], every: 1s, sticky_by: request")
     lane = Lane(gateway(rules("person", old.port, new.port, beside)), "person")
     await soon(lambda: lane.cutover()["percent"] == 100)
-    before = len(old.requests)
+    before = len(asked(old))
     assert [(await lane.get()).status for _ in range(10)] == [200] * 10
-    assert len(old.requests) == before
+    assert len(asked(old)) == before
     assert lane.cutover()["next"] == "has arrived"
+
+
+HALF = cutover("percent: 50, sticky_by: request")
+ALL = cutover("percent: 100, sticky_by: request")
+
+
+async def test_a_job_waits_for_it(gateway: StartGateway, upstream: StartUpstream) -> None:
+    """With a line for each change, and a status for each end."""
+    old, new = await upstream(OLD), await upstream(FAILING)
+    lane = Lane(gateway(rules("person", old.port, new.port, HALF)), "person")
+    waiting_for_all = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "gateway", "cutover", "wait", "person", "1"),
+        env={"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(lane.program.admin)},
+        stdout=subprocess.PIPE,
+    )
+    assert waiting_for_all.stdout is not None
+    first = (await waiting_for_all.stdout.readline()).decode()
+    assert re.fullmatch(r"\S+Z person 1: 50%; has arrived\n", first)
+    lane.lead(old.port, new.port, ALL)
+    *_, last = (await waiting_for_all.stdout.read()).decode().splitlines()
+    assert re.fullmatch(r"\S+Z person 1: 100% is reached", last)
+    assert await waiting_for_all.wait() == 0
+
+    lane.lead(old.port, new.port, HALF)
+    await soon(lambda: lane.cutover()["percent"] == 50)
+    wait = ("cutover", "wait", "person", "1")
+    status, said = await asyncio.to_thread(command, lane.program, *wait, "--timeout", "0.1s")
+    assert status == 2
+    assert said.endswith(" person 1: 100% is not reached within 0.1 s: has arrived\n")
+    assert command(lane.program, *wait, "--until", "50")[0] == 0
+
+    # An operator takes it back while a job waits; one that begins at 0 % waits on.
+    waiting_for_all = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "gateway", *wait),
+        env={"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(lane.program.admin)},
+        stdout=subprocess.PIPE,
+    )
+    assert waiting_for_all.stdout is not None
+    assert b" 50%; has arrived" in await waiting_for_all.stdout.readline()
+    lane.cutover("PUT", {"percent": 0})
+    *_, last = (await waiting_for_all.stdout.read()).decode().splitlines()
+    assert last.endswith(" person 1: rolled back: an operator has set it")
+    assert await waiting_for_all.wait() == 1
+    assert (await asyncio.to_thread(command, lane.program, *wait, "--timeout", "0.1s"))[0] == 2
+    lane.cutover("DELETE")
+
+    gates = 'gates: { errors: "1%", minimum: 10 }'
+    lane.lead(old.port, new.port, cutover(f"percent: 50, sticky_by: request, {gates}"))
+    waiting = asyncio.create_task(asyncio.to_thread(command, lane.program, *wait))
+    while not waiting.done():
+        await lane.get()
+    status, said = waiting.result()
+    assert status == 1
+    assert " person 1: rolled back: errors (5xx): " in said.splitlines()[-1]
+
+    for wrong, why in (
+        (("--until", "150"), "'--until' goes from 0 to 100"),
+        (("--until", "all"), "'all' is no percentage; write it like 5 or 5%, from 0 to 100"),
+        (("--timeout", "5"), "'5' is no duration; write it like 90s, 30m or 2h"),
+    ):
+        assert command(lane.program, *wait, *wrong) == (2, f"{why}\n")
+
+
+async def test_a_person_watches_it(gateway: StartGateway, upstream: StartUpstream) -> None:
+    """On a terminal one line changes, and the end stays."""
+    old, new = await upstream(OLD), await upstream(NEW)
+    lane = Lane(gateway(rules("person", old.port, new.port, HALF)), "person")
+    own, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 25, 80, 0, 0))
+    watching = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "gateway", "cutover", "wait", "person", "1"),
+        env={"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(lane.program.admin)},
+        stdout=terminal,
+    )
+    shown = await asyncio.to_thread(os.read, own, 2**16)
+    lane.lead(old.port, new.port, ALL)
+    assert await asyncio.wait_for(watching.wait(), 60) == 0
+    shown += os.read(own, 2**16)
+    os.close(terminal)
+    os.close(own)
+    first, *_, last = shown.decode().split("\r")[1:-1]
+    left = r"person 1 \[#{10}-{10}\] 50%, 1(20:00|19:\d\d) left; has arrived\x1b\[K"
+    assert re.fullmatch(left, first)
+    assert re.fullmatch(r"\x1b\[K\S+Z person 1: 100% is reached", last)
 
 
 async def test_several_workers_obey(gateway: StartGateway, upstream: StartUpstream) -> None:
@@ -124,8 +220,8 @@ async def test_several_workers_obey(gateway: StartGateway, upstream: StartUpstre
     text = rules("person", old.port, new.port, cutover("percent: 0, sticky_by: request"))
     lane = Lane(gateway(text, GATEWAY_WORKERS="2"), "person")
     assert [(await lane.get()).status for _ in range(10)] == [200] * 10
-    assert new.requests == []
-    before = len(old.requests)
+    assert asked(new) == []
+    before = len(asked(old))
     assert lane.cutover("PUT", {"percent": 100})["state"] == "operator"
     assert [(await lane.get()).status for _ in range(10)] == [200] * 10
-    assert (len(old.requests) - before, len(new.requests)) == (0, 10)
+    assert (len(asked(old)) - before, len(asked(new))) == (0, 10)

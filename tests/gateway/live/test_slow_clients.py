@@ -2,13 +2,15 @@
 
 import asyncio
 import socket
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 
 import pytest
 
-from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, rules
+from tests.gateway.kit import DEADLINE, Program, Scripted, StartGateway, StartUpstream, rules
 from tests.gateway.live.bounds import bound
 from tests.gateway.talk import OK, Reader, Writer, ask, connect, get, soon
+
+pytestmark = pytest.mark.slow
 
 LARGE = 12_000_000
 SLOW = "limits: { stall_seconds: 0.5, idle_seconds: 30 }\n"
@@ -68,19 +70,20 @@ async def test_who_takes_nothing_is_cut(
 async def test_who_takes_slowly_gets_all_of_it_and_the_next_answer(
     gateway: StartGateway, upstream: StartUpstream, path: str
 ) -> None:
-    """However long it takes: here six times as long as a client may do nothing."""
+    """However long it takes: here longer than a client may do nothing."""
     scripted = await upstream(large)
-    program = gateway(SLOW + rules(scripted.port, via=True, changes=CONVERT))
+    limits = "limits: { stall_seconds: 2, idle_seconds: 30 }\n"
+    program = gateway(limits + rules(scripted.port, via=True, changes=CONVERT))
     loop = asyncio.get_running_loop()
     with deaf(program, ask(f"GET {path}") * 2) as connection:
         connection.setblocking(False)
         received = 0
         began = loop.time()
         while received < 2 * LARGE:
-            piece = await asyncio.wait_for(loop.sock_recv(connection, 400_000), 5)
+            piece = await asyncio.wait_for(loop.sock_recv(connection, 400_000), DEADLINE)
             assert piece, f"cut after {received} bytes"
             received += len(piece)
-            if loop.time() - began < 3:
+            if loop.time() - began < 5:
                 await asyncio.sleep(0.1)
     assert bound(program, "stall_seconds") == 0
 
@@ -112,3 +115,64 @@ async def test_slow_senders_leave_room_at_the_service(
         await asyncio.sleep(0.5)
         for _ in range(10):
             assert (await get(program)).status == 200
+
+
+async def test_slow_readers_leave_room_at_the_service(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """What they have not taken yet waits in the gateway, and the service is free."""
+    body = b"x" * 400_000
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        while True:
+            await scripted.take(reader)
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body))
+            writer.write(body)
+
+    capacity = ", capacity: { in_flight: 4, queue: 100, patience: 5 }"
+    program = gateway(rules((await upstream(script)).port, extra=capacity))
+    with ExitStack() as stack:
+        connections = [stack.enter_context(deaf(program, ask())) for _ in range(40)]
+        for _ in range(5):
+            answer = await get(program)
+            assert (answer.status, len(answer.body)) == (200, len(body))
+        assert await asyncio.to_thread(take, connections[0], len(body)) == body
+
+
+def take(connection: socket.socket, size: int) -> bytes:
+    """Return the end of an answer, all of which comes."""
+    connection.settimeout(10)
+    text = b""
+    while b"\r\n\r\n" not in text or len(text.partition(b"\r\n\r\n")[2]) < size:
+        text += connection.recv(1_000_000)
+    return text.partition(b"\r\n\r\n")[2]
+
+
+LITTLE = "limits: { stall_seconds: 0.6, min_rate: 2000, idle_seconds: 30 }\n"
+
+
+async def test_who_takes_too_little_is_cut(gateway: StartGateway, upstream: StartUpstream) -> None:
+    """A byte now and then is not enough."""
+    program = gateway(LITTLE + rules((await upstream(large)).port))
+    with deaf(program, ask()) as connection:
+
+        def is_cut() -> bool:
+            connection.recv(10)
+            return bound(program, "stall_seconds") == 1
+
+        await soon(is_cut)
+
+
+async def test_who_sends_too_little_is_refused(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    program = gateway(LITTLE + rules((await upstream(large)).port))
+    async with connect(program) as client:
+        client.send(ask("POST /plain", "Content-Length: 100000"))
+        answer = asyncio.create_task(client.answer())
+        for _ in range(100):
+            if answer.done():
+                break
+            client.send(b"x")
+            await asyncio.sleep(0.1)
+        assert (await answer).status == 408

@@ -89,7 +89,7 @@ async def test_a_native_version_passes_as_it_came(standing: Program, service: Sc
 @pytest.mark.parametrize(
     "beside",
     ['shadow: { via: "2" }', 'cutover: { via: "2", percent: 100, sticky_by: request }'],
-    ids=["in the background", "on the new way"],
+    ids=["in the background", "on the new route"],
 )
 async def test_each_of_two_services_is_told_its_own(
     standing: Program, upstream: StartUpstream, beside: str

@@ -1,12 +1,15 @@
 """Connections that have switched protocols: a bound and a clock of their own, and no request's."""
 
 import asyncio
-import time
 from contextlib import suppress
+
+import pytest
 
 from tests.gateway.kit import Scripted, StartGateway, StartUpstream, rules
 from tests.gateway.live.bounds import bound
 from tests.gateway.talk import OK, Reader, Writer, ask, connect, get, soon
+
+pytestmark = pytest.mark.slow
 
 UPGRADE = ask("GET /plain", "Connection: Upgrade", "Upgrade: websocket")
 SWITCHED = b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
@@ -44,18 +47,16 @@ async def test_one_more_than_may_switch(gateway: StartGateway, upstream: StartUp
 async def test_nothing_passes(gateway: StartGateway, upstream: StartUpstream) -> None:
     """Bytes in either direction keep it open; without them it is cut."""
     scripted = await upstream(echo)
-    program = gateway("limits: { tunnel_seconds: 0.5 }\n" + rules(scripted.port))
+    program = gateway("limits: { tunnel_seconds: 1.5 }\n" + rules(scripted.port))
     async with connect(program) as client:
         client.send(UPGRADE)
         assert (await client.head()).status == 101
-        for _ in range(8):
+        for _ in range(10):
             client.send(b"ping")
             assert await client.reader.readexactly(4) == b"ping"
             await asyncio.sleep(0.2)
-        began = time.monotonic()
         with suppress(ConnectionResetError):
             assert await client.rest() == b""
-        assert time.monotonic() - began < 10
     await soon(lambda: bound(program, "tunnel_seconds") == 1)
 
 

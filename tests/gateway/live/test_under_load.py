@@ -11,6 +11,8 @@ from tests.soak.house import House, open_house
 from tests.soak.load import Load
 from tests.soak.questions import any_of, person
 
+pytestmark = pytest.mark.slow
+
 CLIENTS = 12
 
 

@@ -2,25 +2,25 @@
 
 import asyncio
 import json
-import time
 
 import pytest
 
 from tests.gateway.kit import StartGateway, StartUpstream, rules
 from tests.gateway.live.bounds import bound
-from tests.gateway.talk import OK, ask, connect
+from tests.gateway.talk import OK, ask, connect, soon
 
-SMALL = "limits: { header_bytes: 4096, target: 512, header_seconds: 0.6, idle_seconds: 20 }\n"
+SMALL = "limits: { header_bytes: 4096, target: 512, header_seconds: 0.6, idle_seconds: 60 }\n"
 FIELD = b"X-A: " + b"a" * 1000 + b"\r\n"
 
 
 @pytest.mark.parametrize("after", [0, 1, 3], ids=["first", "second", "fourth"])
 async def test_a_head_is_refused_before_it_is_whole(
-    gateway: StartGateway, upstream: StartUpstream, after: int
+    reloaded: StartGateway, upstream: StartUpstream, after: int
 ) -> None:
     """Of ten fields five are sent: the answer does not wait for the end of the head."""
     scripted = await upstream(OK)
-    program = gateway(SMALL + rules(scripted.port))
+    program = reloaded(SMALL + rules(scripted.port))
+    before = bound(program, "header_bytes")
     async with connect(program) as client:
         for _ in range(after):
             client.send(ask())
@@ -31,15 +31,14 @@ async def test_a_head_is_refused_before_it_is_whole(
         assert answer["connection"] == "close"
         assert await client.rest() == b""
     assert len(scripted.requests) == after
-    await asyncio.sleep(1.2)  # counts are handed on every second
-    assert bound(program, "header_bytes") == 1
+    await soon(lambda: bound(program, "header_bytes") == before + 1)
 
 
 async def test_a_head_that_is_sent_ahead_is_refused_in_its_turn(
-    gateway: StartGateway, upstream: StartUpstream
+    reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     scripted = await upstream(OK)
-    program = gateway(SMALL + rules(scripted.port))
+    program = reloaded(SMALL + rules(scripted.port))
     async with connect(program) as client:
         client.send(ask() * 3 + b"GET /plain HTTP/1.1\r\nHost: a\r\n" + FIELD * 30)
         statuses = [(await client.answer()).status for _ in range(4)]
@@ -48,10 +47,10 @@ async def test_a_head_that_is_sent_ahead_is_refused_in_its_turn(
 
 
 async def test_whole_heads_that_are_sent_ahead_are_measured_too(
-    gateway: StartGateway, upstream: StartUpstream
+    reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     scripted = await upstream(OK)
-    program = gateway(SMALL + rules(scripted.port))
+    program = reloaded(SMALL + rules(scripted.port))
     heavy = b"GET /plain HTTP/1.1\r\nHost: a\r\n" + b"X-A: " + b"a" * 2000 + b"\r\n"
     async with connect(program) as client:
         client.send(ask() * 2 + heavy + b"X-B: " + b"b" * 2200 + b"\r\n\r\n" + ask())
@@ -61,25 +60,23 @@ async def test_whole_heads_that_are_sent_ahead_are_measured_too(
 
 
 async def test_the_clock_runs_for_every_head(
-    gateway: StartGateway, upstream: StartUpstream
+    reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     """The start of the second comes with the first: it has `header_seconds`, not `idle_seconds`."""
     scripted = await upstream(OK)
-    program = gateway(SMALL + rules(scripted.port))
+    program = reloaded(SMALL + rules(scripted.port))
     async with connect(program) as client:
         client.send(ask() + b"GET /plain HTTP/1.1\r\n")
         assert (await client.answer()).status == 200
-        began = time.monotonic()
         assert (await client.answer()).status == 408
-        assert time.monotonic() - began < 10
         assert await client.rest() == b""
 
 
 async def test_a_body_in_one_piece_leaves_no_head_behind(
-    gateway: StartGateway, upstream: StartUpstream
+    reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     scripted = await upstream(OK)
-    program = gateway(SMALL + rules(scripted.port))
+    program = reloaded(SMALL + rules(scripted.port))
     async with connect(program) as client:
         client.send(ask("POST /plain", "Content-Length: 3000", body=b"x" * 3000))
         assert (await client.answer()).status == 200
@@ -88,9 +85,9 @@ async def test_a_body_in_one_piece_leaves_no_head_behind(
         assert (await client.answer()).status == 200
 
 
-async def test_trailer_fields_are_bounded(gateway: StartGateway, upstream: StartUpstream) -> None:
+async def test_trailer_fields_are_bounded(reloaded: StartGateway, upstream: StartUpstream) -> None:
     scripted = await upstream(OK)
-    program = gateway(SMALL + rules(scripted.port))
+    program = reloaded(SMALL + rules(scripted.port))
     async with connect(program) as client:
         client.send(ask("POST /plain", "Transfer-Encoding: chunked", body=b"1\r\nx\r\n0\r\n"))
         await asyncio.sleep(0.1)

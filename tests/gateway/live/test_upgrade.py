@@ -35,8 +35,8 @@ async def echo() -> AsyncIterator[int]:
     await runner.cleanup()
 
 
-async def test_messages_pass_both_ways(gateway: StartGateway, echo: int) -> None:
-    program = gateway(rules(echo))
+async def test_messages_pass_both_ways(reloaded: StartGateway, echo: int) -> None:
+    program = reloaded(rules(echo))
     async with (
         ClientSession(program.url) as client,
         client.ws_connect("/tail/x?y=1", protocols=("chat",), max_msg_size=0) as socket,
@@ -53,22 +53,22 @@ async def test_messages_pass_both_ways(gateway: StartGateway, echo: int) -> None
 
 
 @pytest.mark.parametrize("path", ["/v2/person", "/param?version=1"])
-async def test_versioned_endpoints_too(gateway: StartGateway, echo: int, path: str) -> None:
-    program = gateway(rules(echo))
+async def test_versioned_endpoints_too(reloaded: StartGateway, echo: int, path: str) -> None:
+    program = reloaded(rules(echo))
     async with ClientSession(program.url) as client, client.ws_connect(path) as socket:
         await socket.send_str("hello")
         assert (await socket.receive_str()).startswith("/person")
 
 
-async def test_a_converted_version_is_not_tunnelled(gateway: StartGateway, echo: int) -> None:
-    program = gateway(rules(echo, via=True))
+async def test_a_converted_version_is_not_tunnelled(reloaded: StartGateway, echo: int) -> None:
+    program = reloaded(rules(echo, via=True))
     async with ClientSession(program.url) as client:
         with pytest.raises(WSServerHandshakeError):
             await client.ws_connect("/v1/person")
 
 
 async def test_a_client_that_leaves_is_missed_by_the_service(
-    gateway: StartGateway, upstream: StartUpstream
+    reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     left = asyncio.Event()
 
@@ -83,7 +83,7 @@ async def test_a_client_that_leaves_is_missed_by_the_service(
         left.set()
 
     scripted = await upstream(script)
-    program = gateway(rules(scripted.port))
+    program = reloaded(rules(scripted.port))
     async with connect(program) as client:
         client.send(ask("GET /plain", "Connection: upgrade", "Upgrade: websocket"))
         head = await client.head()
@@ -96,10 +96,10 @@ async def test_a_client_that_leaves_is_missed_by_the_service(
 
 
 async def test_a_service_that_declines_answers_as_ever(
-    gateway: StartGateway, upstream: StartUpstream
+    reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
     scripted = await upstream(b"HTTP/1.1 426 Upgrade Required\r\nContent-Length: 2\r\n\r\nno")
-    program = gateway(rules(scripted.port))
+    program = reloaded(rules(scripted.port))
     async with connect(program) as client:
         client.send(ask("GET /plain", "Connection: upgrade", "Upgrade: websocket"))
         answer = await client.answer()

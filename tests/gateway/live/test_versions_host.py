@@ -45,9 +45,9 @@ async def service(upstream: StartUpstream) -> Scripted:
 
 
 @pytest.fixture
-def program(gateway: StartGateway, service: Scripted) -> Program:
+def program(reloaded: StartGateway, service: Scripted) -> Program:
     """Start the rules above."""
-    return gateway(RULES.format(port=service.port, policy=""))
+    return reloaded(RULES.format(port=service.port, policy=""))
 
 
 async def test_each_host_gets_its_version(program: Program, service: Scripted) -> None:
@@ -76,9 +76,9 @@ async def test_an_absolute_target_names_the_host(program: Program) -> None:
     ],
 )
 async def test_the_policy_of_the_service_comes_first(
-    gateway: StartGateway, service: Scripted, policy: str, host: str
+    reloaded: StartGateway, service: Scripted, policy: str, host: str
 ) -> None:
-    program = gateway(RULES.format(port=service.port, policy=policy))
+    program = reloaded(RULES.format(port=service.port, policy=policy))
     assert (await get(program, "v1.api.test")).status == 200
     assert f"\r\nHost: {host.format(port=service.port)}\r\n".encode() in service.requests[-1]
 

@@ -19,6 +19,8 @@ from gateway.__main__ import main
 from tests.gateway.kit import ROOT, Program, StartGateway, StartUpstream, rules
 from tests.gateway.talk import ask, connect, soon
 
+pytestmark = pytest.mark.slow
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 NAMED = "clients: { by: [ { header: X-Client } ] }\n"
 KEPT = f"state: state.db\n{NAMED}"
@@ -27,7 +29,7 @@ WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
 
 def admin(program: Program, path: str, method: str = "GET", body: str | None = None) -> Any:
     """Return the status and the document of an answer of the admin port."""
-    connection = http.client.HTTPConnection("127.0.0.1", program.admin, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", program.admin, timeout=60)
     try:
         connection.request(method, path, body)
         response = connection.getresponse()
@@ -44,7 +46,7 @@ def test_a_page_of_a_stranger_changes_nothing(gateway: StartGateway) -> None:
         ("Origin", "http://evil.example", 403),
         ("Sec-Fetch-Site", "cross-site", 403),
     ):
-        connection = http.client.HTTPConnection("127.0.0.1", program.admin, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", program.admin, timeout=60)
         try:
             connection.request("GET", "/overrides", headers={name: value})
             assert connection.getresponse().status == status
@@ -99,7 +101,7 @@ async def until(program: Program, expected: dict[tuple[str, str], int]) -> None:
 
 async def gone(program: Program, number: signal.Signals) -> None:
     program.process.send_signal(number)
-    await asyncio.to_thread(program.process.wait, 20)
+    await asyncio.to_thread(program.process.wait, 60)
 
 
 def again(start: StartGateway, program: Program, text: str, **variables: str) -> Program:
@@ -149,6 +151,10 @@ async def test_what_was_written_outlives_a_gateway_that_is_killed(
         return status == 0 and [line["count"] for line in json.loads(told)["usage"]] == [5]
 
     await soon(written)
+    words = ("usage", "--state", f"sqlite:///{state}", "--history", "1", "--json")
+    told, status = await asyncio.to_thread(command, first, *words)
+    assert status == 0
+    assert sum(day["requests"] for day in json.loads(told)["lines"]) == 5
     await gone(first, signal.SIGKILL)
     second = again(gateway, first, text)
     assert counts(second) == {("acme", "1"): 5}
@@ -176,10 +182,11 @@ async def test_orders_are_obeyed_when_the_command_returns_and_after_a_restart(
     text = text.replace('"2": { service: s }', cutover)
     first = gateway(text, GATEWAY_WORKERS="2")
     assert await statuses(first) == {503}
-    told, status = command(first, "brownout", "pause", "person", "1")
+    told, status = command(first, "brownout", "pause", "person", "1", "--why", "trial")
     assert (told, status) == ("Brownouts of version 1 of person are paused.\n", 0)
     assert await statuses(first) == {200}
-    assert "person: 30% goes via 1" in command(first, "cutover", "set", "person", "2", "30%")[0]
+    told, _ = command(first, "cutover", "set", "person", "2", "30%", "--why", "trial")
+    assert "person: 30% goes via 1" in told
     overrides = {
         "paused": [["person", "1"]],
         "percents": [{"api": "person", "version": "2", "percent": 30.0}],
@@ -189,9 +196,9 @@ async def test_orders_are_obeyed_when_the_command_returns_and_after_a_restart(
     second = again(gateway, first, text)
     assert admin(second, "/overrides") == (200, overrides)
     assert await statuses(second) == {200}
-    assert command(second, "brownout", "resume", "person", "1")[1] == 0
+    assert command(second, "brownout", "resume", "person", "1", "--why", "trial")[1] == 0
     assert await statuses(second) == {503}
-    assert command(second, "cutover", "clear", "person", "2")[1] == 0
+    assert command(second, "cutover", "clear", "person", "2", "--why", "trial")[1] == 0
     assert admin(second, "/overrides") == (200, {"paused": [], "percents": []})
 
 
@@ -216,6 +223,18 @@ async def test_what_operators_are_told(
     ]
     assert row.split()[:7] == ["acme", "person", "1", "/v{version}/person", "3", "0", "0"]
     assert since.startswith("Counted since 20")
+    told, status = command(program, "usage", "--history", "1")
+    head, row = told.splitlines()
+    assert (head.split()[:3], status) == (["START", "REQUESTS", "SHARE"], 0)
+    day, *numbers = row.split()
+    assert day.startswith("20")
+    assert (numbers[:4], numbers[-1]) == (["3", "100.0%", "0", "0"], "1")
+    by_minute = json.loads(
+        command(program, "usage", "--history", "1", "--by", "minute", "--json")[0]
+    )
+    assert sum(line["requests"] for line in by_minute["lines"]) == 3
+    told, _ = command(program, "usage", "--history", "2", "--api", "person")
+    assert told == "Nobody has called version 2 of person.\n"
     told, status = command(program, "usage", "--retire", "1")
     assert status == 1
     assert "1 client called it in the last 30 days: acme at 20" in told
@@ -238,7 +257,7 @@ async def test_who_is_refused_is_told_from_who_is_served(
     assert command(program, "usage")[0].splitlines()[1].endswith("never")
     refused = "1 client called it in the last 30 days and got only refusals: acme at 20"
     assert refused in command(program, "usage", "--retire", "1")[0]
-    assert command(program, "brownout", "pause", "person", "1")[1] == 0
+    assert command(program, "brownout", "pause", "person", "1", "--why", "trial")[1] == 0
     await call(program, "acme")
     await until(program, {("acme", "1"): 3})
     assert command(program, "usage")[0].splitlines()[1].endswith("Z")
@@ -277,7 +296,9 @@ async def test_who_is_refused_is_told_from_who_is_served(
 def test_asked_wrongly(
     standing: Program, command: Command, words: str, said: str, status: int
 ) -> None:
-    assert command(standing, *words.split()) == (said, status)
+    acts = {"pause", "resume", "set", "clear", "reset"} & set(words.split())
+    why = ["--why", "trial"] if acts else []
+    assert command(standing, *words.split(), *why) == (said, status)
 
 
 @pytest.mark.parametrize(
@@ -287,7 +308,10 @@ def test_asked_wrongly(
         ("GET", "/brownouts/person/9", 404, "not_found"),
         ("POST", "/usage", 405, "method_not_allowed"),
         ("PUT", "/cutovers/person/1", 400, "bad_request"),
+        ("DELETE", "/fleet/other", 404, "not_found"),
         ("GET", "/retire/person/1?within=long", 400, "bad_request"),
+        ("GET", "/history/person/1?by=week", 400, "bad_request"),
+        ("GET", "/history/person/9", 404, "not_found"),
     ],
 )
 def test_refusals_are_problem_details(
@@ -303,7 +327,7 @@ def test_nobody_to_ask(standing: Program, command: Command, tmp_path: Path) -> N
     assert command(nobody, "usage") == (
         (
             "the admin port 127.0.0.1:1 cannot be asked: connection refused; does the gateway run?"
-            " GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT say where\n"
+            " GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT set where\n"
         ),
         2,
     )
@@ -323,7 +347,7 @@ async def test_two_gateways_do_not_share_a_state(
         capture_output=True,
         text=True,
         check=False,
-        timeout=20,
+        timeout=60,
     )
     assert (done.returncode, done.stdout) == (1, "")
     said = "state.db: the state of another gateway that runs; name another file in 'state'\n"
@@ -332,14 +356,15 @@ async def test_two_gateways_do_not_share_a_state(
 
 @WORKERS
 async def test_metrics(workers: str, gateway: StartGateway, upstream: StartUpstream) -> None:
-    program = gateway(NAMED + rules((await upstream(OK)).port), GATEWAY_WORKERS=workers)
+    service = await upstream(OK)
+    program = gateway(NAMED + rules(service.port), GATEWAY_WORKERS=workers)
     await call(program, "acme", times=3)
     async with connect(program) as caller:
         caller.send(ask("GET /v9/person"))
         assert (await caller.answer()).status == 404
 
     def scraped() -> dict[str, Any]:
-        connection = http.client.HTTPConnection("127.0.0.1", program.admin, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", program.admin, timeout=60)
         connection.request("GET", "/metrics")
         text = connection.getresponse().read().decode()
         connection.close()
@@ -347,12 +372,14 @@ async def test_metrics(workers: str, gateway: StartGateway, upstream: StartUpstr
         samples = [sample for family in families for sample in family.samples]
         return {f"{each.name}{sorted(each.labels.values())}": each.value for each in samples}
 
-    served = "['/v{version}/person', '1', '2xx', 'person']"
-    await soon(lambda: scraped().get(f"gateway_requests_total{served}") == 3)
-    await soon(lambda: "gateway_refusals_total['', 'person', 'version_unknown']" in scraped())
+    served = "['/v{version}/person', '1', '200', 'GET', 'http', 'person']"
+    await soon(lambda: scraped().get(f"http_server_request_duration_seconds_count{served}") == 3)
+    await soon(lambda: "gateway_refusals_total['person', 'version_unknown']" in scraped())
     values = scraped()
-    assert values["gateway_request_duration_seconds_count['1', 'person']"] == 3
-    assert values["gateway_request_duration_seconds_bucket['+Inf', '1', 'person']"] == 3
+    refused = "['/v{version}/person', '404', 'GET', 'http', 'person']"
+    assert values[f"http_server_request_duration_seconds_count{refused}"] == 1
+    asked = sorted(["1", "127.0.0.1", "200", "GET", "person", str(service.port)])
+    assert values[f"http_client_request_duration_seconds_count{asked}"] == 3
     assert values["gateway_usage_total['1', 'person']"] == 3
     assert values["gateway_usage_clients['1', 'person']"] == 1
     assert values["gateway_workers[]"] == int(workers)
@@ -375,9 +402,12 @@ async def test_a_shadow_begins_anew(
 
     await soon(lambda: compared(first) == 6)
     assert "6 answers compared, 6 differ" in command(first, "shadow", "show", "person", "1")[0]
+    told, status = command(first, "shadow", "show", "person", "1", "--replica", "other")
+    assert (status, told.startswith("no replica is called 'other'; this gateway, ")) == (2, True)
     await call(first, "acme")
-    told, status = command(first, "shadow", "reset", "person", "1")
-    assert (told, status) == ("person 1: 0 answers compared, 0 differ\n", 0)
+    told, status = command(first, "shadow", "reset", "person", "1", "--why", "trial")
+    none = "  missing    never compared: GET /v{version}/person\n"
+    assert (told, status) == (f"person 1: 0 answers compared, 0 differ\n{none}", 0)
     assert counts(first) == {("acme", "1"): 7}
     assert admin(first, "/shadows/person/1")[1]["samples"] == []
     await soon(lambda: compared(first) <= 1)

@@ -15,17 +15,22 @@ from typing import cast
 import pytest
 
 from gateway.config.load import load
+from gateway.core.conversion.document import ConversionError
+from gateway.core.errors import FaultError
 from gateway.core.overrides import NO_OVERRIDES
 from gateway.core.routing import Router
 from gateway.core.snapshot import Endpoint
 from gateway.process.reloader import Reloader
 from gateway.process.serving import Serving
 from gateway.process.tasks import Tasks
+from gateway.proxy.body.content_coding import ContentCodingError
 from gateway.proxy.client.client_connection import ClientConnection
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.upstream_connection import UpstreamConnection
 from tests.gateway.kit import Program, Scripted, StartUpstream, rules
 from tests.gateway.talk import OK, Client, Reader, Writer, ask, connect, reset, soon
+
+pytestmark = pytest.mark.slow
 
 
 async def misbehave(upstream: Scripted, reader: Reader, writer: Writer) -> None:
@@ -84,6 +89,14 @@ async def posts(client: Client) -> None:
     await client.final()
 
 
+async def posts_to_be_converted(client: Client, body: bytes) -> None:
+    """Send a large body that is refused."""
+    fields = ("Content-Type: application/json", f"Content-Length: {len(body)}")
+    client.send(ask("POST /v1/person", *fields, body=body))
+    assert (await client.answer()).status in (400, 413)
+
+
+TOO_MANY, NO_JSON = b"[" + b"{}," * 600_000 + b"{}]", b"[" + b"0," * 60_000 + b"]"
 VISITS: dict[str, Callable[[Client], Awaitable[None]]] = {
     "an answer": lambda client: asks(client, "x"),
     "several": lambda client: asks(client, "x", "y", "z"),
@@ -95,6 +108,8 @@ VISITS: dict[str, Callable[[Client], Awaitable[None]]] = {
     "a client that leaves": leaves,
     "no HTTP": babbles,
     "a body": posts,
+    "too many elements": lambda client: posts_to_be_converted(client, TOO_MANY),
+    "a large body that is no JSON": lambda client: posts_to_be_converted(client, NO_JSON),
 }
 
 
@@ -102,10 +117,11 @@ VISITS: dict[str, Callable[[Client], Awaitable[None]]] = {
 async def serving(folder: Path, port: int) -> AsyncIterator[Program]:
     """Serve in this process."""
     path = folder / "gateway.yaml"
-    path.write_text(rules(port))
+    path.write_text(rules(port, via=True, changes="- rename: { field: name, to: title }"))
     listener = socket.create_server(("127.0.0.1", 0))
     stop, ready = asyncio.Event(), asyncio.Event()
-    served = Serving(Reloader(path, {}, None), NO_OVERRIDES, lambda _: None, Tasks(lambda _: None))
+    reloader, tasks = Reloader(path, {}, None), Tasks(lambda _: None)
+    served = Serving(reloader, NO_OVERRIDES, lambda _: None, tasks, shadow_load=1)
     task = asyncio.create_task(served.serve([listener], stop, 1.0, ready.set))
     await ready.wait()
     try:
@@ -120,8 +136,11 @@ def left() -> list[object]:
     return [
         each
         for each in gc.get_objects()
-        if isinstance(each, ClientConnection | StreamedResponse)
-        or (isinstance(each, UpstreamConnection) and not each.usable)
+        if isinstance(
+            each,
+            ClientConnection | StreamedResponse | ConversionError | ContentCodingError | FaultError,
+        )
+        or (isinstance(each, UpstreamConnection) and not each.is_usable())
     ]
 
 

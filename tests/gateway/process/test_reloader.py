@@ -151,6 +151,28 @@ async def test_half_of_a_file_is_read_again(tmp_path: Path, rejected: list[str])
         assert rejected == []
 
 
+async def test_a_file_that_changes_while_it_is_read_is_read_again(
+    tmp_path: Path, rejected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first half that was read would be rules as well, without the second service."""
+    path = tmp_path / "gateway.yaml"
+    read: list[bytes] = []
+
+    def read_slowly(file: Path) -> bytes:
+        content = file.read_bytes()
+        if not read:
+            file.write_text(rules(3) + "# whole\n")
+        read.append(content)
+        return content
+
+    async with reloading(path) as reloader:
+        monkeypatch.setattr(reloader_module, "read_rules", read_slowly)
+        path.write_text(rules(2))
+        await soon(lambda: reloader.loaded)
+        assert reloader.content == read[1] == path.read_bytes()
+        assert rejected == []
+
+
 def test_what_a_worker_is_given_needs_no_document_that_is_gone(tmp_path: Path) -> None:
     content = rules(1).replace('"2": { service: s }', '"2": { service: s, schema: gone.json }')
     path = tmp_path / "gateway.yaml"

@@ -165,9 +165,11 @@ async def role(
             await channel.close()
 
 
+# What the process with the admin port runs beside the requests.
+ADMIN = {"admin": 1, "curves": 1, "cutovers": 1, "notify": 1, "reload": 1, "spans": 1, "state": 1}
 LONG_LIVED = {
-    "alone": {"cutovers": 1, "health_check": 2, "reload": 1, "sampling": 1, "state": 1},
-    "supervisor": {"cutovers": 1, "reload": 1, "state": 1, "worker": 2},
+    "alone": {**ADMIN, "health_check": 2, "sampling": 1},
+    "supervisor": {**ADMIN, "worker": 2},
     "worker": {"channel": 1, "health_check": 2, "reload": 1, "sampling": 1},
 }
 

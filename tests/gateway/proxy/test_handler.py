@@ -115,9 +115,7 @@ def directory() -> Directory:
 @pytest.fixture
 async def gateway(directory: Directory) -> Gateway:
     upstream: Upstream = directory
-    gateway = Gateway(RULES, {}, upstream=upstream)
-    gateway.shadows._load._measure = lambda: 0.0
-    return gateway
+    return Gateway(RULES, {}, upstream=upstream)
 
 
 async def test_a_request_and_its_shadow(gateway: Gateway, directory: Directory) -> None:
@@ -129,7 +127,11 @@ async def test_a_request_and_its_shadow(gateway: Gateway, directory: Directory) 
         ("new", "/person", True),
         ("old", "/person", True),
     ]
-    assert gateway.counted == [("compared", "person", "1")]
+    assert gateway.counted == [
+        ("compared", "person", "1"),
+        ("operations_compared", "person", "1", "GET", "/v{version}/person"),
+        ("latency", "person", "1"),
+    ]
     assert [each.abandoned for each in directory.answers] == [1, 1, 1]
     (exchange,) = gateway.exchanges
     assert (exchange.status, exchange.bytes_sent, exchange.target) == (200, 2, "here")
@@ -145,7 +147,7 @@ async def test_a_shadow_finds_no_room(gateway: Gateway, directory: Directory) ->
 async def test_a_shadow_is_not_planned_while_the_process_is_busy(
     gateway: Gateway, directory: Directory
 ) -> None:
-    gateway.shadows._load._high, gateway.shadows._load._at = True, float("inf")
+    gateway.shadows.load._high, gateway.shadows.load._at = True, float("inf")
     await gateway.ask(GET)
     assert directory.sent == [("old", "/person", False)]
     assert gateway.counted == [("shed", "person", "1", "load")]

@@ -33,3 +33,11 @@ def test_what_is_in_no_row_raises_and_stays_out() -> None:
         with pytest.raises(IllegalTransitionError, match=r"^PULL cannot happen in OPEN$"):
             TABLE[Door.OPEN, Hand.PULL]
     assert len(TABLE) == 2
+
+
+def test_a_column_is_the_table_for_one_event() -> None:
+    push = TABLE.after(Hand.PUSH)
+    assert push == {Door.OPEN: Door.SHUT}
+    with pytest.raises(IllegalTransitionError, match=r"^PUSH cannot happen in SHUT$"):
+        push[Door.SHUT]
+    assert len(push) == 1

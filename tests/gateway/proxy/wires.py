@@ -8,11 +8,16 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web_protocol import ERROR
 
 from gateway.config.load import load
+from gateway.core.cutover.differences import RefusedField
+from gateway.core.tracing.span import Span
 from gateway.proxy.client.client_response import ClientTransport
 from gateway.proxy.client.client_server import ClientServer
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.handler import Handler
+from gateway.proxy.request_trace import RequestTraces
+from gateway.proxy.shadow.process_load import Load
 from gateway.proxy.shadow.shadows import Shadows
+from gateway.proxy.shadow.trial_request import TrialRequest
 from gateway.proxy.upstream.pool import Pool
 from gateway.proxy.upstream.upstream import Upstream
 
@@ -81,8 +86,13 @@ class Gateway:
 
     Attributes:
         requests: what each service was sent, by its port.
+        begun: the exchanges of cutovers, from their beginning.
         exchanges: what was recorded.
         counted: what the shadows counted.
+        samples: the samples of the shadows, each with the request that showed it.
+        trials: the requests that were validated.
+        spans: the spans of the shadows.
+        refuses: what is found in a request that is validated; None for no document.
     """
 
     def __init__(
@@ -93,15 +103,27 @@ class Gateway:
         upstream: Upstream | None = None,
     ) -> None:
         self.requests: dict[int, list[bytes]] = {port: [] for port in services}
+        self.begun: list[Exchange] = []
         self.exchanges: list[Exchange] = []
         self.counted: list[tuple[str, ...]] = []
+        self.samples: list[tuple[object, dict[str, str]]] = []
+        self.trials: list[TrialRequest] = []
+        self.spans: list[Span] = []
+        self.refuses: list[RefusedField] | None = []
         self._services = services
         self._loop = asyncio.get_running_loop()
         self._loop.create_connection = self._connect  # type: ignore[method-assign, assignment]
         snapshot = load(rules.encode(), "gateway.yaml", {})
-        self.upstream = upstream or Pool()
-        self.shadows = Shadows(self.upstream, self)
-        self.handler = Handler(snapshot, self.upstream, self.shadows, self._record)
+        self.upstream = upstream or Pool(lambda *_: None)
+        self.shadows = Shadows(self.upstream, self, self, Load(lambda: 0.0, 1))
+        self.handler = Handler(
+            snapshot,
+            self.upstream,
+            self.shadows,
+            self.begun.append,
+            self._record,
+            RequestTraces(lambda: self.count("spans_dropped", "rate")),
+        )
         self._recorded = asyncio.Event()
         self._also = record
         self.client = Wire(
@@ -114,8 +136,25 @@ class Gateway:
         """Note what is counted."""
         self.counted += [(kind, *labels)] * times
 
-    def sample(self, kind: str, api: str, version: str, document: object) -> None:
-        """Take a sample, which nobody looks at."""
+    def trace(self, spans: list[Span]) -> None:
+        """Note the spans of shadows."""
+        self.spans += spans
+
+    def latency(self, api: str, version: str, old: float, new: float) -> None:
+        """Note that times are counted."""
+        assert min(old, new) > 0
+        self.counted.append(("latency", api, version))
+
+    def sample(
+        self, kind: str, api: str, version: str, document: object, request: dict[str, str]
+    ) -> None:
+        """Note a sample."""
+        self.samples.append((document, request))
+
+    async def validate(self, request: TrialRequest) -> list[RefusedField] | None:
+        """Return what `refuses` says of a request that is not sent."""
+        self.trials.append(request)
+        return self.refuses
 
     async def ask(self, request: bytes) -> bytes:
         """Send a request of a client; return the answer when it is recorded and compared."""

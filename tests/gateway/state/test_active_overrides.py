@@ -6,9 +6,11 @@ from hypothesis import strategies as st
 
 from gateway.core.overrides import NO_OVERRIDES, Overrides
 from gateway.state.active_overrides import ActiveOverrides, as_json, overrides_of
+from gateway.state.ledger import Order
 from gateway.state.state_writer import StateWriter
 from tests.gateway.core.world import LAW
 
+ANN = Order("ann", "192.0.2.7", "a test")
 KEYS = st.tuples(st.text(), st.text())
 
 
@@ -35,11 +37,11 @@ async def test_each_change_is_applied() -> None:
         applied.append(now)
 
     key = ("person", "1")
-    await overrides.pause(key)
+    await overrides.pause(key, ANN)
     overrides.follow(apply)
     await overrides.set_percent(key, 25.0, "a test")
     await overrides.set_percent(key, 50.0, "a test")
-    await overrides.resume(key)
+    await overrides.resume(key, ANN)
     await overrides.set_percent(key, None, "a test")
     await overrides.apply_again()
     assert applied == [
@@ -54,5 +56,20 @@ async def test_each_change_is_applied() -> None:
 
 async def test_they_outlive_who_set_them() -> None:
     writer = StateWriter(None)
-    await ActiveOverrides(writer).pause(("person", "1"))
+    await ActiveOverrides(writer).pause(("person", "1"), ANN)
     assert ActiveOverrides(writer).in_force == Overrides(frozenset({("person", "1")}), {})
+
+
+async def test_each_change_is_in_the_audit_log() -> None:
+    writer = StateWriter(None)
+    overrides, key = ActiveOverrides(writer), ("person", "1")
+    await overrides.pause(key, ANN)
+    await overrides.set_percent(key, 25.0, "an operator has set it", ANN)
+    await overrides.set_percent(key, 0.0, "errors: too many")
+    await overrides.resume(key, ANN._replace(why=""))
+    assert [entry[1:] for entry in writer.audit] == [
+        ("ann", "192.0.2.7", "brownout pause", *key, "a test", "by the rules", "paused"),
+        ("ann", "192.0.2.7", "cutover", *key, "a test", "by the rules", "25%"),
+        ("gates", "", "cutover", *key, "errors: too many", "25%", "0%"),
+        ("ann", "192.0.2.7", "brownout resume", *key, "", "paused", "by the rules"),
+    ]

@@ -1,10 +1,13 @@
 """Cutovers on the evidence of a shadow that begins anew."""
 
+import msgspec
 import pytest
 
+from gateway.core.cutover.route_outcomes import OUTCOMES
 from gateway.core.snapshot import Snapshot
 from gateway.state.active_overrides import ActiveOverrides
 from gateway.state.cutover_controller import CutoverController
+from gateway.state.state_changes import StateChanges
 from gateway.state.state_writer import StateWriter
 from gateway.telemetry.delta import CounterDelta, CutoverDelta, Delta
 from tests.gateway.config.rules import edited, loaded
@@ -66,7 +69,13 @@ class Clocks:
 
 
 def outcomes(requests: int, failures: int) -> Delta:
-    new = CutoverDelta(*SERVED, "new", requests, failures, [requests], 0.1 * requests)
+    ends = [0] * len(OUTCOMES)
+    ends[OUTCOMES.index("2xx")] = requests - failures
+    ends[OUTCOMES.index("5xx")] = failures
+    seconds, squares = 0.1 * requests, 0.01 * requests
+    new = CutoverDelta(
+        *(*SERVED, "new", -1, requests, 0, ends, seconds, squares, [requests], seconds)
+    )
     return Delta(1.0, [], [], [], [new], [])
 
 
@@ -93,6 +102,11 @@ async def test_a_clock_that_is_set_moves_no_window_and_no_step(
     assert await decide(20) == 50
     current = await cutovers.current(SERVED)
     assert 0 <= clocks.date - current.state.since < 20
+    assert current.evidence.served_new.requests == 0
+    writer.totals.absorb(outcomes(9, 0))
+    assert await decide(60) == 50
+    current = await cutovers.current(SERVED)
+    assert (current.evidence.new.requests, current.evidence.served_new.requests) == (0, 9)
     clocks.date -= moved
     await decide(5)
     writer.totals.absorb(outcomes(971, 495))
@@ -114,3 +128,56 @@ async def test_a_date_in_the_future_freezes_no_step(monkeypatch: pytest.MonkeyPa
         writer.totals.absorb(outcomes(1, 0))
         await restarted.decide(clocks.passed)
     assert restarted._states[SERVED].percent == 50
+
+
+def old_outcomes(requests: int, refused: int) -> Delta:
+    ends = [0] * len(OUTCOMES)
+    ends[OUTCOMES.index("2xx")], ends[OUTCOMES.index("404")] = requests - refused, refused
+    old = CutoverDelta(*SERVED, "old", -1, requests, 0, ends, 0.0, 0.0, [requests], 0.0)
+    return Delta(1.0, [], [], [], [old], [])
+
+
+async def test_a_percentage_can_be_set_before_anything_is_decided() -> None:
+    snapshot: Snapshot = loaded(RULES_OF_STEPS)
+    writer = StateWriter(None)
+    cutovers = CutoverController(writer, ActiveOverrides(writer), lambda: snapshot)
+    await cutovers.set(SERVED, 25.0)
+    assert (await cutovers.current(SERVED)).state.percent == 25
+
+
+async def test_a_restart_forgets_neither_the_state_nor_the_old_way() -> None:
+    """At 100 % nothing of it would be seen again, and nothing could be compared."""
+    snapshot: Snapshot = loaded(RULES_OF_STEPS)
+    writer = StateWriter(None)
+    cutovers = CutoverController(writer, ActiveOverrides(writer), lambda: snapshot)
+    await cutovers.decide(10.0)
+    writer.totals.absorb(old_outcomes(40, 30))
+    await cutovers.decide(11.0)
+    await cutovers.set(SERVED, 100.0)
+    kept = msgspec.json.decode(msgspec.json.encode(writer.documents))
+    again = StateWriter(None, StateChanges(documents=kept))
+    restarted = CutoverController(again, ActiveOverrides(again), lambda: snapshot)
+    await restarted.decide(12.0)
+    found = await restarted.current(SERVED)
+    assert (found.state.percent, found.state.why) == (100, "an operator has set it")
+    assert (found.evidence.old.requests, found.evidence.old.count("404")) == (40, 30)
+
+
+KEPT = {"served": SERVED, "percent": 5, "word": "rules", "why": "so", "since": 1}
+
+
+@pytest.mark.parametrize(
+    ("kept", "states"),
+    [
+        ([{"served": ["person", "1"], "percent": "much"}], 0),
+        # An earlier gateway kept nothing of the old route, a later one may tell more apart.
+        ([KEPT], 1),
+        ([KEPT | {"latest_old": [9, 0, [9], 0.0, 0.0]}], 1),
+    ],
+)
+async def test_what_cannot_be_read_is_left(kept: object, states: int) -> None:
+    snapshot: Snapshot = loaded(RULES_OF_STEPS)
+    writer = StateWriter(None, StateChanges(documents={"cutovers": kept}))
+    cutovers = CutoverController(writer, ActiveOverrides(writer), lambda: snapshot)
+    assert len(cutovers._states) == states
+    assert (await cutovers.current(SERVED)).evidence.old.requests == 0

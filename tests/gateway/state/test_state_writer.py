@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.state.sqlite_store import SqliteStore
+from gateway.state.sqlite.sqlite_store import SqliteStore
 from gateway.state.state_changes import StateChanges, StateError
 from gateway.state.state_store import open_store
 from gateway.state.state_writer import StateWriter
@@ -43,7 +43,7 @@ async def test_a_file_that_was_removed_has_all_of_the_state_again(
     await writer.write()
     assert events == ["state_unwritten"]
     await writer.close()
-    assert not writer.failing
+    assert writer.failing_since is None
     assert events == ["state_unwritten", "state_written"]
     after = await stored(path)
     assert sorted(after.usage)[:2] == sorted(before.usage)
@@ -60,7 +60,7 @@ async def test_a_file_that_was_replaced_is_reported_once(tmp_path: Path, events:
     path.write_bytes(b"")
     for _ in range(3):
         await writer.write()
-        assert writer.failing
+        assert writer.failing_since is not None
     assert events == ["state_unwritten"]
     path.unlink()
     (tmp_path / "former.db").rename(path)

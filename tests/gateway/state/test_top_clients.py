@@ -70,3 +70,33 @@ def test_the_others_of_each_endpoint_stand_apart(monkeypatch: pytest.MonkeyPatch
     for number in range(20):
         add(rows, f"{number}", endpoint=f"/{number % 2}")
     assert {endpoint for endpoint, client in rows.rows if client is None} == {"/0", "/1"}
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9), st.integers(0, 3)), max_size=120),
+    st.permutations(range(4)),
+)
+def test_summaries_of_several_replicas_keep_the_guarantees(
+    calls: list[tuple[int, int, int]], order: list[int]
+) -> None:
+    """Whoever counted what, and in whatever order they are merged."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(top_clients, "KEPT", FEW)
+        parts, truth = [TopClients() for _ in order], Counter[str]()
+        for number, count, replica in calls:
+            truth[str(number)] += count
+            add(parts[replica], str(number), count)
+        merged = TopClients()
+        for place in order:
+            merged.merge(parts[place])
+    everything = sum(truth.values())
+    assert sum(row.count for row in merged.rows.values()) == everything
+    assert len(merged.rows) <= 2 * FEW + 2
+    assert merged.floor * FEW <= everything
+    for client, count in truth.items():
+        row = merged.rows.get(("/p", client))
+        if row is None:
+            assert count <= merged.floor
+        else:
+            assert row.count <= count <= row.count + row.slack

@@ -5,10 +5,20 @@ from itertools import permutations
 import pytest
 
 from gateway.state.state_changes import StateChanges
-from gateway.state.totals import OTHERS, Occurrences, Totals
-from gateway.telemetry.delta import BOUNDS, CounterDelta, Delta, SampleDelta, TrafficDelta
+from gateway.state.totals import MAX_ENDINGS, OTHERS, OVERFLOW, Durations, Occurrences, Totals
+from gateway.telemetry.delta import (
+    BOUNDS,
+    CounterDelta,
+    Delta,
+    LatencyDelta,
+    SampleDelta,
+    TrafficDelta,
+    UpstreamDelta,
+    UsageDelta,
+)
 
 KEY = ("person", "1")
+ENDING = ("GET", 200, "")
 NOTHING = [0] * (len(BOUNDS) + 1)
 
 
@@ -17,22 +27,37 @@ def counted(at: float, kind: str, *labels: str, times: int = 1) -> Delta:
 
 
 def test_the_order_of_reports_does_not_matter() -> None:
-    traffic = TrafficDelta(*KEY, "/p", [0, 0, 1, 0, 0, 1], [2, *NOTHING[1:]], 0.5, 1)
+    traffic = TrafficDelta(*KEY, "/p", "GET", 200, "", [2, *NOTHING[1:]], 0.5, 1)
+    asked = UpstreamDelta(*KEY, "h:1", "GET", 200, "", [2, *NOTHING[1:]], 0.25)
     reports = [
         counted(1.0, "compared", *KEY, times=2),
         counted(2.0, "compared", *KEY),
-        Delta(3.0, [], [traffic], [], [], []),
-        Delta(4.0, [], [traffic], [], [], []),
+        Delta(3.0, [], [traffic], [], [], [], upstream=[asked]),
+        Delta(4.0, [], [traffic], [], [], [], upstream=[asked]),
     ]
     results = []
     for order in permutations(reports):
         totals = Totals(StateChanges())
         for report in order:
             totals.absorb(report)
-        (total,) = totals.traffic.values()
+        (total,), (upstream,) = totals.traffic.values(), totals.upstream.values()
+        assert upstream.endings == {ENDING: Durations([4, *NOTHING[1:]], 0.5)}
         times = totals.counts["compared", KEY]
-        results.append((total.statuses, total.seconds, total.converted, times.count, times.last))
-    assert all(result == ([0, 0, 2, 0, 0, 2], 1.0, 2, 3, 2.0) for result in results)
+        results.append((total.endings, total.converted, times.count, times.last))
+    expected = {ENDING: Durations([4, *NOTHING[1:]], 1.0)}
+    assert all(result == (expected, 2, 3, 2.0) for result in results)
+
+
+def test_so_many_endings_are_told_apart_and_the_rest_added_up() -> None:
+    """Whatever methods clients send, and whatever statuses they bring about."""
+    totals = Totals(StateChanges())
+    for status in range(200, 500):
+        traffic = TrafficDelta(*KEY, "/p", "GET", status, "", [1, *NOTHING[1:]], 0.5, 0)
+        totals.absorb(Delta(1.0, [], [traffic, traffic], [], [], []))
+    (total,) = totals.traffic.values()
+    assert len(total.endings) == MAX_ENDINGS + 1
+    assert total.endings["GET", 299, ""].buckets[0] == 2
+    assert total.endings[OVERFLOW] == Durations([400, *NOTHING[1:]], 200.0)
 
 
 def test_so_many_names_are_counted_apart_and_the_rest_together() -> None:
@@ -62,10 +87,35 @@ def test_counts_by_their_first_labels(labels: tuple[str, ...], expected: int) ->
 
 def test_the_latest_samples_are_kept_and_none_twice() -> None:
     totals = Totals(StateChanges())
-    for number in [*range(25), 24]:
-        sample = SampleDelta("differences", *KEY, {"n": number})
+    for index, number in enumerate([*range(25), 10]):
+        sample = SampleDelta("differences", *KEY, {"n": number}, {"request_id": f"r{index}"})
         totals.absorb(Delta(1.0, [], [], [], [], [sample]))
-    assert list(totals.samples["differences", *KEY]) == [{"n": n} for n in range(5, 25)]
+    kept = totals.samples["differences", *KEY]
+    assert [each.document for each in kept] == [
+        {"n": n} for n in [*range(5, 10), *range(11, 25), 10]
+    ]
+    assert kept[-1].request == {"request_id": "r25"}
+
+
+def test_operations_are_not_added_up_with_others() -> None:
+    """Their number is that of the endpoints in the rules, however many these are."""
+    totals = Totals(StateChanges())
+    for number in range(300):
+        totals.absorb(counted(1.0, "operations", *KEY, "GET", f"/{number}"))
+        totals.absorb(counted(1.0, "differences", *KEY, f"/{number}"))
+    assert len(list(totals.counted("operations", *KEY))) == 300
+    assert len(list(totals.counted("differences", *KEY))) == 257
+
+
+def test_times_are_added_up_until_their_shadow_begins_anew() -> None:
+    totals = Totals(StateChanges())
+    for key in (KEY, ("person", "2")):
+        for buckets in ({3: 1, 7: 2}, {7: 1}):
+            latency = LatencyDelta(*key, "old", buckets)
+            totals.absorb(Delta(1.0, [], [], [], [], [], [latency]))
+    assert totals.latencies[*KEY, "old"] == {3: 1, 7: 3}
+    totals.reset_shadow(KEY)
+    assert totals.latencies == {("person", "2", "old"): {3: 1, 7: 3}}
 
 
 def test_a_shadow_that_is_forgotten_is_taken_out_of_the_state() -> None:
@@ -83,3 +133,26 @@ def test_a_shadow_that_is_forgotten_is_taken_out_of_the_state() -> None:
 def test_since_when_it_was_counted(kept: object, since: float | None) -> None:
     found = Totals(StateChanges(documents={"since": kept})).since
     assert found == since or (since is None and found > 1_000_000_000)
+
+
+def test_totals_of_several_replicas_are_merged_in_any_order() -> None:
+    parts = []
+    for number in range(4):
+        part = Totals(StateChanges())
+        usage = UsageDelta(*KEY, "/p", f"client{number % 2}", number + 1, 0, 0, 1)
+        counts = [CounterDelta("compared", KEY, number)]
+        samples = [SampleDelta("differences", *KEY, {"n": number % 2}, {})]
+        part.absorb(Delta(float(number + 1), [usage], [], counts, [], samples))
+        parts.append(part)
+    results = []
+    for order in permutations(parts):
+        merged = Totals(StateChanges())
+        for part in order:
+            merged.merge(part)
+        rows = sorted((key, row) for key, row in merged.clients[KEY].rows.items())
+        kept = [str(sample.document) for sample in merged.samples["differences", *KEY]]
+        assert sorted(kept) == ["{'n': 0}", "{'n': 1}"]
+        results.append((str(rows), merged.counts))
+    assert all(result == results[0] for result in results)
+    assert results[0][1]["compared", KEY] == Occurrences(6, 1.0, 4.0)
+    assert "count=6" in results[0][0]

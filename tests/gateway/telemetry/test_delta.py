@@ -29,11 +29,16 @@ SECONDS = st.floats(0, 1e9)
         SECONDS,
         st.lists(st.builds(UsageDelta, TEXT, TEXT, TEXT, TEXT, *[NUMBER] * 4), max_size=2),
         st.lists(
-            st.builds(TrafficDelta, TEXT, TEXT, TEXT, NUMBERS, NUMBERS, SECONDS, NUMBER), max_size=2
+            st.builds(TrafficDelta, *[TEXT] * 4, NUMBER, TEXT, NUMBERS, SECONDS, NUMBER), max_size=2
         ),
         st.lists(st.builds(CounterDelta, TEXT, st.tuples(TEXT, TEXT), NUMBER), max_size=2),
         st.lists(
-            st.builds(CutoverDelta, TEXT, TEXT, TEXT, NUMBER, NUMBER, NUMBERS, SECONDS), max_size=2
+            st.builds(
+                CutoverDelta,
+                *[TEXT] * 3,
+                *(NUMBER, NUMBER, NUMBER, NUMBERS, SECONDS, SECONDS, NUMBERS, SECONDS),
+            ),
+            max_size=2,
         ),
         st.lists(st.builds(SampleDelta, TEXT, TEXT, TEXT, st.dictionaries(TEXT, TEXT)), max_size=2),
     )
@@ -43,6 +48,16 @@ def test_there_and_back(delta: Delta) -> None:
 
 
 def test_what_metrics_rely_on() -> None:
-    """Buckets rise, and every counter has the API or the service as its first label."""
+    """Buckets rise, and every counter has as its first label what it is about."""
     assert list(BOUNDS) == sorted(set(BOUNDS))
-    assert {labels[0] for labels in COUNTERS.values()} == {"api", "bound", "service", "task"}
+    assert {labels[0] for labels in COUNTERS.values()} == {
+        "api",
+        "bound",
+        "code",
+        "line",
+        "reason",
+        "outcome",
+        "service",
+        "target",
+        "task",
+    }

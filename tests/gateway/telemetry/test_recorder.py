@@ -1,6 +1,7 @@
 """The recorder counts requests, and hands a report on when it is due."""
 
 import asyncio
+from time import perf_counter
 
 import pytest
 
@@ -8,7 +9,7 @@ from gateway.core.errors import FAULT_KINDS, Blame, FaultCode
 from gateway.core.plan import Plan, plan
 from gateway.core.versions.version import Version
 from gateway.proxy.client.exchange import Exchange
-from gateway.telemetry.delta import CounterDelta, Delta, SampleDelta, UsageDelta
+from gateway.telemetry.delta import BOUNDS, CounterDelta, Delta, SampleDelta, UsageDelta
 from gateway.telemetry.recorder import Recorder, version_label
 from tests.gateway.core.world import PATH, head, person, snapshot
 from tests.gateway.proxy import wires
@@ -23,7 +24,7 @@ def recorded(*exchanges: tuple[Exchange, int]) -> Delta:
     loop = asyncio.new_event_loop()
     recorder = Recorder(loop, reports.append)
     for exchange, status in exchanges:
-        exchange.status = status
+        exchange.status, exchange.ended = status, perf_counter()
         recorder.record(exchange)
     recorder.flush()
     recorder.flush()  # nothing was counted since: no report
@@ -55,10 +56,56 @@ def test_who_asked_for_what_and_to_what_end() -> None:
         UsageDelta(*place, "acme", 3, 0, 2, 3),
         UsageDelta(*place, "", 1, 0, 0, 1),
     ]
-    (traffic,) = report.traffic
-    assert traffic.statuses == [0, 0, 1, 1, 0, 2]
-    assert sum(traffic.buckets) == 4
+    assert [(each.method, each.status, each.error) for each in report.traffic] == [
+        ("GET", 200, ""),
+        ("GET", 503, "503"),
+        ("GET", 504, upstream.value),
+        ("GET", 304, ""),
+    ]
+    assert all(sum(each.buckets) == 1 for each in report.traffic)
     assert report.counts == [CounterDelta("upstream_errors", ("person_v1", upstream.value), 1)]
+
+
+def test_what_was_refused_was_not_served() -> None:
+    """Neither before there was a plan, nor after, as a body that cannot be converted."""
+    report = recorded(
+        (planned("acme", FaultCode.UNCONVERTIBLE_REQUEST), 400),
+        (planned("acme", FaultCode.BODY_TOO_LARGE), 413),
+        (planned("acme", FaultCode.CONVERSION_FAILED), 502),
+        (planned("acme"), 404),
+    )
+    place = ("person", "1", "/v{version}/person")
+    assert report.usages == [UsageDelta(*place, "acme", 4, 2, 1, 2)]
+
+
+def test_methods_that_clients_invent_are_one() -> None:
+    inventions = [planned() for _ in range(3)]
+    for number, exchange in enumerate(inventions):
+        exchange.method = f"INVENTED{number}"
+    report = recorded(*((exchange, 200) for exchange in inventions))
+    (traffic,) = report.traffic
+    assert (traffic.method, sum(traffic.buckets)) == ("_OTHER", 3)
+
+
+def test_requests_to_services() -> None:
+    """By the address that answered or failed; requests that reached none are left out."""
+    answered, failed, unsent = (planned() for _ in range(3))
+    for exchange in (answered, failed):
+        exchange.target = "h:1"
+        exchange.began -= 2.0
+        exchange.sent = exchange.began + 0.5
+    answered.answered = answered.sent + 0.07
+    answered.service_status = 404
+    failed.code = FaultCode.UPSTREAM_TIMEOUT.value
+    report = recorded((answered, 200), (failed, 504), (unsent, 503))
+    found = [(each.target, each.status, each.error) for each in report.upstream]
+    assert found == [("h:1", 404, "404"), ("h:1", 0, "upstream_timeout")]
+    quick, slow = report.upstream
+    assert quick.buckets[BOUNDS.index(0.075)] == 1
+    assert quick.seconds == pytest.approx(0.07)
+    assert slow.buckets[BOUNDS.index(2.5)] == 1
+    assert slow.seconds >= 1.5
+    assert all(each.buckets[BOUNDS.index(2.5)] == 1 for each in report.traffic[:2])
 
 
 def test_a_path_of_no_endpoint_is_counted_by_its_code_alone() -> None:
@@ -68,7 +115,8 @@ def test_a_path_of_no_endpoint_is_counted_by_its_code_alone() -> None:
     exchange.code = code.value
     report = recorded((exchange, 404))
     assert report.usages == []
-    assert report.traffic[0].statuses == [0, 0, 0, 0, 1, 0]
+    (traffic,) = report.traffic
+    assert (traffic.endpoint, traffic.status, traffic.error) == ("", 404, "")
     assert report.counts == [CounterDelta("refusals", ("", "", code.value), 1)]
 
 
@@ -77,13 +125,10 @@ async def test_a_report_is_handed_on_when_it_is_due() -> None:
     recorder = Recorder(asyncio.get_running_loop(), reports.append)
     recorder.count("compared", "person", "1")
     recorder.count("compared", "person", "1", times=2)
-    recorder.outcome("person", "1", "new", 0.004, failed=True)
     assert reports == []
     await soon(lambda: bool(reports))
     (report,) = reports
     assert report.counts == [CounterDelta("compared", ("person", "1"), 3)]
-    (outcome,) = report.outcomes
-    assert (outcome.requests, outcome.failures, outcome.seconds) == (1, 1, 0.004)
 
 
 def test_labels_and_samples_are_bounded() -> None:
@@ -92,14 +137,36 @@ def test_labels_and_samples_are_bounded() -> None:
     recorder = Recorder(loop, reports.append)
     for number in range(5000):
         recorder.count("differences", "person", "1", f"/{number}")
-        recorder.sample("differences", "person", "1", number)
+        recorder.sample("differences", "person", "1", number, {"path": "/"})
     recorder.count("differences", "person", "1", "/0")
     recorder.flush()
     loop.close()
     (report,) = reports
-    assert len(report.counts) == 4096
-    assert report.counts[0].count == 2
-    assert report.samples == [SampleDelta("differences", "person", "1", n) for n in range(16)]
+    *counted, dropped = report.counts
+    assert len(counted) == 4096
+    assert counted[0].count == 2
+    assert dropped == CounterDelta("counts_dropped", ("labels",), 5000 - 4096)
+    assert report.samples == [
+        SampleDelta("differences", "person", "1", n, {"path": "/"}) for n in range(16)
+    ]
+
+
+def test_times_of_both_services() -> None:
+    reports: list[Delta] = []
+    loop = asyncio.new_event_loop()
+    recorder = Recorder(loop, reports.append)
+    for old in (0.001, 0.001, 1.0):
+        recorder.latency("person", "1", old, 0.5)
+    recorder.flush()
+    recorder.latency("person", "1", 0.001, 0.5)
+    recorder.flush()
+    loop.close()
+    before, after = (
+        {(each.route, *found) for each in report.latencies for found in each.buckets.items()}
+        for report in reports
+    )
+    assert before == {("old", 25, 2), ("old", 97, 1), ("new", 90, 3)}
+    assert after == {("old", 25, 1), ("new", 90, 1)}
 
 
 @pytest.mark.parametrize(("version", "label"), [(None, ""), (Version(1), "1")])

@@ -24,6 +24,12 @@ apis:
     conversions:
       - between: ["1", "2"]
         changes: [CHANGES]
+    groups:
+      node:
+        - rename: { field: label, to: title }
+        - use: { group: node, at: ["kids[]"] }
+      copied:
+        - python: { up: "copy:copy", down: "copy:copy" }
 """
 BOOK = {
     "type": "object",

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from gateway.config.load import load
+from gateway.core.versions.version import Version
 from gateway.verify import verification_report
 from gateway.verify.claim import Claim, DocumentedVersion, Gap, Unchecked, Unmatched, claims
 from gateway.verify.openapi.openapi import Description
@@ -62,4 +64,61 @@ def test_the_report_of_what_has_no_proof(tmp_path: Path) -> None:
         "- GET /livez not checked: no endpoint leads to it",
         "- GET /lendings/late without counterpart: version 1 has no such operation",
         "0 of 1 claims hold, by 0 examples; not checked: 1; without counterpart: 1",
+    ]
+
+
+OPERATIONS = """\
+services: { new: { targets: ["http://127.0.0.1:1"] } }
+apis:
+  shop:
+    upstream_path: "/{rest}"
+    versions: { "1": { via: "2" }, "2": { service: new } }
+    endpoints: [ { path: "/v{version}/{rest*}", version: { in: path } } ]
+    conversions:
+      - between: ["1", "2"]
+        operations:
+          - older: PUT /pay/{id}
+            newer: PATCH /payments/{id}
+            status: { newer: 201, older: 200 }
+          - { older: POST /fax, refuse: { status: 410 } }
+          - { older: POST /telex, service: new }
+          - { older: GET /lost, newer: GET /nowhere }
+"""
+
+
+def test_operations_that_differ_are_paired_as_they_are_declared() -> None:
+    """A status is paired with that which the client gets for it."""
+
+    def described(name: str, paths: dict[str, tuple[str, str]]) -> Description:
+        schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+        content = {"content": {"application/json": {"schema": schema}}}
+        listed = {
+            path: {method: {"responses": {status: content}}}
+            for path, (method, status) in paths.items()
+        }
+        return Description({"openapi": "3.1.0", "paths": listed}, name)
+
+    api = load(OPERATIONS.encode(), "gateway.yaml", {}).apis[0]
+    older = described(
+        "v1",
+        {
+            "/pay/{id}": ("put", "200"),
+            "/fax": ("post", "200"),
+            "/telex": ("post", "200"),
+            "/lost": ("get", "200"),
+            "/same": ("get", "200"),
+        },
+    )
+    newer = described("v2", {"/payments/{id}": ("patch", "201"), "/same": ("get", "200")})
+    client, service = DocumentedVersion(Version(1), older), DocumentedVersion(Version(2), newer)
+    found = [
+        (type(one).__name__, one.operation, getattr(one, "reason", ""))
+        for one in claims(api, client, service)
+    ]
+    assert found == [
+        ("Claim", "PUT /pay/{id} -> PATCH /payments/{id}", ""),
+        ("Unchecked", "POST /fax", "it is refused with status 410"),
+        ("Unchecked", "POST /telex", "the service new answers it"),
+        ("Gap", "GET /lost", "has no such operation"),
+        ("Claim", "GET /same", ""),
     ]

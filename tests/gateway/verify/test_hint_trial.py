@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from gateway.core.versions.version import Version
+from gateway.verify.checks.conversion_check import check_conversions
 from gateway.verify.claim import Claim, MessagePart
 from gateway.verify.hint_trial import HintTrial
 from gateway.verify.openapi.json_schema import Schema
 from gateway.verify.proof import Finding
-from tests.gateway.verify.loans import rules
+from tests.gateway.verify.loans import document, rules, written
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 
@@ -91,3 +92,15 @@ def test_hints(
     path.write_text(rules(changes))
     found = Finding(*finding, "is wrong")
     assert HintTrial(path, {}).hint(claim(given, wanted, part), found) == expected
+
+
+@pytest.mark.parametrize(("name", "shown"), [("id", True), ("colour", False)])
+def test_a_field_that_the_documents_lack_is_in_no_hint(
+    name: str, shown: bool, tmp_path: Path
+) -> None:
+    documents = document(loans="get"), document(lendings="get")
+    path, snapshot = written(tmp_path, *documents)
+    assert check_conversions(path, {}, snapshot) == []
+    wrong = Finding(f"/{name}", "enum", "is another")
+    found = HintTrial(path, {}).hint(claim({}, {}, MessagePart.RESPONSE), wrong)
+    assert found == (f"map: {{ field: {name}, values: {{ ... }} }}" if shown else None)

@@ -34,6 +34,14 @@ def test_the_endpoint_of_a_path(path: str, endpoint: str, captures: dict[str, st
     assert not located.reason
 
 
+@pytest.mark.parametrize("server", ["/elsewhere", "https://example.com/v1"])
+def test_the_path_of_a_server_that_no_endpoint_has(server: str) -> None:
+    described = {**document(loans_ID="get"), "servers": [{"url": server}]}
+    (located,) = locate(ENDPOINTS, Version(1), Description(described, "v1"))
+    assert list(located.captures) == [ONE]
+    assert not located.reason
+
+
 @pytest.mark.parametrize("path", ["/", "/v2/loans", "/loans/{id}/books", "/healthz"])
 def test_a_path_that_no_endpoint_leads_to(path: str) -> None:
     described = Description({"openapi": "3.1.0", "paths": {path: {"get": {}}}}, "v1")

@@ -5,14 +5,17 @@ from pathlib import Path
 import pytest
 
 from gateway.config.load import load
-from gateway.core.conversion.chain import Conversion, compose
+from gateway.core.conversion.chain import BodyConversion, Conversion, compose
 from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.version_link import Direction
 from gateway.verify.openapi.json_schema import Schema
-from gateway.verify.openapi.openapi import ApiParameter
+from gateway.verify.openapi.openapi import ApiParameter, Operation
 from gateway.verify.part_conversion import (
     convert_body,
     convert_headers,
+    convert_message,
     convert_query,
+    message_schema,
     schema_of,
 )
 
@@ -37,7 +40,7 @@ def upgrade() -> Conversion:
 
 
 def test_a_body() -> None:
-    convert = convert_body(upgrade())
+    convert = convert_body(BodyConversion(upgrade().links, Direction.UP))
     assert convert({"name": "Ada King"}) == {"name": {"first": "Ada", "last": "King"}}
     with pytest.raises(ConversionError):
         convert({"name": 1})
@@ -94,3 +97,57 @@ def test_the_schema_of_parameters() -> None:
         "required": ["x-a"],
         **components,
     }
+
+
+MOVED = """
+services: { s: { targets: ["http://127.0.0.1:1"] } }
+apis:
+  things:
+    endpoints: [ { path: /thing, version: { in: query, name: v } } ]
+    versions: { "1": { service: s }, "2": { service: s } }
+    conversions:
+      - between: ["1", "2"]
+        changes:
+          - to_query: { field: dry, parameter: dry_run, type: boolean }
+          - from_header: { field: total, header: X-Total, type: number }
+          - rename: { field: b, to: a }
+          - to_header: { field: c, header: X-C }
+"""
+
+
+def moved(direction: Direction) -> BodyConversion:
+    (api,) = load(MOVED.encode(), "gateway.yaml", {}, Path()).apis
+    ((link,),) = api.links.values()
+    return BodyConversion((link,), direction)
+
+
+def test_the_body_of_an_answer_with_what_comes_from_header_fields() -> None:
+    assert convert_body(moved(Direction.UP))({"total": 2, "a": 1}) == {"b": 1, "c": "x"}
+    assert convert_body(moved(Direction.DOWN))({"b": 1, "c": "y"}) == {"total": 1, "a": 1}
+
+
+def test_a_whole_request() -> None:
+    part = {"$ref": "#/components/schemas/a"}
+    known = {"schemas": {"a": {"type": "integer"}}}
+    schema: Schema = {"type": "object", "properties": {"a": part}, "components": known}
+    parameters = (
+        ApiParameter("dry_run", "query", True, {"type": "boolean"}),
+        ApiParameter("X-C", "header", False, {"type": "string"}),
+    )
+    operation = Operation("POST", "/thing", schema, {}, parameters, body_required=True)
+    wanted = message_schema(operation)
+    assert wanted["required"] == ["query", "headers", "body"]
+    assert wanted["components"] == known
+    without = message_schema(Operation("GET", "/thing"))
+    assert without["required"] == ["query", "headers"]
+    up = convert_message(moved(Direction.UP), (), "POST", wanted)
+    message = {"query": {"dry_run": True}, "headers": {"x-c": "d"}, "body": {"a": 1}}
+    assert up(message) == {"query": {}, "headers": {}, "body": {"dry": True, "b": 1, "c": "d"}}
+    assert up({"query": {}, "headers": {}}) == {"query": {}, "headers": {}}
+    down = convert_message(moved(Direction.DOWN), (), "POST", wanted)
+    made = down({"query": {}, "headers": {}, "body": {"dry": False}})
+    assert made == {"query": {"dry_run": False}, "headers": {}, "body": {}}
+    missing = {"headers": None, "body": {"a": 2}}
+    assert up(missing) == {"query": {}, "headers": {}, "body": {"b": 2}}
+    from_header = {"query": {}, "headers": {"x-c": "d"}}
+    assert up(from_header) == {"query": {}, "headers": {}, "body": {"c": "d"}}

@@ -1,12 +1,14 @@
 """`envelope` and `extract`: a bare value in one version, in an object in the other."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Literal
 
 from gateway.config.changes.change_section import WHOLE, BodySection, Loss, Upgrade
 from gateway.config.changes.change_site import BodySite
 from gateway.config.changes.value_kinds import ARRAY, ValueKinds
 from gateway.core.conversion.change import Change, Inverse, Whole
+from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.shapes.envelope import Envelope
 from gateway.core.conversion.steps import BODY
 
@@ -17,16 +19,12 @@ class _EnvelopeSection(BodySection):
     """What `envelope` and `extract` have in common."""
 
     field: str | None = None
-    """The field that has the value in both versions; without it, that is the whole body."""
+    """The field that has the value in both versions, or the elements of an array: `tags[]`; without
+    it, that is the whole body."""
     count: str | None = None
     """The field of the envelope that has the number of elements; without it, there is none."""
     others: Literal["drop", "refuse"] = "drop"
     """Whether other fields of the envelope are left out (the default) or refused."""
-
-    @classmethod
-    def parameter_form(cls) -> None:
-        """Return None: parameters have no objects."""
-        return
 
     def _loss(self, *, newer: bool) -> Iterable[Loss]:
         if self.others == "drop":
@@ -38,23 +36,33 @@ class _EnvelopeSection(BodySection):
             return Upgrade.in_place(WHOLE)
         return Upgrade.in_place(self.field, reads, leaves)
 
+    def _moves(self, target: str, source: str) -> Mapping[str, str]:
+        """Return where the value comes from; elements have no names of their own."""
+        return {} if (self.field or "").endswith("[]") else {target: source}
+
+    def _inside(self, key: str) -> str:
+        return key if self.field is None else f"{self.field}.{key}"
+
     @property
     def _bare(self) -> ValueKinds | None:
         return None if self.count is None else ARRAY
 
-    def _envelope(self, into: str, key: str, site: BodySite) -> Envelope | None:
-        place = None if self.field is None else site.path(self.field, "field")
+    def _change(
+        self, into: str, key: str, site: BodySite, way: Callable[[Envelope], Change]
+    ) -> Change | None:
         inner = site.keys(into, key)
         count = None if self.count is None else site.keys(self.count, "count")
-        if inner is None or (place is None and self.field is not None):
+        if inner is None:
             return None
         if self.count is not None and (count is None or not site.apart((inner, count))):
             return None
-        scopes, field = (place.scopes, place.keys) if place else ((), BODY)
-        return Envelope(scopes, field, inner, count, self.others == "refuse")
 
-    def _whole(self, change: Change) -> Change:
-        return Whole(change) if self.field is None else change
+        def change(scopes: tuple[Scope, ...], keys: Keys) -> Change:
+            return way(Envelope(scopes, keys, inner, count, self.others == "refuse"))
+
+        if self.field is None:
+            return Whole(change((), BODY))
+        return site.value_change(self.field, change, "field")
 
 
 class EnvelopeConfig(_EnvelopeSection):
@@ -65,16 +73,16 @@ class EnvelopeConfig(_EnvelopeSection):
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it reads an object."""
-        return self._upgrade(_OBJECT, self._bare)
+        moves = self._moves(self.field or WHOLE, self._inside(self.into))
+        return replace(self._upgrade(_OBJECT, self._bare), moves=moves)
 
     def losses(self) -> Iterable[Loss]:
         """Return what an upgrade leaves out of the envelope."""
         return self._loss(newer=True)
 
     def body_change(self, site: BodySite) -> Change | None:
-        """Return the change of a field, or of the whole body."""
-        change = self._envelope(self.into, "into", site)
-        return None if change is None else self._whole(change)
+        """Return the change of a field, of the elements of an array, or of the whole body."""
+        return self._change(self.into, "into", site, lambda envelope: envelope)
 
 
 class ExtractConfig(_EnvelopeSection):
@@ -85,13 +93,13 @@ class ExtractConfig(_EnvelopeSection):
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it leaves an object."""
-        return self._upgrade(self._bare, _OBJECT)
+        moves = self._moves(self._inside(self.key), self.field or WHOLE)
+        return replace(self._upgrade(self._bare, _OBJECT), moves=moves)
 
     def losses(self) -> Iterable[Loss]:
         """Return what a downgrade leaves out of the envelope."""
         return self._loss(newer=False)
 
     def body_change(self, site: BodySite) -> Change | None:
-        """Return the change of a field, or of the whole body."""
-        change = self._envelope(self.key, "key", site)
-        return None if change is None else self._whole(Inverse(change))
+        """Return the change of a field, of the elements of an array, or of the whole body."""
+        return self._change(self.key, "key", site, Inverse)

@@ -5,29 +5,36 @@ from typing import Annotated
 
 from pydantic import Field
 
-from gateway.config.changes.change_section import BodySection, Loss, Upgrade
-from gateway.config.changes.change_site import BodySite
+from gateway.config.changes.change_section import (
+    BodySection,
+    ChangeSection,
+    Loss,
+    ParameterSection,
+    Upgrade,
+)
+from gateway.config.changes.change_site import BodySite, ParameterSite
 from gateway.config.changes.value_kinds import ARRAY, TEXT
 from gateway.core.conversion.change import Change, Inverse
+from gateway.core.conversion.parameter_change import ParameterChange, Reversed
+from gateway.core.conversion.parameters.repeated import Repeated
 from gateway.core.conversion.shapes.join_list import JoinList
 
 
-class _TextsSection(BodySection):
-    """What `join_list` and `split_list` have in common."""
+class _SeparatedSection(ChangeSection):
+    """What `join_list` and `split_list` of bodies and of parameters have in common."""
 
     field: str
-    """The field, which has the same name in both versions."""
+    """The field or parameter, which has the same name in both versions."""
     separator: Annotated[str, Field(min_length=1)] = ","
     """The text that stands between two elements. The default is a comma."""
-
-    @classmethod
-    def parameter_form(cls) -> None:
-        """Return None: parameters have no lists."""
-        return
 
     def losses(self) -> Iterable[Loss]:
         """Return nothing: what would not come back is refused."""
         return ()
+
+
+class _TextsSection(_SeparatedSection, BodySection):
+    """What `join_list` and `split_list` of bodies have in common."""
 
     def _change(self, site: BodySite) -> JoinList | None:
         path = site.path(self.field, "field")
@@ -57,3 +64,30 @@ class SplitListConfig(_TextsSection):
         """Return the change of a field."""
         change = self._change(site)
         return None if change is None else Inverse(change)
+
+
+class _RepeatedSection(_SeparatedSection, ParameterSection):
+    """What `join_list` and `split_list` of parameters have in common."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: each value is a text, as all of them are."""
+        return Upgrade.in_place(self.field)
+
+    def _change(self, site: ParameterSite) -> Repeated:
+        return Repeated(site.name(self.field, "field"), self.separator)
+
+
+class JoinListParameterConfig(_RepeatedSection):
+    """Join a repeated parameter: the older version has it once, with separators between values."""
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of a parameter."""
+        return self._change(site)
+
+
+class SplitListParameterConfig(_RepeatedSection):
+    """Split a parameter: the older version repeats it for each value between the separators."""
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of a parameter."""
+        return Reversed(self._change(site))

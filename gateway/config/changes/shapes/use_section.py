@@ -20,11 +20,6 @@ class UseConfig(BodySection):
     at: Some[str] | None = None
     """The places of the objects: `item`, `items[]`, `prices.*`; without it, the object itself."""
 
-    @classmethod
-    def parameter_form(cls) -> None:
-        """Return None: parameters have no objects."""
-        return
-
     def upgrade(self) -> Upgrade:
         """Return the upgrade of a whole object; those of the changes are looked up in the group."""
         return Upgrade.in_place(WHOLE)

@@ -34,11 +34,6 @@ class AffixConfig(BodySection, ParameterSection):
     older: AffixFormConfig = AffixFormConfig()
     """How the older version writes the value; without it, as a text without prefix and suffix."""
 
-    @classmethod
-    def parameter_form(cls) -> type[ParameterSection]:
-        """Return the same model: the text of a parameter may have a prefix."""
-        return cls
-
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it reads one form and leaves another."""
         kinds = {"text": TEXT, "number": NUMBER}
@@ -50,12 +45,10 @@ class AffixConfig(BodySection, ParameterSection):
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of a field, or of the elements of an array."""
-        forms = self._forms(site)
-        if forms is None:
+        if (forms := self._forms(site)) is None:
             return None
-        newer, older = forms
         return site.value_change(
-            self.field, lambda scopes, keys: Affix(scopes, keys, newer, older), "field"
+            self.field, lambda scopes, keys: Affix(scopes, keys, *forms), "field"
         )
 
     def parameter_change(self, site: ParameterSite) -> ParameterChange | None:

@@ -53,11 +53,6 @@ class CaseConfig(_CasesSection, BodySection, ParameterSection):
     field: str
     """The field, query parameter or header field, which has the same name in both versions."""
 
-    @classmethod
-    def parameter_form(cls) -> type[ParameterSection]:
-        """Return the same model: the text of a parameter may be a word."""
-        return cls
-
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it reads a text, and leaves one."""
         return Upgrade.in_place(self.field, TEXT, TEXT)
@@ -88,11 +83,6 @@ class KeyCaseConfig(_CasesSection, BodySection):
     """The field whose value has the keys; without it, the whole object has them."""
     but: tuple[str, ...] = ()
     """The newer version's keys of objects whose own keys are data and stay, such as metadata."""
-
-    @classmethod
-    def parameter_form(cls) -> None:
-        """Return None: keys are of objects in bodies."""
-        return
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it replaces a value, or the whole object, by any other."""

@@ -23,11 +23,6 @@ class InvertConfig(BodySection, ParameterSection):
     to: str | None = None
     """The name that the older version has for it; without it, the name is the same."""
 
-    @classmethod
-    def parameter_form(cls) -> type[ParameterSection]:
-        """Return the same model: the text of a parameter may be true or false."""
-        return cls
-
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it reads a boolean, and leaves the opposite."""
         older = self.field if self.to is None else self.to

@@ -5,34 +5,31 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gateway.config.changes.change_section import BodySection, Loss, Upgrade
-from gateway.config.changes.change_site import BodySite
+from gateway.config.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
+from gateway.config.changes.change_site import BodySite, ChangeSite, ParameterSite
 from gateway.config.changes.value_kinds import NUMBER, TEXT
 from gateway.config.shape import NumberText
 from gateway.core.conversion.change import Change, Inverse
+from gateway.core.conversion.parameter_change import ParameterChange, Recombined
 from gateway.core.conversion.scalars import Type
 
 _KINDS = {"text": TEXT, "number": NUMBER, "integer": NUMBER}
 
 
-class MoneyConfig(BodySection):
+class MoneyConfig(BodySection, ParameterSection):
     """Write an amount of money in minor units or with decimal places, by its currency."""
 
     field: str
-    """The field of the amount, which has the same name in both versions."""
+    """The field or parameter of the amount, which has the same name in both versions."""
     currency: str
-    """The field of the currency, a code of ISO 4217: beside the amount, or further out."""
+    """The field of the currency, a code of ISO 4217: beside the amount, or further out. For a
+    parameter, the parameter of its currency."""
     newer: Literal["integer", "text", "number"]
     """The amount in the newer version: an integer of minor units, or a decimal text or number."""
     older: Literal["integer", "text", "number"]
     """The amount in the older version: an integer of minor units, or a decimal text or number."""
     unknown: Annotated[int, Field(ge=0, le=18), NumberText] | None = None
     """The decimal places where the currency is unknown; without it, the amount is refused."""
-
-    @classmethod
-    def parameter_form(cls) -> None:
-        """Return None: a change of parameters is of one parameter."""
-        return
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it reads one type and leaves another; the currency stays."""
@@ -50,8 +47,7 @@ class MoneyConfig(BodySection):
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of a field."""
-        if (self.newer == "integer") == (self.older == "integer"):
-            site.complain("one version has an integer of minor units, the other a text or a number")
+        if not self._counts(site):
             return None
         amount = site.path(self.field, "field")
         currency = site.path(self.currency, "currency")
@@ -78,3 +74,25 @@ class MoneyConfig(BodySection):
             self.unknown,
         )
         return change if older else Inverse(change)
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of a parameter, which has its currency in another one."""
+        # Imported when rules name it, with the table of currencies.
+        from gateway.core.conversion.parameters.amount import Amount
+
+        if not self._counts(site):
+            return None
+        names = site.name(self.field, "field"), site.name(self.currency, "currency")
+        if self.field == self.currency:
+            site.complain("is the amount itself; name the parameter of its currency", "currency")
+            return None
+        amount = Amount(*names, self.unknown)
+        ways = amount.units, amount.decimal
+        return Recombined(names, names, *(ways if self.newer == "integer" else ways[::-1]))
+
+    def _counts(self, site: ChangeSite) -> bool:
+        """Whether one version counts minor units; False after recording the mistake."""
+        if (self.newer == "integer") != (self.older == "integer"):
+            return True
+        site.complain("one version has an integer of minor units, the other a text or a number")
+        return False

@@ -1,6 +1,8 @@
 """`time`: the older version writes the same moment in another form."""
 
+import re
 from collections.abc import Iterator
+from datetime import tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,7 +11,8 @@ from pydantic import Field
 from gateway.config.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
 from gateway.config.changes.change_site import BodySite, ChangeSite, ParameterSite
 from gateway.config.changes.value_kinds import NUMBER, TEXT, ValueKinds
-from gateway.config.shape import NonEmptyText, NumberText, matching
+from gateway.config.schedule import zone as time_zone
+from gateway.config.shape import NonEmptyText, NumberText
 from gateway.core.conversion.change import Change
 from gateway.core.conversion.parameter_change import ParameterChange, Rewritten
 from gateway.core.conversion.scalars import Type
@@ -21,13 +24,7 @@ if TYPE_CHECKING:
 _UNIX = {"unix": 0, "unix_ms": 3}
 _UNITS = ("years", "months", "days", "hours", "minutes", "seconds")
 
-Zone = Annotated[
-    str,
-    matching(
-        r"^(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])$",
-        "not an offset from UTC; write Z, or one such as +02:00",
-    ),
-]
+_OFFSET = re.compile(r"Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9]")
 
 
 class TimeConfig(BodySection, ParameterSection):
@@ -39,19 +36,15 @@ class TimeConfig(BodySection, ParameterSection):
     """The newer version's form: unix, unix_ms, rfc3339, or a pattern such as dd/MM/yyyy HH:mm."""
     older: NonEmptyText
     """The older version's form: unix, unix_ms, rfc3339, or a pattern such as dd/MM/yyyy HH:mm."""
-    zone: Zone = "Z"
-    """The offset from UTC of times that name none, and of those written anew. The default is Z."""
+    zone: NonEmptyText = "Z"
+    """The offset from UTC of times that name none, and of those written anew, such as +02:00, or a
+    time zone, such as Europe/Berlin. The default is Z."""
     other_zones: Literal["convert", "refuse"] = "convert"
     """What is done with a time that names another offset than `zone`. The default is convert."""
     digits: Annotated[int, Field(ge=0, le=18), NumberText] | None = None
     """The digits after the point that unix time has at most; without it, all that there are."""
     text: bool = False
     """Whether unix time is a text of digits in bodies, and no number. The default is false."""
-
-    @classmethod
-    def parameter_form(cls) -> type[ParameterSection]:
-        """Return the same model: the text of a parameter may be a moment."""
-        return cls
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it reads one form and leaves another."""
@@ -69,17 +62,20 @@ class TimeConfig(BodySection, ParameterSection):
             if source.names_zone and not target.names_zone and self.other_zones == "convert":
                 text = f"'{self.field}' loses the offset that it names; the way back writes"
                 yield Loss(is_newer, f"{text} {self.zone}")
+            name = self.newer if is_newer else self.older
+            repeats = self._place is not None and target.precision >= _UNITS.index("hours")
+            if repeats and not target.names_zone and name not in _UNIX:
+                text = f"'{self.field}' in an hour that clocks repeat comes back as in the first"
+                yield Loss(is_newer, text)
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of a field, or of the elements of an array."""
         from gateway.core.conversion.changes.values.time_change import Time
 
-        forms = self._forms(site)
-        if forms is None:
+        if (forms := self._forms(site)) is None:
             return None
-        newer, older = forms
         return site.value_change(
-            self.field, lambda scopes, keys: Time(scopes, keys, newer, older), "field"
+            self.field, lambda scopes, keys: Time(scopes, keys, *forms), "field"
         )
 
     def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
@@ -92,6 +88,11 @@ class TimeConfig(BodySection, ParameterSection):
         newer, older = forms
         name = site.name(self.field, "field")
         return Rewritten(name, rewriting(older, newer), rewriting(newer, older))
+
+    @property
+    def _place(self) -> tzinfo | None:
+        """The time zone, if it is that of a place; raises ValueError for one that is unknown."""
+        return None if _OFFSET.fullmatch(self.zone) else time_zone(self.zone)
 
     def _kinds(self, form: str) -> ValueKinds:
         return NUMBER if form in _UNIX and not self.text else TEXT
@@ -106,15 +107,19 @@ class TimeConfig(BodySection, ParameterSection):
 
         if form in _UNIX:
             return UnixTime(_UNIX[form], self.digits, Type.TEXT if self.text else Type.NUMBER)
-        zone, only = minutes_of(self.zone), self.other_zones == "refuse"
+        place, only = self._place, self.other_zones == "refuse"
+        zone = minutes_of(self.zone) if place is None else 0
         if form == "rfc3339":
-            return rfc_3339(zone, only_zone=only)
-        return parse_pattern(form, zone, only_zone=only)
+            return rfc_3339(zone, only_zone=only, place=place)
+        return parse_pattern(form, zone, only_zone=only, place=place)
 
     def _forms(self, site: ChangeSite) -> "tuple[MomentForm, MomentForm] | None":
         """Return the two forms, or None after recording a mistake."""
         if self.newer == self.older:
             site.complain("is the form that it has already; remove the change", "older")
+            return None
+        named = _OFFSET.fullmatch(self.zone) is None
+        if named and site.attempt(partial(time_zone, self.zone), "zone") is None:
             return None
         newer = site.attempt(partial(self._form, self.newer), "newer")
         older = site.attempt(partial(self._form, self.older), "older")

@@ -79,21 +79,19 @@ class ClientsConfig(SectionModel):
 
 
 def build_naming(
-    config: ClientsConfig | None,
+    config: ClientsConfig,
     trusted: tuple[Network, ...],
     folder: Path,
     mistakes: Mistakes,
-) -> ClientNaming | None:
-    """Return how clients get their names, or None if they have none; mistakes go to `mistakes`.
+) -> ClientNaming:
+    """Return how clients get their names; mistakes go to `mistakes`.
 
     Args:
-        config: the section of gateway.yaml, if it has one.
+        config: the section of gateway.yaml.
         trusted: the networks of trusted proxies.
         folder: the folder that relative paths of files start from.
         mistakes: collects the mistakes.
     """
-    if config is None:
-        return None
     # A secret of any length makes a key that BLAKE2 takes.
     key = b"" if config.hash is None else blake2b(config.hash.encode()).digest()
     sources = [

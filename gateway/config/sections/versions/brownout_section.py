@@ -110,7 +110,7 @@ class BrownoutBuilder:
             schedule = self.mistakes.attempt(partial(CronSchedule, config.at, timezone), *at, "at")
         if (config.at is None) != (config.minutes is None):
             self.mistakes.add(
-                "at says when it opens and minutes for how long;"
+                "at names when it opens and minutes for how long;"
                 ' write { at: "0 9 * * 1", minutes: 30 }',
                 *at,
             )

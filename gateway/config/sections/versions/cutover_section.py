@@ -13,6 +13,7 @@ from gateway.core.overrides import VersionKey
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 _DAY = 86_400
+_OVERDUE = Gates().overdue
 
 Share = Annotated[
     str,
@@ -38,19 +39,33 @@ class GatesConfig(SectionModel):
     """The largest share of compared answers that may differ, in percent, such as 0.1%. Without
     it, differences are not judged."""
     errors: Share | None = None
-    """How far the share of failed requests may exceed that of the old route, in percentage points,
-    such as 1%. Without it, errors are not judged."""
+    """How far the share of each kind of answer that a client may feel as an error may exceed that
+    of the old route, in percentage points, such as 1%: 5xx, all 4xx, 401, 403, 404 and 429 each,
+    3xx, messages that cannot be converted, requests that are overdue, and requests that clients
+    abandon. Without it, errors are not judged."""
     latency: Factor | None = None
-    """How many times as long as on the old route a request may take on average, such as 1.5x.
-    Without it, latency is not judged."""
+    """How many times as long as on the old route a request may take on average, such as 1.5x. The
+    time of a request counts up to `overdue`. Without it, latency is not judged."""
     window: Duration = "5m"
     """The time that the gates look back, in seconds, minutes or hours: 30s, 5m, 1h. It is at most
     a day. The default is 5m."""
     minimum: PositiveInt = 100
-    """The number of answers that the gates need before they judge a share. The default is 100."""
+    """The number of answers that a share or a mean is judged by, and that a step needs before the
+    next one begins. Until then, the missing answers count as good. The default is 100."""
+    overdue: Duration | None = None
+    """The time after which a request counts as overdue, though it is still under way, in seconds,
+    minutes or hours, such as 0.5s. It is at most the window. The default is 10s, or half of the
+    window if that is shorter."""
     then: Literal["roll_back", "hold"] = "roll_back"
     """What happens to the cutover when a gate fails: it goes back to 0 percent (roll_back) or
     stays where it is (hold). The default is roll_back."""
+    inconclusive: Literal["wait", "hold", "roll_back"] = "wait"
+    """What happens when a step has lasted its time and fewer answers than the minimum were seen:
+    the step goes on until there are enough (wait), the cutover is reported as held until then
+    (hold), or it goes back to 0 percent (roll_back). The default is wait."""
+    dry_run: bool = False
+    """Whether the gates are judged, shown and logged without any effect on the cutover. The default
+    is false."""
 
 
 class CutoverConfig(SectionModel):
@@ -87,7 +102,7 @@ def build_cutover(
     """
     if (config.percent is None) == (config.steps is None):
         mistakes.add(
-            "says how many clients are moved by exactly one of percent: 25 and"
+            "sets how many clients are moved by exactly one of percent: 25 and"
             " steps: [1, 5, 25, 100]",
             *at,
         )
@@ -99,6 +114,10 @@ def build_cutover(
     if "every" in config.model_fields_set and not steps:
         mistakes.add("is for steps, and there are none; remove it", *at, "every")
     if config.gates is not None:
+        if "inconclusive" in config.gates.model_fields_set and not steps:
+            mistakes.add(
+                "is for steps, and there are none; remove it", *at, "gates", "inconclusive"
+            )
         _check_gates(key, config.gates, (*at, "gates"), mistakes, compared=compared)
     return Cutover(
         key,
@@ -124,6 +143,8 @@ def _check_gates(
         mistakes.add("look at nothing; add differences, errors or latency", *at)
     if not 1 <= _seconds(config.window) <= _DAY:
         mistakes.add("is a second at least, and a day at most", *at, "window")
+    elif config.overdue is not None and not 0 < _seconds(config.overdue) <= _seconds(config.window):
+        mistakes.add(f"is above 0, and at most the window, {config.window}", *at, "overdue")
 
 
 def _gates(config: GatesConfig) -> Gates:
@@ -133,7 +154,12 @@ def _gates(config: GatesConfig) -> Gates:
         None if config.latency is None else float(config.latency[:-1]),
         _seconds(config.window),
         config.minimum,
+        min(_OVERDUE, _seconds(config.window) / 2)
+        if config.overdue is None
+        else _seconds(config.overdue),
         GateAction(config.then),
+        GateAction(config.inconclusive),
+        config.dry_run,
     )
 
 

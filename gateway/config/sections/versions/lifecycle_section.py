@@ -1,6 +1,6 @@
 """`lifecycle` in gateway.yaml: when a version is deprecated, when it ends, and what follows it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -11,6 +11,7 @@ from gateway.config.shape import Date, SectionModel, matching
 from gateway.config.text.dates import format_date, parse_date
 from gateway.config.text.mistakes import Location, Mistakes
 from gateway.core.clients import ClientNaming
+from gateway.core.conversion.chain import Conversion
 from gateway.core.lifecycle.lifecycle import Lifecycle, Successor, Terms, lifecycle
 from gateway.core.routing import Template
 from gateway.core.versions.reader import IN_PATH, Reader
@@ -87,7 +88,7 @@ class LifecycleBuilder:
     def _terms(self, label: str, config: LifecycleConfig) -> Terms:
         at = (*self.at, label, "lifecycle")
         if config.deprecated is None and config.sunset is None:
-            self.mistakes.add("says no date; add deprecated or sunset", *at)
+            self.mistakes.add("has no date; add deprecated or sunset", *at)
         deprecated = self._date(config.deprecated, *at, "deprecated")
         sunset = self._date(config.sunset, *at, "sunset")
         if deprecated is not None and sunset is not None and sunset < deprecated:
@@ -142,20 +143,45 @@ def lifecycle_at(
     endings: Mapping[Version, VersionEnd],
     template: Template,
     readers: tuple[Reader, ...],
+    between: Callable[[Version, Version], Conversion | None],
 ) -> Lifecycle:
-    """Return the lifecycle of a version, one of `endings`, as an endpoint announces it."""
+    """Return the lifecycle of a version, one of `endings`, as an endpoint announces it.
+
+    Args:
+        version: the version.
+        endings: how versions end.
+        template: the template of the endpoint's path.
+        readers: the readers of the endpoint.
+        between: returns the conversion between two versions at the endpoint, if operations differ.
+    """
     ending = endings[version]
     successors = (
-        _successor(later, endings[later].terms if later in endings else None, template, readers)
+        _successor(
+            later,
+            endings[later].terms if later in endings else None,
+            template,
+            readers,
+            _both(between(version, later), between(later, version)),
+        )
         for later in ending.successors
     )
     return lifecycle(ending.terms, tuple(successors))
 
 
+def _both(
+    request: Conversion | None, response: Conversion | None
+) -> tuple[Conversion, Conversion] | None:
+    return None if request is None or response is None else (request, response)
+
+
 def _successor(
-    version: Version, terms: Terms | None, template: Template, readers: tuple[Reader, ...]
+    version: Version,
+    terms: Terms | None,
+    template: Template,
+    readers: tuple[Reader, ...],
+    conversions: tuple[Conversion, Conversion] | None,
 ) -> Successor:
-    # One of the readers suffices: the one of which a link can say most.
+    # One of the readers suffices: the one whose address has most in a link.
     addresses = (reader.address(version) for reader in readers)
     best = min(addresses, key=lambda address: address.rank, default=IN_PATH)
-    return Successor(version, terms, template, best)
+    return Successor(version, terms, template, best, conversions)

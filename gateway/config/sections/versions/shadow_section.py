@@ -1,13 +1,48 @@
 """`shadow` in gateway.yaml: which requests are sent once more via another version, to compare."""
 
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
 
-from gateway.config.shape import Bytes, FieldName, Method, Percent, SectionModel, Some
+from pydantic import Field
+
+from gateway.config.shape import (
+    Bytes,
+    FieldName,
+    Method,
+    NonEmptyText,
+    Percent,
+    SectionModel,
+    Some,
+    matching,
+)
 from gateway.config.text.mistakes import Location, Mistakes
 from gateway.core.cutover.differences import Ignored, parse_ignored
+from gateway.core.cutover.dry_run import DryRun
 from gateway.core.cutover.shadow import Shadow
+from gateway.core.headers import OURS, SPOKEN_FOR
 from gateway.core.overrides import VersionKey
+
+_WRITES = ("POST", "PUT", "PATCH", "DELETE")
+
+
+class DryRunConfig(SectionModel):
+    """The mark that makes the service of `via` try a write and leave everything as it was."""
+
+    header: FieldName | None = None
+    """The request header that marks a dry run, such as Prefer. A dry run is marked by either a
+    header or a query parameter."""
+    query: NonEmptyText | None = None
+    """The query parameter that marks a dry run, such as dryRun."""
+    value: Annotated[
+        str, matching(r"^[ -~]*$", "not a value of a header or parameter; write printable ASCII")
+    ]
+    """The value of the header or the query parameter."""
+    methods: Some[Method] = _WRITES
+    """The methods of the requests that the service can try. The default is POST, PUT, PATCH,
+    DELETE."""
+    paths: Some[str] | None = None
+    """The endpoints whose requests the service can try, by their paths. Without it, it is all. A
+    service that does not know the mark would carry the request out."""
 
 
 class ShadowConfig(SectionModel):
@@ -29,6 +64,13 @@ class ShadowConfig(SectionModel):
     noise: bool = True
     """Whether the version's own service is asked once more as well, to find the values that
     differ between any two answers. The default is true."""
+    dry_run: DryRunConfig | None = None
+    """How a write is marked that the service of `via` is to try without effect. Such writes are
+    sent once more, and their answers compared. Without it, none is."""
+    validate_: Annotated[bool, Field(alias="validate")] = False
+    """Whether writes (POST, PUT, PATCH, DELETE) that are not sent once more are converted, and
+    validated by the OpenAPI document of the version whose service is asked. The default is
+    false."""
     samples: Literal["redacted", "plain"] = "redacted"
     """Whether samples of differences show types and sizes (redacted) or values (plain). The
     default is redacted."""
@@ -49,6 +91,9 @@ def build_shadow(key: VersionKey, config: ShadowConfig, at: Location, mistakes: 
         mistakes.attempt(partial(parse_ignored, text), *at, "ignore", index)
         for index, text in enumerate(config.ignore)
     )
+    dry_run = None
+    if config.dry_run is not None:
+        dry_run = _dry_run(config.dry_run, (*at, "dry_run"), mistakes)
     methods = {*config.methods, *(("HEAD",) if "GET" in config.methods else ())}
     return Shadow(
         key,
@@ -59,4 +104,24 @@ def build_shadow(key: VersionKey, config: ShadowConfig, at: Location, mistakes: 
         config.noise,
         config.samples == "plain",
         config.body,
+        dry_run,
+    )
+
+
+def _dry_run(config: DryRunConfig, at: Location, mistakes: Mistakes) -> DryRun:
+    name = config.header or config.query or ""
+    if (config.header is None) == (config.query is None):
+        mistakes.add("is marked by either a header or a query parameter; write one of the two", *at)
+    if config.header is not None and config.header.lower().encode() in SPOKEN_FOR | OURS:
+        mistakes.add(
+            "says something else already; name the one that the service takes, such as Prefer",
+            *at,
+            "header",
+        )
+    return DryRun(
+        name,
+        config.value,
+        config.query is not None,
+        frozenset(config.methods),
+        None if config.paths is None else frozenset(config.paths),
     )

@@ -3,22 +3,34 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from gateway.config.sections.versions.brownout_section import BrownoutBuilder, BrownoutConfig
-from gateway.config.sections.versions.cutover_section import CutoverConfig, build_cutover
-from gateway.config.sections.versions.lifecycle_section import LifecycleConfig, VersionEnd
-from gateway.config.sections.versions.shadow_section import ShadowConfig, build_shadow
-from gateway.config.shape import NumberText, SectionModel
+from gateway.config.shape import NumberText, SectionModel, later
 from gateway.config.text.dates import format_date
 from gateway.config.text.mistakes import Location, Mistakes
 from gateway.core.clients import ClientNaming
-from gateway.core.conversion.chain import VersionLink, compose
+from gateway.core.conversion.chain import compose
+from gateway.core.conversion.version_link import VersionLink
 from gateway.core.service import Service
 from gateway.core.snapshot import Alternative, Route, SchemaCheck
 from gateway.core.versions.version import Version
+
+# Files without these sections save the memory of their models and of what builds them.
+if TYPE_CHECKING:
+    from gateway.config.sections.versions.brownout_section import BrownoutConfig
+    from gateway.config.sections.versions.cutover_section import CutoverConfig
+    from gateway.config.sections.versions.errors_section import ErrorsConfig
+    from gateway.config.sections.versions.lifecycle_section import LifecycleConfig, VersionEnd
+    from gateway.config.sections.versions.shadow_section import ShadowConfig
+else:
+    _HERE = "gateway.config.sections.versions"
+    BrownoutConfig = later(f"{_HERE}.brownout_section:BrownoutConfig")
+    CutoverConfig = later(f"{_HERE}.cutover_section:CutoverConfig")
+    ErrorsConfig = later(f"{_HERE}.errors_section:ErrorsConfig")
+    LifecycleConfig = later(f"{_HERE}.lifecycle_section:LifecycleConfig")
+    ShadowConfig = later(f"{_HERE}.shadow_section:ShadowConfig")
 
 _LIVE = "live"
 
@@ -49,6 +61,9 @@ class VersionConfig(SectionModel):
     schema_: Annotated[str | None, Field(alias="schema", min_length=1)] = None
     """The OpenAPI 3 document of the version: a URL, a file, or `live`, which is /openapi.json of
     its service. The default is live if the version has a service, and otherwise none."""
+    errors: ErrorsConfig | None = None
+    """The shape in which clients of the version get errors. Without it, the gateway's own errors
+    are problem details (RFC 9457)."""
     check: CheckConfig | None = None
     """The validation of converted answers by the OpenAPI document, in the background. Without it,
     none is validated."""
@@ -75,7 +90,7 @@ class VersionsBuilder:
     naming: ClientNaming | None
     versions: Mapping[str, Version]
     links: Mapping[Version, Sequence[VersionLink]]
-    endings: Mapping[Version, VersionEnd]
+    endings: "Mapping[Version, VersionEnd]"
     mistakes: Mistakes
 
     def routes(self, now: float) -> dict[Version | None, Route]:
@@ -143,6 +158,22 @@ class VersionsBuilder:
                 self.mistakes.add("there is no document to check by; add schema: FILE or URL", *at)
         return checked
 
+    def validated(
+        self, routes: Mapping[Version | None, Route], schemas: Mapping[Version, str]
+    ) -> dict[Version | None, Route]:
+        """Return the routes with the documents by which their shadows validate requests."""
+        found = dict(routes)
+        for label, version in self.versions.items():
+            config, route = self.configs[label].shadow, routes.get(version)
+            if config is None or not config.validate_ or route is None or route.shadow is None:
+                continue
+            served = route.shadow.route.service_version
+            # A version with a service has a document, unless there are mistakes in its section.
+            document = None if served is None else schemas.get(served)
+            rule = replace(route.shadow.rule, document=document)
+            found[version] = replace(route, shadow=replace(route.shadow, rule=rule))
+        return found
+
     def _at(self, label: str) -> Location:
         return ("apis", self.api, "versions", label)
 
@@ -171,6 +202,8 @@ class VersionsBuilder:
         config = self.configs[label].brownout
         if config is None:
             return route
+        from gateway.config.sections.versions.brownout_section import BrownoutBuilder
+
         ending = self.endings.get(self.versions[label])
         builder = BrownoutBuilder(
             (self.api, label),
@@ -186,6 +219,8 @@ class VersionsBuilder:
         """Return the route with the shadow and the cutover of its version."""
         key, config, at = (self.api, label), self.configs[label], self._at(label)
         if config.shadow is not None and self._is_alternative(label, "shadow", config.shadow.via):
+            from gateway.config.sections.versions.shadow_section import build_shadow
+
             other = self._route(label, config.shadow.via, "shadow", "via")
             shadow = build_shadow(key, config.shadow, (*at, "shadow"), self.mistakes)
             if other is not None:
@@ -193,6 +228,8 @@ class VersionsBuilder:
         if config.cutover is not None and self._is_alternative(
             label, "cutover", config.cutover.via
         ):
+            from gateway.config.sections.versions.cutover_section import build_cutover
+
             other = self._route(label, config.cutover.via, "cutover", "via")
             cutover = build_cutover(
                 key,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from gateway.core.conversion.change import FieldChange
 from gateway.core.conversion.document import (
     ConversionError,
     JsonForm,
@@ -15,8 +16,8 @@ from gateway.core.conversion.document import (
     kind,
     reach,
 )
-from gateway.core.conversion.field_path import Keys, Scope, pointer
-from gateway.core.conversion.scalars import Scalar
+from gateway.core.conversion.field_path import pointer
+from gateway.core.conversion.scalars import WORDS, Scalar
 
 
 class Unknown(Enum):
@@ -30,7 +31,7 @@ Otherwise = Unknown | Scalar
 
 
 @dataclass(frozen=True, slots=True)
-class Map:
+class Map(FieldChange):
     """The two versions have different words for the same things.
 
     Null stays null, unless the map names it.
@@ -42,17 +43,10 @@ class Map:
         unknown_back: the same for `newer`.
     """
 
-    scopes: tuple[Scope, ...]
-    field: Keys
     older: Mapping[Scalar, Scalar]
     newer: Mapping[Scalar, Scalar]
     unknown: Otherwise = Unknown.REFUSE
     unknown_back: Otherwise = Unknown.REFUSE
-
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        """The field."""
-        return (self.field,)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Replace the word by the newer version's."""
@@ -61,10 +55,6 @@ class Map:
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Replace the word by the older version's."""
         self._map(fields, form, self.older, self.unknown)
-
-    def for_patch(self) -> "Map":
-        """Return the same change: what a PATCH request leaves out has no value to map."""
-        return self
 
     def _map(
         self, fields: JsonObject, form: JsonForm, words: Mapping[Scalar, Scalar], unknown: Otherwise
@@ -82,12 +72,20 @@ class Map:
             word = words.get(None)
         elif isinstance(value, str | bool | Number):
             word = words.get(value, unknown)
+            if word is unknown and isinstance(value, str) and not form.typed:
+                word = next((new for old, new in words.items() if _written(old) == value), unknown)
         if isinstance(word, Number):
             holder[key] = form.number(word.digits)
         elif not isinstance(word, Unknown):
             holder[key] = word
         elif word is Unknown.REFUSE:
             raise ConversionError(f"{kind(value)} that is not in the map", pointer(*self.field))
+
+
+def _written(scalar: Scalar) -> str | None:
+    if isinstance(scalar, Number):
+        return scalar.digits
+    return WORDS[scalar] if isinstance(scalar, bool) else scalar
 
 
 def words(known: Mapping[str, str], unknown: str | None, keep: bool) -> Callable[[str], str]:

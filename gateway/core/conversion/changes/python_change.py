@@ -1,7 +1,10 @@
 """Python: a change that two Python functions make, where no other operation describes it."""
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from inspect import signature
 from traceback import walk_tb
 
 from gateway.core.conversion.document import (
@@ -13,8 +16,15 @@ from gateway.core.conversion.document import (
     refuse,
 )
 from gateway.core.conversion.field_path import Keys, Scope, pointer
+from gateway.core.conversion.message.message import Message, message_of
+from gateway.core.conversion.message.message_view import MessageView
+from gateway.core.conversion.parameter_change import ParameterLines, Rewritten, Spelling
+from gateway.core.conversion.steps import BODY
 
-PythonFunction = Callable[[Document], Document]
+PythonFunction = Callable[..., Document]
+"""A function of a value; where it has the parameter MESSAGE, it is given a MessageView as well."""
+MESSAGE = "message"
+"""The name of the parameter by which a function takes the message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +45,13 @@ class PythonChange:
     field: Keys | None
     upwards: PythonFunction
     downwards: PythonFunction
+    # The directions whose function takes the message.
+    _given: frozenset[str] = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        given = {"up": self.upwards, "down": self.downwards}.items()
+        found = frozenset(direction for direction, code in given if takes_message(code))
+        object.__setattr__(self, "_given", found)
 
     @property
     def touches(self) -> tuple[Keys, ...]:
@@ -43,17 +60,24 @@ class PythonChange:
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Call the function that upgrades."""
-        self._call(self.upwards, fields, form)
+        self._call(self.upwards, fields, form, "up")
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Call the function that downgrades."""
-        self._call(self.downwards, fields, form)
+        self._call(self.downwards, fields, form, "down")
 
     def for_patch(self) -> "PythonChange":
         """Return the same change: the functions are given what the PATCH request holds."""
         return self
 
-    def _call(self, code: PythonFunction, fields: JsonObject, form: JsonForm) -> None:
+    def _call(
+        self, code: PythonFunction, fields: JsonObject, form: JsonForm, direction: str
+    ) -> None:
+        if direction in self._given:
+            message = message_of(form) or Message()
+            beside = {} if self.field in (None, BODY) else fields
+            view = MessageView(direction, message, lambda: form.parse(beside))
+            code = partial(code, message=view)
         if self.field is None:
             made = form.open(_made(code, fields, (), form))
             if not isinstance(made, dict):
@@ -67,16 +91,73 @@ class PythonChange:
             holder[key] = _made(code, holder[key], self.field, form)
 
 
+@dataclass(frozen=True, slots=True)
+class PythonParameter:
+    """A pair of functions of the text of a parameter, which return another text.
+
+    Attributes:
+        name: The name of the parameter in both versions.
+        upwards: returns the newer version's text for the older one's.
+        downwards: the way back.
+    """
+
+    name: str
+    upwards: PythonFunction
+    downwards: PythonFunction
+
+    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        """Return the lines with the text that the function for upgrades returns."""
+        return self._rewritten("up", spelling).up(lines, spelling)
+
+    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        """Return the lines with the text that the function for downgrades returns."""
+        return self._rewritten("down", spelling).down(lines, spelling)
+
+    def _rewritten(self, direction: str, spelling: Spelling) -> Rewritten:
+        known = spelling.message
+        view = MessageView(direction, known if isinstance(known, Message) else Message(), dict)
+        up, down = (
+            text_function(partial(code, message=view) if takes_message(code) else code)
+            for code in (self.upwards, self.downwards)
+        )
+        return Rewritten(self.name, up, down)
+
+
+def takes_message(code: PythonFunction) -> bool:
+    """Return whether a function has the parameter MESSAGE."""
+    try:
+        return MESSAGE in signature(code).parameters
+    except (ValueError, TypeError):  # some that are written in C have no signature
+        return False
+
+
+def text_function(code: PythonFunction) -> Callable[[str], str]:
+    """Return what calls a function with a text; it raises ConversionError."""
+
+    def called(text: str) -> str:
+        made = _called(code, text, ())
+        if not isinstance(made, str):
+            cause = f"{_name(code)} returned {type(made).__name__}"
+            raise ConversionError("the Python function returns no text", "", cause)
+        return made
+
+    return called
+
+
+def _called(code: PythonFunction, given: Document, keys: Keys) -> Document:
+    try:
+        return code(given)
+    except (Exception, SystemExit) as error:  # whatever code of others raises
+        cause = f"{_name(code)} raised {type(error).__name__} at {_where(error)}"
+        raise ConversionError("the Python function refuses it", pointer(*keys), cause) from error
+
+
 def _made(code: PythonFunction, value: Document, keys: Keys, form: JsonForm) -> Document:
     try:
         given = form.parse(value)
     except ConversionError as error:
         raise error.under(*keys) from None
-    try:
-        made = code(given)
-    except (Exception, SystemExit) as error:  # whatever code of others raises
-        cause = f"{_name(code)} raised {type(error).__name__} at {_where(error)}"
-        raise ConversionError("the Python function refuses it", pointer(*keys), cause) from error
+    made = _called(code, given, keys)
     try:
         return form.take(made)
     except (ValueError, TypeError, RecursionError) as error:
@@ -92,4 +173,5 @@ def _where(error: BaseException) -> str:
 
 
 def _name(code: PythonFunction) -> str:
+    code = code.func if isinstance(code, partial) else code
     return f"{code.__module__}:{getattr(code, '__qualname__', type(code).__name__)}"

@@ -21,12 +21,12 @@ from gateway.core.conversion.parameter_change import ParameterLine, ParameterLin
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """What is `newer` in the newer version is `older` in the older one.
+    """The newer version has a field as `newer`, the older one has it as `older`.
 
-    The value moves as it is, null too; where it is absent, nothing happens. It takes the place of
-    the old key among the others, unless a container that it came from or goes to is there besides.
-    Containers on the way are made, and removed when this empties them. What another value stands
-    in the way of is refused: neither of the two may be lost.
+    The value moves as it is, null too; an absent field stays absent. The new key takes the place
+    of the old one among the others, unless the field leaves or enters an object that is there in
+    both versions. Objects on the way are made, and removed when they become empty. If there is a
+    value at the new place already, the body is refused, since neither value may be lost.
     """
 
     scopes: tuple[Scope, ...]

@@ -1,36 +1,25 @@
-"""Retype: the same scalar is a text, a number or a boolean; every digit stays as it is written.
+"""Retype: a scalar has another type in the older version; its digits stay as they are written.
 
 An absent field stays absent, and null stays null, both ways.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from gateway.core.conversion.change import FieldChange
 from gateway.core.conversion.document import JsonForm, JsonObject
-from gateway.core.conversion.field_path import Keys, Scope
-from gateway.core.conversion.scalars import WORDS, Type, replace_scalar
-
-# RFC 8259, section 6.
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z", re.ASCII)
+from gateway.core.conversion.scalars import NUMBER_TEXT, WORDS, Type, replace_scalar
 
 
 @dataclass(frozen=True, slots=True)
-class Retype:
-    """The newer version holds as one type what the older one holds as another.
+class Retype(FieldChange):
+    """A scalar has one type in the newer version, and another in the older one.
 
     The text 12.50 is the number 12.50; the text true is the boolean, and so is the number 1.
     """
 
-    scopes: tuple[Scope, ...]
-    field: Keys
     newer: Type
     older: Type
-
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        """The field."""
-        return (self.field,)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Make it what the newer version has."""
@@ -43,10 +32,6 @@ class Retype:
         replace_scalar(
             fields, self.field, form, self.newer, self.older, _RETYPED[self.newer, self.older]
         )
-
-    def for_patch(self) -> "Retype":
-        """Return the same change: what a PATCH request leaves out has no type."""
-        return self
 
 
 def retyping(source: Type, target: Type) -> Callable[[str], str]:
@@ -61,7 +46,7 @@ def retyping(source: Type, target: Type) -> Callable[[str], str]:
 
 
 def _number(text: str) -> str:
-    if not _NUMBER.match(text):
+    if not NUMBER_TEXT.match(text):
         raise ValueError("expected a string that is a number, found another one")
     return text
 

@@ -1,21 +1,22 @@
-"""Round: a number of many digits in the newer version, of fewer in the older one.
+"""Round: numbers have fewer digits after the decimal point in the older version.
 
-A text that is a number is rounded as one, and stays a text. An absent field stays absent, and
+A text that is a number is rounded, and stays a text. An absent field stays absent, and
 null stays null, both ways.
 """
 
 import re
 from dataclasses import dataclass
 
+from gateway.core.conversion.change import FieldChange
 from gateway.core.conversion.document import ConversionError, JsonForm, JsonObject, reach, refuse
-from gateway.core.conversion.field_path import Keys, Scope, pointer
+from gateway.core.conversion.field_path import pointer
 
 # RFC 8259, section 6; an exponent of more digits is no amount of anything.
 _NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,18}))?\Z", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class Round(FieldChange):
     """The older version has at most so many digits after the decimal point.
 
     Downwards, a number of more digits is rounded to the nearest of that many, and what lies
@@ -23,14 +24,7 @@ class Round:
     Upwards, all numbers stay as they are: the digits that are lost cannot be restored.
     """
 
-    scopes: tuple[Scope, ...]
-    field: Keys
     digits: int
-
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        """The field."""
-        return (self.field,)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Keep the number."""
@@ -53,10 +47,6 @@ class Round:
             raise ConversionError(str(error), pointer(*self.field)) from None
         if rounded != text:
             holder[key] = rounded if digits is None else form.number(rounded)
-
-    def for_patch(self) -> "Round":
-        """Return the same change: what a PATCH request leaves out is not rounded."""
-        return self
 
     def rounded(self, text: str) -> str:
         """Return a number with at most so many digits after the decimal point; raises ValueError.

@@ -1,4 +1,4 @@
-"""Scale: whole numbers of the smallest unit in the newer version, amounts in the older one.
+"""Scale: whole numbers of the smallest unit in the newer version, decimal amounts in the older.
 
 Nothing is rounded. An absent field stays absent, and null stays null, both ways.
 """
@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 
+from gateway.core.conversion.change import FieldChange
 from gateway.core.conversion.document import JsonForm, JsonObject
-from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.scalars import Type, replace_scalar
 
 _WHOLE = re.compile(r"(-?)(0|[1-9][0-9]*)\Z", re.ASCII)
@@ -20,22 +20,15 @@ _EXPONENT = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
-    """The newer version counts in the smallest unit what the older one writes with its places.
+class Scale(FieldChange):
+    """The newer version has the number of smallest units, the older one an amount with places.
 
-    With two places, the number 1250 is 12.50 in the older version, a text or a number. What has
-    more places than that, or is not whole where it is counted, is refused.
+    With two places, the number 1250 is 12.50 in the older version, a text or a number. An amount
+    with more places is refused, and so is a number of units that is not whole.
     """
 
-    scopes: tuple[Scope, ...]
-    field: Keys
     places: int
     older: Type
-
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        """The field."""
-        return (self.field,)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Count the units."""
@@ -44,10 +37,6 @@ class Scale:
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Write the amount."""
         replace_scalar(fields, self.field, form, Type.NUMBER, self.older, self.amount)
-
-    def for_patch(self) -> "Scale":
-        """Return the same change: what a PATCH request leaves out is not scaled."""
-        return self
 
     def units(self, text: str) -> str:
         """Return how many units an amount is; raises ValueError."""

@@ -1,67 +1,60 @@
-"""Join a list: texts in a list in the newer version, one text in the older. Its inverse: split."""
+"""Join a list: the newer version has a list of texts, the older one a single text.
+
+Its inverse splits the text.
+"""
 
 from dataclasses import dataclass
+from functools import partial
 
-from gateway.core.conversion.document import ConversionError, JsonForm, JsonObject, reach, refuse
-from gateway.core.conversion.field_path import Keys, Scope, pointer
+from gateway.core.conversion.change import FieldChange
+from gateway.core.conversion.document import (
+    ConversionError,
+    Document,
+    JsonForm,
+    JsonObject,
+    change_value,
+    refuse,
+)
+from gateway.core.conversion.field_path import pointer
 
 
 @dataclass(frozen=True, slots=True)
-class JoinList:
-    """The newer version has a list of texts where the older one has a text with separators.
+class JoinList(FieldChange):
+    """The newer version has a list of texts, the older one a single text with separators.
 
-    The empty list is the empty text. So that each comes back as it was, a list is refused that has
-    an element with the separator in it, or the empty text alone. Null stays null, and an absent
+    The empty list is the empty text. A list with the separator in an element, or with the empty
+    text alone, is refused, since it would not come back as it was. Null stays null, and an absent
     field stays absent, both ways.
     """
 
-    scopes: tuple[Scope, ...]
-    field: Keys
     separator: str
-
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        """The field."""
-        return (self.field,)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Split the text."""
-        holder = reach(fields, self.field, form)
-        key = self.field[-1]
-        if holder is None or key not in holder:
-            return
-        text = form.open(holder[key])
-        if text is None:
-            return
-        if not isinstance(text, str):
-            refuse("a string", text, *self.field)
-        holder[key] = text.split(self.separator) if text else []
+        change_value(fields, self.field, form, self._split)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Join the list."""
-        holder = reach(fields, self.field, form)
-        key = self.field[-1]
-        if holder is None or key not in holder:
-            return
-        found = form.open(holder[key])
-        if found is None:
-            return
-        if not isinstance(found, list):
-            refuse("an array", found, *self.field)
+        change_value(fields, self.field, form, partial(self._join, form))
+
+    def _split(self, text: Document) -> Document:
+        if not isinstance(text, str):
+            refuse("a string", text)
+        return text.split(self.separator) if text else []
+
+    def _join(self, form: JsonForm, elements: Document) -> Document:
+        if not isinstance(elements, list):
+            refuse("an array", elements)
         texts: list[str] = []
-        for index, element in enumerate(found):
+        for index, element in enumerate(elements):
             text = form.open(element)
             if not isinstance(text, str):
-                refuse("a string", text, *self.field, index)
+                refuse("a string", text, index)
             if self.separator in text:
-                at = pointer(*self.field, index)
-                raise ConversionError(f"a string that has '{self.separator}' in it", at)
+                reason = f"a string that has '{self.separator}' in it"
+                raise ConversionError(reason, pointer(index))
             texts.append(text)
         if texts == [""]:
-            at = pointer(*self.field, 0)
-            raise ConversionError("an empty string alone, which would become an empty list", at)
-        holder[key] = self.separator.join(texts)
-
-    def for_patch(self) -> "JoinList":
-        """Return the same change: what a PATCH request leaves out has no list."""
-        return self
+            reason = "an empty string alone, which would become an empty list"
+            raise ConversionError(reason, pointer(0))
+        return self.separator.join(texts)

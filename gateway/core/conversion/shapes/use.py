@@ -56,20 +56,23 @@ class GroupUse:
 
     def for_patch(self) -> "GroupUse":
         """Return the group for a PATCH request, which gives the elements of arrays as a whole."""
-        if any(is_array(scope) for place in self.places for scope in place):
+        if all(map(_in_array, self.places)):
             return self
         return GroupUse(self.name, self.places, self.groups, in_patch=True)
 
     def _made(self, *, upwards: bool) -> tuple[ConversionStep, ...]:
         changes = self.changes if upwards else self.changes[::-1]
-        if self.in_patch:
-            changes = tuple(change.for_patch() for change in changes)
+        patched = tuple(change.for_patch() for change in changes) if self.in_patch else changes
         steps = fuse(
             ConversionTask(
                 (*place, *change.scopes), change.touches, change.up if upwards else change.down
             )
             for place in self.places
-            for change in changes
+            for change in (changes if _in_array(place) else patched)
         )
         self._steps[upwards] = steps
         return steps
+
+
+def _in_array(place: tuple[Scope, ...]) -> bool:
+    return any(map(is_array, place))

@@ -35,7 +35,7 @@ class AcceptReader(MediaTypeReader):
         """Return the versions of all members that fit the pattern, the highest weight first.
 
         Members of equal weight keep the order of the request; weight 0 means "not acceptable"
-        (RFC 9110, section 12.4.2) and speaks for no version.
+        (RFC 9110, section 12.4.2) and names no version.
         """
         lines = tuple(head.fields.getall("Accept", ()))
         if sum(map(len, lines)) <= _SHORT:
@@ -43,7 +43,7 @@ class AcceptReader(MediaTypeReader):
         return _preferred(self.prefix, self.suffix, lines)
 
     def refuses(self, head: RequestHead, version: Version) -> bool:
-        """Whether the request says that the media type of a version is not acceptable."""
+        """Return whether the media type of a version has weight 0: not acceptable."""
         lines = head.fields.getall("Accept", ())
         return (str(version), 0) in _weighted(self.prefix, self.suffix, lines)
 
@@ -53,8 +53,19 @@ class AcceptReader(MediaTypeReader):
         return VersionAddress(header=f"Accept: {media_type}", media_type=media_type)
 
     def content_type(self, version: Version) -> str:
-        """Return the media type that was asked for."""
+        """Return the media type of a version."""
         return self.media_type(version)
+
+    def answers_with(self, head: RequestHead, version: Version) -> str | None:
+        """Return the media type of a version where Accept names such a one, or is open to any.
+
+        Another field may have named the version, and Accept a type like application/json, which
+        the client gets if the service sends it.
+        """
+        lines = head.fields.getall("Accept", ())
+        if self.read(head, {}) or all(member.essence == "*/*" for member in accept.parse(lines)):
+            return self.media_type(version)
+        return None
 
 
 def _preferred(prefix: str, suffix: str, lines: Sequence[str]) -> tuple[str, ...]:

@@ -31,8 +31,8 @@ class ContentTypeReader(MediaTypeReader):
     def read(self, head: RequestHead, captures: Mapping[str, str]) -> tuple[str, ...]:
         """Return the version of the body's media type, whose parameters are left out.
 
-        A media type of another form names no version, and neither does one without a body: it
-        would say nothing (RFC 9110, section 8.3).
+        A media type of another form names no version. The field of a request without a body has no
+        meaning (RFC 9110, section 8.3), so it names none either.
         """
         lines = head.fields.getall("Content-Type", ())
         if not lines or not _has_body(head):
@@ -47,7 +47,7 @@ class ContentTypeReader(MediaTypeReader):
 
 
 def _has_body(head: RequestHead) -> bool:
-    # Either field says that there is one (RFC 9112, section 6), if it is not of no bytes.
+    # Either field announces a body (RFC 9112, section 6); one of length 0 is none.
     if head.fields.getall("Transfer-Encoding", ()):
         return True
     return any(length.strip("0 \t") for length in head.fields.getall("Content-Length", ()))

@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 from inspect import isabstract
 from typing import Any
 from urllib.parse import unquote
@@ -23,16 +24,19 @@ from gateway.config.editor_schema import json_schema
 from gateway.config.text.mistakes import Mistakes
 from gateway.core.conversion.change import Change
 from gateway.core.conversion.changes.rename import Rename
-from gateway.core.conversion.document import PLAIN, Document, get, kind
+from gateway.core.conversion.document import MISSING, PLAIN, Document, get, kind
 from gateway.core.conversion.field_path import parse_path
+from gateway.core.conversion.message.message import Message
+from gateway.core.conversion.message.places import QueryPlace
 from gateway.core.conversion.parameter_change import rewrite_fields, rewrite_query
+from gateway.core.versions.version import Version
 from tests.gateway.core.conversion.documents import down, jsons, up
 from tests.gateway.core.world import LAW
 
 Fields = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # so that it can be hashed
 class Example:
     """A change as it is declared, and documents of the two versions that it joins.
 
@@ -55,8 +59,11 @@ class Example:
     required: bool = False
 
 
+QUERY_PLACE = QueryPlace.__name__
+COPIED = {"field": "a", "up": "copy:copy", "down": "copy:copy"}
 words = st.text(st.sampled_from("abcß"), min_size=1, max_size=3)
 digits = st.integers().map(str)
+printable = st.text(st.sampled_from('abc ~!,"'), max_size=4).map(str.strip)
 EXAMPLES: dict[str, list[Example]] = {
     "rename": [
         Example({"field": "a", "to": "b"}, {"a": jsons}, {"b": jsons}, query=("a=1", "b=1")),
@@ -173,6 +180,18 @@ EXAMPLES: dict[str, list[Example]] = {
             query=("a=1970-01-01T01%3A00%3A00.001%2B01%3A00", "a=1"),
         ),
         Example(
+            {
+                "field": "a",
+                "newer": "rfc3339",
+                "older": "dd.MM.yyyy HH:mm",
+                "zone": "Europe/Berlin",
+            },
+            {"a": st.sampled_from(["2026-02-01T09:30:00+01:00", "2026-07-01T09:30:00+02:00"])},
+            {"a": st.sampled_from(["01.02.2026 09:30", "25.10.2026 02:30"])},
+            lost={False: {"a": "2026-10-25T02:30:00+01:00"}},
+            query=("a=2026-07-31T18%3A00%3A00%2B02%3A00", "a=31.07.2026%2018%3A00"),
+        ),
+        Example(
             {"field": "a[]", "newer": "yyyy-MM-dd", "older": "dd/MM/yyyy"},
             {"a": st.lists(st.dates().map(str))},
             {"a": st.lists(st.sampled_from(["31/12/2026", "29/02/2024"]))},
@@ -188,11 +207,13 @@ EXAMPLES: dict[str, list[Example]] = {
             {"field": "a", "currency": "c", "newer": "integer", "older": "text"},
             {"a": st.integers() | st.none(), "c": st.sampled_from(["JPY", "eur", "KWD"])},
             {"a": st.none(), "c": st.sampled_from(["JPY", "x"])},
+            query=("a=1250&c=eur", "a=12.50&c=eur"),
         ),
         Example(
             {"field": "a", "currency": "c", "newer": "number", "older": "integer", "unknown": 2},
             {"a": st.none(), "c": st.sampled_from(["CLF", "USD", "x"])},
             {"a": st.integers() | st.none(), "c": st.sampled_from(["CLF", "USD", "x", None])},
+            query=("a=1.50", "a=150"),
         ),
     ],
     "affix": [
@@ -231,6 +252,10 @@ EXAMPLES: dict[str, list[Example]] = {
             lost={False: {"m": {"a": {"bC": 1}}}, True: {"m": {"a": {"b_c": 1}}}},
         ),
     ],
+    "link": [
+        Example({"field": "m.a"}, {"m": st.builds(dict, a=words)}, {"m": st.builds(dict, a=words)}),
+        Example({"field": "a[]"}, {"a": st.lists(words)}, {"a": st.lists(words)}),
+    ],
     "invert": [
         Example(
             {"field": "a", "to": "m.b"},
@@ -244,6 +269,12 @@ EXAMPLES: dict[str, list[Example]] = {
             {"a": st.booleans() | st.none()},
             query=("a=true", "a=false"),
         ),
+    ],
+    "omit_null": [
+        Example({"field": "a"}, {"a": jsons}, {"a": jsons}, lost={False: {}, True: {"a": None}}),
+    ],
+    "fill_null": [
+        Example({"field": "a"}, {"a": jsons}, {"a": jsons}, lost={False: {"a": None}, True: {}}),
     ],
     "wrap": [
         Example(
@@ -272,12 +303,14 @@ EXAMPLES: dict[str, list[Example]] = {
             {"m": st.builds(dict, a=words, b=words)},
             {"m": words},
             lost={True: {"m": "a "}},
+            query=("m.a=x&m.b=y", "m=x%20y"),
         ),
         Example(
             {"fields": ["a", "b"], "into": "c", "separator": "-"},
             {"a": words, "b": words},
             {"c": words},
             lost={True: {"c": "a-"}},
+            query=("z=1&a=x&b=y-z", "z=1&c=x-y-z"),
         ),
     ],
     "split": [
@@ -286,6 +319,7 @@ EXAMPLES: dict[str, list[Example]] = {
             {"c": words},
             {"a": words, "b": words},
             lost={False: {"c": "a "}},
+            query=("c=x", "a=x"),
         ),
     ],
     "join_list": [
@@ -293,10 +327,16 @@ EXAMPLES: dict[str, list[Example]] = {
             {"field": "a", "separator": "|"},
             {"a": st.lists(words, max_size=2) | st.none()},
             {"a": words | st.none() | st.just("")},
+            query=("a=x&a=y", "a=x%7Cy"),
         ),
     ],
     "split_list": [
-        Example({"field": "a"}, {"a": words}, {"a": st.lists(words, max_size=2)}),
+        Example(
+            {"field": "a"},
+            {"a": words},
+            {"a": st.lists(words, max_size=2)},
+            query=("a=x%2Cy", "a=x&a=y"),
+        ),
     ],
     "envelope": [
         Example(
@@ -311,6 +351,11 @@ EXAMPLES: dict[str, list[Example]] = {
             lost={True: {"a": {"id": 7, "name": "x"}}},
         ),
         Example(
+            {"field": "a[]", "into": "m.id", "others": "refuse"},
+            {"a": st.lists(jsons, max_size=2) | st.none()},
+            {"a": st.lists(st.just({"m": {"id": 7}}) | st.none())},
+        ),
+        Example(
             {"into": "data"}, {"a": jsons}, {"data": jsons}, lost={True: {"data": [], "next": 1}}
         ),
     ],
@@ -320,7 +365,27 @@ EXAMPLES: dict[str, list[Example]] = {
             {"a": st.sampled_from([None, {"id": 7}])},
             {"a": jsons},
         ),
+        Example(
+            {"field": "a[]", "key": "id"},
+            {"a": st.lists(st.just({"id": 7}) | st.none(), max_size=2) | st.none()},
+            {"a": st.lists(jsons, max_size=2)},
+            lost={False: {"a": [{"id": 7, "name": "x"}]}},
+        ),
         Example({"key": "data"}, {}, {"a": jsons}, lost={False: {"data": [], "next": 1}}),
+    ],
+    "spread": [
+        Example(
+            {"field": "c", "into": "i[].c"},
+            {"c": jsons, "i": st.lists(st.just({"x": 1}), max_size=2)},
+            {"c": st.just(1), "i": st.lists(st.just({"c": 1}), max_size=2)},
+            lost={True: {"c": 1, "i": [{}]}},
+        ),
+        Example(
+            {"field": "c", "into": "i[].c", "keep": False},
+            {"c": jsons, "i": st.lists(st.just({"x": 1}), min_size=1, max_size=2)},
+            {"i": st.lists(st.just({"c": 1}), max_size=2)},
+            lost={True: {"i": [{"c": 1}, {}]}, False: {"c": 1, "i": []}},
+        ),
     ],
     "use": [
         Example({"group": "item"}, {"a": jsons}, {"b": jsons}),
@@ -329,6 +394,35 @@ EXAMPLES: dict[str, list[Example]] = {
             {"i": st.just([{"a": 1}]), "m": st.just({"x": {"a": 1}}), "o": st.just({"a": 1})},
             {"i": st.just([{"b": 1}]), "m": st.just({"x": {"b": 1}}), "o": st.just({"b": 1})},
         ),
+    ],
+    "to_header": [
+        Example({"field": "a", "header": "X-A"}, {"a": printable}, {}),
+        Example(
+            {"field": "m.a", "header": "Location", "text": "/a/{value}/b", "default": None},
+            {"m": st.builds(dict, a=printable)},
+            {},
+            lost={False: {}},
+            required=True,
+        ),
+        Example(
+            {"field": "a", "header": "Link", "rel": "next", "parameter": "c", "type": "number"},
+            {"a": st.integers()},
+            {},
+        ),
+        Example({"field": "a", "header": "Link", "rel": "next"}, {"a": digits}, {}),
+    ],
+    "from_header": [
+        Example({"field": "a", "header": "X-A", "type": "boolean"}, {}, {"a": st.booleans()}),
+        Example(
+            {"field": "a", "header": "X-A", "default": "d"},
+            {},
+            {"a": printable},
+            lost={True: {}},
+        ),
+    ],
+    "to_query": [Example({"field": "a", "parameter": "b"}, {"a": st.text()}, {})],
+    "from_query": [
+        Example({"field": "a", "parameter": "b", "type": "number"}, {}, {"a": st.integers()})
     ],
     "default": [
         Example(
@@ -353,10 +447,19 @@ EXAMPLES: dict[str, list[Example]] = {
             {"field": "a", "up": "json:dumps", "down": "json:loads"},
             {"a": jsons.map(json.dumps)},
             {"a": jsons},
+            query=("a=%22x%22", "a=x"),
         ),
-        Example({"up": "copy:copy", "down": "copy:copy"}, {"a": jsons}, {"a": jsons}),
         Example(
-            {"up": "copy:copy", "down": "copy:copy", "each": False}, {"a": jsons}, {"a": jsons}
+            {"up": "copy:copy", "down": "copy:copy"},
+            {"a": jsons},
+            {"a": jsons},
+            query=("a=1", "a=1", COPIED),
+        ),
+        Example(
+            {"up": "copy:copy", "down": "copy:copy", "each": False},
+            {"a": jsons},
+            {"a": jsons},
+            query=("a=1", "a=1", COPIED),
         ),
     ],
 }
@@ -368,6 +471,7 @@ EACH_EXAMPLE = pytest.mark.parametrize(
 )
 
 
+@cache
 def section(name: str, example: Example) -> BodySection:
     """Return the model of a change, as it is read from gateway.yaml."""
     named = ChangeConfig.model_validate({name: _as_read(example.declared)}).named()
@@ -382,10 +486,13 @@ def _as_read(value: Any) -> Any:
     return tuple(map(_as_read, value)) if isinstance(value, list) else value
 
 
+@cache
 def built(name: str, example: Example) -> Change:
     """Return the change of the core, made without a mistake."""
     mistakes = Mistakes()
-    change = section(name, example).body_change(BodySite(("here",), mistakes, GROUPS))
+    change = section(name, example).body_change(
+        BodySite(("here",), mistakes, GROUPS, (Version(1), Version(2)))
+    )
     assert not mistakes.found
     assert change is not None
     return change
@@ -441,7 +548,11 @@ def test_there_and_back(name: str, example: Example, data: st.DataObject) -> Non
 
 
 def _there_and_back(change: Change, document: Document, *, older: bool) -> Document:
-    return down(change, up(change, document)) if older else up(change, down(change, document))
+    """Return a document after both directions, as the body of a request or else of an answer."""
+    message = Message(status=None if QUERY_PLACE in repr(change) else 200)
+    form = replace(PLAIN, message=message)
+    there, back = (up, down) if older else (down, up)
+    return back(change, there(change, document, form), form)
 
 
 @EACH_EXAMPLE
@@ -468,9 +579,14 @@ def test_an_upgrade_does_with_fields_what_it_is_declared_to(
                 assert value is None or kind(value) in kinds.types
                 assert value is None or kinds.words is None or value in kinds.words
     for target, source in upgrade.moves.items():
-        there, here = parse_path(target).keys, parse_path(source).keys
-        moved = get(dict(_object(after)), there, PLAIN)
-        assert moved == get(dict(before), here, PLAIN)
+        moved, given = _found(after, target), _found(before, source)
+        # Null stays null, so that there is nothing in it.
+        assert moved == given or all(one is None or one is MISSING for one in (moved, given))
+
+
+def _found(document: Document, path: str) -> Document:
+    keys = () if path == WHOLE else parse_path(path).keys
+    return get({"": document}, ("", *keys), PLAIN)
 
 
 def _object(document: Document) -> dict[str, Any]:
@@ -480,7 +596,7 @@ def _object(document: Document) -> dict[str, Any]:
 
 @EACH_EXAMPLE
 def test_parameters(name: str, example: Example) -> None:
-    assert (CHANGES[name].parameter_form() is None) == (example.query is None)
+    assert (name in PARAMETER_CHANGES) == (example.query is not None)
     if example.query is None:
         return
     newer, older, *other = example.query
@@ -505,7 +621,64 @@ def test_parameters(name: str, example: Example) -> None:
         (form.upgrade().takes, whole.takes),
         (form.upgrade().makes, whole.makes),
     ):
-        assert named == tuple(field.removesuffix("[]") for field in fields)
+        assert fields == (WHOLE,) or named == tuple(field.removesuffix("[]") for field in fields)
+
+
+ALONE: dict[str, list[tuple[Fields, str, str]]] = {
+    "paging": [
+        (
+            {
+                "newer": {"offset": "offset", "limit": "limit"},
+                "older": {"page": "page", "size": "per_page"},
+                "size": 20,
+            },
+            "offset=20&limit=10",
+            "page=3&per_page=10",
+        ),
+        (
+            {
+                "newer": {"page": "page", "size": "size", "first": 0},
+                "older": {"offset": "skip", "limit": "size"},
+            },
+            "page=2&size=5",
+            "skip=10&size=5",
+        ),
+    ],
+    "sort": [
+        (
+            {"field": "sort", "order": "order", "newer": "sign", "older": "word"},
+            "sort=-date",
+            "sort=date&order=desc",
+        ),
+        (
+            {"field": "s", "order": "o", "newer": "word", "older": "sign", "descending": "d"},
+            "s=a&o=d",
+            "s=-a",
+        ),
+    ],
+}
+
+
+def test_every_change_of_parameters_alone_has_an_example() -> None:
+    assert ALONE.keys() == PARAMETER_CHANGES.keys() - CHANGES.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "example"), [(name, each) for name, some in ALONE.items() for each in some]
+)
+def test_parameters_alone(name: str, example: tuple[Fields, str, str]) -> None:
+    declared, newer, older = example
+    (form,) = ParameterConfig.model_validate({name: _as_read(declared)}).named().values()
+    mistakes = Mistakes()
+    change = form.parameter_change(ParameterSite(("here",), mistakes, header=False))
+    assert change is not None
+    assert not mistakes.found
+    assert rewrite_query(newer, [change.down]) == older
+    assert rewrite_query(older, [change.up]) == newer
+    assert not [*form.losses()]
+    upgrade = form.upgrade()
+    for names, query in ((upgrade.takes, older), (upgrade.makes, newer)):
+        assert {*names} == {pair.partition("=")[0] for pair in query.split("&")}
 
 
 def _lines(query: str) -> list[tuple[bytes, bytes]]:

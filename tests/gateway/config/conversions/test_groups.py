@@ -32,13 +32,16 @@ def test_each_use_stands_for_the_changes_of_its_group() -> None:
         (("here", 0, "default"), ()),
         (("here", 1, "use"), ("i[].x.size",)),
         (("here", 1, "use"), ("i[].x.b",)),
-        (("here", 1, "use"), ("",)),
+        (("here", 1, "use"), ("i[].x",)),
+        (("here", 1, "use"), ("i[].x.children[]",)),
         (("here", 1, "use"), ("m.*.x.size",)),
         (("here", 1, "use"), ("m.*.x.b",)),
-        (("here", 1, "use"), ("",)),
+        (("here", 1, "use"), ("m.*.x",)),
+        (("here", 1, "use"), ("m.*.x.children[]",)),
         (("here", 2, "use"), ("size",)),
         (("here", 2, "use"), ("b",)),
         (("here", 2, "use"), ("",)),
+        (("here", 2, "use"), ("children[]",)),
     ]
     assert found[1].upgrade().reads == {"i[].x.size": TEXT}
     assert found[2].upgrade().moves == {"i[].x.a": "i[].x.b"}

@@ -9,7 +9,6 @@ import pytest
 
 from gateway.config.load import check, load_file
 from gateway.config.text.mistakes import ConfigError
-from gateway.core.conversion.chain import MessageKind, VersionLink
 from gateway.core.conversion.change import Change, ChangeSequence, Inverse
 from gateway.core.conversion.changes.default import Default
 from gateway.core.conversion.changes.join import Join
@@ -21,6 +20,7 @@ from gateway.core.conversion.changes.round import Round
 from gateway.core.conversion.changes.scale import Scale
 from gateway.core.conversion.changes.values.affix import Affix, AffixForm
 from gateway.core.conversion.changes.values.invert import Invert
+from gateway.core.conversion.changes.values.link import Link
 from gateway.core.conversion.changes.values.moment import UnixTime
 from gateway.core.conversion.changes.values.money import Money
 from gateway.core.conversion.changes.values.time_change import Time
@@ -30,6 +30,7 @@ from gateway.core.conversion.document import MISSING, Number
 from gateway.core.conversion.elements import ELEMENT, Elements
 from gateway.core.conversion.parameter_change import rewrite_query
 from gateway.core.conversion.scalars import Type
+from gateway.core.conversion.version_link import MessageKind, VersionLink
 from tests.gateway.config.rules import edited, loaded
 
 LOADS: Any = json.loads
@@ -116,6 +117,7 @@ def link(old: str, new: str) -> VersionLink:
             Affix((), ("f",), AffixForm(type=NUMBER), AffixForm("E", "!")),
         ),
         ("invert: { field: f, to: f }", Invert((), ("f",))),
+        ("link: { field: f }", Link((), ("f",))),
         ("wrap: { field: f }", Wrap((), ("f",))),
         ("unwrap: { field: f, many: refuse }", Inverse(Wrap((), ("f",), strict=True))),
         ("remove: { field: f }", Inverse(Default((), ("f",), MISSING))),
@@ -229,6 +231,24 @@ LOSSES = [
     ),
     ("default: { field: a, value: 1 }", ["lossy towards version 1: 'a' is left out"]),
     ("remove: { field: a }", ["lossy towards version 2: 'a' is left out"]),
+    (
+        "time: { field: a, newer: unix, older: yyyyMMddHHmmss, zone: Europe/Berlin, digits: 0 }",
+        ["lossy towards version 1: 'a' in an hour that clocks repeat comes back as in the first"],
+    ),
+    (
+        "omit_null: { field: a }",
+        [
+            "lossy towards version 1: where 'a' is absent, it comes back as null",
+            "lossy towards version 2: where 'a' is null, it comes back as absent",
+        ],
+    ),
+    (
+        "fill_null: { field: a }",
+        [
+            "lossy towards version 2: where 'a' is absent, it comes back as null",
+            "lossy towards version 1: where 'a' is null, it comes back as absent",
+        ],
+    ),
     (
         "round: { field: a, digits: 1 }",
         [

@@ -2,6 +2,7 @@
 
 import pytest
 
+from gateway.config.load import check
 from gateway.core.snapshot import Endpoint
 from gateway.core.versions.mechanisms.accept_reader import AcceptReader
 from gateway.core.versions.mechanisms.header_reader import HeaderReader
@@ -133,3 +134,16 @@ def test_the_answer_is_called_by_the_media_type_that_chose_it() -> None:
     types = [route.content_type for route in endpoint("/accept").routes.values()]
     assert types == ["a/b-v1+json", "a/b-v2+json"]
     assert [route.content_type for route in endpoint("/header").routes.values()] == [None, None]
+
+
+def test_links_cannot_lead_back_without_a_part_of_the_path() -> None:
+    text = edited(
+        "- { path: /users, methods: [POST] }", '- { path: "/{a}/{b}", upstream_path: "/x/{b}" }'
+    )
+    warnings = check(text.encode(), "gateway.yaml", {})[1]
+    (warning,) = (one for one in warnings if "links" in one.text)
+    assert (warning.line, warning.place) == (22, "apis.users.endpoints[0].upstream_path")
+    assert warning.text == (
+        "warning: has not '{a}' of the path of apis.users.endpoints[0], which links of the service"
+        " lead back to only from requests that have it"
+    )

@@ -52,6 +52,7 @@ def endpoint(snapshot: Snapshot, path: str) -> Endpoint:
         ("integer", ("10", "9"), ["9", "10"]),
         ("semantic", ("1.10.0", "1.9.0", "1.9.0-rc.1"), ["1.9.0-rc.1", "1.9.0", "1.10.0"]),
         ("date", ("2026-01-31", "2025-12-01"), ["2025-12-01", "2026-01-31"]),
+        ("[integer, date]", ("2026-01-31", "2", "10"), ["2", "10", "2026-01-31"]),
     ],
 )
 def test_versions_are_ordered_by_their_format(
@@ -120,3 +121,14 @@ def test_a_service_is_asked_for_the_version_that_was_found() -> None:
     outcome = plan(snapshot, head("/v1.x/path"))
     assert isinstance(outcome, Plan)
     assert outcome.target == "/v1.10.0/path"
+
+
+def test_aliases() -> None:
+    api = 'version_format: [semantic, date]\n    aliases: { latest: 2026-01-31, "1.4": 1.4.2 }'
+    selector = endpoint(rules(api, "1.4.2", "2026-01-31"), "/query").selector
+    assert selector is not None
+    assert {raw: str(selector.matching.find(raw)) for raw in ("latest", "1.4", "1")} == {
+        "latest": "2026-01-31",
+        "1.4": "1.4.2",
+        "1": "None",
+    }

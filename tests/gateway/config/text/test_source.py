@@ -94,6 +94,13 @@ def test_variables_of_one_run_are_reported_together() -> None:
     assert three.startswith("2:17: b[2]: the environment variable THREE is not set")
 
 
+def test_each_variable_that_a_text_lacks_is_reported() -> None:
+    host, port, other = report("a: http://${HOST}:${PORT}\nb: ${HOST}\n")
+    assert host.startswith("1:4: a: the environment variable HOST is not set")
+    assert port.startswith("1:4: a: the environment variable PORT is not set")
+    assert other.startswith("2:4: b: the environment variable HOST is not set")
+
+
 @pytest.mark.parametrize(
     "text", [f"\ufeff{RULES}", RULES.replace("\n", "\r\n"), f"---\n{RULES}..."]
 )

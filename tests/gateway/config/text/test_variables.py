@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.config.text.mistakes import ConfigError
-from gateway.config.text.variables import fill, hide, hide_values, secrets
+from gateway.config.text.variables import (
+    UnsetVariablesError,
+    fill,
+    hide,
+    hide_values,
+    names,
+    secrets,
+)
 from tests.gateway.config.rules import edited, loaded
 
 SET = {"NAME": "value", "EMPTY": "", "DOLLAR": "${NAME}$$", "BYTES": "\udcff"}
@@ -87,6 +94,16 @@ def test_no_value(written: str, right: str) -> None:
         fill(written, SET)
 
 
+def test_all_that_is_lacking_is_reported_once() -> None:
+    with pytest.raises(UnsetVariablesError) as caught:
+        fill("${ONE}:${NAME}:${TWO:-${THREE}-${ONE}}", SET)
+    assert caught.value.names == ("ONE", "THREE")
+    assert [reason.split(" is ")[0] for reason in caught.value.reasons] == [
+        "the environment variable ONE",
+        "the environment variable THREE",
+    ]
+
+
 @pytest.mark.parametrize(
     ("message", "filled", "shown"),
     [
@@ -143,3 +160,8 @@ def test_a_value_stands_in_no_message_about_another_text() -> None:
     hidden = "no service is called 'x'; known: ${PASSWORD}, ${LONG}, abc"
     assert hide_values(message, values) == hidden
     assert hide_values("nothing", values) == "nothing"
+
+
+def test_the_names_of_variables_and_which_may_be_unset() -> None:
+    texts = ["${ONE}:${TWO:-${THREE}}", "$${FOUR} ${TWO}", "${FIVE-}${ONE:-1}"]
+    assert names(texts) == {"ONE": False, "TWO": False, "THREE": True, "FIVE": True}

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from gateway.core.conversion.chain import Conversion, Direction, VersionLink
+from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.change import Change
 from gateway.core.conversion.changes.default import Default
 from gateway.core.conversion.changes.join import Join
 from gateway.core.conversion.document import PLAIN, ConversionError, Document, JsonForm, Number
 from gateway.core.conversion.field_path import Keys, Members, Scope, is_array, keys_of, parse_path
+from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version
 
 Json = Any
@@ -161,9 +162,9 @@ def down(
     return _conversion(change, Direction.DOWN).convert(document, form)
 
 
-def _conversion(change: Change | tuple[Change, ...], direction: Direction) -> Conversion:
+def _conversion(change: Change | tuple[Change, ...], direction: Direction) -> BodyConversion:
     changes = change if isinstance(change, tuple) else (change,)
-    return Conversion((VersionLink(Version(1), Version(2), changes),), direction)
+    return BodyConversion((VersionLink(Version(1), Version(2), changes),), direction)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.conversion.chain import Conversion, Direction, MessageKind, VersionLink, compose
+from gateway.core.conversion.chain import BodyConversion, Conversion, compose
 from gateway.core.conversion.change import Change, Inverse
 from gateway.core.conversion.changes.default import Added, Default
 from gateway.core.conversion.changes.join import Join
@@ -18,6 +18,7 @@ from gateway.core.conversion.changes.retype import Retype
 from gateway.core.conversion.changes.wrap import Wrap
 from gateway.core.conversion.document import PLAIN, ConversionError
 from gateway.core.conversion.scalars import Type
+from gateway.core.conversion.version_link import Direction, MessageKind, VersionLink
 from gateway.core.versions.version import Version
 from tests.gateway.core.conversion.documents import SEALED, Json, jsons, seal, unsealed, untouched
 from tests.gateway.core.world import LAW
@@ -52,6 +53,11 @@ EVERY_WAY = pytest.mark.parametrize(
 )
 
 
+def body(conversion: Conversion) -> BodyConversion:
+    """Return the conversion of a body to which all links apply."""
+    return BodyConversion(conversion.links, conversion.direction)
+
+
 class TestCompose:
     """Every pair of versions, through every link between them."""
 
@@ -59,7 +65,10 @@ class TestCompose:
     def test_a_document_goes_all_the_way(self, source: Version, target: Version) -> None:
         document = DOCUMENTS[source]
         with untouched(document):
-            assert compose(LADDER, DECLARED, source, target).convert(document) == DOCUMENTS[target]
+            assert (
+                body(compose(LADDER, DECLARED, source, target)).convert(document)
+                == DOCUMENTS[target]
+            )
 
     @pytest.mark.parametrize(
         ("source", "target", "direction", "links"),
@@ -107,7 +116,7 @@ class TestCompose:
     def test_the_way_and_back(self, source: Version, target: Version) -> None:
         there = compose(LADDER, DECLARED, source, target)
         back = compose(LADDER, DECLARED, target, source)
-        assert back.convert(there.convert(DOCUMENTS[source])) == DOCUMENTS[source]
+        assert body(back).convert(body(there).convert(DOCUMENTS[source])) == DOCUMENTS[source]
 
 
 class TestLink:
@@ -123,21 +132,21 @@ class TestLink:
     )
 
     def test_upwards(self) -> None:
-        assert Conversion((self.LINK,), Direction.UP).convert({"ab": "1-2+3"}) == {
+        assert BodyConversion((self.LINK,), Direction.UP).convert({"ab": "1-2+3"}) == {
             "a": "1",
             "b": {"x": "2", "y": "3"},
         }
 
     def test_downwards(self) -> None:
         newer = {"a": "1", "b": {"x": "2", "y": "3"}}
-        assert Conversion((self.LINK,), Direction.DOWN).convert(newer) == {"ab": "1-2+3"}
+        assert BodyConversion((self.LINK,), Direction.DOWN).convert(newer) == {"ab": "1-2+3"}
 
     @pytest.mark.parametrize("document", [{"name": 1}, [], "x", None, 7])
     @pytest.mark.parametrize("direction", Direction)
     def test_without_changes_two_versions_are_the_same(
         self, document: Json, direction: Direction
     ) -> None:
-        assert Conversion((VersionLink(V1, V2, ()),), direction).convert(document) == document
+        assert BodyConversion((VersionLink(V1, V2, ()),), direction).convert(document) == document
 
 
 class TestArrays:
@@ -156,8 +165,8 @@ class TestArrays:
     )
     def test_converted(self, document: Json, expected: Json) -> None:
         with untouched(document):
-            assert self.UP.convert(document) == expected
-            assert unsealed(self.UP.convert(seal(document), SEALED)) == expected
+            assert body(self.UP).convert(document) == expected
+            assert unsealed(body(self.UP).convert(seal(document), SEALED)) == expected
 
     @pytest.mark.parametrize(
         ("document", "pointer", "reason"),
@@ -174,7 +183,7 @@ class TestArrays:
     def test_refused_as_a_whole(self, document: Json, pointer: str, reason: str) -> None:
         for value, form in ((document, PLAIN), (seal(document), SEALED)):
             with untouched(document), pytest.raises(ConversionError) as error:
-                self.UP.convert(value, form)
+                body(self.UP).convert(value, form)
             assert (error.value.pointer, error.value.reason) == (pointer, reason)
 
 
@@ -185,7 +194,7 @@ class TestStatuses:
 
     @pytest.mark.parametrize("status", [200, 201, 202, 204, 206, 226, 299])
     def test_success_is_converted(self, status: int) -> None:
-        assert self.DOWN.for_response("GET", status) is self.DOWN
+        assert self.DOWN.for_response("GET", status) == body(self.DOWN)
 
     @pytest.mark.parametrize("status", [100, 101, 199, 300, 301, 304, 399, 400, 405, 500, 502, 599])
     def test_all_else_passes(self, status: int) -> None:
@@ -193,11 +202,11 @@ class TestStatuses:
 
     @pytest.mark.parametrize(("status", "links"), [(422, [V3, V2]), (404, [V2])])
     def test_but_what_a_declaration_names(self, status: int, links: list[Version]) -> None:
-        expected = Conversion(tuple(LINKS[older] for older in links), Direction.DOWN)
+        expected = BodyConversion(tuple(LINKS[older] for older in links), Direction.DOWN)
         assert self.DOWN.for_response("GET", status) == expected
 
     def test_that_holds_upwards_too(self) -> None:
-        expected = Conversion((LINKS[V2], LINKS[V3]), Direction.UP)
+        expected = BodyConversion((LINKS[V2], LINKS[V3]), Direction.UP)
         assert compose(LADDER, DECLARED, V1, V9).for_response("GET", 422) == expected
 
 
@@ -210,8 +219,8 @@ class TestScope:
         requests = VersionLink(V1, V2, (self.C1,), on=frozenset({MessageKind.REQUEST}))
         responses = VersionLink(V1, V2, (self.C2,), on=frozenset({MessageKind.RESPONSE}))
         both = Conversion((requests, responses), Direction.UP)
-        assert both.for_request("POST") == Conversion((requests,), Direction.UP)
-        assert both.for_response("POST", 200) == Conversion((responses,), Direction.UP)
+        assert both.for_request("POST") == BodyConversion((requests,), Direction.UP)
+        assert both.for_response("POST", 200) == BodyConversion((responses,), Direction.UP)
         assert both.for_response("POST", 404) is None
 
     def test_errors_alone(self) -> None:
@@ -219,7 +228,7 @@ class TestScope:
             V1, V2, (self.C1,), frozenset({404}), on=frozenset({MessageKind.ERROR})
         )
         conversion = Conversion((errors,), Direction.DOWN)
-        assert conversion.for_response("GET", 404) is conversion
+        assert conversion.for_response("GET", 404) == body(conversion)
         assert conversion.for_response("GET", 200) is None
         assert conversion.for_request("GET") is None
 
@@ -227,9 +236,9 @@ class TestScope:
         posts = VersionLink(V1, V2, (self.C1,), methods=frozenset({"POST"}))
         reads = VersionLink(V1, V2, (self.C2,), methods=frozenset({"GET"}))
         conversion = Conversion((posts, reads), Direction.UP)
-        assert conversion.for_request("POST") == Conversion((posts,), Direction.UP)
-        assert conversion.for_response("GET", 200) == Conversion((reads,), Direction.UP)
-        assert conversion.for_response("HEAD", 200) == Conversion((reads,), Direction.UP)
+        assert conversion.for_request("POST") == BodyConversion((posts,), Direction.UP)
+        assert conversion.for_response("GET", 200) == BodyConversion((reads,), Direction.UP)
+        assert conversion.for_response("HEAD", 200) == BodyConversion((reads,), Direction.UP)
         assert conversion.for_request("PUT") is None
         assert conversion.for_request("POST") is conversion.for_request("POST")
 
@@ -253,6 +262,11 @@ class TestScope:
         answer = up.for_response("PATCH", 200)
         assert answer is not None
         assert answer.convert({}) == {"flag": True}
+
+    def test_a_status_stays_unless_an_operation_has_another(self) -> None:
+        assert (
+            Conversion((VersionLink(V1, V2, (self.C1,)),), Direction.UP).status("GET", 201) == 201
+        )
 
     def test_paths(self) -> None:
         here = VersionLink(V1, V2, (self.C1,), paths=frozenset({"/a"}))
@@ -280,8 +294,8 @@ class TestScope:
                 VersionLink(V1, V2, (Rename((), ("c",), ("b",)),)),
             ]
         }
-        assert compose(LADDER, links, V1, V2).convert({"a": 1}) == {"c": 1}
-        assert compose(LADDER, links, V2, V1).convert({"c": 1}) == {"a": 1}
+        assert body(compose(LADDER, links, V1, V2)).convert({"a": 1}) == {"c": 1}
+        assert body(compose(LADDER, links, V2, V1)).convert({"c": 1}) == {"a": 1}
 
 
 # Laws -----------------------------------------------------------------------------------------
@@ -335,7 +349,7 @@ persons: st.SearchStrategy[Json] = st.fixed_dictionaries(
 )
 
 
-def outcome(conversion: Conversion, document: Json) -> Json:
+def outcome(conversion: BodyConversion, document: Json) -> Json:
     """Return the converted document, or where and why it is none."""
     try:
         return conversion.convert(document)
@@ -361,15 +375,15 @@ def test_a_chain_is_its_changes_one_by_one(
             for change in link.changes if step > 0 else reversed(link.changes):
                 if not isinstance(expected, tuple):
                     expected = outcome(_alone(change, step > 0), expected)
-    found = outcome(compose(ladder, links, source, target), document)
+    found = outcome(body(compose(ladder, links, source, target)), document)
     if isinstance(expected, tuple):
         assert isinstance(found, tuple)  # of several faults, whichever is met first
     else:
         assert json.dumps(found) == json.dumps(expected)
 
 
-def _alone(change: Change, upwards: bool) -> Conversion:
-    return Conversion(
+def _alone(change: Change, upwards: bool) -> BodyConversion:
+    return BodyConversion(
         (VersionLink(V1, V2, (change,)),), Direction.UP if upwards else Direction.DOWN
     )
 
@@ -383,7 +397,7 @@ def test_an_array_is_converted_as_the_array_of_its_converted_elements(
 ) -> None:
     ladder, links = world
     ends = (ladder[0], ladder[-1]) if upwards else (ladder[-1], ladder[0])
-    conversion = compose(ladder, links, *ends)
+    conversion = body(compose(ladder, links, *ends))
     with untouched(document):
         expected = [outcome(conversion, element) for element in document]
         bad = next((index for index, one in enumerate(expected) if isinstance(one, tuple)), None)
@@ -401,9 +415,22 @@ def test_a_sealed_document_is_converted_to_the_same(
 ) -> None:
     ladder, links = world
     ends = (ladder[0], ladder[-1]) if upwards else (ladder[-1], ladder[0])
-    conversion = compose(ladder, links, *ends)
+    conversion = body(compose(ladder, links, *ends))
     try:
         found = unsealed(conversion.convert(seal(document), SEALED))
     except ConversionError as error:
         found = error.pointer, error.reason
     assert json.dumps(found) == json.dumps(outcome(conversion, document))
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"), [((None, None), None), ((2.0, None), 2.0), ((2.0, 0.5), 2.5)]
+)
+def test_the_time_limits_of_all_links_add_up(
+    limits: tuple[float | None, ...], expected: float | None
+) -> None:
+    links = (
+        VersionLink(Version(1), Version(2), (Rename((), ("a",), ("b",)),), timeout=limit)
+        for limit in limits
+    )
+    assert BodyConversion(tuple(links), Direction.UP).timeout == expected

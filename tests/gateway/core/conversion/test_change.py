@@ -20,8 +20,10 @@ from gateway.core.conversion.changes.values.affix import Affix, AffixForm
 from gateway.core.conversion.changes.values.case_change import Case
 from gateway.core.conversion.changes.values.invert import Invert
 from gateway.core.conversion.changes.values.key_case import KeyCase
+from gateway.core.conversion.changes.values.link import Link
 from gateway.core.conversion.changes.values.moment import UnixTime
 from gateway.core.conversion.changes.values.money import Money
+from gateway.core.conversion.changes.values.omit_null import OmitNull
 from gateway.core.conversion.changes.values.time_change import Time
 from gateway.core.conversion.changes.values.word_case import CaseRewriting, WordCase
 from gateway.core.conversion.changes.wrap import Wrap
@@ -29,6 +31,7 @@ from gateway.core.conversion.document import MISSING, PLAIN, ConversionError
 from gateway.core.conversion.scalars import Type
 from gateway.core.conversion.shapes.envelope import Envelope
 from gateway.core.conversion.shapes.join_list import JoinList
+from gateway.core.conversion.shapes.spread import Spread
 from gateway.core.conversion.shapes.use import GroupUse
 from tests.gateway.core.conversion.documents import (
     SEALED,
@@ -61,17 +64,21 @@ IN_PATCHES: list[tuple[Change, Change]] = [
         Invert((), ("a",)),
         Case((), ("a",), TO_CAMEL, TO_SNAKE),
         KeyCase((), None, TO_CAMEL, TO_SNAKE),
+        Link((), ("a",)),
+        OmitNull((("items",),), ("a",)),
         Wrap((), ("a",)),
         join("a b", "c"),
         default("items[].a", 1),
         PythonChange((), ("a",), json.dumps, json.dumps),
         Envelope((), ("a",), ("b",)),
         JoinList((), ("a",), ","),
+        Spread((), ("a",), (("i",),), ("a",)),
         GroupUse("a", ((("items",),),), {}),
         default("m.*.a[].b", 1),
     )
 ] + [
     (default("a", 1), default("a", MISSING)),
+    (OmitNull((), ("a",)), OmitNull((), ("a",), in_patch=True)),
     (GroupUse("a", ((),), {}), GroupUse("a", ((),), {}, in_patch=True)),
     (default("m.*.a", 1), default("m.*.a", MISSING)),
     (Inverse(default("a", 1)), Inverse(default("a", MISSING))),

@@ -6,8 +6,14 @@ import pytest
 
 from gateway.core.conversion.document import PLAIN, Document, JsonForm, JsonObject, refuse
 from gateway.core.conversion.field_path import Inside, Members
-from gateway.core.conversion.steps import ArrayStep, ConversionTask, InsideStep, MembersStep, fuse
-from gateway.core.conversion.steps import change as alter
+from gateway.core.conversion.steps import (
+    ArrayStep,
+    ConversionTask,
+    InsideStep,
+    MembersStep,
+    change_object,
+    fuse,
+)
 from tests.gateway.core.conversion.documents import SEALED, Json, fails, seal, unsealed, untouched
 
 
@@ -19,7 +25,7 @@ def mark(fields: JsonObject, form: JsonForm) -> None:
 def marked(document: Document, scopes: list[str], form: JsonForm) -> Document:
     """Return a document with the objects marked that the scopes lead to."""
     arrays = tuple(tuple(text.split(".")) if text else () for text in scopes)
-    return alter(document, fuse([ConversionTask(arrays, (), mark)]), form)
+    return change_object(fuse([ConversionTask(arrays, (), mark)]), form, document)
 
 
 class TestElements:
@@ -96,7 +102,7 @@ class TestElements:
 
         steps = fuse([ConversionTask((("a",), ("b",)), (), change)])
         with fails("/a/0/b/1/x", "expected a string, found a number"):
-            alter({"a": [{"b": [{}, {"bad": 1}]}]}, steps, PLAIN)
+            change_object(steps, PLAIN, {"a": [{"b": [{}, {"bad": 1}]}]})
 
 
 class TestFuse:
@@ -160,21 +166,21 @@ def test_members_and_the_inside_of_an_object() -> None:
     ]
     steps = fuse(tasks)
     assert [type(step) for step in steps] == [MembersStep, InsideStep]
-    assert alter(document, steps, PLAIN) == {
+    assert change_object(steps, PLAIN, document) == {
         "p": {"x": {"seen": True}, "y": None},
         "a": {"b": {"c": [{"seen": True}], "seen": True}},
     }
     nothing: Json = {"p": None, "a": {"b": None}}
-    assert alter(nothing, steps, PLAIN) == nothing
+    assert change_object(steps, PLAIN, nothing) == nothing
 
 
 def test_where_something_else_is_than_members() -> None:
     steps = fuse([ConversionTask((Members(("p",)), ()), (), mark)])
-    assert alter({"p": {"x": [{}]}}, steps, PLAIN) == {"p": {"x": [{"seen": True}]}}
+    assert change_object(steps, PLAIN, {"p": {"x": [{}]}}) == {"p": {"x": [{"seen": True}]}}
     with fails("/p", "expected an object, found an array"):
-        alter({"p": []}, steps, PLAIN)
+        change_object(steps, PLAIN, {"p": []})
     with fails("/p/y/0", "expected an object, found a number"):
-        alter({"p": {"x": None, "y": [1]}}, steps, PLAIN)
+        change_object(steps, PLAIN, {"p": {"x": None, "y": [1]}})
     one = fuse([ConversionTask((Inside(("a",)), ("b",)), (), mark)])
     with fails("/a/b", "expected an array, found an object"):
-        alter({"a": {"b": {}}}, one, PLAIN)
+        change_object(one, PLAIN, {"a": {"b": {}}})

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gateway.core.context import ANONYMOUS_CONTEXT, RequestContext
 from gateway.core.cutover.cutover import (
     BUCKETS,
+    UNCELLED,
     Cutover,
     CutoverRoute,
     StickyBy,
@@ -26,7 +27,7 @@ PERCENTS = st.floats(0, 100)
 
 
 def moved(cutover: Cutover, client: str) -> bool:
-    """Whether a client goes the new way."""
+    """Whether a client goes the new route."""
     return cutover.route_for(RequestContext(client)) is CutoverRoute.NEW
 
 
@@ -102,3 +103,16 @@ def test_orders_are_before_rules() -> None:
 def test_it_begins_with_the_first_step() -> None:
     assert first(HALF) == 50
     assert first(replace(HALF, steps=(5.0, 50.0))) == 5
+
+
+@LAW
+@given(NAMES)
+def test_a_percentage_moves_whole_cells(name: str) -> None:
+    cell = HALF.cell_of(name)
+    if not name:
+        assert cell == UNCELLED
+        return
+    assert 0 <= cell < 100
+    assert not moved(replace(HALF, percent=float(cell)), name)
+    assert moved(replace(HALF, percent=float(cell + 1)), name)
+    assert replace(HALF, sticky=StickyBy.REQUEST).cell_of(name) == UNCELLED

@@ -14,7 +14,8 @@ from gateway.core.cutover.cutover_state import (
     ordered,
     outlook,
 )
-from gateway.core.cutover.gates import GateAction, GateEvidence, Gates, RouteOutcomes
+from gateway.core.cutover.gates import GateAction, GateEvidence, Gates
+from tests.gateway.core.cutover.outcomes import outcomes
 from tests.gateway.core.world import LAW
 
 GATES = Gates(errors=0.01, minimum=10)
@@ -22,9 +23,12 @@ CUTOVER = Cutover(("person", "1"), "2", 50.0, gates=GATES)
 HOLDING = replace(CUTOVER, gates=replace(GATES, then=GateAction.HOLD))
 STEPS = replace(CUTOVER, percent=100.0, steps=(1.0, 25.0, 100.0), every=60.0)
 BARE = replace(STEPS, gates=None)
-GOOD = GateEvidence(new=RouteOutcomes(100, 0, 1))
-BAD = GateEvidence(new=RouteOutcomes(100, 50, 1))
+GOOD = GateEvidence(new=outcomes(100))
+BAD = GateEvidence(new=outcomes(100, _5xx=50))
 NONE = GateEvidence()
+DRY = replace(STEPS, gates=replace(GATES, dry_run=True))
+HELD_BY_LITTLE = replace(STEPS, gates=replace(GATES, inconclusive=GateAction.HOLD))
+BACK_BY_LITTLE = replace(STEPS, gates=replace(GATES, inconclusive=GateAction.ROLL_BACK))
 
 
 def at(
@@ -75,6 +79,23 @@ def at(
         pytest.param(STEPS, at(25), GOOD, 60, (100, DecidedBy.RULES, 60), id="the last step"),
         pytest.param(STEPS, at(100), GOOD, 60, (100, DecidedBy.RULES, 0), id="it has arrived"),
         pytest.param(BARE, at(1), NONE, 60, (25, DecidedBy.RULES, 60), id="no gates, no evidence"),
+        pytest.param(DRY, at(1), BAD, 59, (1, DecidedBy.RULES, 0), id="a dry run has no effect"),
+        pytest.param(DRY, at(1), BAD, 60, (25, DecidedBy.RULES, 60), id="and goes on"),
+        pytest.param(
+            HELD_BY_LITTLE, at(1), NONE, 59, (1, DecidedBy.RULES, 0), id="it is too early to judge"
+        ),
+        pytest.param(
+            HELD_BY_LITTLE, at(1), NONE, 60, (1, DecidedBy.HELD, 0), id="held by too little"
+        ),
+        pytest.param(
+            HELD_BY_LITTLE, at(1, DecidedBy.HELD), GOOD, 61, (25, DecidedBy.RULES, 61), id="enough"
+        ),
+        pytest.param(
+            HELD_BY_LITTLE, at(100), NONE, 60, (100, DecidedBy.RULES, 0), id="nothing to decide"
+        ),
+        pytest.param(
+            BACK_BY_LITTLE, at(1), NONE, 60, (0, DecidedBy.ROLLED_BACK, 60), id="back by too little"
+        ),
         pytest.param(STEPS, at(0.5), GOOD, 5, (1, DecidedBy.RULES, 5), id="below the first step"),
     ],
 )
@@ -91,7 +112,13 @@ def test_advance(
 
 @pytest.mark.parametrize("cutover", [CUTOVER, HOLDING])
 def test_it_says_why(cutover: Cutover) -> None:
-    assert advance(cutover, at(50), BAD, 5).why.startswith("errors: 50 of 100 requests failed")
+    assert advance(cutover, at(50), BAD, 5).why.startswith("errors (5xx): 50 of 100 requests")
+
+
+def test_too_little_is_a_reason() -> None:
+    why = "inconclusive: too little was seen in 60 s; 10 more requests are needed"
+    for cutover in (HELD_BY_LITTLE, BACK_BY_LITTLE):
+        assert advance(cutover, at(1), NONE, 60).why == why
 
 
 @pytest.mark.parametrize(
@@ -102,7 +129,11 @@ def test_it_says_why(cutover: Cutover) -> None:
         (CUTOVER, at(50, DecidedBy.HELD), BAD, "is held until nothing speaks against it"),
         (CUTOVER, at(50), GOOD, "has arrived"),
         (STEPS, at(1), GOOD, "goes to 25% in 50 s at the earliest"),
+        (replace(STEPS, every=3600), at(1), GOOD, "goes to 25% in 60 min at the earliest"),
+        (replace(STEPS, every=86_400), at(1), GOOD, "goes to 25% in 24 h at the earliest"),
         (replace(STEPS, every=10), at(1), GateEvidence(), "goes to 25% after 10 more requests"),
+        (replace(STEPS, every=10), at(1), GOOD, "goes to 25% now"),
+        (replace(DRY, every=10), at(1), NONE, "goes to 25% now"),
     ],
 )
 def test_outlook(
@@ -129,3 +160,9 @@ def test_it_never_goes_beyond_the_rules(
         if before is not None and evidence is BAD and cutover.gates is not None:
             assert standing.percent <= before.percent
         assert advance(cutover, standing, NONE, now).percent == standing.percent
+
+
+def test_states_are_told_apart_by_a_word() -> None:
+    """Not by their reason or time: those change while nothing is decided."""
+    assert at(50).word == at(50, why="it goes on")._replace(since=9.0).word == "50-rules"
+    assert at(2.5, DecidedBy.OPERATOR).word == "2.5-operator"

@@ -12,11 +12,14 @@ from gateway.core.cutover.differences import (
     Difference,
     Huge,
     Ignored,
+    RefusedField,
     compare,
     number,
     parse_ignored,
     plain,
     redacted,
+    refused_fields,
+    truncated,
     without_noise,
 )
 from tests.gateway.core.world import LAW
@@ -233,3 +236,20 @@ def test_it_differs_either_way(one: object, other: object) -> None:
 def test_what_is_noise_is_no_difference(one: object, other: object) -> None:
     found = compare(body(one), body(other))
     assert without_noise(found, found) == ()
+
+
+def test_refused_fields_are_bounded_and_each_is_reported_once() -> None:
+    found = [RefusedField(field, "type", "why") for field in ("/a", "/b/0", "/a", "query q")]
+    known = Ignored(frozenset({parse_ignored("/b")}))
+    assert [each.field for each in refused_fields(found, known)] == ["/a", "query q"]
+    many = [RefusedField(f"/{number:0300}", "type", "") for number in range(40)]
+    assert len(refused_fields(many)) == 1  # cut off, they are one
+    found = [RefusedField(f"/{number}", "type", "") for number in range(40)]
+    assert [each.field for each in refused_fields(found)][-2:] == ["/31", "more fields"]
+    assert len(refused_fields(found)) == 33
+
+
+def test_a_long_text_is_cut_off() -> None:
+    assert truncated("abc", 3) == "abc"
+    assert truncated("abcd", 3) == "abc…"
+    assert len(truncated("x" * 1000)) == 201

@@ -1,4 +1,4 @@
-"""Gates: what speaks against the new way, word for word."""
+"""Gates: what speaks against on the new route, word for word."""
 
 from dataclasses import replace
 
@@ -6,61 +6,191 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.cutover.gates import GateEvidence, Gates, RouteOutcomes, objection
+from gateway.core.cutover.gates import (
+    MEASURES,
+    GateEvidence,
+    GateOutcome,
+    Gates,
+    judge,
+    missing,
+    objection,
+)
+from gateway.core.cutover.route_outcomes import RouteOutcomes
+from tests.gateway.core.cutover.outcomes import outcomes
 from tests.gateway.core.world import LAW
 
 GATES = Gates(differences=0.01, errors=0.02, latency=1.5, minimum=100)
-LATE = "latency: a request takes 16.0 ms the new way, 10.0 ms the old way; 1.5x is allowed"
+LATE = (
+    "latency: a request takes 16.0 ms on the new route (200 requests), 10.0 ms on the old route"
+    " (100 requests), within 300 s; 1.5x is allowed"
+)
+NOBODY = RouteOutcomes()
+
+
+def against(gates: Gates | None, evidence: GateEvidence) -> str | None:
+    return objection(judge(gates, evidence))
 
 
 @pytest.mark.parametrize(
     ("evidence", "said"),
     [
         (GateEvidence(), None),
-        (GateEvidence(compared=10, differing=1), None),
+        # Few answers that differ may be chance; so many are not.
+        (GateEvidence(compared=10, differing=2), None),
         (
-            GateEvidence(compared=10, differing=2),
-            "differences: 2 of 10 compared answers differ (20%); 1% may",
+            GateEvidence(compared=10, differing=5),
+            "differences: 5 of 10 compared answers differ (50%), within 300 s; 1% may",
         ),
         (GateEvidence(compared=1000, differing=10), None),
+        (GateEvidence(compared=1000, differing=11), None),
         (
-            GateEvidence(compared=1000, differing=11),
-            "differences: 11 of 1000 compared answers differ (1.1%); 1% may",
+            GateEvidence(compared=1000, differing=40),
+            "differences: 40 of 1000 compared answers differ (4%), within 300 s; 1% may",
         ),
-        (GateEvidence(new=RouteOutcomes(3, 2, 1)), None),
+        (GateEvidence(new=outcomes(3, _5xx=3)), None),
         (
-            GateEvidence(new=RouteOutcomes(3, 3, 1)),
-            "errors: 3 of 3 requests failed the new way (100%), 0% the old way; 2% more may",
+            GateEvidence(new=outcomes(4, _5xx=4)),
+            (
+                "errors (5xx): 4 of 4 requests (100%) were answered 5xx or broke off on the new"
+                " route, 0 of 0 requests (none seen) on the old route, within 300 s; 2% more may"
+            ),
         ),
-        (GateEvidence(RouteOutcomes(100, 10, 1), RouteOutcomes(100, 12, 1)), None),
+        (GateEvidence(outcomes(100, _5xx=10), outcomes(100, _5xx=13)), None),
         (
-            GateEvidence(RouteOutcomes(100, 10, 1), RouteOutcomes(100, 13, 1)),
-            "errors: 13 of 100 requests failed the new way (13%), 10% the old way; 2% more may",
+            GateEvidence(outcomes(1000, _5xx=100), outcomes(1000, _5xx=200)),
+            (
+                "errors (5xx): 200 of 1000 requests (20%) were answered 5xx or broke off on the new"
+                " route, 100 of 1000 requests (10%) on the old route, within 300 s; 2% more may"
+            ),
         ),
-        # What too few requests did the old way says nothing of what is usual.
         (
-            GateEvidence(RouteOutcomes(99, 99, 1), RouteOutcomes(100, 3, 1)),
-            "errors: 3 of 100 requests failed the new way (3%), 0% the old way; 2% more may",
+            GateEvidence(outcomes(400, _404=4), outcomes(20, _404=12)),
+            (
+                "errors (404): 12 of 20 requests (60%) were answered 404 on the new route,"
+                " 4 of 400 requests (1%) on the old route, within 300 s; 2% more may"
+            ),
         ),
-        (GateEvidence(RouteOutcomes(100, 0, 1.0), RouteOutcomes(100, 0, 1.5)), None),
-        (GateEvidence(RouteOutcomes(99, 0, 1.0), RouteOutcomes(100, 0, 9.0)), None),
-        (GateEvidence(RouteOutcomes(100, 0, 1.0), RouteOutcomes(99, 0, 9.0)), None),
         (
-            GateEvidence(RouteOutcomes(100, 0, 1.0), RouteOutcomes(200, 0, 3.2)),
-            LATE,
+            # As many 4xx as before, and other ones.
+            GateEvidence(outcomes(400, _401=200), outcomes(400, _404=200)),
+            (
+                "errors (404): 200 of 400 requests (50%) were answered 404 on the new route,"
+                " 0 of 400 requests (0%) on the old route, within 300 s; 2% more may"
+            ),
         ),
+        (
+            GateEvidence(outcomes(400), outcomes(20, _conversion=20)),
+            (
+                "errors (conversion): 20 of 20 requests (100%) could not be converted on the new"
+                " route, 0 of 400 requests (0%) on the old route, within 300 s; 2% more may"
+            ),
+        ),
+        (
+            GateEvidence(outcomes(400), outcomes(20, overdue=20)),
+            (
+                "errors (overdue): 20 of 20 requests (100%) took longer than 10 s on the new route,"
+                " 0 of 400 requests (0%) on the old route, within 300 s; 2% more may"
+            ),
+        ),
+        # Without on the old route, nobody knows how many 404 are usual.
+        (GateEvidence(new=outcomes(500, _404=500, overdue=500)), None),
+        (GateEvidence(outcomes(1, _404=0), outcomes(500, _404=500)), None),
+        # A client that is refused everywhere is refused on the new route too.
+        (GateEvidence(outcomes(900), outcomes(100, _401=50), before=outcomes(100, _401=50)), None),
+        (
+            GateEvidence(outcomes(900), outcomes(100, _401=50), before=outcomes(100, _401=1)),
+            (
+                "errors (401): 50 of 100 requests (50%) were answered 401 on the new route,"
+                " 0 of 900 requests (0%) on the old route, within 300 s; 2% more may"
+            ),
+        ),
+        (
+            # Too little is known of the moved clients.
+            GateEvidence(outcomes(900), outcomes(100, _401=50), before=outcomes(99, _401=50)),
+            (
+                "errors (401): 50 of 100 requests (50%) were answered 401 on the new route,"
+                " 0 of 900 requests (0%) on the old route, within 300 s; 2% more may"
+            ),
+        ),
+        (GateEvidence(outcomes(100), outcomes(100, 0.015)), None),
+        (GateEvidence(outcomes(99), outcomes(100, 0.09)), None),
+        (GateEvidence(outcomes(100), outcomes(99, 0.09)), None),
+        (GateEvidence(outcomes(100, spread=0.001), outcomes(200, 0.016, spread=0.001)), LATE),
+        (GateEvidence(outcomes(100, spread=0.1), outcomes(200, 0.016, spread=0.1)), None),
     ],
 )
 def test_objection(evidence: GateEvidence, said: str | None) -> None:
-    assert objection(GATES, evidence) == said
+    assert against(GATES, evidence) == said
 
 
-WORST = GateEvidence(RouteOutcomes(100, 0, 1), RouteOutcomes(100, 100, 100), 100, 100)
+def test_outcomes_of_overdue_requests_come_later() -> None:
+    """Maybe when nothing else is counted any more, so that they are a share of the ended ones."""
+    late = outcomes(500)._replace(requests=0, overdue=0, ends=outcomes(9, _5xx=9).ends)
+    found = {result.measure: result for result in judge(GATES, GateEvidence(outcomes(500), late))}
+    assert (found["5xx"].new_count, found["5xx"].new_requests) == (9, 9)
+    assert found["5xx"].outcome is GateOutcome.EXCEEDED
+    assert found["overdue"].new is None
+
+
+def test_few_clients_may_be_unlike_the_rest() -> None:
+    """Half of the clients are always refused, or slow: two of them prove nothing."""
+    rest = GateEvidence(outcomes(1000, 0.1, spread=0.1, _403=500), compared=1000)
+    unlike = tuple(outcomes(50, 0.2 * (number % 2), _403=50 * (number % 2)) for number in range(20))
+    alike = tuple(outcomes(50, 0.1, spread=0.1, _403=25) for _ in range(20))
+    for new, gate in (
+        (outcomes(100, 0.1, spread=0.1, _403=100), "errors"),
+        (outcomes(100, 0.3, spread=0.1, _403=50), "latency"),
+    ):
+        assert against(GATES, rest._replace(new=new, cells=unlike)) is None
+        assert str(against(GATES, rest._replace(new=new, cells=alike))).startswith(gate)
+
+
+def test_every_measure_is_compared() -> None:
+    for measure in MEASURES:
+        ends = {} if measure == "overdue" else {f"_{measure}": 50}
+        new = outcomes(50, overdue=50 if measure == "overdue" else 0, **ends)
+        exceeded = [
+            result
+            for result in judge(GATES, GateEvidence(outcomes(500), new))
+            if result.outcome is GateOutcome.EXCEEDED
+        ]
+        assert measure in [result.measure for result in exceeded]
+        for result in exceeded:
+            assert (result.gate, result.new, result.old, result.limit) == ("errors", 1, 0, 0.02)
+            counts = result.new_count, result.new_requests, result.old_count, result.old_requests
+            assert (*counts, result.window) == (50, 50, 0, 500, 300)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "outcome"),
+    [
+        (GateEvidence(outcomes(100), outcomes(100), 100), GateOutcome.PASSED),
+        (GateEvidence(outcomes(100), outcomes(99), 99), GateOutcome.INCONCLUSIVE),
+    ],
+)
+def test_too_little_is_inconclusive(evidence: GateEvidence, outcome: GateOutcome) -> None:
+    results = judge(GATES, evidence)
+    assert {result.outcome for result in results} == {outcome}
+    assert [result.gate for result in results] == ["errors"] * 10 + ["latency", "differences"]
+
+
+def test_what_is_missing() -> None:
+    slow = Gates(latency=2, minimum=10)
+    assert missing(slow, GateEvidence(outcomes(9), outcomes(8))) == "2 more requests"
+    assert (
+        missing(slow, GateEvidence(outcomes(9), outcomes(10))) == "1 more requests on the old route"
+    )
+    assert missing(slow, GateEvidence(outcomes(10), outcomes(10))) is None
+    assert missing(GATES, GateEvidence(new=outcomes(99))) == "1 more requests"
+    assert missing(replace(GATES, latency=None), GateEvidence(new=outcomes(100))) is None
+
+
+WORST = GateEvidence(outcomes(100), outcomes(100, 9.0, _5xx=100), 100, 100)
 
 
 @pytest.mark.parametrize("gates", [None, Gates()])
 def test_who_looks_at_nothing_objects_to_nothing(gates: Gates | None) -> None:
-    assert objection(gates, WORST) is None
+    assert against(gates, WORST) is None
 
 
 def test_each_looks_at_its_own() -> None:
@@ -69,7 +199,7 @@ def test_each_looks_at_its_own() -> None:
         "errors": replace(GATES, differences=None, latency=None),
         "latency": replace(GATES, differences=None, errors=None),
     }.items():
-        assert str(objection(gates, WORST)).startswith(name)
+        assert str(against(gates, WORST)).startswith(name)
 
 
 @LAW
@@ -77,7 +207,6 @@ def test_each_looks_at_its_own() -> None:
 def test_good_answers_speak_for_it(requests: int, failures: int, more: int) -> None:
     """What is not objected to is not objected to either once more requests went well."""
     failures = min(failures, requests)
-    if objection(GATES, GateEvidence(new=RouteOutcomes(requests, failures, 0))) is None:
-        assert (
-            objection(GATES, GateEvidence(new=RouteOutcomes(requests + more, failures, 0))) is None
-        )
+    if against(GATES, GateEvidence(new=outcomes(requests, _5xx=failures))) is None:
+        new = outcomes(requests + more, _5xx=failures)
+        assert against(GATES, GateEvidence(new=new)) is None

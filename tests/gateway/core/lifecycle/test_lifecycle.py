@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.core.context import RequestContext
 from gateway.core.errors import FaultCode
-from gateway.core.lifecycle.lifecycle import PORT, Successor, Terms, lifecycle, places
+from gateway.core.lifecycle.lifecycle import PORT, Lifecycle, Successor, Terms, lifecycle
 from gateway.core.routing import parse_template
 from gateway.core.versions.reader import VersionAddress
 from gateway.core.versions.version import Version
@@ -22,7 +22,7 @@ PAGE = "https://example.com/v1"
 
 def told(terms: Terms, *successors: Successor, client: str = "", **captures: str) -> list[str]:
     """Return the header fields that a client gets, as it sees them."""
-    fields = lifecycle(terms, successors).told(client, captures)
+    fields = lifecycle(terms, successors).fields_for(client, captures)
     return [f"{name.decode()}: {value.decode()}" for name, value in fields]
 
 
@@ -115,7 +115,7 @@ class TestSuccessor:
     )
     def test_another_host_is_asked_at_the_same_port(self, authority: str, port: str) -> None:
         successor = Successor(V2, None, MOVING, VersionAddress(host="v2.api.test"))
-        where = places({"id": "5"}, head("/")._replace(authority=authority))
+        where = Lifecycle.places({"id": "5"}, head("/")._replace(authority=authority))
         assert told(Terms(V1), successor, **where) == [
             f'Link: <//v2.api.test{port}/v2/users/5>; rel="successor-version"'
         ]

@@ -1,5 +1,7 @@
 """Matching: the newest version on offer that a text stands for, and never one beyond it."""
 
+from datetime import date
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,14 +30,14 @@ def found(matching: Matching, raw: str) -> str | None:
 NEAREST = {
     Format.INTEGER: Matching(ladder(Format.INTEGER, INTEGERS), nearest_lower=True),
     Format.SEMANTIC: Matching(
-        ladder(Format.SEMANTIC, SEMANTIC), Format.SEMANTIC, nearest_lower=True
+        ladder(Format.SEMANTIC, SEMANTIC), (Format.SEMANTIC,), nearest_lower=True
     ),
-    Format.DATE: Matching(ladder(Format.DATE, DATES), Format.DATE, nearest_lower=True),
+    Format.DATE: Matching(ladder(Format.DATE, DATES), (Format.DATE,), nearest_lower=True),
 }
 RANGES = {
     Format.INTEGER: Matching(ladder(Format.INTEGER, INTEGERS), ranges=True),
-    Format.SEMANTIC: Matching(ladder(Format.SEMANTIC, SEMANTIC), Format.SEMANTIC, ranges=True),
-    Format.DATE: Matching(ladder(Format.DATE, DATES), Format.DATE, ranges=True),
+    Format.SEMANTIC: Matching(ladder(Format.SEMANTIC, SEMANTIC), (Format.SEMANTIC,), ranges=True),
+    Format.DATE: Matching(ladder(Format.DATE, DATES), (Format.DATE,), ranges=True),
 }
 
 
@@ -110,7 +112,7 @@ def test_without_leave_nothing_is_matched() -> None:
     assert EXACT.is_exact
     for matching in (*NEAREST.values(), *RANGES.values()):
         assert not matching.is_exact
-        exact = Matching(matching.ladder, matching.written)
+        exact = Matching(matching.ladder, matching.formats)
         assert exact.is_exact
         assert [exact.find(raw) for raw in ("1", "9", "1.9.0", "1+", "1.x", "2024-07-01")] == (
             [None] * 6
@@ -161,7 +163,7 @@ def test_a_range_never_leaves_its_major_version(
     on_offer: set[tuple[int, int, int]], asked: tuple[int, int]
 ) -> None:
     versions = tuple(Version(Semantic(*each)) for each in sorted(on_offer))
-    matching = Matching(versions, Format.SEMANTIC, ranges=True)
+    matching = Matching(versions, (Format.SEMANTIC,), ranges=True)
     major, minor = asked
     within = [each for each in on_offer if each[0] == major]
     onwards = [each for each in within if each[1] >= minor]
@@ -171,3 +173,41 @@ def test_a_range_never_leaves_its_major_version(
     assert matching.find(f"{major}.{minor}.x") == (
         Version(Semantic(*max(narrow))) if narrow else None
     )
+
+
+MIXED = (Version(1), Version(2), Version(Semantic(3, 1, 0)), Version(date(2026, 1, 31)))
+
+
+@pytest.mark.parametrize(
+    ("raw", "nearest", "in_range"),
+    [
+        ("2", "2", None),
+        ("9", "2", None),
+        ("1+", None, "2"),
+        ("3.9.0", "3.1.0", None),
+        ("3.x", None, "3.1.0"),
+        ("4.0.0", None, None),
+        ("2025-01-01", None, None),
+        ("2026-07-01", "2026-01-31", None),
+        ("2026-01-01+", None, "2026-01-31"),
+        ("x+", None, None),
+    ],
+)
+def test_formats_never_stand_for_each_other(
+    raw: str, nearest: str | None, in_range: str | None
+) -> None:
+    assert found(Matching(MIXED, tuple(Format), nearest_lower=True), raw) == nearest
+    assert found(Matching(MIXED, tuple(Format), ranges=True), raw) == in_range
+
+
+def test_an_alias() -> None:
+    matching = Matching(MIXED, tuple(Format), aliases={"latest": MIXED[-1], "v2": MIXED[1]})
+    assert not matching.is_exact
+    assert [found(matching, raw) for raw in ("latest", "v2", "v1", "2")] == [
+        "2026-01-31",
+        "2",
+        None,
+        None,
+    ]
+    assert not matching.reads("v1")
+    assert matching.forms == ", or latest or v2"

@@ -195,7 +195,7 @@ class TestSeveralMechanisms:
         self, first: Reader, second: Reader
     ) -> None:
         fault = refused(select((first, ("1",)), (second, ("2",))), 400, FaultCode.VERSION_CONFLICT)
-        said = f"{first.place[1:]} says 1, {second.place} says 2; let them agree."
+        said = f"{first.place[1:]} names 1, {second.place} names 2; let them agree."
         assert fault.detail[1:] == said
 
     @TWO
@@ -277,7 +277,7 @@ def test_the_order_of_the_readers_does_not_change_the_version(
 
 
 DATED = {"2024-01-01": Version(date(2024, 1, 1)), "2025-01-01": Version(date(2025, 1, 1))}
-NEAREST = Matching(tuple(DATED.values()), Format.DATE, nearest_lower=True)
+NEAREST = Matching(tuple(DATED.values()), (Format.DATE,), nearest_lower=True)
 
 
 class TestMatching:

@@ -226,3 +226,18 @@ def test_the_order_is_total(written: Format, data: st.DataObject) -> None:
     assert (one < two) + (one == two) + (one > two) == 1
     assert (one == two) == (str(one) == str(two))
     assert not one < two < three or one < three
+
+
+MIXED = st.one_of(*VALUES.values()).map(Version)
+
+
+@LAW
+@given(one=MIXED, other=MIXED)
+def test_formats_are_ordered_by_age(one: Version, other: Version) -> None:
+    """Whole numbers come before semantic versions, and both before dates."""
+    assert (one < other) + (one == other) + (one > other) == 1
+    assert (one <= other) == (not one > other)
+    assert (one >= other) == (not one < other)
+    if one.written is not other.written:
+        assert (one < other) == ([*Format].index(one.written) < [*Format].index(other.written))
+    assert parse(str(one), *Format) == one

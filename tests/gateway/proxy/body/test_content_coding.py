@@ -2,7 +2,6 @@
 
 import gzip
 import sys
-import time
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -136,7 +135,5 @@ def test_a_coding_that_is_not_known(name: str) -> None:
 def test_too_many_codings_and_members() -> None:
     with pytest.raises(ContentCodingError, match="more than 8"):
         decode(b"", ["gzip"] * 9, 1)
-    began = time.perf_counter()
     with pytest.raises(ContentCodingError, match="more than 256"):
         decode(gzip.compress(b"") * 100_000, ["gzip"], 1_000_000)
-    assert time.perf_counter() - began < 1

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from gateway.core.conversion.chain import Conversion, Direction, VersionLink
+from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.change import Change, Whole
 from gateway.core.conversion.changes.python_change import PythonChange
+from gateway.core.conversion.changes.rename import Rename
 from gateway.core.conversion.document import ConversionError
 from gateway.core.conversion.steps import BODY
+from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version
 from gateway.proxy.body import json_body
 
@@ -19,7 +21,7 @@ from gateway.proxy.body import json_body
 def converted(body: bytes, change: Change) -> bytes:
     """Return a body after one upgrade."""
     link = VersionLink(Version(1), Version(2), (change,))
-    return json_body.convert(body, Conversion((link,), Direction.UP))
+    return json_body.convert(body, BodyConversion((link,), Direction.UP))
 
 
 def given(body: bytes) -> list[Any]:
@@ -64,10 +66,10 @@ def test_minus_zero_beside_others() -> None:
 )
 def test_numbers_reach_functions_bounded(text: str) -> None:
     """A function that calls `int` would hang for minutes."""
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(ConversionError, match="too large for a Python function"):
         given(f"[{text}]".encode())
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_what_a_function_returns_is_bounded() -> None:
@@ -90,3 +92,15 @@ def test_a_whole_body_may_be_any_json(
     function: Callable[[Any], Any], body: bytes, after: bytes
 ) -> None:
     assert converted(body, Whole(PythonChange((), BODY, function, function))) == after
+
+
+@pytest.mark.parametrize("brackets", ["[]", "{}"])
+def test_blanks_in_a_large_body_are_no_missing_element(brackets: str) -> None:
+    blanks = " \t\r\n" * 20_000
+    body = f"{blanks}{brackets[0]}{blanks}{brackets[1]}{blanks}".encode()
+    link = VersionLink(Version(1), Version(2), (Rename((), ("a",), ("b",)),))
+    conversion = BodyConversion((link,), Direction.UP)
+    assert json_body.convert(body, conversion) == brackets.encode()
+    for malformed in ("1,", ",", ",1"):
+        with pytest.raises(ConversionError, match="not JSON"):
+            json_body.convert(f"[{blanks}{malformed}{blanks}]".encode(), conversion)

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.conversion.chain import Conversion, Direction, VersionLink
+from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.change import Change
 from gateway.core.conversion.changes.join import Join
 from gateway.core.conversion.changes.python_change import PythonChange
 from gateway.core.conversion.changes.rename import Rename
 from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version
 from gateway.proxy.body import json_body
 
@@ -24,7 +25,7 @@ SAME = PythonChange((), ("a",), lambda value: value, lambda value: value)
 def converted(body: bytes, change: Change = RENAME, direction: Direction = Direction.DOWN) -> bytes:
     """Return a body after one change."""
     link = VersionLink(Version(1), Version(2), (change,))
-    return json_body.convert(body, Conversion((link,), direction))
+    return json_body.convert(body, BodyConversion((link,), direction))
 
 
 @pytest.mark.parametrize(

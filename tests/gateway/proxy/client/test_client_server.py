@@ -50,3 +50,35 @@ async def test_a_connection_accepted_while_it_finishes_is_closed(
     for each in (writer, late_writer):
         each.close()
         await each.wait_closed()
+
+
+class Busy(Silent):
+    """Goes on with an answer after the client has left."""
+
+    def __init__(self) -> None:
+        self.begun, self.left, self.over = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def answer(self, exchange: Exchange) -> None:
+        self.begun.set()
+        try:
+            await self.over.wait()
+        except asyncio.CancelledError:
+            self.left.set()
+            await self.over.wait()
+            raise
+
+
+async def test_a_client_that_has_left_during_its_answer_does_not_keep_the_end() -> None:
+    busy = Busy()
+    server = ClientServer(busy, lambda _: None)
+    accepting = await asyncio.get_running_loop().create_server(server, "127.0.0.1", 0)
+    async with asyncio.timeout(10):
+        _, writer = await asyncio.open_connection(*accepting.sockets[0].getsockname())
+        writer.write(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        await busy.begun.wait()
+        writer.transport.abort()
+        await busy.left.wait()
+        await server.finish()
+    busy.over.set()
+    accepting.close()
+    await server.cut(1.0)

@@ -1,6 +1,7 @@
 """The load of a process, measured now and then."""
 
 from dataclasses import dataclass
+from math import inf
 
 import pytest
 
@@ -24,7 +25,7 @@ def test_load(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that uses most of its time has none left over; it is looked at now and then."""
     clock = Clock()
     monkeypatch.setattr(process_load, "time", clock)
-    load = Load(lambda: clock.used)
+    load = Load(lambda: clock.used, 0.8)
     for now, used, high in [
         (0.05, 0.05, False),
         (0.1, 0.1, True),
@@ -35,6 +36,15 @@ def test_load(monkeypatch: pytest.MonkeyPatch) -> None:
     ]:
         clock.now, clock.used = now, used
         assert load.high is high, now
+
+
+def test_load_that_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(process_load, "time", clock)
+    limited, free = (Load(lambda: clock.used, most) for most in (0.8, 1))
+    clock.now, clock.used = 1, 2
+    assert (limited.high, free.high) == (True, False)
+    assert limited.longest_lag < free.longest_lag == inf
 
 
 def test_time_is_used_by_computing() -> None:

@@ -1,6 +1,9 @@
 """The pool: room for the background, probes, and the health of targets."""
 
+import asyncio
 import socket
+from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -8,8 +11,8 @@ from gateway.core.errors import FaultCode, FaultError
 from gateway.core.service import Capacity, Service, Target
 from gateway.proxy.upstream.pool import Pool
 from gateway.proxy.upstream.upstream import NoRoomError, UpstreamRequest
-from tests.gateway.kit import StartUpstream
-from tests.gateway.talk import OK
+from tests.gateway.kit import Scripted, StartUpstream
+from tests.gateway.talk import OK, Reader, Writer
 
 GET = UpstreamRequest("GET", "/", [])
 
@@ -19,9 +22,14 @@ def service(port: int, in_flight: int = 4) -> Service:
     return Service("s", (Target("127.0.0.1", port),), capacity=Capacity(in_flight, 0, 0.1))
 
 
+def pool_of(count: Callable[[str, str], None] = lambda *_: None) -> Pool:
+    """Return a pool without connections."""
+    return Pool(count)
+
+
 async def test_the_background_leaves_half_of_the_room(upstream: StartUpstream) -> None:
     scripted = await upstream(OK)
-    asked, pool = service(scripted.port), Pool()
+    asked, pool = service(scripted.port), pool_of()
     one, other = await pool.send(asked, GET), await pool.send(asked, GET)
     with pytest.raises(NoRoomError):
         await pool.send(asked, GET, background=True)
@@ -37,7 +45,7 @@ async def test_the_background_leaves_half_of_the_room(upstream: StartUpstream) -
 async def test_the_background_has_no_effect_on_the_health_of_a_target() -> None:
     with socket.socket() as gone:
         gone.bind(("127.0.0.1", 0))
-        asked, pool = service(gone.getsockname()[1]), Pool()
+        asked, pool = service(gone.getsockname()[1]), pool_of()
         standing = pool._service_pool(asked).balancer.health_of(asked.targets[0])
         standing.failures = 3
         with pytest.raises(FaultError) as failed:
@@ -49,7 +57,7 @@ async def test_the_background_has_no_effect_on_the_health_of_a_target() -> None:
 
 @pytest.mark.parametrize("background", [False, True])
 async def test_no_target_is_up(background: bool) -> None:
-    asked, pool = service(1), Pool()
+    asked, pool = service(1), pool_of()
     pool.set_down(asked, asked.targets[0], down=True)
     assert pool.is_down(asked, asked.targets[0])
     with pytest.raises(FaultError) as failed:
@@ -60,7 +68,7 @@ async def test_no_target_is_up(background: bool) -> None:
 async def test_a_probe_reaches_a_target_that_is_down(upstream: StartUpstream) -> None:
     """And one of a service that has no room: probes are outside of every limit."""
     scripted = await upstream(OK)
-    asked, pool = service(scripted.port, in_flight=0), Pool()
+    asked, pool = service(scripted.port, in_flight=0), pool_of()
     pool.set_down(asked, asked.targets[0], down=True)
     response = await pool.probe(asked.targets[0], GET, asked.timeouts)
     assert (response.status, await response.read()) == (200, b"ok")
@@ -73,13 +81,13 @@ async def test_a_probe_that_finds_nobody() -> None:
         gone.bind(("127.0.0.1", 0))
         asked = service(gone.getsockname()[1])
         with pytest.raises(FaultError) as failed:
-            await Pool().probe(asked.targets[0], GET, asked.timeouts)
+            await pool_of().probe(asked.targets[0], GET, asked.timeouts)
     assert failed.value.fault.code is FaultCode.UPSTREAM_UNREACHABLE
 
 
 async def test_health_is_kept_over_a_reload() -> None:
     """A target that the rules name no more is forgotten, and begins anew if it comes back."""
-    asked, pool = service(1), Pool()
+    asked, pool = service(1), pool_of()
     target = asked.targets[0]
     pool.set_down(asked, target, down=True)
     again = service(1)
@@ -87,3 +95,29 @@ async def test_health_is_kept_over_a_reload() -> None:
     assert pool.is_down(again, target)
     pool.follow([service(2)])
     assert not pool.is_down(service(1), target)
+
+
+async def test_requests_that_wait_are_counted(upstream: StartUpstream) -> None:
+    """For a place in flight of the service, or for a connection that others wait for before."""
+    counted: Counter[str] = Counter()
+    release = asyncio.Event()
+
+    async def held(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        while True:
+            await scripted.take(reader)
+            await release.wait()
+            writer.write(OK)
+
+    port = (await upstream(held)).port
+    asked = Service("s", (Target("127.0.0.1", port),), capacity=Capacity(40, 10, 5))
+    pool = pool_of(lambda kind, name: counted.update({f"{kind} {name}": 1}))
+    sent = [asyncio.create_task(pool.send(asked, GET)) for _ in range(43)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    waited = {"in_flight_waits s": 3, f"connection_waits 127.0.0.1:{port}": 40 - 16}
+    assert counted == waited
+    release.set()
+    for response in sent:
+        assert await (await response).read() == b"ok"
+        response.result().abandon()
+    pool.close()

@@ -4,12 +4,19 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway.proxy.upstream.request_head import request_bytes
+from gateway.proxy.upstream.request_head import write_request
 from gateway.proxy.upstream.upstream import UpstreamRequest
 
 
 async def pieces() -> AsyncIterator[bytes]:
     yield b"never asked for"
+
+
+def written(request: UpstreamRequest, authority: bytes) -> bytes:
+    """Return the bytes of a request."""
+    found: list[bytes] = []
+    write_request(found.append, request, authority)
+    return b"".join(found)
 
 
 BODIES: dict[str, tuple[bytes | None, bytes]] = {
@@ -23,7 +30,7 @@ BODIES: dict[str, tuple[bytes | None, bytes]] = {
 def test_a_body_that_is_here(body: bytes | None, end: bytes) -> None:
     request = UpstreamRequest("PUT", "/a?b", [(b"X-A", b"1"), (b"x-a", b"")], body=body)
     head = b"PUT /a?b HTTP/1.1\r\nHost: target:1\r\nX-A: 1\r\nx-a: \r\n"
-    assert request_bytes(request, b"target:1") == head + end
+    assert written(request, b"target:1") == head + end
 
 
 @pytest.mark.parametrize(
@@ -32,9 +39,18 @@ def test_a_body_that_is_here(body: bytes | None, end: bytes) -> None:
 async def test_a_body_in_pieces(length: int | None, framing: bytes) -> None:
     request = UpstreamRequest("PUT", "/", [], b"name.test", pieces(), length)
     expected = b"PUT / HTTP/1.1\r\nHost: name.test\r\n" + framing + b"\r\n\r\n"
-    assert request_bytes(request, b"target:1") == expected
+    assert written(request, b"target:1") == expected
+
+
+def test_a_large_body_is_not_copied() -> None:
+    body = bytes(64 * 1024 + 1)
+    found: list[bytes] = []
+    write_request(found.append, UpstreamRequest("PUT", "/", [], body=body), b"t")
+    head, rest = found
+    assert head == b"PUT / HTTP/1.1\r\nHost: t\r\nContent-Length: 65537\r\n\r\n"
+    assert rest is body
 
 
 def test_bytes_of_a_target_that_are_no_utf_8() -> None:
     target = b"/\xff".decode("utf-8", "surrogateescape")
-    assert request_bytes(UpstreamRequest("GET", target, []), b"t").startswith(b"GET /\xff HTTP/1.1")
+    assert written(UpstreamRequest("GET", target, []), b"t").startswith(b"GET /\xff HTTP/1.1")

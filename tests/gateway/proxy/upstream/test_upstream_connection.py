@@ -159,7 +159,7 @@ async def test_an_idle_connection_is_closed_in_the_end() -> None:
     kept.connection.expire(0.05)
     async with asyncio.timeout(5):
         await kept.wire.gone.wait()
-    assert not kept.connection.usable
+    assert not kept.connection.is_usable()
 
 
 async def test_an_answer_before_the_end_of_its_request_ends_the_connection() -> None:
@@ -198,4 +198,40 @@ async def test_a_connection_that_is_lost(used: bool, came: bytes, raised: type[E
     with pytest.raises(raised):
         await asked
     assert kept.gone
-    assert not kept.connection.usable
+    assert not kept.connection.is_usable()
+
+
+HALF = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbo"
+
+
+async def test_a_small_body_is_awaited_with_its_head() -> None:
+    kept = Kept()
+    asked = asyncio.create_task(kept.connection.send(GET, Timeouts()).arrived())
+    await asyncio.sleep(0)
+    kept.connection.data_received(HALF)
+    await asyncio.sleep(0)
+    assert not asked.done()
+    kept.connection.data_received(b"dy")
+    response = await asked
+    assert response.complete
+    assert await response.read() == b"body"
+
+
+async def test_a_small_body_is_not_awaited_for_long() -> None:
+    kept = Kept()
+    response = await kept.ask([HALF])
+    assert (response.complete, await response.read()) == (False, b"bo")
+    kept.connection.data_received(b"dy")
+    assert await whole(response) == b"dy"
+
+
+async def test_a_small_body_that_breaks_off_is_handed_on_as_far_as_it_came() -> None:
+    kept = Kept()
+    asked = asyncio.create_task(kept.connection.send(GET, Timeouts()).arrived())
+    await asyncio.sleep(0)
+    kept.connection.data_received(HALF)
+    kept.connection.connection_lost(None)
+    response = await asked
+    assert await response.read() == b"bo"
+    with pytest.raises(FaultError):
+        await response.read()

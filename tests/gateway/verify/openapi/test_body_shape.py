@@ -3,7 +3,8 @@
 import pytest
 
 from gateway.core.conversion.field_path import parse_path
-from gateway.verify.openapi.body_shape import BodyShape, FieldShape, Presence
+from gateway.verify.openapi.body_shape import BodyShape, generalized, spelt
+from gateway.verify.openapi.field_shape import FieldShape, Presence
 from gateway.verify.openapi.json_schema import Schema
 
 D, U, F = Presence.DECLARED, Presence.UNDECLARED, Presence.FORBIDDEN
@@ -62,6 +63,18 @@ TREE: Schema = {
         (TREE, "children[].children[].children[].name", D),
         (TREE, "children[].children[].nam", F),
         (TREE, "children.name", F),
+        # One alternative does not describe its fields, so that it may have any.
+        ({"anyOf": [{"properties": {"a": {}}, "additionalProperties": False}, {}]}, "c", D),
+        ({"oneOf": [{"type": "string"}, {"type": "object"}]}, "c.d", D),
+        ({"oneOf": [{"type": "string"}, True]}, "c[].d", D),
+        ({"oneOf": [{"type": "string"}, {"type": "object"}]}, "c.*.d", D),
+        # An alternative of a described object is about the fields that it has.
+        ({"properties": {"a": {}}, "anyOf": [{"required": ["a"]}]}, "c", U),
+        ({"$dynamicRef": "#node", "properties": {"a": {}}}, "c", D),
+        ({"type": "object", "properties": {}}, "c", D),
+        ({"properties": {"a": {}}, "unevaluatedProperties": {"type": "string"}}, "c", D),
+        ({"properties": {"a": {}}, "dependentSchemas": {"a": {"properties": {"b": {}}}}}, "b", D),
+        ({"if": {}, "then": {"properties": {"a": {}}}, "else": {"properties": {"b": {}}}}, "b", D),
     ],
 )
 def test_look_up(schema: Schema, path: str, expected: Presence) -> None:
@@ -110,3 +123,47 @@ def test_names_are_as_changes_spell_them() -> None:
     assert list(shape.names()) == [r"a\.b", r"a\.b.c", "list", "list[].x"]
     for name in shape.names():
         assert shape.look_up(parse_path(name)) is D
+
+
+PRICES: Schema = {
+    "properties": {
+        "prices": {"additionalProperties": {"properties": {"amount": {}}}},
+        "lines": {"type": "array", "items": {"properties": {"a.b": {}, "0": {}}}},
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (("prices", "EUR", "amount"), "/prices/*/amount"),
+        (("prices", "8", "amount"), "/prices/*/amount"),
+        (("lines", 3, "a.b"), "/lines/*/a.b"),
+        (("lines", "3", "a.b"), "/lines/*/a.b"),
+        (("lines", 3, "0"), "/lines/*/0"),
+        (("unknown", "x/y"), "/unknown/x~1y"),
+        (("unknown", "3", "x"), "/unknown/*/x"),
+        ((), ""),
+    ],
+)
+def test_free_keys_and_indices_are_generalized(path: tuple[str | int, ...], expected: str) -> None:
+    assert generalized(path, PRICES, {}) == expected
+
+
+@pytest.mark.parametrize(
+    ("field", "schema", "expected"),
+    [
+        ("/a", {}, "a"),
+        ("/items/*/price", {}, "items[].price"),
+        ("/a/*/*/b", {}, "a[][].b"),
+        ("/a~1b/c~0d", {}, "a/b.c~d"),
+        ("/prices/*/amount", PRICES, "prices.*.amount"),
+        ("/lines/*/a.b", PRICES, r"lines[].a\.b"),
+        # A body that is an array is converted element by element.
+        ("/*/stay", {"type": "array"}, "stay"),
+        ("/*/x", {"type": "object", "additionalProperties": {}}, "*.x"),
+        ("", {}, ""),
+    ],
+)
+def test_fields_are_spelt_as_changes_name_them(field: str, schema: Schema, expected: str) -> None:
+    assert spelt(field, schema) == expected

@@ -19,6 +19,18 @@ def test_both_notations(text: bytes) -> None:
     assert [operation.path for operation in description.operations] == ["/a"]
 
 
+def test_words_of_yaml_1_1_are_texts() -> None:
+    """YAML 1.2, which OpenAPI documents are, has no other booleans than true and false."""
+    properties = b"{ no: { enum: [on, true] }, 1: { type: string } }"
+    schema = b"{ schema: { type: object, properties: " + properties + b" } }"
+    get = b"get: { responses: { 200: { content: { application/json: " + schema + b" } } } }"
+    (operation,) = read(b"openapi: 3.1.0\npaths:\n  /a: { " + get + b" }\n", "v1").operations
+    assert operation.response(200) == {
+        "type": "object",
+        "properties": {"no": {"enum": ["on", True]}, "1": {"type": "string"}},
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

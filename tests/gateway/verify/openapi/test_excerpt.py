@@ -32,9 +32,17 @@ def test_what_is_left(field: str, values: list[object], expected: str) -> None:
     assert excerpt(json.dumps(LONG, separators=(",", ":")).encode(), field, values) == expected
 
 
+def test_places_are_left() -> None:
+    text = json.dumps(LONG, separators=(",", ":")).encode()
+    assert excerpt(text, "/other", [], ["/lines/1/sku"]) == (
+        '{"lines":["...",{"sku":"B","...":"..."}],"...":"..."}'
+    )
+
+
 @pytest.mark.parametrize(
     ("field", "expected"),
     [
+        ("/*", ["x" * 90, 1]),
         ("/n", [1]),
         ("/lines/*/sku", ["A", "B"]),
         ("/lines", []),

@@ -41,6 +41,15 @@ def test_bodies() -> None:
     assert found.response(500) is None
 
 
+def test_header_fields_of_answers() -> None:
+    reference = {"$ref": "#/components/responses/created"}
+    created: dict[str, object] = {
+        "responses": {"created": {"headers": {"Location": {}, "X-Id": {}}}}
+    }
+    found = only({"responses": {"201": reference, "default": {}}}, components=created)
+    assert found.answer_fields == {"201": ("Location", "X-Id"), "default": ()}
+
+
 def test_what_is_not_json_has_no_schema() -> None:
     assert only({"requestBody": body(TEXT, "text/plain")}).request is None
 
@@ -71,6 +80,14 @@ def test_parameters_of_the_operation_win() -> None:
 
 def test_the_path_of_the_first_server_goes_before() -> None:
     assert only({}, servers=[{"url": "https://a.example/base/"}]).path == "/base/a/{id}"
+
+
+def test_the_variables_of_a_server_have_defaults() -> None:
+    variables = {"stage": {"default": "live"}}
+    server = {"url": "https://a.example/{stage}/{other}", "variables": variables}
+    found = only({}, servers=[server])
+    assert (found.path, found.bare_shape) == ("/live/{other}/a/{id}", "/a/{}")
+    assert found.takes("/elsewhere/a/1")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.core.conversion.document import kind
-from gateway.verify.openapi.smallest import smallest
+from gateway.verify.openapi.smallest import decisive, smallest
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,19 @@ ANY = st.recursive(
 def test_of_all_documents_of_a_type_the_empty_one(document: object) -> None:
     found = smallest(document, lambda other: kind(other) == kind(document))
     assert not found
+
+
+@pytest.mark.parametrize(
+    ("document", "mended", "expected"),
+    [
+        ({"a": 1, "b": [2, {"c~/": 3}]}, lambda d: d["b"][1]["c~/"] is None, ("/b/1/c~0~1",)),
+        ({"a": [], "b": {}}, lambda d: None in d.values(), ("/a", "/b")),
+        ({"a": None}, lambda d: d["a"] == 0, ("/a",)),
+        ({"a": 1}, lambda _: False, ()),
+        (7, lambda d: d is None, ("",)),
+    ],
+)
+def test_what_a_failure_depends_on(
+    document: object, mended: Callable[[object], bool], expected: tuple[str, ...]
+) -> None:
+    assert decisive(document, mended) == expected

@@ -3,16 +3,12 @@
 An absent field stays absent, and null stays null, both ways.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gateway.core.conversion.change import FieldChange
 from gateway.core.conversion.document import JsonForm, JsonObject
-from gateway.core.conversion.field_path import Keys, Scope
-from gateway.core.conversion.scalars import Type, replace_scalar
-
-# RFC 8259, section 6.
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z", re.ASCII)
+from gateway.core.conversion.scalars import NUMBER_TEXT, Type, replace_scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +35,17 @@ class AffixForm:
 
     def written(self, bare: str) -> str:
         """Return the text for a value; raises ValueError where it is to be a number and is none."""
-        if self.type is Type.NUMBER and not _NUMBER.match(bare):
+        if self.type is Type.NUMBER and not NUMBER_TEXT.match(bare):
             raise ValueError("expected a number within the prefix and suffix, found a text")
         return f"{self.prefix}{bare}{self.suffix}"
 
 
 @dataclass(frozen=True, slots=True)
-class Affix:
+class Affix(FieldChange):
     """The two versions write the same value with different prefixes and suffixes."""
 
-    scopes: tuple[Scope, ...]
-    field: Keys
     newer: AffixForm
     older: AffixForm
-
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        """The field."""
-        return (self.field,)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Write it as the newer version does."""
@@ -67,10 +56,6 @@ class Affix:
         """Write it as the older version does."""
         older, newer = self.older, self.newer
         replace_scalar(fields, self.field, form, newer.type, older.type, affixing(newer, older))
-
-    def for_patch(self) -> "Affix":
-        """Return the same change: what a PATCH request leaves out has no prefix."""
-        return self
 
 
 def affixing(source: AffixForm, target: AffixForm) -> Callable[[str], str]:

@@ -5,22 +5,14 @@ An absent field stays absent, and null stays null, both ways.
 
 from dataclasses import dataclass
 
+from gateway.core.conversion.change import FieldChange
 from gateway.core.conversion.document import JsonForm, JsonObject
-from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.scalars import Type, replace_scalar
 
 
 @dataclass(frozen=True, slots=True)
-class Invert:
+class Invert(FieldChange):
     """The older version has the opposite of a boolean."""
-
-    scopes: tuple[Scope, ...]
-    field: Keys
-
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        """The field."""
-        return (self.field,)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Make it the opposite."""
@@ -29,10 +21,6 @@ class Invert:
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Make it the opposite."""
         self.up(fields, form)
-
-    def for_patch(self) -> "Invert":
-        """Return the same change: what a PATCH request leaves out has no opposite."""
-        return self
 
 
 def inverted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Key case: all keys of an object in another case, and those of all that is in it."""
+"""Key case: the keys of an object, and of all objects inside it, in another case."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

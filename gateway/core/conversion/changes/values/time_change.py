@@ -6,25 +6,18 @@ An absent field stays absent, and null stays null, both ways.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gateway.core.conversion.change import FieldChange
 from gateway.core.conversion.changes.values.moment import MomentForm
 from gateway.core.conversion.document import JsonForm, JsonObject
-from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.scalars import replace_scalar
 
 
 @dataclass(frozen=True, slots=True)
-class Time:
+class Time(FieldChange):
     """The two versions write the same moment in different forms."""
 
-    scopes: tuple[Scope, ...]
-    field: Keys
     newer: MomentForm
     older: MomentForm
-
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        """The field."""
-        return (self.field,)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Write it as the newer version does."""
@@ -35,10 +28,6 @@ class Time:
         """Write it as the older version does."""
         older, newer = self.older, self.newer
         replace_scalar(fields, self.field, form, newer.type, older.type, rewriting(newer, older))
-
-    def for_patch(self) -> "Time":
-        """Return the same change: what a PATCH request leaves out is no moment."""
-        return self
 
 
 def rewriting(source: MomentForm, target: MomentForm) -> Callable[[str], str]:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from math import inf
 from typing import ClassVar
 
@@ -37,6 +37,7 @@ class TimePattern:
         zone: the minutes east of UTC of the zone that is written, and read where none is named.
         only_zone: whether a text that names another zone is refused.
         name: the form, for a message.
+        place: the time zone of a place, whose offset depends on the moment, instead of `zone`.
     """
 
     template: str
@@ -45,6 +46,7 @@ class TimePattern:
     zone: int
     only_zone: bool
     name: str
+    place: tzinfo | None = None
     type: ClassVar[Type] = Type.TEXT
 
     @property
@@ -72,26 +74,38 @@ class TimePattern:
             raise ValueError(f"expected a time written as {self.name}, found something else")
         found = match.groupdict()
         offset = minutes_of(found["zone"]) if self.names_zone else None
-        if offset is not None and self.only_zone and offset != self.zone:
-            raise ValueError(f"expected a time in the zone {offset_text(self.zone)}, found another")
-        zone = timezone(timedelta(minutes=self.zone if offset is None else offset))
+        zone = self.place if offset is None else None
+        if zone is None:
+            zone = timezone(timedelta(minutes=self.zone if offset is None else offset))
         parts = {part: int(text) for part, text in found.items() if part in _PARTS}
         year, month, day = parts.get("year", 1970), parts.get("month", 1), parts.get("day", 1)
         hour, minute, second = (parts.get(part, 0) for part in ("hour", "minute", "second"))
         try:
-            passed = datetime(year, month, day, hour, minute, second, tzinfo=zone) - _EPOCH
-        except ValueError:
+            local = datetime(year, month, day, hour, minute, second, tzinfo=zone)
+            passed = local - _EPOCH
+            # Where clocks are put forward, an hour is left out, which no moment is written as.
+            if (
+                zone is self.place
+                and "hour" in parts
+                and (_EPOCH + passed).astimezone(zone) != local
+            ):
+                raise ValueError
+        except (ValueError, OverflowError):
             raise ValueError(
                 f"expected a time written as {self.name}, found no such day or hour"
             ) from None
-        return Moment(passed.days * 86_400 + passed.seconds, found.get("fraction") or "", offset)
+        passed_seconds = passed.days * 86_400 + passed.seconds
+        if offset is not None and self.only_zone and offset != self._minutes(passed_seconds):
+            name = self.place or offset_text(self.zone)
+            raise ValueError(f"expected a time in the zone {name}, found another")
+        return Moment(passed_seconds, found.get("fraction") or "", offset)
 
     def write(self, moment: Moment) -> str:
         """Return the text of a moment; raises ValueError where its year has not four digits."""
-        offset = self.zone
-        if self.names_zone and moment.offset is not None:
-            offset = moment.offset
         try:
+            offset = self._minutes(moment.second)
+            if self.names_zone and moment.offset is not None:
+                offset = moment.offset
             local = _EPOCH + timedelta(seconds=moment.second, minutes=offset)
         except OverflowError:
             raise ValueError("expected a moment in the years 1 to 9999, found another") from None
@@ -110,8 +124,15 @@ class TimePattern:
             zone=offset_text(offset),
         )
 
+    def _minutes(self, second: int) -> int:
+        """Return the minutes east of UTC of the zone at a moment; may raise OverflowError."""
+        if self.place is None:
+            return self.zone
+        shift = (_EPOCH + timedelta(seconds=second)).astimezone(self.place).utcoffset()
+        return self.zone if shift is None else int(shift.total_seconds() // 60)
 
-def rfc_3339(zone: int = 0, *, only_zone: bool = False) -> TimePattern:
+
+def rfc_3339(zone: int = 0, *, only_zone: bool = False, place: tzinfo | None = None) -> TimePattern:
     """Return the form of RFC 3339, section 5.6, with as many digits of a second as there are."""
     date, time = "{year}-{month}-{day}", "{hour}:{minute}:{second}{point}{fraction}{zone}"
     reading = re.compile(
@@ -120,10 +141,13 @@ def rfc_3339(zone: int = 0, *, only_zone: bool = False) -> TimePattern:
         rf"(?:\.(?P<fraction>[0-9]{{1,30}}))?{_OFFSETS}\Z",
         re.ASCII,
     )
-    return TimePattern(f"{date}T{time}", reading, None, zone, only_zone, "2026-12-31T18:00:00Z")
+    example = "2026-12-31T18:00:00Z"
+    return TimePattern(f"{date}T{time}", reading, None, zone, only_zone, example, place)
 
 
-def parse_pattern(pattern: str, zone: int = 0, *, only_zone: bool = False) -> TimePattern:
+def parse_pattern(
+    pattern: str, zone: int = 0, *, only_zone: bool = False, place: tzinfo | None = None
+) -> TimePattern:
     """Return the form that a pattern spells.
 
     Args:
@@ -131,6 +155,7 @@ def parse_pattern(pattern: str, zone: int = 0, *, only_zone: bool = False) -> Ti
             from UTC, text in single quotes, and signs that stand for themselves.
         zone: the minutes east of UTC of its times.
         only_zone: whether a text that names another zone is refused.
+        place: the time zone of a place, instead of `zone`.
 
     Raises:
         ValueError: with a sentence for the operator, where it is no such pattern.
@@ -155,7 +180,7 @@ def parse_pattern(pattern: str, zone: int = 0, *, only_zone: bool = False) -> Ti
         reading += _OFFSETS if field == "zone" else rf"(?P<{field}>[0-9]{{{len(run)}}})"
     _check(pattern, fields)
     return TimePattern(
-        template, re.compile(rf"{reading}\Z", re.ASCII), digits, zone, only_zone, pattern
+        template, re.compile(rf"{reading}\Z", re.ASCII), digits, zone, only_zone, pattern, place
     )
 
 

@@ -5,8 +5,9 @@ comes back as it was.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 
 class WordCase(StrEnum):
@@ -31,38 +32,34 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class CaseRewriting:
-    """What writes the names of one case in another.
+    """A function that rewrites names of one case in another.
 
-    A name that is in neither stays as it is. So does, with `keep`, one that is in the target's case
-    alone, though the way back writes it otherwise; without, it is refused.
+    A name in neither case stays as it is. A name in the target's case alone is refused; with
+    `keep`, it stays as it is too, although the way back changes it.
     """
 
     source: WordCase
     target: WordCase
     keep: bool = False
 
-    _known: dict[str, str] = field(init=False, repr=False, compare=False, default_factory=dict)
-
     def __call__(self, name: str) -> str:
         """Return the name in the target's case; raises ValueError."""
-        known = self._known.get(name)
-        if known is None:
-            known = self._rewritten(name)
-            if len(self._known) < _MOST:
-                self._known[name] = known
-        return known
-
-    def _rewritten(self, name: str) -> str:
-        if _NAMES[self.source].match(name):
-            return _joined(_words(name, self.source), self.target)
-        in_target = _NAMES[self.target].match(name)
-        if in_target and not self.keep:
-            raise ValueError(f"expected {self.source} case, found {self.target} case")
-        return name
+        if len(name) > _LONGEST:
+            return _rewritten(name, self.source, self.target, self.keep)
+        return _known(name, self.source, self.target, self.keep)
 
 
-# Names come from clients too, and are not to fill the memory.
-_MOST = 4096
+def _rewritten(name: str, source: WordCase, target: WordCase, keep: bool) -> str:
+    if _NAMES[source].match(name):
+        return _joined(_words(name, source), target)
+    if _NAMES[target].match(name) and not keep:
+        raise ValueError(f"expected {source} case, found {target} case")
+    return name
+
+
+# Names come from clients too, and are not to fill the memory: few are remembered, and short ones.
+_LONGEST = 64
+_known = lru_cache(maxsize=4096)(_rewritten)
 
 
 def _words(name: str, case: WordCase) -> list[str]:

@@ -37,6 +37,9 @@ def test_cutover(more: str, built: Cutover) -> None:
     [
         ("differences: 0.1%", Gates(differences=0.001)),
         ("errors: 1%, window: 30s", Gates(errors=0.01, window=30.0)),
+        ("errors: 1%, window: 5s", Gates(errors=0.01, window=5.0, overdue=2.5)),
+        ("errors: 1%, overdue: 20s", Gates(errors=0.01, overdue=20.0)),
+        ("errors: 1%, dry_run: true", Gates(errors=0.01, dry_run=True)),
         (
             "latency: 1.5x, minimum: 7, then: hold",
             Gates(latency=1.5, minimum=7, then=GateAction.HOLD),
@@ -46,3 +49,8 @@ def test_cutover(more: str, built: Cutover) -> None:
 def test_gates(gates: str, built: Gates) -> None:
     found = cutover(f"percent: 25, gates: {{ {gates} }}").gates
     assert found == built
+
+
+def test_gates_of_steps() -> None:
+    found = cutover("steps: [5, 50], gates: { errors: 1%, inconclusive: roll_back }").gates
+    assert found == Gates(errors=0.01, inconclusive=GateAction.ROLL_BACK)

@@ -1,6 +1,9 @@
 """The shadow of a version: its defaults, and what is written."""
 
+import pytest
+
 from gateway.core.cutover.differences import Ignored, parse_ignored
+from gateway.core.cutover.dry_run import DryRun
 from gateway.core.cutover.shadow import Shadow
 from gateway.core.versions.version import Version
 from tests.gateway.config.sections.versions.served import first_version
@@ -31,3 +34,28 @@ def test_what_is_written() -> None:
         plain=True,
         body=10,
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "built"),
+    [
+        (
+            'header: Prefer, value: "handling=dry-run"',
+            DryRun("Prefer", "handling=dry-run"),
+        ),
+        (
+            'query: dryRun, value: "", methods: [PUT], paths: [/param]',
+            DryRun("dryRun", "", True, frozenset({"PUT"}), frozenset({"/param"})),
+        ),
+    ],
+)
+def test_dry_runs(written: str, built: DryRun) -> None:
+    shadow = first_version(f'shadow: {{ via: "2", dry_run: {{ {written} }} }}').shadow
+    assert shadow is not None
+    assert shadow.rule.dry_run == built
+
+
+def test_writes_are_validated_by_the_document_of_the_version_that_is_asked() -> None:
+    shadow = first_version('shadow: { via: "2", validate: true }').shadow
+    assert shadow is not None
+    assert shadow.rule.document == "http://127.0.0.1:8002/openapi.json"

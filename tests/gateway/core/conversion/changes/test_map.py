@@ -1,13 +1,14 @@
 """Map: the same values in other words."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversion.changes.map import Map, Otherwise, Unknown
-from gateway.core.conversion.document import Number
+from gateway.core.conversion.document import PLAIN, ConversionError, JsonObject, Number
 from gateway.core.conversion.scalars import Scalar
 from tests.gateway.core.conversion.documents import (
     Json,
@@ -84,3 +85,18 @@ class TestMap:
 def test_a_map_one_to_one_loses_nothing(word: Json, other: Json) -> None:
     document = {"x": other, "m": {"f": word}}
     assert up(WORDS, down(WORDS, document)) == document
+
+
+TEXTS = replace(PLAIN, typed=False)
+
+
+@pytest.mark.parametrize(("newer", "older"), [("OPEN", "open"), ("ODD", "1"), ("YES", "true")])
+def test_in_a_form_every_word_is_a_text(newer: str, older: str) -> None:
+    fields: JsonObject = {"m": {"f": older}}
+    WORDS.up(fields, TEXTS)
+    assert fields == {"m": {"f": newer}}
+
+
+def test_in_a_form_other_words_are_unknown() -> None:
+    with pytest.raises(ConversionError, match="/m/f: a string that is not in the map"):
+        WORDS.up({"m": {"f": "false"}}, TEXTS)

@@ -2,12 +2,20 @@
 
 from decimal import Decimal
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
 from gateway.core.conversion.change import Inverse
-from gateway.core.conversion.changes.python_change import PythonChange
+from gateway.core.conversion.changes.python_change import (
+    PythonChange,
+    PythonParameter,
+    text_function,
+)
 from gateway.core.conversion.document import PLAIN, ConversionError, Document, JsonForm
+from gateway.core.conversion.message.message import Message, request_message
+from gateway.core.conversion.message.message_view import MessageView
+from gateway.core.conversion.parameter_change import ParameterLine, parse_query, rewrite_query
 from tests.gateway.core.conversion.documents import (
     SEALED,
     down,
@@ -120,3 +128,35 @@ def test_what_is_no_json_is_refused(error: type[Exception]) -> None:
         up(PythonChange((), ("f",), double, double), {"f": 1}, form)
     assert caught.value.reason == "the Python function returns no JSON value"
     assert caught.value.cause == f"{__name__}:double returned what JSON cannot hold: no JSON"
+
+
+def test_the_text_of_a_parameter() -> None:
+    upper: Any = str.upper
+    number: Any = int
+    length: Any = len
+    assert text_function(upper)("a") == "A"
+    with pytest.raises(ConversionError, match="refuses it") as refused:
+        text_function(number)("a")
+    assert "ValueError" in refused.value.cause
+    with pytest.raises(ConversionError, match="returns no text") as wrong:
+        text_function(length)("a")
+    assert "returned int" in wrong.value.cause
+
+
+def seen(text: str, message: MessageView) -> str:
+    """Return what is known of the message."""
+    return f"{text} {message.direction} {message.method} {message.path} {message.query}"
+
+
+def test_a_parameter_and_its_message() -> None:
+    change = PythonParameter("a", seen, str.upper)
+    message = Message("PUT", "/b", query=parse_query("a=1&c=2"))
+    newer = rewrite_query("a=x&c=2", [change.up], message)
+    assert newer is not None
+    assert unquote(newer) == "a=x up PUT /b {'a': ['1'], 'c': ['2']}&c=2"
+    assert rewrite_query("a=x", [change.down], message) == "a=X"
+    unknown = rewrite_query("a=x", [change.up])
+    assert unquote(unknown or "") == "a=x up GET / {}"
+    asked = request_message("GET", "/%37", None, [("X-A", "b")], "/{id}", {"id": "%37"})
+    assert (asked.query, asked.headers) == ([], [ParameterLine("x-a", "X-A", "b")])
+    assert (asked.operation, asked.captures) == ("/{id}", {"id": "%37"})

@@ -1,5 +1,6 @@
 """Types: every digit stays, whatever holds it."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 from gateway.core.conversion.change import Change
 from gateway.core.conversion.changes.retype import Retype, retyping
 from gateway.core.conversion.changes.scale import Scale
-from gateway.core.conversion.document import PLAIN
+from gateway.core.conversion.document import PLAIN, ConversionError, JsonObject
 from gateway.core.conversion.field_path import Keys
 from gateway.core.conversion.scalars import Type
 from tests.gateway.core.conversion.documents import (
@@ -104,3 +105,12 @@ def test_plain_numbers() -> None:
     change = Retype((), F, TEXT, NUMBER)
     assert up(change, {"f": 12}, PLAIN) == {"f": "12"}
     assert down(change, {"f": "12.50"}) == {"f": Decimal("12.50")}
+
+
+def test_in_a_form_the_text_of_a_boolean_is_one() -> None:
+    change, form = Retype((), F, NUMBER, BOOLEAN), replace(PLAIN, typed=False)
+    fields: JsonObject = {"f": "true"}
+    change.up(fields, form)
+    assert fields == {"f": PLAIN.number("1")}
+    with pytest.raises(ConversionError, match="/f: expected a boolean, found a string"):
+        change.up({"f": "yes"}, form)

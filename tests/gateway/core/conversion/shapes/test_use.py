@@ -85,8 +85,8 @@ def test_a_group_inside_of_itself(newer: Json, older: Json) -> None:
 
 
 def test_an_error_is_at_its_place() -> None:
-    with fails("/root/children/1/children", "expected an array, found a string"):
-        down(use("node", "root"), {"root": {"children": [{}, {"children": "x"}]}})
+    with fails("/tree/children/1/children", "expected an array, found a string"):
+        down(use("node", "tree"), {"tree": {"children": [{}, {"children": "x"}]}})
 
 
 def test_the_body_of_a_patch_request() -> None:
@@ -95,3 +95,5 @@ def test_the_body_of_a_patch_request() -> None:
     without: Json = {"first": "A", "last": "B"}
     assert up(use("item", "o").for_patch(), older) == {"o": without, "i": [OLDER]}
     assert up(use("item", "i[]").for_patch(), older) == {"o": OLDER, "i": [NEWER]}
+    mixed = use("item", "o", "i[]").for_patch()
+    assert up(mixed, older) == {"o": without, "i": [NEWER]}

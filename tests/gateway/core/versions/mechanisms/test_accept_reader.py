@@ -96,3 +96,26 @@ def test_a_reader_reads_the_media_type_that_it_names(version: int) -> None:
 
 def test_an_answer_is_called_by_the_media_type_that_was_asked_for() -> None:
     assert ACCEPT.content_type(V1) == VENDOR.format(1)
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        ([], True),
+        (["*/*"], True),
+        (["*/*;q=0.1", " */*"], True),
+        ([VENDOR.format(1)], True),
+        ([f"application/json, {VENDOR.format(1)};q=0.1"], True),
+        ([VENDOR.format(2)], True),
+        (["application/json"], False),
+        (["application/json, */*;q=0.1"], False),
+        (["application/*"], False),
+        (["text/html", "*/*"], False),
+        ([f"{VENDOR.format(1)};q=0, application/json"], False),
+    ],
+)
+def test_a_client_that_asks_for_another_type_does_not_get_that_of_the_version(
+    lines: list[str], *, named: bool
+) -> None:
+    fields = [("Accept", line) for line in lines]
+    assert ACCEPT.answers_with(head("/", *fields), V1) == (VENDOR.format(1) if named else None)

@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -123,3 +124,42 @@ def test_precision() -> None:
     assert rfc_3339().precision == float("inf")
     assert [parse_pattern(text).precision for text in ("yyyy", "HH:mm", "HH:mm:ss.SS")] == [0, 4, 7]
     assert (parse_pattern("HH").has_date, parse_pattern("yyyy").names_zone) == (False, False)
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+LOCAL = parse_pattern("dd.MM.yyyy HH:mm", place=BERLIN)
+
+
+@pytest.mark.parametrize(
+    ("text", "utc", "offset"),
+    [
+        ("01.02.2026 09:30", "2026-02-01T08:30:00Z", "+01:00"),
+        ("01.07.2026 09:30", "2026-07-01T07:30:00Z", "+02:00"),
+        ("25.10.2026 02:30", "2026-10-25T00:30:00Z", "+02:00"),
+    ],
+)
+def test_the_zone_of_a_place(text: str, utc: str, offset: str) -> None:
+    """Its clocks are put forward and back; of an hour that they repeat, the first one is meant."""
+    moment = rfc_3339().read(utc)
+    assert LOCAL.write(moment) == text
+    assert LOCAL.read(text) == moment._replace(offset=None)
+    written = rfc_3339(place=BERLIN).write(LOCAL.read(text))
+    assert written == f"{text[6:10]}-{text[3:5]}-{text[:2]}T{text[11:]}:00{offset}"
+    only = rfc_3339(only_zone=True, place=BERLIN)
+    assert only.read(written).second == moment.second
+    with pytest.raises(ValueError, match=r"in the zone Europe/Berlin, found another"):
+        only.read(utc)
+
+
+def test_an_hour_that_clocks_leave_out_is_refused() -> None:
+    with pytest.raises(ValueError, match="found no such day or hour"):
+        LOCAL.read("29.03.2026 02:30")
+    day = parse_pattern("yyyy-MM-dd", place=ZoneInfo("America/Sao_Paulo"))
+    assert day.write(day.read("2018-11-05")) == "2018-11-05"
+
+
+def test_a_year_beyond_the_last_one_in_a_place_is_refused() -> None:
+    with pytest.raises(ValueError, match="in the years 1 to 9999"):
+        LOCAL.write(Moment(253402300799))
+    with pytest.raises(ValueError, match="found no such day or hour"):
+        LOCAL.read("01.01.0001 00:00")

@@ -39,10 +39,14 @@ def test_what_is_in_the_other_case_is_refused_or_kept() -> None:
     assert CaseRewriting(WordCase.SNAKE, WordCase.CAMEL, keep=True)("orderLine") == "orderLine"
 
 
-def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_case, "_MOST", 1)
+def test_the_memory_is_bounded() -> None:
     rewriting = CaseRewriting(WordCase.SNAKE, WordCase.CAMEL)
-    assert [rewriting(name) for name in ("a_b", "c_d", "c_d")] == ["aB", "cD", "cD"]
+    before = word_case._known.cache_info().currsize
+    assert rewriting("a_" + "b" * 63) == "aB" + "b" * 62  # longer than what is remembered
+    assert word_case._known.cache_info().currsize == before
+    for number in range(5000):
+        assert rewriting(f"a_b{number}") == f"aB{number}"
+    assert word_case._known.cache_info().currsize == 4096
 
 
 names = st.text(st.sampled_from("abAB1_-"), max_size=6)

@@ -1,0 +1,98 @@
+"""What is compared beside many connections that ask for hardly anything."""
+
+import http.client
+from contextlib import closing
+
+from benchmarks import rules, systems
+from benchmarks.comparison import Comparison
+from benchmarks.lab import Lab, Running, ask
+from benchmarks.loads import closed, paced
+from benchmarks.measure import (
+    Claim,
+    NoResultError,
+    Sample,
+    at_least,
+    at_most,
+    cpu,
+    p99,
+    rate,
+)
+from benchmarks.onlooker import onlooker
+from benchmarks.scenario import BOB_2, BY_PATH, PACED, Effort
+from benchmarks.slowloris import slowloris
+
+IDLE = 1000
+SLOW = 1000
+
+
+def idle(lab: Lab, effort: Effort) -> Comparison:
+    """Keep connections that hardly ever ask for anything, beside those of the load."""
+    backend = lab.beside(systems.backend(lab.port())).port
+    crowded, quiet = (
+        lab.measured(systems.gateway(lab.port(), backend, rules.shipped())) for _ in range(2)
+    )
+    busy, alone = (closed(lab, one, BY_PATH, BOB_2, effort.seconds) for one in (crowded, quiet))
+    before = crowded.rss()
+    crowd = [_keep(lab, crowded) for _ in range(IDLE)]
+    each = (crowded.rss() - before) / IDLE * 1e3
+
+    def beside_crowd() -> Sample:
+        for connection in crowd:
+            _ask_again(connection)
+        return busy()
+
+    runs = {f"beside {IDLE:,} idle connections": beside_crowd, "without them": alone}
+    of, to = runs
+    claims = [
+        rate(of, to, at_least(0.9)),
+        cpu(of, to),
+        Claim("memory of an idle connection", lambda _: each, "kB", at_most(12)),
+    ]
+    return Comparison(runs, claims)
+
+
+def slow(lab: Lab, effort: Effort) -> Comparison:
+    """Answer a paced load while many clients begin requests and never come to an end."""
+    backend = lab.beside(systems.backend(lab.port())).port
+    ours = lab.measured(systems.gateway(lab.port(), backend, rules.shipped()))
+    undisturbed = paced(lab, ours, BY_PATH, BOB_2, PACED, effort.seconds)
+
+    def beside_slow() -> Sample:
+        with slowloris(ours.port, SLOW):
+            ask(ours, BY_PATH, BOB_2)  # all have been accepted when this one is answered
+            return undisturbed()
+
+    runs = {f"beside {SLOW:,} slow heads": beside_slow, "without them": undisturbed}
+    of, to = runs
+    return Comparison(runs, [p99(of, to, at_most(2)), cpu(of, to)])
+
+
+def watched(lab: Lab, effort: Effort) -> Comparison:
+    """Answer a paced load while somebody has the operator's page open, and metrics are scraped."""
+    backend = lab.beside(systems.backend(lab.port())).port
+    admin = lab.port()
+    ours = lab.measured(systems.gateway(lab.port(), backend, rules.shipped(), admin=admin))
+    alone = paced(lab, ours, BY_PATH, BOB_2, PACED, effort.seconds)
+
+    def beside_onlooker() -> Sample:
+        with onlooker(admin):
+            return alone()
+
+    runs = {"beside an open page and a scrape a second": beside_onlooker, "without them": alone}
+    of, to = runs
+    return Comparison(runs, [p99(of, to, at_most(1.1)), cpu(of, to)])
+
+
+def _keep(lab: Lab, system: Running) -> http.client.HTTPConnection:
+    """Return a connection that was used once."""
+    connection = http.client.HTTPConnection("127.0.0.1", system.port, timeout=10)
+    lab.resources.enter_context(closing(connection))
+    _ask_again(connection)
+    return connection
+
+
+def _ask_again(connection: http.client.HTTPConnection) -> None:
+    connection.request("GET", BY_PATH.target)
+    response = connection.getresponse()
+    if response.status != 200 or BOB_2.encode() not in response.read():
+        raise NoResultError(f"an idle connection was answered {response.status}")

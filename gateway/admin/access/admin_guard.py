@@ -1,0 +1,171 @@
+"""The guard of the admin port: what keeps browsers of strangers and idle connections off it.
+
+A browser on the machine of an operator reaches the port, with the operator's login, for any page:
+by a host name of that page that resolves to 127.0.0.1 (DNS rebinding), or by a form that posts
+across sites. Both are refused by what browsers always send: Host, Origin and Sec-Fetch-Site.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from ipaddress import ip_address
+from typing import cast
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+# From the connection to the end of the first request, and for each body, in seconds.
+REQUEST_SECONDS = 10.0
+# Admin connections at a time, for all of a gateway.
+MOST_CONNECTIONS = 256
+# What probes ask, by whatever name they know the gateway, and what gives nothing away.
+_OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+
+Handle = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class AdminProblemError(Exception):
+    """A request of the admin port is refused; the text is the detail of the answer.
+
+    Attributes:
+        status: of the answer.
+        code: a stable, machine-readable name.
+        fields: further header fields of the answer.
+    """
+
+    def __init__(
+        self, status: int, code: str, detail: str, fields: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.fields = fields or {}
+
+
+class AdminGuard:
+    """Refuses requests that a browser sends for a stranger, and bounds connections.
+
+    Args:
+        hosts: the host names under which the port may be asked, beside addresses, `localhost` and
+            names without a dot, none of which a stranger can register.
+    """
+
+    def __init__(self, hosts: Collection[str] = ()) -> None:
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._open: set[asyncio.BaseTransport] = set()
+        self._asked: set[asyncio.BaseTransport] = set()
+
+    async def check(self, request: web.Request) -> None:
+        """Check a request, and read its body.
+
+        Raises:
+            AdminProblemError: it is refused.
+        """
+        if request.transport in self._open:
+            self._asked.add(request.transport)
+        # A path that is not there has nothing to guard.
+        if request.path not in _OPEN_PATHS and request.match_info.http_exception is None:
+            self._check_host(request.host)
+            self._check_origin(request)
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS) as limit:
+                await request.read()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            detail = f"the body was not there within {REQUEST_SECONDS:g} seconds"
+            raise AdminProblemError(408, "request_timeout", detail) from None
+
+    def _check_host(self, authority: str) -> None:
+        host = urlsplit(f"//{authority}").hostname or ""
+        if host in self._hosts or "." not in host or host.endswith(".localhost") or _is_ip(host):
+            return
+        raise AdminProblemError(
+            421,
+            "misdirected_request",
+            f"'{host}' is not a name of this port; name it in GATEWAY_ADMIN_HOSTS, or use an"
+            " address",
+        )
+
+    def _check_origin(self, request: web.Request) -> None:
+        origin = request.headers.get("Origin")
+        foreign = origin is not None and urlsplit(origin).netloc.lower() != request.host.lower()
+        across = request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site")
+        if foreign or (across and not _follows_link(request)):
+            detail = "a page of another site may not ask this"
+            raise AdminProblemError(403, "foreign_origin", detail)
+
+    def admit(self, transport: asyncio.Transport) -> bool:
+        """Take a new connection; return whether there is room for it."""
+        if len(self._open) >= MOST_CONNECTIONS:
+            transport.abort()
+            return False
+        self._open.add(transport)
+        loop = asyncio.get_running_loop()
+        loop.call_later(REQUEST_SECONDS, self._close_silent, transport)
+        return True
+
+    def leave(self, transport: asyncio.BaseTransport) -> None:
+        """Forget a connection that is closed."""
+        self._open.discard(transport)
+        self._asked.discard(transport)
+
+    def __call__(self, server: Callable[[], asyncio.Protocol]) -> "GuardedConnection":
+        """Return the protocol of a new connection to a server."""
+        return GuardedConnection(self, server())
+
+    def _close_silent(self, transport: asyncio.Transport) -> None:
+        if transport in self._open and transport not in self._asked:
+            transport.abort()
+
+
+class GuardedConnection(asyncio.Protocol):
+    """One admin connection, counted and timed; the server's own protocol does the rest."""
+
+    def __init__(self, guard: AdminGuard, inner: asyncio.Protocol) -> None:
+        self._guard = guard
+        self._inner = inner
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Admit the connection, or drop it."""
+        taken = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
+        if self._guard.admit(taken):
+            self._transport = taken
+            self._inner.connection_made(taken)
+
+    def data_received(self, data: bytes) -> None:
+        """Hand bytes on."""
+        if self._transport is not None:
+            self._inner.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        """Hand on that the client sends no more."""
+        return None if self._transport is None else self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        """Hand on that the client reads too slowly."""
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Hand on that the client reads again."""
+        self._inner.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        if self._transport is not None:
+            self._guard.leave(self._transport)
+            self._inner.connection_lost(exc)
+
+
+def _follows_link(request: web.Request) -> bool:
+    # A link in a message opens a page in a tab of its own, which its sender cannot read.
+    fetch = request.headers.get("Sec-Fetch-Mode"), request.headers.get("Sec-Fetch-Dest")
+    return request.method == "GET" and fetch == ("navigate", "document")
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Notify: word to webhooks of what happens, once for a whole fleet."""

@@ -1,0 +1,232 @@
+"""Notifier: the task that looks for what happened, and sends word of it."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from uuid import uuid4
+
+import msgspec
+
+from gateway.admin.notify import observation
+from gateway.admin.notify.notification import (
+    DOCUMENT,
+    Attempt,
+    Happening,
+    Notification,
+    NotifyDocument,
+    add,
+    brief,
+    due,
+    forget_webhooks,
+    merge,
+    note,
+    read_document,
+)
+from gateway.admin.notify.notify_report import WebhookTest
+from gateway.admin.notify.webhook_client import WebhookClient
+from gateway.admin.operator import Operator
+from gateway.admin.page.catalog import catalog
+from gateway.admin.page.standing import Standings
+from gateway.admin.page.views.next_view import retirable
+from gateway.config.load import rules_hash
+from gateway.config.text.mistakes import suggest
+from gateway.core.operators.notify_rules import NotifyRules, Webhook
+from gateway.core.overrides import VersionKey
+from gateway.state.history.history import HistoryQuery
+from gateway.state.history.interval import Interval, Resolution
+from gateway.state.state_changes import StateError
+from gateway.telemetry import log
+
+# Between two looks, in seconds; what takes all rows of usage is looked at less often.
+_INTERVAL = 5.0
+_RARELY = 600.0
+# So many messages go to one webhook at a time, until one fails.
+_AT_ONCE = 10
+
+Observe = Callable[[NotifyDocument, float], list[Happening]]
+
+
+class Notifier:
+    """Adds what happened to the document, and sends it where this gateway judges.
+
+    Args:
+        operator: the gateway.
+    """
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self._standings = Standings(operator)
+        self._looked = -_RARELY
+        self._unstored = NotifyDocument()
+
+    async def run(self) -> None:
+        """Go on while the rules have webhooks."""
+        async with WebhookClient() as client:
+            while (rules := self._operator.rules.notify).webhooks:
+                try:
+                    await self.look(rules)
+                    await self.deliver(rules, client)
+                except StateError as error:
+                    log.event("notify_late", "warning", reason=str(error))
+                    await self.deliver_unstored(rules, client)
+                await asyncio.sleep(_INTERVAL)
+
+    async def look(self, rules: NotifyRules) -> None:
+        """Add what happened to the document; raises StateError."""
+        documents = self._operator.state.documents
+        stored, now = await documents.read(DOCUMENT)
+        observers: list[Observe] = [self._own]
+        if self._operator.state.judges:
+            observers += [await self._shared(stored, now)]
+        dropped = 0
+
+        def change(former: object) -> object:
+            nonlocal dropped
+            document = read_document(former)
+            merge(document, self._unstored)
+            happenings = [one for observe in observers for one in observe(document, now)]
+            dropped = len(add(document, happenings, rules, now))
+            forget_webhooks(document, [webhook.name for webhook in rules.webhooks])
+            return msgspec.to_builtins(document)
+
+        # Most looks change nothing, and need no lock.
+        if brief(change(stored)) != brief(stored):
+            await documents.change(DOCUMENT, change)
+            self._count("dropped", dropped)
+        self._unstored = NotifyDocument()
+
+    async def deliver_unstored(self, rules: NotifyRules, client: WebhookClient) -> None:
+        """Send word that the store is away, if this gateway judged when it was last reached.
+
+        The next look that reaches the store adds it there, and what is not taken yet goes on.
+        """
+        state, now, document = self._operator.state, time.time(), self._unstored
+        if not state.judged_last:
+            return
+        add(document, observation.state_stale(state.stale_since, now), rules, now)
+        sent = await asyncio.gather(
+            *(self._send(document, webhook, client, now) for webhook in rules.webhooks)
+        )
+        for webhook, attempts in zip(rules.webhooks, sent, strict=True):
+            note(document, webhook.name, attempts, now)
+
+    async def deliver(self, rules: NotifyRules, client: WebhookClient) -> None:
+        """Send what is due, if this gateway judges; raises StateError."""
+        if not self._operator.state.judges:
+            return
+        documents = self._operator.state.documents
+        stored, now = await documents.read(DOCUMENT)
+        document = read_document(stored)
+        sent = await asyncio.gather(
+            *(self._send(document, webhook, client, now) for webhook in rules.webhooks)
+        )
+        if not any(sent):
+            return
+
+        def change(former: object) -> object:
+            document = read_document(former)
+            for webhook, attempts in zip(rules.webhooks, sent, strict=True):
+                note(document, webhook.name, attempts, now)
+            return msgspec.to_builtins(document)
+
+        await documents.change(DOCUMENT, change)
+
+    async def _send(
+        self, document: NotifyDocument, webhook: Webhook, client: WebhookClient, now: float
+    ) -> dict[str, Attempt]:
+        found: dict[str, Attempt] = {}
+        for one in due(document, webhook.name, now)[:_AT_ONCE]:
+            attempt = found[one.id] = await client.send(one, webhook, now)
+            self._count("failed" if attempt.error else "sent", 1)
+            if attempt.error:
+                log.event(
+                    "notify_failed",
+                    "warning",
+                    webhook=webhook.name,
+                    notification=one.id,
+                    reason=attempt.error,
+                )
+                break
+        return found
+
+    def _count(self, outcome: str, times: int) -> None:
+        for _ in range(times):
+            self._operator.count("notifications", outcome)
+
+    def _own(self, _: NotifyDocument, now: float) -> list[Happening]:
+        replica, refused = self._operator.state.replica, self._operator.reloader.refused
+        happenings = [*observation.tasks_failed(replica, self._operator.failing_tasks(now), now)]
+        if self._operator.state.judged_last:
+            happenings += observation.state_stale(self._operator.state.stale_since, now)
+        if refused is not None:
+            mistakes = [
+                f"line {issue.line}, {issue.place}: {issue.text}" for issue in refused.issues
+            ]
+            mark = rules_hash(refused.content)
+            happenings += observation.rules_refused(replica, mistakes, mark)
+        return happenings
+
+    async def _shared(self, stored: object, now: float) -> Observe:
+        """Return what looks at that which all replicas share."""
+        operator = self._operator
+        rules, overrides = operator.rules, operator.state.in_force
+        states = {key: (await operator.state.cutover(key)).state for key in rules.cutovers}
+        versions, fleet = catalog(rules), await operator.state.fleet()
+        rare: list[Happening] = []
+        if now - self._looked >= _RARELY or now < self._looked:
+            view, standings = await self._standings.latest()
+            rare += observation.sunsets_near(versions, standings, now)
+            rare += observation.versions_retirable(retirable(operator, versions, view, standings))
+            self._looked = now
+        ended = [
+            observation.brownout_ended(key, opening, await self._minutes(key))
+            for key, opening in observation.brownouts_over(read_document(stored), now).items()
+        ]
+
+        def observe(document: NotifyDocument, now: float) -> list[Happening]:
+            observation.brownouts_over(document, now)
+            return [
+                *observation.cutovers_moved(document, states, now),
+                *observation.replicas_lost(fleet),
+                *ended,
+                *observation.brownouts_begun(document, versions, overrides, now),
+                *rare,
+            ]
+
+        return observe
+
+    async def _minutes(self, key: VersionKey) -> Mapping[int, Interval]:
+        view = await self._operator.state.history(HistoryQuery(Resolution.MINUTE, key[0]))
+        return view.series.get(key, {})
+
+
+async def send_test(
+    rules: NotifyRules, name: str | None, who: str, now: float
+) -> list[WebhookTest]:
+    """Send a test message to a webhook, or to all, and return how that ended.
+
+    Args:
+        rules: have the webhooks.
+        name: of the webhook; None for all.
+        who: asked for it.
+        now: the time, in seconds since 1970.
+
+    Raises:
+        LookupError: there is no webhook of that name; the text is for the operator.
+    """
+    names = [webhook.name for webhook in rules.webhooks]
+    if name is not None and name not in names:
+        raise LookupError(f"no webhook is called '{name}'; {suggest(name, names)}")
+    if not names:
+        raise LookupError("the rules have no webhooks; name one in 'notify'")
+    one = Notification(
+        f"evt_{uuid4().hex}",
+        *("test", now, "a test", f"A test message, for which {who} asked.", "", ""),
+        rules.page,
+    )
+    async with WebhookClient() as client:
+        return [
+            WebhookTest(webhook.name, (await client.send(one, webhook, now)).error)
+            for webhook in rules.webhooks
+            if name in (None, webhook.name)
+        ]

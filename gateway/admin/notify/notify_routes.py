@@ -1,0 +1,40 @@
+"""The paths of the admin port about word of what happens."""
+
+import time
+
+import msgspec
+from aiohttp import web
+
+from gateway.admin.access.admin_guard import AdminProblemError
+from gateway.admin.access.rights import order
+from gateway.admin.operator import Operator
+from gateway.telemetry import log
+
+
+def notify_routes(operator: Operator) -> list[web.RouteDef]:
+    """Return the routes of /notifications."""
+
+    async def show(_: web.Request) -> web.Response:
+        # Imported when they are asked for, as other reports are.
+        from gateway.admin.notify.notification import DOCUMENT, read_document
+        from gateway.admin.notify.notify_report import notify_report
+
+        found, _now = await operator.state.documents.read(DOCUMENT)
+        return _json(notify_report(read_document(found)))
+
+    async def test(request: web.Request) -> web.Response:
+        from gateway.admin.notify.notifier import send_test
+
+        who, name = (await order(request)).who, request.query.get("webhook")
+        try:
+            results = await send_test(operator.rules.notify, name, who, time.time())
+        except LookupError as error:
+            raise AdminProblemError(404, "not_found", str(error)) from None
+        log.event("notify_tested", who=who, webhook=name)
+        return _json(results)
+
+    return [web.get("/notifications", show), web.post("/notifications/test", test)]
+
+
+def _json(document: object) -> web.Response:
+    return web.Response(body=msgspec.json.encode(document), content_type="application/json")

@@ -1,0 +1,55 @@
+"""WebhookClient: posts messages, and says why one was not taken."""
+
+import asyncio
+import ssl
+from types import TracebackType
+from typing import Self
+
+from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
+
+from gateway.admin.notify.notification import Attempt, Notification
+from gateway.admin.notify.webhook_message import message
+from gateway.core.operators.notify_rules import Webhook
+
+# From the connection to the head of the answer, in seconds; Standard Webhooks suggests 15 to 30.
+_SECONDS = 15.0
+
+
+class WebhookClient:
+    """A client for webhooks; use it with `async with`."""
+
+    async def __aenter__(self) -> Self:
+        """Begin."""
+        # Proxies of the environment (HTTPS_PROXY) lead to where most receivers are.
+        # aiohttp's own context has no authorities here, as it was made without them at the start.
+        connector = TCPConnector(ssl=ssl.create_default_context())
+        timeout = ClientTimeout(_SECONDS)
+        self._session = ClientSession(connector=connector, trust_env=True, timeout=timeout)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End."""
+        await self._session.close()
+
+    async def send(self, one: Notification, webhook: Webhook, now: float) -> Attempt:
+        """Post a message once; its URL, which may be a secret, is in no error."""
+        body, fields = message(one, webhook, now)
+        try:
+            async with self._session.post(
+                webhook.url, data=body, headers=fields, allow_redirects=False
+            ) as answer:
+                status = answer.status
+        except TimeoutError:
+            return Attempt(f"no answer within {_SECONDS:g} s")
+        except (ClientError, OSError, asyncio.IncompleteReadError) as error:
+            reason = getattr(error, "strerror", None) or type(error).__name__
+            return Attempt(f"cannot be reached: {reason}")
+        if 200 <= status < 300:
+            return Attempt("")
+        # Standard Webhooks: 410 asks to send nothing more.
+        return Attempt(f"it answered {status}", final=status == 410)

@@ -1,0 +1,1 @@
+"""The operator's page: what waits for somebody, the versions, the rules, the audit log."""

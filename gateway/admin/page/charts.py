@@ -1,0 +1,96 @@
+"""Charts: the geometry of small pictures, for SVG in templates. All have the width 100."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+WIDTH = 100.0
+
+
+def line(values: Sequence[float | None], height: float, top: float) -> str:
+    """Return the path of a line through values at equal distances; None leaves a gap.
+
+    Args:
+        values: the values, from left to right.
+        height: the height of the picture.
+        top: the value at the upper edge; the lower edge is 0.
+    """
+    step = WIDTH / max(len(values) - 1, 1)
+    parts: list[str] = []
+    drawing = False
+    for index, value in enumerate(values):
+        if value is None:
+            drawing = False
+            continue
+        parts.append(f"{'L' if drawing else 'M'}{index * step:.2f} {_y(value, height, top):.2f}")
+        alone = (index + 1 == len(values) or values[index + 1] is None) and not drawing
+        if alone:  # a path of one point shows nothing
+            parts.append("m-0.5 0h1")
+        drawing = True
+    return "".join(parts)
+
+
+def area(values: Sequence[float | None], height: float, top: float) -> str:
+    """Return the path of the area under a line; a gap counts as 0."""
+    inner = line([value or 0.0 for value in values], height, top)
+    return f"M0 {height:g}L{inner[1:]}L{WIDTH:g} {height:g}Z" if values else ""
+
+
+def top_of(values: Sequence[float | None]) -> float:
+    """Return a round number above all values: 1, 2 or 5 with zeros behind it."""
+    most = max((value for value in values if value is not None), default=0.0)
+    if most <= 0:
+        return 1.0
+    unit = 10.0 ** (len(str(int(most))) - 1) if most >= 1 else 10.0 ** -_zeros(most)
+    return next(step * unit for step in (1, 2, 5, 10) if step * unit >= most)
+
+
+def _zeros(most: float) -> int:
+    zeros = 0
+    while most < 1:
+        most *= 10
+        zeros += 1
+    return zeros
+
+
+def _y(value: float, height: float, top: float) -> float:
+    return height - min(max(value / top, 0.0), 1.0) * height
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment, or a span of time, on a time line.
+
+    Attributes:
+        x: where it begins, from 0 to WIDTH.
+        width: how long it is; 0 for a moment.
+        kind: what it is, as the style sheet has it.
+        text: what it is, for people.
+    """
+
+    x: float
+    width: float
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLine:
+    """A part of time, from left to right.
+
+    Attributes:
+        begin: its beginning, in seconds since 1970.
+        end: its end.
+    """
+
+    begin: float
+    end: float
+
+    def x(self, moment: float) -> float:
+        """Return where a moment lies, from 0 to WIDTH; one outside lies at an edge."""
+        share = (moment - self.begin) / max(self.end - self.begin, 1.0)
+        return min(max(share, 0.0), 1.0) * WIDTH
+
+    def mark(self, kind: str, text: str, begin: float, end: float | None = None) -> Mark:
+        """Return a mark of a moment, or of a span."""
+        x = self.x(begin)
+        return Mark(x, 0.0 if end is None else self.x(end) - x, kind, text)

@@ -1,0 +1,89 @@
+"""Live updates: a stream of events (text/event-stream) that have open pages fetch themselves again.
+
+An event has no content but its name: what is shown comes from the same address as the page itself.
+A change of this gateway is sent at once. What others count and whether they are heard, only what is
+shown has, so that pages look again with each beat; by its absence they notice a gateway that is
+suspended.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from aiohttp import web
+
+from gateway.admin.operator import Operator
+from gateway.admin.page.rendering import HEADERS
+
+MOST_STREAMS = 32
+"""The streams at a time; a further page is told so, and asks again after a while."""
+# How often is looked, in seconds; and how many looks pass between two beats.
+_INTERVAL = 0.5
+_BEAT_EVERY = 10
+
+
+class LiveUpdates:
+    """The streams of open pages.
+
+    Args:
+        operator: the access to the gateway.
+    """
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self._streams = 0
+        self._closing = asyncio.Event()
+
+    def close(self) -> None:
+        """End all streams, since the gateway stops."""
+        self._closing.set()
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Answer a stream of events, until the page or the gateway is gone."""
+        headers = {**HEADERS, "Content-Type": "text/event-stream", "Cache-Control": "no-store"}
+        if self._streams >= MOST_STREAMS:
+            # Not a 503, since scripts get to know no status of a stream.
+            return web.Response(body=_event("full"), headers=headers)
+        response = web.StreamResponse(headers=headers)
+        self._streams += 1
+        try:
+            await response.prepare(request)
+            async for name in self._events():
+                await response.write(_event(name))
+        except ConnectionError:
+            pass  # the page is gone
+        finally:
+            self._streams -= 1
+        return response
+
+    async def _events(self) -> AsyncIterator[str]:
+        """Yield `start`, then `changed` if something was changed, and `beat` now and then."""
+        state, looks = self._state(), 0
+        yield "start"
+        while not self._closing.is_set():
+            try:
+                async with asyncio.timeout(_INTERVAL):
+                    await self._closing.wait()
+            except TimeoutError:
+                looks += 1
+            latest = self._state()
+            if latest != state:
+                state, looks = latest, 0
+                yield "changed"
+            elif looks >= _BEAT_EVERY:
+                looks = 0
+                yield "beat"
+
+    def _state(self) -> tuple[object, ...]:
+        """Return what changes when somebody or a gate changes something."""
+        operator = self._operator
+        return (
+            operator.state.in_force,
+            operator.reloader.loaded,
+            operator.reloader.rejected,
+            operator.state.stale_since,
+            operator.unready(),
+        )
+
+
+def _event(name: str) -> bytes:
+    return f"event: {name}\ndata:\n\n".encode()

@@ -1,0 +1,251 @@
+"""The operator's page: its addresses, and what each of them answers.
+
+Every view is a whole document at an address of its own, so that it works without scripts, can be
+bookmarked and sent to somebody. The script only keeps what is shown up to date.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from aiohttp import web
+
+from gateway.admin.access.rights import KnownBy, form_token, known_principal, order
+from gateway.admin.operator import Operator
+from gateway.admin.page.acts import ACTS
+from gateway.admin.page.catalog import CatalogVersion, catalog
+from gateway.admin.page.live_updates import LiveUpdates
+from gateway.admin.page.rendering import asset_answer, assets, html
+from gateway.admin.page.standing import Standings
+from gateway.admin.page.views.audit_view import (
+    audit_table,
+    known_replicas,
+    latest_changes,
+)
+from gateway.admin.page.views.callers_view import callers_csv
+from gateway.admin.page.views.next_view import next_items
+from gateway.admin.page.views.rules_view import (
+    asked,
+    draft_report,
+    explained,
+    rules_page,
+    with_lines,
+)
+from gateway.admin.page.views.version_view import version_page
+from gateway.admin.page.views.versions_view import PHASES, span_of, versions_table
+from gateway.admin.page.waiting import version_link
+from gateway.config.text.mistakes import suggest
+from gateway.core.operators.admin_rules import Right
+from gateway.core.overrides import VersionKey
+from gateway.core.snapshot import Snapshot
+from gateway.state.ledger import ChangedMeanwhileError
+
+
+class Page:
+    """Answers for the page.
+
+    Args:
+        operator: the access to the gateway.
+    """
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self._standings = Standings(operator)
+        self._updates = LiveUpdates(operator)
+        self._known: tuple[Snapshot, Mapping[VersionKey, CatalogVersion]] | None = None
+
+    def close(self) -> None:
+        """End all streams of events, since the gateway stops."""
+        self._updates.close()
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        """Answer a stream of events."""
+        return await self._updates.answer(request)
+
+    async def next(self, request: web.Request) -> web.Response:
+        """Answer what waits for somebody."""
+        view, standings = await self._standings.latest()
+        operator = self._operator
+        refused = operator.reloader.refused
+        issues = [] if refused is None else [issue.text for issue in refused.issues]
+        items = await next_items(operator, self._catalog(), view, standings, issues)
+        return await self._html(request, "next.html", {"items": items, "now": view.now})
+
+    async def versions(self, request: web.Request) -> web.Response:
+        """Answer all versions."""
+        view, standings = await self._standings.latest()
+        in_force = self._operator.state.in_force
+        table = versions_table(self._catalog(), standings, in_force, view.now, request.query)
+        values = {
+            "table": table,
+            "table_span": span_of(view.now),
+            "now": view.now,
+            "since": view.totals.since,
+            "phases": PHASES,
+        }
+        return await self._html(request, "versions.html", values)
+
+    async def version(self, request: web.Request) -> web.Response:
+        """Answer one version."""
+        version = self._find(request)
+        if version is None:
+            return await self._missing(request)
+        return await self._version(request, version)
+
+    async def act(self, request: web.Request) -> web.Response:
+        """Do what a form on the view of a version asks for, and lead back there."""
+        version, part = self._find(request), request.match_info["part"]
+        if version is None:
+            return await self._missing(request)
+        try:
+            await ACTS[part](self._operator, version.key, request)
+        except ChangedMeanwhileError as stale:
+            return await self._version(request, version, str(stale), 409)
+        location = f"{version_link(version.key)}?done={part}#{part}"
+        return web.Response(status=303, headers={"Location": location})
+
+    async def forget(self, request: web.Request) -> web.Response:
+        """Forget a replica that is lost."""
+        await self._operator.state.forget(request.match_info["replica"], await order(request))
+        return web.Response(status=303, headers={"Location": "/page/audit#replicas"})
+
+    async def _version(
+        self, request: web.Request, version: CatalogVersion, stale: str = "", status: int = 200
+    ) -> web.Response:
+        view = await self._operator.state.view(version.key)
+        try:
+            found = await version_page(self._operator, version, view, request.query)
+        except ValueError as error:
+            return await self.problem(request, 400, f"{error}.")
+        done = request.query.get("done", "")
+        values = {"found": found, "stale": stale, "done": done if done in ACTS else ""}
+        return await self._html(request, "version.html", values, status)
+
+    async def callers(self, request: web.Request) -> web.Response:
+        """Answer who calls a version, as CSV."""
+        version = self._find(request)
+        if version is None:
+            return await self._missing(request)
+        view = await self._operator.state.view(version.key)
+        name = "-".join(step for step in version.key if step)
+        safe = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in name)
+        disposition = f'attachment; filename="callers-{safe}.csv"'
+        return web.Response(
+            text=callers_csv(view.totals, version.key, request.query),
+            content_type="text/csv",
+            headers={"Content-Disposition": disposition, "Cache-Control": "no-store"},
+        )
+
+    async def rules(self, request: web.Request) -> web.Response:
+        """Answer the rules, and what they would do with a request."""
+        return await self._rules(request, {})
+
+    async def check_draft(self, request: web.Request) -> web.Response:
+        """Answer what is wrong with a draft."""
+        fields = await request.post()
+        text = fields.get("draft", "")
+        draft = text if isinstance(text, str) else ""
+        report = await draft_report(self._operator, draft)
+        content = draft.encode("utf-8", "replace")
+        found = {
+            "draft": draft,
+            "summary": report.summary,
+            "draft_mistakes": with_lines(content, report.mistakes),
+            "draft_warnings": with_lines(content, report.warnings),
+        }
+        return await self._rules(request, found, 422 if report.mistakes else 200)
+
+    async def _rules(
+        self, request: web.Request, draft: Mapping[str, object], status: int = 200
+    ) -> web.Response:
+        typed = asked(request.query)
+        steps, wrong = [], ""
+        if typed.request:
+            try:
+                steps = explained(self._operator, typed)
+            except ValueError as error:
+                wrong, status = str(error), 422
+        values = {
+            "found": rules_page(self._operator),
+            "typed": typed,
+            "steps": steps,
+            "wrong": wrong,
+            "draft": "",
+            "summary": "",
+            "draft_mistakes": [],
+            "draft_warnings": [],
+            **draft,
+        }
+        return await self._html(request, "rules.html", values, status)
+
+    async def audit(self, request: web.Request) -> web.Response:
+        """Answer what was changed, and the replicas."""
+        state = self._operator.state
+        changes, unread = await latest_changes(state)
+        values = {
+            "table": audit_table(changes, request.query),
+            "unread": unread,
+            "fleet": await known_replicas(state),
+        }
+        return await self._html(request, "audit.html", values)
+
+    async def static(self, request: web.Request) -> web.Response:
+        """Answer a file that the page loads."""
+        name = request.match_info["name"]
+        if name not in assets():
+            return await self.problem(request, 404, "There is no such file.")
+        return asset_answer(name, request.query_string)
+
+    async def problem(self, request: web.Request, status: int, detail: str) -> web.Response:
+        """Return the page for a request that cannot be answered otherwise."""
+        values = {"status": status, "detail": detail}
+        return await self._html(request, "problem.html", values, status)
+
+    async def _missing(self, request: web.Request) -> web.Response:
+        api, label = request.match_info["api"], request.match_info.get("version", "")
+        labels: dict[str, list[str]] = {}
+        for name, version in self._catalog():
+            labels.setdefault(name, []).append(version)
+        if api not in labels:
+            detail = f"No API is called '{api}'; {suggest(api, labels)}."
+        else:
+            detail = f"{api} has no version '{label}'; {suggest(label, labels[api])}."
+        return await self.problem(request, 404, detail)
+
+    def _catalog(self) -> Mapping[VersionKey, CatalogVersion]:
+        rules = self._operator.rules
+        if self._known is None or self._known[0] is not rules:
+            self._known = rules, catalog(rules)
+        return self._known[1]
+
+    def _find(self, request: web.Request) -> CatalogVersion | None:
+        key = request.match_info["api"], request.match_info.get("version", "")
+        return self._catalog().get(key)
+
+    async def _html(
+        self, request: web.Request, name: str, values: Mapping[str, Any], status: int = 200
+    ) -> web.Response:
+        """Return the answer with a view, and what every view shows around it."""
+        operator = self._operator
+        around = {
+            "view": name.removesuffix(".html"),
+            "path": request.rel_url.raw_path,
+            "replica": operator.state.replica,
+            "workers": operator.workers(),
+            "stale_since": operator.state.stale_since,
+            **_seat(request),
+        }
+        return await html(name, {**around, **values}, status)
+
+
+def _seat(request: web.Request) -> dict[str, object]:
+    """Return who looks at the page, and what they may do."""
+    who = known_principal(request)
+    may = who is not None and who.may(Right.OPERATE)
+    leaves = who is not None and who.by is KnownBy.SESSION
+    return {
+        "who": "" if who is None else who.name,
+        "may": may,
+        "leaves": leaves,
+        "open": who is None or who.by in (KnownBy.NOTHING, KnownBy.COMMAND),
+        "form_token": form_token(request) if may or leaves else "",
+    }

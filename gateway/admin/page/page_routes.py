@@ -1,0 +1,96 @@
+"""The addresses of the operator's page; its parts are imported with the first request for one."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from gateway.admin.access.rights import needs
+from gateway.admin.operator import Operator
+from gateway.core.operators.admin_rules import Right
+
+if TYPE_CHECKING:
+    from gateway.admin.page.page_app import Page
+
+# What is needed otherwise than by its method: the login has the same style, and checking a draft
+# changes nothing.
+_NEEDS = {"static": None, "check_draft": Right.READ}
+# By method and path, the method of Page that answers.
+_ROUTES = {
+    ("GET", "/"): "next",
+    ("GET", "/page/versions"): "versions",
+    ("GET", "/page/versions/{api}"): "version",
+    ("GET", "/page/versions/{api}/{version}"): "version",
+    ("POST", "/page/versions/{api}/{version}/{part:cutover|brownouts|shadow}"): "act",
+    ("POST", "/page/replicas/{replica}"): "forget",
+    ("GET", "/page/callers/{api}"): "callers",
+    ("GET", "/page/callers/{api}/{version}"): "callers",
+    ("GET", "/page/rules"): "rules",
+    ("POST", "/page/rules"): "check_draft",
+    ("GET", "/page/audit"): "audit",
+    ("GET", "/page/events"): "events",
+    ("GET", "/page/static/{name}"): "static",
+}
+
+
+def _is_page(path: str) -> bool:
+    """Whether a path is one of the page, whose answers are for people."""
+    return path == "/" or path.startswith("/page/")
+
+
+class PageRoutes:
+    """The addresses of the page.
+
+    Args:
+        operator: the access to the gateway.
+    """
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self._page: Page | None = None
+
+    def add_to(self, app: web.Application) -> None:
+        """Add the addresses to the admin application."""
+        for (method, path), name in _ROUTES.items():
+            for one in ("GET", "HEAD") if method == "GET" else (method,):
+                app.router.add_route(one, path, self._handler(name))
+        app.on_shutdown.append(self._close)
+
+    async def show(self, request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
+        """Return an answer as people read it: a problem detail becomes a page."""
+        if not (_is_page(request.path) and answer.content_type == "application/problem+json"):
+            return answer
+        assert isinstance(answer, web.Response)
+        detail = json.loads(answer.text or "{}").get("detail", "")
+        shown = await (await self._made()).problem(request, answer.status, detail)
+        for name in ("Allow", "Retry-After", "WWW-Authenticate"):
+            if name in answer.headers:
+                shown.headers[name] = answer.headers[name]
+        return shown
+
+    def _handler(self, name: str) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            found: web.StreamResponse = await getattr(await self._made(), name)(request)
+            return found
+
+        return needs(_NEEDS[name])(answer) if name in _NEEDS else answer
+
+    async def _made(self) -> "Page":
+        if self._page is None:
+            # A gateway at whose page nobody looks saves that memory; in a thread, so that requests
+            # have their turns meanwhile.
+            made = (await asyncio.to_thread(_imported))(self._operator)
+            self._page = self._page or made
+        return self._page
+
+    async def _close(self, _: web.Application) -> None:
+        if self._page is not None:
+            self._page.close()
+
+
+def _imported() -> "type[Page]":
+    from gateway.admin.page.page_app import Page
+
+    return Page

@@ -1,0 +1,197 @@
+"""Rendering: templates into answers, under a policy that lets nothing in from outside.
+
+Every value is escaped (autoescape), and the policy allows neither inline scripts nor inline styles:
+whatever a client calls itself, it stays text.
+"""
+
+import asyncio
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import quote
+
+from aiohttp import web
+
+# jinja2: templates that escape by themselves; small, and what readers of HTML know.
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from gateway import __version__
+from gateway.admin.formatting import (
+    client_text,
+    day_text,
+    format_time,
+    moment_text,
+    period_text,
+    sentence,
+)
+
+_HERE = Path(__file__).parent
+# Nothing but what this port serves itself; forms go back to it; no other page may frame it.
+_DIRECTIVES = (
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+)
+HEADERS = {
+    "Content-Security-Policy": "; ".join(_DIRECTIVES),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    # Without an origin, browsers post forms from nowhere, which the guard refuses.
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+}
+_STAMP = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A file that the page loads: its content, its media type, and a hash of the content."""
+
+    content: bytes
+    kind: str
+    tag: str
+
+
+@cache
+def assets() -> Mapping[str, Asset]:
+    """Return the files that the page loads, by name."""
+    found = {}
+    for path in sorted((_HERE / "static").iterdir()):
+        content = path.read_bytes()
+        found[path.name] = Asset(content, _TYPES[path.suffix], sha256(content).hexdigest()[:12])
+    return found
+
+
+def asset_answer(name: str, tag: str) -> web.Response:
+    """Return the answer with a file; an address with the hash of its content can be kept."""
+    asset = assets()[name]
+    kept = "public, max-age=31536000, immutable" if tag == asset.tag else "no-cache"
+    headers = {**HEADERS, "Cache-Control": kept}
+    return web.Response(
+        body=asset.content, content_type=asset.kind, charset="utf-8", headers=headers
+    )
+
+
+async def html(name: str, values: Mapping[str, object], status: int = 200) -> web.Response:
+    """Return the answer with a template, filled in."""
+    text = (await _loaded(name)).render(values)
+    return web.Response(
+        text=text,
+        status=status,
+        content_type="text/html",
+        headers={**HEADERS, "Cache-Control": "no-store"},
+    )
+
+
+_templates: dict[str, Template] = {}
+# What all templates use.
+_SHARED = ("base.html", "parts.html")
+
+
+async def _loaded(name: str) -> Template:
+    """Return a template; compiled with its first view, in a thread, as that takes a while."""
+    if name not in _templates:
+        _templates[name] = await asyncio.to_thread(_compiled, name)
+    return _templates[name]
+
+
+def _compiled(name: str) -> Template:
+    for shared in _SHARED:
+        _environment().get_template(shared)
+    return _environment().get_template(name)
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {
+        "client": client_text,
+        "count": _count,
+        "short": _short,
+        "percent": _percent,
+        "stamp": format_time,
+        "moment": moment_text,
+        "moments": _moments,
+        "day": day_text,
+        "ago": _ago,
+        "period": period_text,
+        "ms": _ms,
+        "sentence": sentence,
+        "plain": lambda number: f"{number:g}",
+        "shell": lambda text: shlex.quote(str(text)),
+        "slug": _slug,
+        "path": lambda text: quote(str(text), safe=""),
+    }
+    made.globals |= {"asset": _address, "release": __version__}
+    return made
+
+
+def _address(name: str) -> str:
+    return f"/page/static/{name}?{assets()[name].tag}"
+
+
+def _count(number: float) -> str:
+    return f"{number:,.0f}"
+
+
+def _short(number: float) -> str:
+    """Return a number with three digits at most, such as 1.2k."""
+    for unit in ("", "k", "M", "G"):
+        if abs(number) < 999.5:
+            return f"{number:.0f}{unit}" if unit == "" or number >= 99.5 else f"{number:.1f}{unit}"
+        number /= 1000
+    return f"{number:.0f}T"
+
+
+def _percent(share: float | None) -> str:
+    if share is None:
+        return "–"
+    return (
+        "0 %" if share == 0 else f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.3g} %"
+    )
+
+
+def _ms(seconds: float | None) -> str:
+    if seconds is None:
+        return "–"
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
+
+
+def _moments(text: str) -> str:
+    """Return a text for people, with times as they say them rather than as in RFC 3339."""
+    return _STAMP.sub(lambda found: moment_text(_seconds(found[0])), text)
+
+
+def _seconds(stamp: str) -> float:
+    return datetime.fromisoformat(stamp).timestamp()
+
+
+def _slug(text: str) -> str:
+    """Return what an id may have of a text, which is the same for the same text."""
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def _ago(seconds: float, now: float) -> str:
+    """Return how long a moment is away, such as `3 days ago` or `in 2 hours`."""
+    away = seconds - now
+    if abs(away) < 1:
+        return "now"
+    return f"in {period_text(away)}" if away > 0 else f"{period_text(-away)} ago"

@@ -1,0 +1,117 @@
+"""Standing: how each version is used, summed up for the views that show all of them.
+
+The sums are made anew when somebody looks and they are old. That is a task of its own, so that no
+view waits for it but the first one.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gateway.admin.operator import Operator
+from gateway.core.overrides import VersionKey
+from gateway.state.history.history import HistoryQuery
+from gateway.state.history.interval import Interval, Resolution
+from gateway.state.state_access import StateView
+
+DAYS = 30
+"""The days that are summed up; today is the last of them."""
+# A view waits so long for new sums, in seconds, before it goes by the former ones.
+_PATIENCE = 0.02
+# Sums are so old at least before they are made anew, and so many times as old as making them took:
+# it costs a twentieth of the time at most.
+_AGE, _TIMES = 2.0, 20.0
+_RECENT = 7
+
+
+@dataclass(slots=True)
+class Standing:
+    """How one version was used in the latest DAYS.
+
+    Attributes:
+        requests: the number of requests.
+        failed: the number of those that failed.
+        quick: the time within which 95 % of them ended, in seconds; None if it is not known.
+        callers: the most clients of a day, of the last seven.
+        trend: the number of requests of each day, the latest last.
+        last: when it was called last, in seconds since 1970; 0 for never.
+        served: when a request was let through last; 0 for never.
+    """
+
+    requests: int = 0
+    failed: int = 0
+    quick: float | None = None
+    callers: int = 0
+    trend: tuple[int, ...] = (0,) * DAYS
+    last: float = 0.0
+    served: float = 0.0
+
+
+@dataclass(slots=True)
+class Standings:
+    """Holds how all versions are used; while the store of a fleet is away, as it was before.
+
+    Attributes:
+        operator: the access to the gateway.
+    """
+
+    operator: Operator
+    _known: tuple[StateView, Mapping[VersionKey, Standing]] | None = None
+    _until: float = 0.0
+    _making: "asyncio.Task[None] | None" = field(default=None)
+
+    async def latest(self) -> tuple[StateView, Mapping[VersionKey, Standing]]:
+        """Return what was counted, and how each version is used; both may be a little old.
+
+        Raises:
+            StateError: nothing is known yet, and the state cannot be read.
+        """
+        if self._making is None and (self._known is None or time.monotonic() >= self._until):
+            self._making = asyncio.create_task(self._make())
+        if self._making is not None:
+            making, patience = self._making, None if self._known is None else _PATIENCE
+            await asyncio.wait([making], timeout=patience)
+            if making.done():
+                self._making = None
+                if making.exception() is not None and self._known is None:
+                    making.result()
+        assert self._known is not None  # it is made, or has raised
+        return self._known
+
+    async def _make(self) -> None:
+        began = time.monotonic()
+        view = await self.operator.state.view()
+        if self._known is not None and any(doubt.replica is None for doubt in view.doubts):
+            # The store is away, and with it what others counted: what was known of them stays.
+            self._known = view, self._known[1]
+            self._until = time.monotonic() + _AGE
+            return
+        query = HistoryQuery(Resolution.DAY, span=(DAYS - 1) * Resolution.DAY.seconds)
+        series = (await self.operator.state.history(query)).series
+        today = Resolution.DAY.start(view.now)
+        found: dict[VersionKey, Standing] = {}
+        for key in {*series, *view.totals.clients}:
+            found[key] = one = _sums(series.get(key, {}), today)
+            clients = view.totals.clients.get(key)
+            if clients is not None:
+                one.last, one.served = clients.last, clients.served
+            await asyncio.sleep(0)  # requests have their turn
+        self._known = view, found
+        self._until = time.monotonic() + max(_AGE, _TIMES * (time.monotonic() - began))
+
+
+def _sums(days: Mapping[int, Interval], today: int) -> Standing:
+    length = Resolution.DAY.seconds
+    whole = Interval(Resolution.DAY)
+    trend = [0] * DAYS
+    callers = 0
+    for start, each in days.items():
+        age = (today - start) // length
+        if 0 <= age < DAYS:
+            whole.add_counts(each.requests, each.errors, each.refused)
+            whole.add_durations(each.buckets, each.seconds)
+            trend[DAYS - 1 - age] = each.requests
+            if age < _RECENT:
+                callers = max(callers, each.callers.count)
+    return Standing(whole.requests, whole.errors, whole.quantile(0.95), callers, tuple(trend))

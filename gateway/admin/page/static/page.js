@@ -1,0 +1,128 @@
+// Keeps what is shown up to date: an event has the page fetch its own address again, and the parts
+// marked data-live take the place of the former ones. Everything else works without this script.
+"use strict";
+
+(() => {
+  const status = document.getElementById("live");
+  const word = status.querySelector(".word");
+  const name = word.textContent;
+  // Without any event for so long, in milliseconds, the gateway counts as lost; it beats each 5 s.
+  const SILENCE = 13000;
+  // While too many pages are open, this one asks again after so many milliseconds.
+  const FULL = 30000;
+  let stream, silent, fetching = false, again = false, seen = new Date();
+
+  const two = (number) => String(number).padStart(2, "0");
+  const clock = (date) => `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+
+  function show(state, text) {
+    status.className = `live ${state}`;
+    if (word.textContent !== text) word.textContent = text;
+  }
+
+  function lost() {
+    show("lost", `Lost since ${clock(seen)}`);
+    stream.close();
+    clearTimeout(silent);
+    silent = setTimeout(listen, 2000);
+  }
+
+  function full() {
+    show("full", "Updated each 30 s: 32 pages are open");
+    stream.close();
+    clearTimeout(silent);
+    silent = setTimeout(listen, FULL);
+    refresh();
+  }
+
+  function alive() {
+    seen = new Date();
+    const back = status.matches(".lost, .full");
+    show("on", name);
+    clearTimeout(silent);
+    silent = setTimeout(lost, SILENCE);
+    return back;
+  }
+
+  function listen() {
+    stream = new EventSource(status.dataset.events);
+    stream.addEventListener("error", lost);
+    stream.addEventListener("full", full);
+    // What is shown is as new as the stream, unless it was lost.
+    stream.addEventListener("start", () => { if (alive()) refresh(); });
+    for (const event of ["changed", "beat"]) {
+      stream.addEventListener(event, () => { alive(); refresh(); });
+    }
+  }
+
+  async function refresh() {
+    if (document.hidden) { again = true; return; }
+    if (fetching) { again = true; return; }
+    fetching = true;
+    again = false;
+    try {
+      const answer = await fetch(location.href.split("#")[0], { headers: { Accept: "text/html" } });
+      if (answer.redirected) location.reload();
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      for (const old of document.querySelectorAll("[data-live]")) {
+        const now = fresh.getElementById(old.id);
+        if (now && now.innerHTML !== old.innerHTML && !busy(old)) replace(old, now);
+      }
+      if (fresh.title) document.title = fresh.title;
+    } catch {
+      // The stream notices that the gateway is gone, and comes back.
+    }
+    fetching = false;
+    if (again) setTimeout(refresh, 500);
+  }
+
+  // Somebody is typing there, or has typed something.
+  function busy(part) {
+    const field = document.activeElement;
+    if (part.contains(field) && field.matches("input, textarea, select")) return true;
+    return [...part.querySelectorAll("input, textarea")].some(
+      (one) => one.type !== "hidden" && one.value !== one.defaultValue);
+  }
+
+  const KEYED = "a, button, summary, [tabindex]";
+
+  function replace(old, now) {
+    const held = [...old.querySelectorAll(KEYED)].indexOf(document.activeElement);
+    const open = [...old.querySelectorAll("details[open][id]")].map((each) => each.id);
+    const places = [...old.querySelectorAll(".scroll, pre")].map((each) => [each.scrollLeft, each.scrollTop]);
+    old.replaceChildren(...document.importNode(now, true).childNodes);
+    for (const id of open) {
+      const details = document.getElementById(id);
+      if (details) details.open = true;
+    }
+    [...old.querySelectorAll(".scroll, pre")].forEach((each, index) => {
+      [each.scrollLeft, each.scrollTop] = places[index] || [0, 0];
+    });
+    if (held >= 0) [...old.querySelectorAll(KEYED)][held]?.focus({ preventScroll: true });
+    ready(old);
+  }
+
+  // Buttons that copy the text they stand beside; without a script they are not there.
+  function ready(part) {
+    for (const button of part.querySelectorAll("button[data-copy]")) {
+      button.hidden = false;
+      button.addEventListener("click", async () => {
+        await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+        const label = button.textContent;
+        button.textContent = "Copied";
+        setTimeout(() => { button.textContent = label; }, 1500);
+      });
+    }
+  }
+
+  // The word that an act was done is for once.
+  if (location.search.includes("done=")) {
+    const address = new URL(location.href);
+    address.searchParams.delete("done");
+    history.replaceState(null, "", address);
+  }
+
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && again) refresh(); });
+  ready(document);
+  listen();
+})();

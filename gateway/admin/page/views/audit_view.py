@@ -1,0 +1,46 @@
+"""The view Audit: what was changed, by whom, from where, and why; and the replicas."""
+
+from collections.abc import Mapping
+
+from gateway.admin.page.listing import Listing, listing
+from gateway.state.ledger import AuditEntry
+from gateway.state.state_access import FleetView, StateAccess
+from gateway.state.state_changes import StateError
+
+_COLUMNS = {
+    "when": lambda entry: entry.at,
+    "who": lambda entry: entry.who.casefold(),
+    "what": lambda entry: entry.what,
+    "where": lambda entry: (entry.api, entry.version),
+}
+
+
+async def latest_changes(state: StateAccess) -> tuple[list[AuditEntry], str]:
+    """Return the audit log, and why it cannot be read; empty if it can."""
+    try:
+        return await state.audit(), ""
+    except StateError as error:
+        return [], str(error)
+
+
+async def known_replicas(state: StateAccess) -> FleetView:
+    """Return the replicas, or the warning that they cannot be read."""
+    try:
+        return await state.fleet()
+    except StateError as error:
+        return FleetView([], [f"the replicas cannot be read: {error}"])
+
+
+def audit_table(entries: list[AuditEntry], query: Mapping[str, str]) -> Listing[AuditEntry]:
+    """Return one page of the audit log, the latest first.
+
+    Args:
+        entries: all of them.
+        query: the parameters of the address: `find`, `sort`, `page`.
+    """
+    text = query.get("find", "").casefold()
+
+    def fits(entry: AuditEntry) -> bool:
+        return any(text in str(part).casefold() for part in entry[1:])
+
+    return listing(entries[::-1], query, _COLUMNS, default="-when", fits=fits if text else None)

@@ -1,0 +1,88 @@
+"""Who calls a version: its clients by endpoint, as a table and as CSV."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from gateway.admin.formatting import client_text, format_time
+from gateway.admin.page.listing import Listing, listing
+from gateway.core.overrides import VersionKey
+from gateway.state.top_clients import ClientUsage, TopClients
+from gateway.state.totals import Totals
+
+# What spreadsheets take for a formula when a cell begins with it.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+ROWS = 25
+"""The rows of a page; less than elsewhere, since more stands below them."""
+
+
+class Caller(NamedTuple):
+    """A client at one endpoint of a version."""
+
+    client: str | None
+    endpoint: str
+    usage: ClientUsage
+
+
+_COLUMNS = {
+    "client": lambda each: (each.client is None, (each.client or "").casefold()),
+    "endpoint": lambda each: each.endpoint,
+    "count": lambda each: each.usage.count,
+    "refused": lambda each: each.usage.refused,
+    "failed": lambda each: each.usage.failed,
+    "first": lambda each: each.usage.first,
+    "last": lambda each: each.usage.last,
+    "served": lambda each: each.usage.served,
+}
+
+
+def callers(
+    totals: Totals, key: VersionKey, query: Mapping[str, str], *, size: int = ROWS
+) -> Listing[Caller]:
+    """Return one page of the clients of a version.
+
+    Args:
+        totals: what was counted.
+        key: the API and the label of the version.
+        query: the parameters of the address: `find`, `sort`, `page`.
+        size: the rows of a page.
+    """
+    text = query.get("find", "").casefold()
+    rows = totals.clients.get(key, TopClients()).rows
+    found = [Caller(client, endpoint, usage) for (endpoint, client), usage in rows.items()]
+
+    def fits(each: Caller) -> bool:
+        return text in client_text(each.client).casefold() or text in each.endpoint.casefold()
+
+    return listing(found, query, _COLUMNS, default="-count", fits=fits if text else None, size=size)
+
+
+def callers_csv(totals: Totals, key: VersionKey, query: Mapping[str, str]) -> str:
+    """Return all clients of a version that fit the filter, as CSV (RFC 4180)."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(
+        (
+            *("client", "api", "version", "endpoint", "count", "at_least", "refused", "failed"),
+            *("first", "last", "served"),
+        )
+    )
+    rows = totals.clients.get(key, TopClients()).rows
+    for each in callers(totals, key, {**query, "page": ""}, size=max(len(rows), 1)).rows:
+        writer.writerow(_cells(each, key))
+    return out.getvalue()
+
+
+def _cells(each: Caller, key: VersionKey) -> Iterator[str]:
+    usage = each.usage
+    for text in (client_text(each.client), *key, each.endpoint):
+        yield f"'{text}" if text.startswith(_FORMULA) else text
+    yield str(usage.count)
+    yield "yes" if usage.slack else "no"
+    yield str(usage.refused)
+    yield str(usage.failed)
+    for moment in (usage.first, usage.last, usage.served):
+        yield format_time(moment) if moment else ""

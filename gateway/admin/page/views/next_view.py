@@ -1,0 +1,75 @@
+"""The view Next: what waits for somebody."""
+
+import asyncio
+from collections.abc import Mapping
+from itertools import islice
+
+from gateway.admin.operator import Operator
+from gateway.admin.page.catalog import CatalogVersion
+from gateway.admin.page.standing import Standing
+from gateway.admin.page.views.audit_view import known_replicas
+from gateway.admin.page.waiting import DAY, Situation, Waiting, waiting
+from gateway.admin.retirement import WITHIN, verdict
+from gateway.core.overrides import VersionKey
+from gateway.state.cutover_controller import CurrentCutover
+from gateway.state.state_access import StateView
+
+# So many versions are judged at most for one view.
+_JUDGED = 50
+_WITHIN_SECONDS = 30 * DAY
+
+
+async def next_items(
+    operator: Operator,
+    versions: Mapping[VersionKey, CatalogVersion],
+    view: StateView,
+    standings: Mapping[VersionKey, Standing],
+    refused: list[str],
+) -> list[Waiting]:
+    """Return what waits for somebody, the most urgent first."""
+    for version in versions.values():
+        version.upcoming(view.now)
+        await asyncio.sleep(0)  # requests have their turn
+    cutovers: dict[VersionKey, CurrentCutover] = {}
+    for key in operator.rules.cutovers:
+        cutovers[key] = await operator.state.cutover(key)
+    return waiting(
+        Situation(
+            now=view.now,
+            versions=versions,
+            standings=standings,
+            cutovers=cutovers,
+            retirable=list(retirable(operator, versions, view, standings)),
+            overrides=operator.state.in_force,
+            totals=view.totals,
+            fleet=await known_replicas(operator.state),
+            refused=refused,
+            unready=operator.unready(),
+            failing=tuple(operator.failing_tasks(view.now)),
+            stale_since=operator.state.stale_since,
+        )
+    )
+
+
+def retirable(
+    operator: Operator,
+    versions: Mapping[VersionKey, CatalogVersion],
+    view: StateView,
+    standings: Mapping[VersionKey, Standing],
+) -> list[VersionKey]:
+    """Return the versions that nothing speaks against retiring, of those that have ended."""
+    begin = view.now - _WITHIN_SECONDS
+    over = [
+        key
+        for key, version in versions.items()
+        if version.terms is not None
+        and version.terms.sunset <= view.now
+        and view.totals.since <= begin
+        and standings.get(key, Standing()).served < begin
+    ]
+    return [
+        key
+        for key in islice(over, _JUDGED)
+        if verdict(key, view, operator.rules, operator.state.in_force, within=WITHIN).answer
+        == "yes"
+    ]

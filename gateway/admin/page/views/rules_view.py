@@ -1,0 +1,177 @@
+"""The view Rules: those in force, what changed, mistakes on disk, a draft, a request."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import unified_diff
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import NamedTuple
+
+from gateway.admin.explanation import Fact, facts, parse_request
+from gateway.admin.operator import Operator
+from gateway.config.draft import MAX_BYTES, DraftReport, check_draft
+from gateway.config.load import rules_hash
+from gateway.config.text.dates import parse_date
+from gateway.config.text.mistakes import Issue
+from gateway.config.text.redaction import redacted
+
+# So many lines of a file, of a comparison and of a draft's issues are shown at most.
+_MOST_LINES = 2000
+_MOST_ISSUES = 100
+
+
+class Line(NamedTuple):
+    """A line of text: its number, or none, what it is (` `, `+`, `-`, `@`), and its text."""
+
+    number: int | None
+    sign: str
+    text: str
+
+
+class Mistaken(NamedTuple):
+    """An issue, and the line of the file where it is; empty if that cannot be shown."""
+
+    issue: Issue
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request as it was typed.
+
+    Attributes:
+        request: such as `GET /person/param?version=1`.
+        headers: a line each.
+        client: who asks; empty for whom the request names.
+        peer: the address that asks; empty for none.
+        at: the date; empty for now.
+    """
+
+    request: str = ""
+    headers: str = ""
+    client: str = ""
+    peer: str = ""
+    at: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RulesPage:
+    """What the view of the rules shows.
+
+    Attributes:
+        hash: of the rules in force.
+        summary: what they have.
+        since: when they took effect, in seconds since 1970.
+        loaded: how often rules were loaded again.
+        text: the rules in force, line by line; None if they cannot be shown without secrets.
+        more: the number of lines that are left out.
+        changes: what changed since the rules before; None if there were none.
+        refused_at: when the file on disk was refused; None if it is in force.
+        mistakes: what is wrong with it.
+    """
+
+    hash: str
+    summary: str
+    since: float
+    loaded: int
+    text: list[Line] | None
+    more: int
+    changes: list[Line] | None
+    refused_at: float | None
+    mistakes: list[Mistaken]
+
+
+def rules_page(operator: Operator) -> RulesPage:
+    """Return what the view of the rules shows."""
+    rules = operator.reloader
+    text = _shown(rules.content)
+    refused = rules.refused
+    changes = None if rules.former is None else _changes(rules.former, rules.content)
+    return RulesPage(
+        rules_hash(rules.content),
+        rules.latest.summary,
+        rules.since,
+        rules.loaded,
+        None
+        if text is None
+        else [Line(number, " ", line) for number, line in enumerate(text[:_MOST_LINES], 1)],
+        max(len(text or ()) - _MOST_LINES, 0),
+        None if changes is None else list(changes),
+        None if refused is None else refused.at,
+        [] if refused is None else with_lines(refused.content, list(refused.issues)),
+    )
+
+
+@lru_cache(maxsize=4)
+def _shown(content: bytes) -> tuple[str, ...] | None:
+    text = redacted(content)
+    return None if text is None else tuple(text.splitlines())
+
+
+@lru_cache(maxsize=2)
+def _changes(before: bytes, after: bytes) -> tuple[Line, ...] | None:
+    former, latest = _shown(before), _shown(after)
+    if former is None or latest is None:
+        return None
+    found = []
+    for line in unified_diff(former, latest, lineterm="", n=2):
+        if line.startswith(("---", "+++")):
+            continue
+        found.append(Line(None, line[0], line if line[0] == "@" else line[1:]))
+        if len(found) == _MOST_LINES:
+            break
+    return tuple(found)
+
+
+def with_lines(content: bytes, issues: list[Issue]) -> list[Mistaken]:
+    """Return issues with the lines that they are about."""
+    lines = _shown(content) or ()
+    return [
+        Mistaken(issue, lines[issue.line - 1] if 0 < issue.line <= len(lines) else "")
+        for issue in issues[:_MOST_ISSUES]
+    ]
+
+
+# One draft is checked at a time: it takes a thread, and time from the requests.
+_checking = asyncio.Lock()
+
+
+async def draft_report(operator: Operator, text: str) -> DraftReport:
+    """Return what is wrong with a draft; in a thread, as a large one takes a while."""
+    content = text.replace("\r\n", "\n").encode("utf-8", "replace")
+    rules = operator.reloader
+    async with _checking:
+        return await asyncio.to_thread(
+            check_draft, content[: MAX_BYTES + 1], rules.content, rules.environment, rules.folder
+        )
+
+
+def explained(operator: Operator, asked: Asked) -> list[Fact]:
+    """Return what the gateway would do with a request, step by step, by the rules in force.
+
+    Raises:
+        ValueError: something is not typed correctly; the message has the correct form.
+    """
+    lines = [line for line in asked.headers.splitlines() if line.strip()]
+    head = parse_request(asked.request, lines)
+    now = parse_date(asked.at) if asked.at else time.time()
+    try:
+        peer = str(ip_address(asked.peer)) if asked.peer else ""
+    except ValueError:
+        raise ValueError(f"'{asked.peer}' is not an address; write one like 192.0.2.7") from None
+    return facts(
+        operator.rules,
+        head,
+        now,
+        peer,
+        asked.client or None,
+        overrides=operator.state.in_force,
+    )
+
+
+def asked(fields: Mapping[str, str]) -> Asked:
+    """Return a request as it was typed into a form."""
+    names = ("request", "headers", "client", "peer", "at")
+    return Asked(*(fields.get(name, "").strip() for name in names))

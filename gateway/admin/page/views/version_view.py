@@ -1,0 +1,127 @@
+"""The view of one version: who calls it, whether it can be retired, its cutover and its shadow."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from gateway.admin.operator import Operator
+from gateway.admin.page.catalog import CatalogVersion
+from gateway.admin.page.charts import Mark, TimeLine
+from gateway.admin.page.listing import Listing
+from gateway.admin.page.views.audit_view import latest_changes
+from gateway.admin.page.views.callers_view import Caller, callers
+from gateway.admin.page.views.cutover_view import CutoverPart, cutover_part
+from gateway.admin.page.views.shadow_view import ShadowPart, shadow_part
+from gateway.admin.page.views.trend_view import TrendPart, trend_part
+from gateway.admin.page.views.versions_view import phase, span_of, time_line
+from gateway.admin.retirement import Verdict, verdict
+from gateway.admin.uncompared import uncompared
+from gateway.core.lifecycle.openings import Opening
+from gateway.core.overrides import VersionKey
+from gateway.state.history.history import HistoryQuery
+from gateway.state.history.interval import Resolution
+from gateway.state.ledger import AuditEntry
+from gateway.state.state_access import StateView
+from gateway.telemetry.delta import OperationName
+
+# So long a view waits for the OpenAPI document of a version; the next one has it.
+_PATIENCE = 0.05
+_RESOLUTIONS = (Resolution.DAY, Resolution.MINUTE)
+
+
+@dataclass(frozen=True, slots=True)
+class VersionPage:
+    """What the view of a version shows.
+
+    Attributes:
+        version: what the rules have of it.
+        phase: where it is in its life.
+        now: in seconds since 1970, by the clock of the counts.
+        since: when counting began.
+        callers: one page of its clients.
+        verdict: whether it can be retired.
+        line: its notice, brownouts and end on a time line.
+        span: the part of time that the line shows.
+        brownouts: the next ten.
+        paused: whether its brownouts are paused.
+        cutover: its cutover; None if it has none.
+        shadow: what its shadow has found; None if it has none.
+        trend: its requests and callers over a year, and where that leads.
+        latest: the latest change of it that somebody made; None if there was none.
+    """
+
+    version: CatalogVersion
+    phase: str
+    now: float
+    since: float
+    callers: Listing[Caller]
+    verdict: Verdict
+    line: list[Mark]
+    span: TimeLine
+    brownouts: list[Opening]
+    paused: bool
+    cutover: CutoverPart | None
+    shadow: ShadowPart | None
+    trend: TrendPart
+    latest: AuditEntry | None
+
+    @property
+    def key(self) -> VersionKey:
+        """The API and the label."""
+        return self.version.key
+
+
+async def version_page(
+    operator: Operator, version: CatalogVersion, view: StateView, query: Mapping[str, str]
+) -> VersionPage:
+    """Return what the view of a version shows.
+
+    Raises:
+        ValueError: the parameter `within` is not a valid period.
+    """
+    now, key = view.now, version.key
+    span = span_of(now)
+    in_force = operator.state.in_force
+    operations = await documented(operator, key)
+    missing = uncompared(key, view.totals, operator.rules, operations)
+    made, _ = await latest_changes(operator.state)
+    changes = [entry for entry in made if (entry.api, entry.version) == key]
+    return VersionPage(
+        version,
+        phase(version, now),
+        now,
+        view.totals.since,
+        callers(view.totals, key, query),
+        verdict(
+            key,
+            view,
+            operator.rules,
+            in_force,
+            within=query.get("within", "30d"),
+            documented=operations,
+        ),
+        list(time_line(version, now, span)),
+        span,
+        version.upcoming(now),
+        key in in_force.paused,
+        await cutover_part(operator, key, missing),
+        shadow_part(version, view.totals, missing),
+        await _trend(operator, version, now),
+        changes[-1] if changes else None,
+    )
+
+
+async def _trend(operator: Operator, version: CatalogVersion, now: float) -> TrendPart:
+    api, label = version.key
+    days, minutes = [
+        await operator.state.history(HistoryQuery(by, api, version=label)) for by in _RESOLUTIONS
+    ]
+    key = version.key
+    return trend_part(version, days.series.get(key, {}), minutes.series.get(key, {}), now)
+
+
+async def documented(operator: Operator, key: VersionKey) -> Collection[OperationName] | None:
+    """Return the operations of a version's OpenAPI document; None if it is not at hand yet."""
+    finding = asyncio.ensure_future(operator.documented.find(operator.rules, key))
+    done, _ = await asyncio.wait([finding], timeout=_PATIENCE)
+    return finding.result() if done else None

@@ -1,0 +1,283 @@
+"""Waiting: what waits for somebody, the most urgent first, each with its reason and one action."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Literal, NamedTuple
+from urllib.parse import quote
+
+from gateway.admin.formatting import moment_text, period_text, sentence
+from gateway.admin.page.catalog import CatalogVersion
+from gateway.admin.page.standing import Standing
+from gateway.core.cutover.cutover_state import DecidedBy
+from gateway.core.cutover.gates import GateOutcome, GateResult
+from gateway.core.lifecycle.openings import Opening
+from gateway.core.overrides import Overrides, VersionKey
+from gateway.state.cutover_controller import CurrentCutover
+from gateway.state.state_access import FleetView
+from gateway.state.totals import Totals
+
+DAY = 86_400.0
+# A sunset is near from so many days before it on.
+_NEAR = 30
+# A gate is near its limit from this share of what it allows.
+_PRESSED = 0.8
+
+Urgency = Literal["now", "soon", "ready"]
+Tone = Literal["bad", "warn", "info", "good"]
+
+
+class Waiting(NamedTuple):
+    """Something that waits for somebody.
+
+    Attributes:
+        urgency: when it has to be done.
+        rank: which of the same urgency come first; the lowest.
+        at: which of the same rank come first; the lowest.
+        tone: how bad it is.
+        kind: what it is, in one or two words.
+        subject: what it is about: a version, a file, a replica.
+        reason: why it waits, as a sentence.
+        action: what to do, as a button has it.
+        link: where that is done.
+    """
+
+    urgency: Urgency
+    rank: int
+    at: float
+    tone: Tone
+    kind: str
+    subject: str
+    reason: str
+    action: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What is looked at.
+
+    Attributes:
+        now: in seconds since 1970.
+        versions: what the rules have of each version.
+        standings: how each version is used.
+        cutovers: how each cutover stands.
+        retirable: the versions that can be retired.
+        overrides: those in force.
+        totals: what was counted.
+        fleet: the replicas.
+        refused: the mistakes of the rules on disk, a sentence each; empty if they are in force.
+        unready: why the gateway cannot serve; None if it can.
+        failing: the tasks that fail.
+        stale_since: since when the store of the state has not been reached; None if it is.
+    """
+
+    now: float
+    versions: Mapping[VersionKey, CatalogVersion]
+    standings: Mapping[VersionKey, Standing]
+    cutovers: Mapping[VersionKey, CurrentCutover]
+    retirable: Iterable[VersionKey]
+    overrides: Overrides
+    totals: Totals
+    fleet: FleetView
+    refused: list[str]
+    unready: str | None = None
+    failing: tuple[str, ...] = ()
+    stale_since: float | None = None
+
+
+def waiting(seen: Situation) -> list[Waiting]:
+    """Return what waits for somebody, the most urgent first."""
+    found = [
+        *_gateway(seen),
+        *_replicas(seen),
+        *_cutovers(seen),
+        *_sunsets(seen),
+        *_brownouts(seen),
+        *_violations(seen),
+        *_retirable(seen),
+    ]
+    order = ("now", "soon", "ready")
+    return sorted(found, key=lambda one: (order.index(one.urgency), one.rank, one.at, one.subject))
+
+
+def version_link(key: VersionKey, part: str = "") -> str:
+    """Return the address of the view of a version, or of a part of it."""
+    place = "/".join(quote(step, safe="") for step in key if step)
+    return f"/page/versions/{place}{part}"
+
+
+def name_of(key: VersionKey) -> str:
+    """Return the name of a version for people."""
+    api, version = key
+    return f"{api} {version}".rstrip()
+
+
+def _gateway(seen: Situation) -> Iterator[Waiting]:
+    if seen.unready is not None:
+        yield Waiting(
+            *("now", 0, 0.0, "bad", "Not ready", "This gateway"),
+            f"It takes no requests: {seen.unready}.",
+            *("See the reason", "/readyz"),
+        )
+    if seen.refused:
+        count = len(seen.refused)
+        more = f" (and {count - 1} more)" if count > 1 else ""
+        yield Waiting(
+            *("now", 0, 1.0, "bad", "Rules refused", "The file on disk"),
+            f"It cannot be used, and the former rules stay in force: {seen.refused[0]}{more}",
+            *("See the mistakes", "/page/rules#mistakes"),
+        )
+    if seen.stale_since is not None:
+        yield Waiting(
+            *("now", 0, 2.0, "bad", "State is stale", "The store of the state"),
+            f"It has not been reached since {moment_text(seen.stale_since)}; requests are answered"
+            " all the same, and counts wait.",
+            *("See the replicas", "/page/audit#replicas"),
+        )
+    for task in seen.failing:
+        yield Waiting(
+            *("now", 3, 0.0, "bad", "Task fails", task),
+            "It failed within the last minute and is started again; the log has the reason.",
+            *("See the metrics", "/metrics"),
+        )
+
+
+def _replicas(seen: Situation) -> Iterator[Waiting]:
+    for replica in seen.fleet.replicas:
+        if replica.presence == "lost":
+            yield Waiting(
+                *("now", 3, replica.heard, "bad", "Replica lost", replica.replica),
+                f"It has not been heard since {moment_text(replica.heard)}; what it counted since"
+                " then is missing.",
+                *("See the replicas", "/page/audit#replicas"),
+            )
+    if seen.stale_since is not None:
+        return  # that is why they cannot be read
+    for warning in seen.fleet.warnings:
+        yield Waiting(
+            *("now", 4, 0.0, "warn", "Fleet", "The replicas"),
+            sentence(warning),
+            *("See the replicas", "/page/audit#replicas"),
+        )
+
+
+def pressure(result: GateResult) -> float | None:
+    """Return the share of what a gate allows that is used up; None if nothing was seen.
+
+    It is at least 0; more than 1 is beyond the limit, which chance alone may explain.
+    """
+    if result.new is None:
+        return None
+    if result.old is None:
+        used, allowed = result.new, result.limit
+    elif result.gate == "latency":
+        used, allowed = result.new / result.old - 1 if result.old else 0.0, result.limit - 1
+    else:
+        used, allowed = result.new - result.old, result.limit
+    return max(used, 0.0) / allowed if allowed > 0 else inf if used > 0 else 0.0
+
+
+def _cutovers(seen: Situation) -> Iterator[Waiting]:
+    for key, (_, state, _, results, _) in seen.cutovers.items():
+        there = version_link(key, "#cutover")
+        if state.decided_by is DecidedBy.ROLLED_BACK:
+            yield Waiting(
+                *("now", 1, -state.since, "bad", "Rolled back", name_of(key)),
+                f"Its cutover went back to 0 %: {state.why}.",
+                *("See the gates", there),
+            )
+            continue
+        exceeded = [one for one in results if one.outcome is GateOutcome.EXCEEDED]
+        pressed = [
+            (one, used)
+            for one in results
+            if one.outcome is GateOutcome.PASSED and (used := pressure(one) or 0.0) >= _PRESSED
+        ]
+        if exceeded:
+            yield Waiting(
+                *("now", 2, 0.0, "bad", "Gate exceeded", name_of(key)),
+                sentence(exceeded[0].text),
+                *("See the gates", there),
+            )
+        elif state.decided_by is DecidedBy.HELD:
+            yield Waiting(
+                *("soon", 1, -state.since, "warn", "Held", name_of(key)),
+                f"Its cutover stays at {state.percent:g} %: {state.why}.",
+                *("See the gates", there),
+            )
+        elif pressed:
+            one, used = max(pressed, key=lambda each: each[1])
+            yield Waiting(
+                *("soon", 1, -used, "warn", "Gate near its limit", name_of(key)),
+                sentence(one.text),
+                *("See the gates", there),
+            )
+
+
+def _sunsets(seen: Situation) -> Iterator[Waiting]:
+    for key, version in seen.versions.items():
+        if version.terms is None or version.terms.sunset == inf:
+            continue
+        left, standing = version.terms.sunset - seen.now, seen.standings.get(key)
+        if not 0 < left <= _NEAR * DAY or standing is None:
+            continue
+        if standing.served < seen.now - _NEAR * DAY:
+            continue
+        who = "1 client" if standing.callers == 1 else f"{standing.callers:,} clients"
+        yield Waiting(
+            "now" if left <= 7 * DAY else "soon",
+            *(5, left, "bad" if left <= 7 * DAY else "warn", "Sunset is near", name_of(key)),
+            f"It ends in {period_text(left)}, and up to {who} a day call it, last on"
+            f" {moment_text(standing.last)}.",
+            *("See who calls", version_link(key, "#callers")),
+        )
+
+
+def _brownouts(seen: Situation) -> Iterator[Waiting]:
+    for key, version in seen.versions.items():
+        if version.brownout is None or key in seen.overrides.paused:
+            continue
+        if version.terms is not None and version.terms.sunset <= seen.now:
+            continue
+        first = next(iter(version.upcoming(seen.now)), None)
+        if first is None or first.begins >= seen.now + DAY:
+            continue
+        yield Waiting(
+            *("soon", 2, first.begins, "info", "Brownout", name_of(key)),
+            f"It {_refuses(first, seen.now)}.",
+            *("See the brownouts", version_link(key, "#brownouts")),
+        )
+
+
+def _refuses(opening: Opening, now: float) -> str:
+    if opening.begins <= now:
+        until = "without an end" if opening.ends == inf else f"until {moment_text(opening.ends)}"
+        return f"refuses {opening.percent:g} % of its requests {until}"
+    lasts = "" if opening.ends == inf else f" for {period_text(opening.ends - opening.begins)}"
+    begins = moment_text(opening.begins)
+    return f"will refuse {opening.percent:g} % of its requests from {begins}{lasts}"
+
+
+def _violations(seen: Situation) -> Iterator[Waiting]:
+    latest: dict[VersionKey, tuple[str, int, float]] = {}
+    for (api, version, field), times in seen.totals.counted("violations"):
+        key, known = (api, version), latest.get((api, version), ("", 0, 0.0))
+        if times.last >= seen.now - DAY and key in seen.versions:
+            latest[key] = (field, known[1] + times.count, max(times.last, known[2]))
+    for key, (field, count, last) in latest.items():
+        yield Waiting(
+            *("soon", 3, -last, "warn", "Schema violated", name_of(key)),
+            f"Converted answers broke its OpenAPI document {count:,} times, last at"
+            f" {moment_text(last)} in {field}.",
+            *("See the verdict", version_link(key, "#retire")),
+        )
+
+
+def _retirable(seen: Situation) -> Iterator[Waiting]:
+    for key in seen.retirable:
+        yield Waiting(
+            *("ready", 1, 0.0, "good", "Can be retired", name_of(key)),
+            "Nobody was let through to it in the last 30 days, and nothing speaks against it.",
+            *("See the verdict", version_link(key, "#retire")),
+        )

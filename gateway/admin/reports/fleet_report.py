@@ -1,0 +1,105 @@
+"""FleetReport: the replicas of a fleet, and the audit log, as JSON and as tables for people."""
+
+import msgspec
+
+from gateway.admin.formatting import columns, format_time
+from gateway.state.ledger import AuditEntry
+from gateway.state.state_access import FleetView
+
+
+class ReplicaReport(msgspec.Struct, frozen=True):
+    """A replica; `lag` is in seconds, see `state_access.ReplicaView`."""
+
+    replica: str
+    presence: str
+    judges: bool
+    version: str
+    rules: str
+    admin: str
+    started: str
+    heard: str
+    lag: float
+    behind: int
+
+
+class FleetReport(msgspec.Struct, frozen=True):
+    """The replicas, and what is wrong with them, a sentence each."""
+
+    replicas: list[ReplicaReport]
+    warnings: list[str]
+
+
+class AuditReport(msgspec.Struct, frozen=True):
+    """An entry of the audit log; see `ledger.AuditEntry`."""
+
+    at: str
+    who: str
+    origin: str
+    what: str
+    api: str
+    version: str
+    why: str
+    before: str
+    after: str
+
+
+def fleet_report(view: FleetView) -> FleetReport:
+    """Return the report of a fleet."""
+    return FleetReport(
+        [
+            ReplicaReport(
+                each.replica,
+                each.presence,
+                each.judges,
+                each.version,
+                each.rules,
+                each.admin,
+                format_time(each.started),
+                format_time(each.heard),
+                round(each.lag, 1),
+                each.behind,
+            )
+            for each in view.replicas
+        ],
+        view.warnings,
+    )
+
+
+def audit_report(entries: list[AuditEntry]) -> list[AuditReport]:
+    """Return the entries of the audit log."""
+    return [AuditReport(format_time(entry.at), *entry[1:]) for entry in entries]
+
+
+def fleet_table(found: FleetReport) -> str:
+    """Return a table for people, with the warnings under it."""
+    rows = [
+        (
+            each.replica,
+            f"{each.presence}, judges" if each.judges else each.presence,
+            each.version,
+            each.rules,
+            each.heard,
+            f"{each.lag:.1f} s",
+            each.admin,
+        )
+        for each in found.replicas
+    ]
+    head = ("REPLICA", "STATE", "VERSION", "RULES", "HEARD", "LAG", "ADMIN")
+    lines = [*columns([head, *rows], right=(5,))]
+    return "\n".join([*lines, *(f"warning: {warning}" for warning in found.warnings)])
+
+
+def audit_table(found: list[AuditReport]) -> str:
+    """Return a table for people, the latest change first."""
+    rows = [
+        (
+            each.at,
+            f"{each.who} {each.origin}".rstrip(),
+            each.what,
+            f"{each.api} {each.version}".rstrip(),
+            f"{each.before} -> {each.after}" if each.before or each.after else "",
+            each.why,
+        )
+        for each in reversed(found)
+    ]
+    return "\n".join(columns([("WHEN", "WHO", "WHAT", "WHERE", "CHANGE", "WHY"), *rows]))

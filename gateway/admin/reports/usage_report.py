@@ -1,0 +1,148 @@
+"""UsageReport: who calls what, as JSON and as a table for people."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from gateway.admin.formatting import client_text, columns, doubt_text, format_time
+from gateway.state.state_access import StateView
+
+
+class UsageLine(msgspec.Struct, frozen=True):
+    """The usage of one endpoint and version by one client; see `top_clients.ClientUsage`.
+
+    `client` is None for the sum of all clients that have no row, and `served` is None where all
+    requests were refused.
+    """
+
+    client: str | None
+    api: str
+    version: str
+    endpoint: str
+    count: int
+    refused: int
+    failed: int
+    slack: int
+    first: str
+    last: str
+    served: str | None
+
+
+class ImportedUsage(msgspec.Struct, frozen=True):
+    """How many requests of a version are known from the log of a front proxy."""
+
+    api: str
+    version: str
+    front_proxy: str
+    count: int
+    last: str
+
+
+class UsageReport(msgspec.Struct, frozen=True):
+    """The usage of all clients.
+
+    Attributes:
+        since: when counting began.
+        usage: the lines.
+        replica: the replica whose counts alone these are; None for all of them.
+        missing: what may be missing, a sentence each.
+        imported: of these requests, those that went straight to services.
+    """
+
+    since: str
+    usage: list[UsageLine]
+    replica: str | None = None
+    missing: list[str] = []
+    imported: list[ImportedUsage] = []
+
+
+def usage(view: StateView, api: str | None = None, version: str | None = None) -> UsageReport:
+    """Return the usage of all clients, the busiest of each version first.
+
+    Args:
+        view: what was counted.
+        api: an API to restrict the report to.
+        version: a version to restrict the report to.
+    """
+    found = [
+        (*key, endpoint, client, row)
+        for key, clients in view.totals.clients.items()
+        if api in (None, key[0]) and version in (None, key[1])
+        for (endpoint, client), row in clients.rows.items()
+    ]
+    found.sort(key=lambda each: (each[0], each[1], -each[4].count, each[2], each[3] or ""))
+    lines = [
+        UsageLine(
+            client,
+            row_api,
+            row_version,
+            endpoint,
+            row.count,
+            row.refused,
+            row.failed,
+            row.slack,
+            format_time(row.first),
+            format_time(row.last),
+            format_time(row.served) if row.served else None,
+        )
+        for row_api, row_version, endpoint, client, row in found
+    ]
+    missing = [f"{doubt_text(doubt)}." for doubt in view.doubts]
+    imported = [
+        ImportedUsage(found_api, label, name, times.count, format_time(times.last))
+        for (found_api, label, name), times in sorted(
+            view.totals.counted("imported"), key=lambda each: each[0]
+        )
+        if api in (None, found_api) and version in (None, label)
+    ]
+    return UsageReport(format_time(view.totals.since), lines, view.replica, missing, imported)
+
+
+def usage_table(found: UsageReport) -> str:
+    """Return a table for people; a count that may be too low has a plus sign."""
+    if not found.usage:
+        return "\n".join((f"Nobody has called since {found.since}.", *_remarks(found)))
+    cells = [
+        (
+            "CLIENT",
+            "API",
+            "VERSION",
+            "ENDPOINT",
+            "COUNT",
+            "REFUSED",
+            "FAILED",
+            "FIRST",
+            "LAST",
+            "SERVED",
+        ),
+        *(
+            (
+                client_text(line.client),
+                line.api,
+                line.version or "-",
+                line.endpoint,
+                f"{line.count}{'+' if line.slack else ''}",
+                str(line.refused),
+                str(line.failed),
+                line.first,
+                line.last,
+                line.served or "never",
+            )
+            for line in found.usage
+        ),
+    ]
+    return "\n".join(
+        (*columns(cells, right=range(4, 7)), f"Counted since {found.since}.", *_remarks(found))
+    )
+
+
+def _remarks(found: UsageReport) -> Iterator[str]:
+    if found.replica is not None:
+        yield f"These are the counts of the replica {found.replica} alone."
+    for each in found.imported:
+        yield (
+            f"{each.count} of {each.api} version {each.version or '-'} are from the log of"
+            f" {each.front_proxy}, the last at {each.last}."
+        )
+    for sentence in found.missing:
+        yield f"{sentence[:1].upper()}{sentence[1:]}"

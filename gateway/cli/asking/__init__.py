@@ -1,0 +1,1 @@
+"""The commands that ask a running gateway, by its admin port."""

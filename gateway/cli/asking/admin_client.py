@@ -1,0 +1,150 @@
+"""AdminClient: sends requests to the admin port of a running gateway."""
+
+import getpass
+import http.client
+import json
+import os
+import ssl
+from argparse import Namespace
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from gateway.cli.command import CommandError
+from gateway.settings import Settings
+
+# Longer than a worker may take to apply overrides, in seconds.
+_TIMEOUT = 15.0
+
+
+class AdminUnreachableError(CommandError):
+    """The admin port cannot be reached; the text names it, the reason, and what would help."""
+
+
+class AdminRefusedError(CommandError):
+    """The gateway refused the request; the text is the detail of its answer."""
+
+
+class _Problem(msgspec.Struct):
+    detail: str
+
+
+class AdminClient:
+    """The admin port of the gateway that the settings name.
+
+    Raises:
+        CommandError: the file of the token or of the authorities cannot be used.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        # A gateway that listens on all addresses answers on that of this machine.
+        wild = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # compared, not listened on
+        self._host = wild.get(settings.admin_host, settings.admin_host)
+        self._port = settings.admin_port
+        self._headers = {"X-Operator": _operator(), **_authorization(settings)}
+        self._tls = _tls(settings)
+
+    def ask(self, method: str, *path: str, query: str = "", content: object = None) -> bytes:
+        """Return the body of an answer.
+
+        Args:
+            method: GET, PUT or DELETE.
+            path: its segments.
+            query: the query of the URL, encoded.
+            content: a JSON value to send; None sends no body.
+
+        Raises:
+            AdminUnreachableError: no gateway answers there.
+            AdminRefusedError: the gateway refused the request.
+        """
+        body = None if content is None else json.dumps(content)
+        target = "".join(f"/{quote(segment, safe='')}" for segment in path)
+        connection = self._connection()
+        try:
+            url = f"{target}?{query}" if query else target
+            connection.request(method, url, body, self._headers)
+            response = connection.getresponse()
+            answer = response.read()
+        except ssl.SSLCertVerificationError as error:
+            reason = f"its certificate is not accepted: {error.verify_message}"
+            raise self._unreachable(reason) from None
+        except http.client.RemoteDisconnected:
+            hint = "" if self._tls else "; if it uses TLS, set GATEWAY_ADMIN_CA"
+            raise self._unreachable(f"it closed the connection{hint}") from None
+        except OSError as error:
+            raise self._unreachable((error.strerror or str(error)).lower()) from None
+        except http.client.HTTPException:
+            raise self._unreachable("what listens there does not use HTTP") from None
+        finally:
+            connection.close()
+        if response.status < 300:
+            return answer
+        try:
+            detail = msgspec.json.decode(answer, type=_Problem).detail
+        except msgspec.DecodeError:
+            raise self._unreachable(f"not a gateway's: it answers {response.status}") from None
+        raise AdminRefusedError(detail)
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self._tls is None:
+            return http.client.HTTPConnection(self._host, self._port, timeout=_TIMEOUT)
+        return http.client.HTTPSConnection(
+            self._host, self._port, timeout=_TIMEOUT, context=self._tls
+        )
+
+    def _unreachable(self, reason: str) -> AdminUnreachableError:
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return AdminUnreachableError(
+            f"the admin port {host}:{self._port} cannot be asked: {reason}; does the gateway run?"
+            " GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT set where"
+        )
+
+
+def ask_version(method: str, what: str, arguments: Namespace, content: object = None) -> bytes:
+    """Return the answer about one version, which the arguments name, of a replica if they do."""
+    admin = AdminClient(Settings.from_environment(os.environ))
+    path = (what, arguments.api, arguments.version)
+    replica = getattr(arguments, "replica", None)
+    query = why(arguments) if replica is None else urlencode({"replica": replica})
+    return admin.ask(method, *path, query=query, content=content)
+
+
+def why(arguments: Namespace) -> str:
+    """Return the query with the reason that the arguments give."""
+    given = getattr(arguments, "why", None)
+    return urlencode({"why": given}) if given else ""
+
+
+def _authorization(settings: Settings) -> dict[str, str]:
+    """Return the header field with the token of the settings, if they have one."""
+    token, path = settings.admin_token, settings.admin_token_file
+    if not token and path is not None:
+        try:
+            token = path.read_text().strip()
+        except (OSError, ValueError) as error:
+            raise CommandError(f"GATEWAY_ADMIN_TOKEN_FILE cannot be read: {error}") from None
+    if not token:
+        return {}
+    if not (token.isascii() and token.isprintable()):
+        raise CommandError("GATEWAY_ADMIN_TOKEN: a token is printable ASCII, in one line")
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _tls(settings: Settings) -> ssl.SSLContext | None:
+    """Return how the admin port is asked over TLS; None if it is asked without."""
+    if not settings.admin_ca:
+        return None
+    try:
+        file = None if settings.admin_ca == "system" else settings.admin_ca
+        return ssl.create_default_context(cafile=file)
+    except (OSError, ssl.SSLError) as error:
+        reason = error.strerror or error
+        raise CommandError(f"GATEWAY_ADMIN_CA={settings.admin_ca}: {reason}") from None
+
+
+def _operator() -> str:
+    """Return the name of who types the command, for the audit log."""
+    try:
+        return quote(getpass.getuser(), safe="")
+    except (KeyError, OSError):  # a user without a name
+        return str(os.getuid())

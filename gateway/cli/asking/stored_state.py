@@ -1,0 +1,83 @@
+"""StoredState: what a store has, read whether a gateway runs or not."""
+
+import asyncio
+import time
+from argparse import ArgumentTypeError
+from collections.abc import Collection, Coroutine
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from gateway.config.sections.state_section import build_state
+from gateway.config.text.mistakes import Mistakes
+from gateway.core.overrides import Overrides
+from gateway.state.active_overrides import overrides_of
+from gateway.state.history.history import HistoryQuery, HistoryView
+from gateway.state.state_access import StateView
+from gateway.state.state_store import extra_missing, open_store
+from gateway.state.totals import Totals
+
+
+class StoredState(NamedTuple):
+    """What a store has.
+
+    Attributes:
+        view: the sums.
+        overrides: those in force.
+        history: the intervals that were asked for; None if none were.
+    """
+
+    view: StateView
+    overrides: Overrides
+    history: HistoryView | None
+
+
+def location(text: str) -> str:
+    """Return the path of a file or the URL of a database, as `state` in the rules has it."""
+    mistakes = Mistakes()
+    found = build_state(text, mistakes)
+    for mistake in mistakes.found:
+        raise ArgumentTypeError(mistake.text)
+    if found is None:
+        raise ArgumentTypeError("it is empty; name the file or the database of the state")
+    return found
+
+
+def read_stored(
+    place: str, proxies: Collection[str] = (), query: HistoryQuery | None = None
+) -> StoredState:
+    """Return what a store has.
+
+    Args:
+        place: the path of its file, or the URL of its database.
+        proxies: the front proxies whose logs count.
+        query: the history that is wanted.
+
+    Raises:
+        StateError: it cannot be read.
+    """
+    reading: Coroutine[Any, Any, StoredState]
+    if "://" not in place:
+        reading = _of_file(Path(place), query)
+    else:
+        try:
+            from gateway.state.fleet.fleet_reading import read_stored_fleet
+        except ModuleNotFoundError as error:
+            raise extra_missing("PostgreSQL", error, "postgresql") from None
+
+        async def of_database() -> StoredState:
+            view, documents, history = await read_stored_fleet(place, proxies, query)
+            return StoredState(view, overrides_of(documents), history)
+
+        reading = of_database()
+    return asyncio.run(reading)
+
+
+async def _of_file(path: Path, query: HistoryQuery | None) -> StoredState:
+    store, now = open_store(path, read_only=True), time.time()
+    try:
+        state = await store.read()
+        history = None if query is None else (await store.history(query, now)).view(query, now)
+    finally:
+        await store.close()
+    view = StateView(Totals(state), now, None, ())
+    return StoredState(view, overrides_of(state.documents), history)

@@ -1,0 +1,140 @@
+"""The command `usage`: prints who calls what, and whether a version can be retired."""
+
+import asyncio
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlencode
+
+import msgspec
+
+from gateway.admin.operator import check_known
+from gateway.admin.reports.history_report import HistoryReport, history_report, history_table
+from gateway.admin.reports.usage_report import UsageReport, usage, usage_table
+from gateway.admin.retirement import WITHIN, Verdict, sentence, verdict
+from gateway.cli.asking.admin_client import AdminClient
+from gateway.cli.asking.stored_state import location, read_stored
+from gateway.cli.asking.usage_import import add_import_arguments, import_log
+from gateway.config.load import load_file
+from gateway.core.overrides import VersionKey
+from gateway.settings import Settings
+from gateway.state.history.history import HistoryQuery
+from gateway.state.history.interval import Resolution
+from gateway.verify.live.documented_operations import DocumentedOperations
+
+_STATUS = {"yes": 0, "no": 1, "unknown": 2}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add what to print, and where it is read."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    add_import_arguments(actions.add_parser("import", help="count by the log of a front proxy"))
+    parser.add_argument("--api", help="of this API only")
+    parser.add_argument("--version", help="of this version only")
+    parser.add_argument("--retire", metavar="VERSION", help="show whether a version can be retired")
+    parser.add_argument("--history", metavar="VERSION", help="show how the calls came over time")
+    parser.add_argument(
+        "--by",
+        choices=["day", "minute"],
+        default="day",
+        help="each line of the history is one (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--within",
+        metavar="TIME",
+        default=WITHIN,
+        help="how far back that looks: 30d, 12h, 5m, 30s (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--replica",
+        metavar="NAME",
+        help="of this replica alone, since it started, not of the whole fleet; ask it itself",
+    )
+    parser.add_argument("--json", action="store_true", help="as JSON")
+    parser.add_argument(
+        "--state",
+        type=location,
+        metavar="WHERE",
+        help="from this file or database, as 'state' has it, not from a gateway that runs",
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Print usage, or a verdict with its own exit status: 0 yes, 1 no, 2 unknown."""
+    settings = Settings.from_environment(os.environ)
+    if arguments.action == "import":
+        return import_log(arguments, settings)
+    if arguments.history is not None:
+        told = _history(arguments, settings)
+        print(_json(told) if arguments.json else history_table(told))
+        return 0
+    if arguments.retire is None:
+        found = _usage(arguments, settings)
+        print(_json(found) if arguments.json else usage_table(found))
+        return 0
+    judged = (_retire_running if arguments.state is None else _retire_stored)(arguments, settings)
+    print(_json(judged) if arguments.json else sentence(judged))
+    return _STATUS[judged.answer]
+
+
+def _usage(arguments: Namespace, settings: Settings) -> UsageReport:
+    if arguments.state is not None:
+        return usage(read_stored(arguments.state).view, arguments.api, arguments.version)
+    wanted = {"api": arguments.api, "version": arguments.version, "replica": arguments.replica}
+    query = urlencode({name: value for name, value in wanted.items() if value is not None})
+    answer = AdminClient(settings).ask("GET", "usage", query=query)
+    return msgspec.json.decode(answer, type=UsageReport)
+
+
+def _history(arguments: Namespace, settings: Settings) -> HistoryReport:
+    if arguments.state is not None:
+        rules = load_file(settings.config, os.environ)
+        key = _version_key(arguments.history, arguments.api, rules.labels)
+        check_known(key, rules)
+        query = HistoryQuery(Resolution(arguments.by), key[0])
+        history = read_stored(arguments.state, query=query).history
+        assert history is not None  # it was asked for
+        return history_report(history, key)
+    admin = AdminClient(settings)
+    key = _version_key(arguments.history, arguments.api, _known(admin))
+    answer = admin.ask("GET", "history", *key, query=urlencode({"by": arguments.by}))
+    return msgspec.json.decode(answer, type=HistoryReport)
+
+
+def _known(admin: AdminClient) -> dict[str, list[str]]:
+    return msgspec.json.decode(admin.ask("GET", "versions"), type=dict[str, list[str]])
+
+
+def _retire_running(arguments: Namespace, settings: Settings) -> Verdict:
+    admin = AdminClient(settings)
+    key = _version_key(arguments.retire, arguments.api, _known(admin))
+    wanted = {"within": arguments.within, "replica": arguments.replica}
+    query = urlencode({name: value for name, value in wanted.items() if value is not None})
+    answer = admin.ask("GET", "retire", *key, query=query)
+    return msgspec.json.decode(answer, type=Verdict)
+
+
+def _retire_stored(arguments: Namespace, settings: Settings) -> Verdict:
+    rules = load_file(settings.config, os.environ)
+    key = _version_key(arguments.retire, arguments.api, rules.labels)
+    check_known(key, rules)
+    view, overrides, _ = read_stored(arguments.state, rules.front_proxies)
+    documents = DocumentedOperations(settings.config.absolute().parent, patience=15.0)
+    documented = asyncio.run(documents.find(rules, key))
+    return verdict(key, view, rules, overrides, within=arguments.within, documented=documented)
+
+
+def _version_key(version: str, api: str | None, known: Mapping[str, Sequence[str]]) -> VersionKey:
+    """Return the key of a version; without an API, of the only one that has it."""
+    if api is not None:
+        return api, version
+    having = sorted(api for api, versions in known.items() if version in versions)
+    if len(having) == 1:
+        return having[0], version
+    if having:
+        raise ValueError(f"{', '.join(having)} have a version '{version}'; name one with --api")
+    raise ValueError(f"no API has a version '{version}'")
+
+
+def _json(document: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()

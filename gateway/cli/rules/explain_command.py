@@ -1,0 +1,64 @@
+"""The command `explain`: prints what would happen to a request, and why."""
+
+import os
+import time
+from argparse import ArgumentParser, Namespace
+from ipaddress import ip_address
+from pathlib import Path
+
+from gateway.admin.explanation import (
+    ExplainedBody,
+    explain,
+    field_lines,
+    parse_fields,
+    parse_request,
+)
+from gateway.cli.rules.command_files import declared_parts, read_body
+from gateway.config.load import load_file
+from gateway.config.text.dates import parse_date
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the file, the request, and what is known of its sender and its time."""
+    parser.add_argument("file", type=Path, metavar="FILE")
+    parser.add_argument("request", metavar="REQUEST", help="such as 'GET /person/param?version=1'")
+    parser.add_argument(
+        "-H", "--header", action="append", default=[], metavar="LINE", help="such as 'Accept: */*'"
+    )
+    parser.add_argument(
+        "--from", dest="peer", default="", metavar="ADDRESS", help="the address that asks"
+    )
+    parser.add_argument("--at", metavar="TIME", help="such as 2026-12-31; the default is now")
+    parser.add_argument(
+        "--client", metavar="NAME", help="who asks; without it, whom the request names"
+    )
+    parser.add_argument(
+        "--body", type=Path, metavar="FILE", help="show this body after each change; - is the input"
+    )
+    parser.add_argument(
+        "--status", type=int, metavar="N", help="the body is that of an answer with this status"
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Print the explanation."""
+    head = parse_request(arguments.request, arguments.header)
+    now = time.time() if arguments.at is None else parse_date(arguments.at)
+    rules = load_file(arguments.file, os.environ)
+    body = None
+    if arguments.body is not None:
+        parts = declared_parts(arguments.file, rules)
+        fields = arguments.header if arguments.status is None else ()
+        lines = tuple(field_lines(parse_fields(fields)))
+        body = ExplainedBody(read_body(arguments.body), arguments.status, parts, lines)
+    elif arguments.status is not None:
+        raise ValueError("--status is of the answer that has a body; name one with --body FILE")
+    print(explain(rules, head, now, _address(arguments.peer), arguments.client, body))
+    return 0
+
+
+def _address(text: str) -> str:
+    try:
+        return text and str(ip_address(text))
+    except ValueError:
+        raise ValueError(f"'{text}' is not an address; write one like 192.0.2.7") from None

@@ -1,0 +1,236 @@
+"""The command `export`: writes the rules as configuration of other programs."""
+
+import json
+import os
+import re
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gateway import __version__
+from gateway.cli.command import CommandError, add_actions
+from gateway.config.load import load_file
+from gateway.core.service import Target
+from gateway.settings import Settings
+
+if TYPE_CHECKING:
+    from gateway.export.manifest import Manifest
+
+# What every file begins with, so that those of an earlier run are known.
+_MARK = "Written by version-gateway export"
+_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})\Z")
+_NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?\Z")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Add the formats."""
+    actions = add_actions(parser)
+    envoy = actions.add_parser("envoy", help="a configuration of Envoy, to stand in front")
+    _add_file(envoy)
+    address: dict[str, Any] = {"type": parse_target, "metavar": "HOST:PORT"}
+    envoy.add_argument(
+        "--listen", default="0.0.0.0:10000", help="where Envoy listens; 0.0.0.0:10000", **address
+    )
+    envoy.add_argument("--gateway", action="append", help="a gateway; 127.0.0.1:8080", **address)
+    envoy.add_argument(
+        "--log", default="/dev/stdout", metavar="PATH", help="of the access log; /dev/stdout"
+    )
+    kubernetes = actions.add_parser("kubernetes", help="objects that run the gateway in a cluster")
+    _add_file(kubernetes)
+    kubernetes.add_argument(
+        "--out", type=Path, metavar="DIR", help="write a file each; without it, one stream"
+    )
+    kubernetes.add_argument("--name", default="version-gateway", help="of the objects")
+    kubernetes.add_argument("--namespace", default="", metavar="NAME", help="of the objects")
+    kubernetes.add_argument(
+        "--image", default=f"version-gateway:{__version__}", help="of the gateway"
+    )
+    kubernetes.add_argument(
+        "--grace", type=float, default=10.0, metavar="SECONDS", help="for requests in flight; 10"
+    )
+    kubernetes.add_argument(
+        "--gateway-api", action="store_true", help="add HTTPRoutes of the Gateway API"
+    )
+    kubernetes.add_argument(
+        "--parent",
+        default="gateway",
+        metavar="[NAMESPACE/]NAME",
+        help="the Gateway of the routes; 'gateway'",
+    )
+    kubernetes.add_argument(
+        "--hostname", action="append", default=[], metavar="NAME", help="of the routes"
+    )
+    for name, about in (("grafana", "a dashboard of Grafana"), ("alerts", "alerts of Prometheus")):
+        monitoring = actions.add_parser(name, help=f"{about}, for the versions of the rules")
+        monitoring.add_argument("file", type=Path, nargs="?", metavar="FILE")
+        monitoring.add_argument(
+            "--out", type=Path, metavar="FILE", help="write a file; without it, standard output"
+        )
+        if name == "alerts":
+            monitoring.add_argument(
+                "--objective",
+                type=float,
+                default=99.9,
+                metavar="PERCENT",
+                help="of the requests that are to succeed; 99.9",
+            )
+
+
+def _add_file(parser: ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE")
+    parser.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="API",
+        help="send this API to the gateway as a whole",
+    )
+
+
+def run(arguments: Namespace) -> int:
+    """Write the configuration, and on the standard error what goes where and why."""
+    path = arguments.file or Settings.from_environment(os.environ).config
+    formats = {
+        "envoy": _envoy,
+        "kubernetes": _kubernetes,
+        "grafana": _grafana,
+        "alerts": _alerts,
+    }
+    return formats[arguments.action](path, arguments)
+
+
+def parse_target(text: str) -> Target:
+    """Return the address that `HOST:PORT` names.
+
+    Raises:
+        ArgumentTypeError: it names none.
+    """
+    found = _ADDRESS.match(text)
+    if found is None or not 0 < int(found[3]) <= 65535:
+        raise ArgumentTypeError(f"'{text}' is no address; write HOST:PORT")
+    return Target(found[1] or found[2], int(found[3]))
+
+
+def _envoy(path: Path, arguments: Namespace) -> int:
+    from gateway.export.bypass import bypass
+    from gateway.export.envoy import EnvoyPlace, envoy
+
+    gateways = tuple(arguments.gateway or [Target("127.0.0.1", 8080)])
+    place = EnvoyPlace(arguments.listen, gateways, arguments.log)
+    planned = bypass(load_file(path, os.environ), arguments.keep)
+    made = envoy(planned, place)
+    sys.stdout.write(made._replace(comments=(f"{_MARK} envoy.", *made.comments)).text)
+    _tell(made.comments)
+    return 0
+
+
+def _kubernetes(path: Path, arguments: Namespace) -> int:
+    from gateway.cli.rules.command_files import exported_files, with_token
+    from gateway.config.text.redaction import secret_lines
+    from gateway.export.bypass import bypass
+    from gateway.export.deployed import Deployed, notes
+    from gateway.export.http_routes import Attachment, http_routes
+    from gateway.export.kubernetes_objects import objects
+
+    snapshot = load_file(path, os.environ)
+    for name in filter(None, (arguments.name, arguments.namespace)):
+        if not _NAME.match(name):
+            raise ValueError(
+                f"'{name}' is no name of an object; write lower-case letters, digits and dashes,"
+                " 40 at most"
+            )
+    if not 0 <= arguments.grace <= 86_400:
+        raise ValueError(f"--grace {arguments.grace:g}: must be from 0 to 86400 seconds")
+    files = exported_files(path)
+    if written := secret_lines(files.texts["gateway.yaml"].encode()):
+        where = ", ".join(map(str, written[:10]))
+        raise ValueError(
+            f"{path} has secrets written out, in line {where}, and a ConfigMap is no place for"
+            " them; take them from the environment, ${NAME}"
+        )
+    if snapshot.admin.open:
+        files = with_token(files)
+    deployed = Deployed(
+        snapshot,
+        files.texts,
+        arguments.image,
+        files.secrets,
+        files.variables,
+        files.variable_services,
+        files.variable_apis,
+        files.variable_state,
+        arguments.name,
+        arguments.namespace,
+        arguments.grace,
+    )
+    manifests, lines = objects(deployed), notes(deployed)
+    if arguments.gateway_api:
+        if snapshot.front_proxies:
+            raise ValueError(
+                "--gateway-api: 'bypass' names front proxies whose logs count, and requests by"
+                " HTTPRoutes are in no such log; write bypass: true"
+            )
+        namespace, _, parent = arguments.parent.rpartition("/")
+        attachment = Attachment(parent, namespace, tuple(arguments.hostname))
+        routes, told = http_routes(deployed, bypass(snapshot, arguments.keep), attachment)
+        manifests += routes
+        lines += told
+    marked = [one._replace(comments=(f"{_MARK} kubernetes.", *one.comments)) for one in manifests]
+    if arguments.out is None:
+        from gateway.export.manifest import stream
+
+        sys.stdout.write(stream(marked))
+    else:
+        _write(arguments.out, marked)
+    _tell(lines)
+    return 0
+
+
+def _grafana(path: Path, arguments: Namespace) -> int:
+    from gateway.export.monitoring.dashboard import dashboard
+
+    made = json.dumps(dashboard(load_file(path, os.environ)), indent=2, ensure_ascii=False)
+    return _put(f"{made}\n", arguments.out)
+
+
+def _alerts(path: Path, arguments: Namespace) -> int:
+    from gateway.export.manifest import Manifest
+    from gateway.export.monitoring.alerts import alerts
+
+    objective: float = arguments.objective
+    if not 0 < objective < 100:
+        raise ValueError(f"--objective {objective:g}: must be above 0 and below 100 percent")
+    made = alerts(load_file(path, os.environ), objective / 100)
+    return _put(Manifest("alerts", (f"{_MARK} alerts.",), made).text, arguments.out)
+
+
+def _put(text: str, path: Path | None) -> int:
+    if path is None:
+        sys.stdout.write(text)
+        return 0
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}") from None
+    return 0
+
+
+def _write(folder: Path, manifests: Iterable["Manifest"]) -> None:
+    """Write a file each, and remove those of an earlier run that are not among them."""
+    texts = {f"{manifest.name}.yaml": manifest.text for manifest in manifests}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in sorted(folder.glob("*.yaml")):
+            if old.name not in texts and old.read_text().startswith(f"# {_MARK}"):
+                old.unlink()
+        for name, text in texts.items():
+            (folder / name).write_text(text)
+    except OSError as error:
+        raise CommandError(f"{folder} cannot be written: {error.strerror}") from None
+
+
+def _tell(lines: Iterable[str]) -> None:
+    for line in lines:
+        sys.stderr.write(f"{line}\n")

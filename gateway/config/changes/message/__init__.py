@@ -1,0 +1,1 @@
+"""The changes between a body and another place of its message, one file a place."""

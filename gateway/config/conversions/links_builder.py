@@ -1,0 +1,77 @@
+"""The links between the versions of one API, from its conversions and groups."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gateway.config.changes.change_list import ChangeConfig
+from gateway.config.conversions.clashes import find_clashes
+from gateway.config.conversions.conversion_section import ConversionConfig
+from gateway.config.conversions.links import build_groups, build_link
+from gateway.config.conversions.operations import OperationsBuilder
+from gateway.config.conversions.part import Part
+from gateway.config.text.mistakes import Location, Mistakes
+from gateway.core.conversion.version_link import VersionLink
+from gateway.core.service import Service
+from gateway.core.versions.version import Version
+
+
+@dataclass(frozen=True, slots=True)
+class LinksBuilder:
+    """Builds the links between the versions of one API; mistakes go to `mistakes`.
+
+    Attributes:
+        conversions: the conversions of the API as configured.
+        groups: the groups of the API as configured, by name.
+        versions: the versions of the API, the oldest first, by label.
+        services: the services by name.
+        api: the location of the API.
+        check_paths: a function that checks the paths which a conversion names, at its location.
+        mistakes: collects the mistakes.
+        operations: the operations of the conversions.
+    """
+
+    conversions: Sequence[ConversionConfig]
+    groups: Mapping[str, Sequence[ChangeConfig]]
+    versions: Mapping[str, Version]
+    services: Mapping[str, Service]
+    api: Location
+    check_paths: Callable[[Sequence[str], Location], None]
+    mistakes: Mistakes
+    operations: OperationsBuilder = field(init=False)
+
+    def __post_init__(self) -> None:
+        at = (*self.api, "conversions")
+        configs = [(config, (*at, index)) for index, config in enumerate(self.conversions)]
+        builder = OperationsBuilder(configs, self.services, self.mistakes)
+        object.__setattr__(self, "operations", builder)
+
+    def build(self) -> dict[Version, list[VersionLink]]:
+        """Return the declared changes between neighbouring versions, by the older version."""
+        ladder = list(self.versions.values())
+        parts: dict[Version, list[Part]] = {}
+        groups = build_groups(self.groups, (*self.api, "groups"), self.mistakes)
+        applied = self.operations.build()
+        for index, conversion in enumerate(self.conversions):
+            at = (*self.api, "conversions", index)
+            older, newer = (
+                self.mistakes.look_up(label, self.versions, "version", *at, "between", place)
+                for place, label in enumerate(conversion.between)
+            )
+            if older is None or newer is None:
+                continue
+            if older >= newer or ladder.index(newer) != ladder.index(older) + 1:
+                self.mistakes.add(
+                    "name two neighbours, the older one first; the versions are"
+                    f" {', '.join(self.versions)}",
+                    *at,
+                    "between",
+                )
+            else:
+                self.check_paths(conversion.paths or (), at)
+                link = build_link(
+                    conversion, older, newer, at, self.mistakes, groups, applied[index]
+                )
+                part = Part(conversion, at, link, groups.configs)
+                find_clashes(part, parts.setdefault(older, []), self.mistakes)
+                parts[older].append(part)
+        return {older: [part.link for part in some] for older, some in parts.items()}

@@ -1,0 +1,277 @@
+"""Operations of `conversions:` in gateway.yaml: from their texts to operations of the core."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from gateway.config.conversions.conversion_section import (
+    ConversionConfig,
+    OperationConfig,
+    StatusConfig,
+)
+from gateway.config.text.mistakes import Location, Mistakes, place
+from gateway.core.conversion.operations.operation import (
+    MappedOperation,
+    OperationPattern,
+    Substitute,
+    parse_operation,
+)
+from gateway.core.routing import Router, Template
+from gateway.core.service import Service
+
+_Pair = tuple[str, str]
+_Identity = tuple[str | None, object, object]
+"""A method, the shape of a path, and the parameters that belong to an operation."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationsBuilder:
+    """Builds the operations of all conversions of an API; mistakes go to `mistakes`.
+
+    Attributes:
+        conversions: the conversions as configured, each with its location.
+        services: the services by name.
+        mistakes: collects the mistakes.
+    """
+
+    conversions: Sequence[tuple[ConversionConfig, Location]]
+    services: Mapping[str, Service]
+    mistakes: Mistakes
+    _declared: dict[tuple[_Pair, bool], dict[_Identity, tuple[MappedOperation, Location]]] = field(
+        init=False, default_factory=dict
+    )
+    _built: dict[Location, MappedOperation] = field(init=False, default_factory=dict)
+    _narrowed: set[MappedOperation] = field(init=False, default_factory=set)
+
+    def build(self) -> list[tuple[MappedOperation, ...] | None]:
+        """Return the operations that each conversion applies to; None for all."""
+        for config, at in self.conversions:
+            for here, entry in _entries(config, at):
+                if isinstance(entry, OperationConfig):
+                    self._declare(entry, config.between, here)
+        for config, at in self.conversions:
+            for here, entry in _entries(config, at):
+                if isinstance(entry, str):
+                    self._name(entry, config.between, here)
+        return [self._of(config, at) for config, at in self.conversions]
+
+    def warn_unreached(self, paths: Iterable[Template]) -> None:
+        """Warn of operations that no endpoint leads to.
+
+        Args:
+            paths: the templates of the paths that services are asked for.
+        """
+        shapes = {template.shape: template for template in paths}
+        router = Router((template, template) for template in shapes.values())
+        # Where there are two versions, each has paths of its own; a third one reads {version}.
+        between = {config.between for config, _ in self.conversions}
+        alone = {
+            (at, key): label
+            for config, at in self.conversions
+            for label, key in zip(config.between, ("older", "newer"), strict=True)
+            if len(between) == 1
+        }
+        for at, operation in self._built.items():
+            for side, key in ((operation.newer, "newer"), (operation.older, "older")):
+                if side is None:
+                    continue
+                found = router.find(_sample(side.template))
+                written = (*at, key) if operation.newer is not operation.older else at
+                if found is None:
+                    self.mistakes.warn(
+                        f"warning: no endpoint leads to {side.template.text}; operations have the"
+                        " paths that services are asked for",
+                        *written,
+                    )
+                elif _names_version(*found, side.template, alone.get((at[:-2], key))):
+                    self.mistakes.warn(
+                        f"warning: {side.template.text} is of one version alone; write {{version}}"
+                        f" where {found[0].text} has it",
+                        *written,
+                    )
+
+    def _of(self, config: ConversionConfig, at: Location) -> tuple[MappedOperation, ...] | None:
+        if config.operations is None:
+            return None
+        for key in ("methods", "paths"):
+            if getattr(config, key) is not None:
+                self.mistakes.add("operations say that as well; remove it", *at, key)
+        return tuple(
+            dict.fromkeys(
+                operation
+                for here, entry in _entries(config, at)
+                if here in self._built
+                for operation in self._covered(self._built[here], config.between, entry)
+            )
+        )
+
+    def _covered(
+        self, built: MappedOperation, pair: _Pair, entry: str | OperationConfig
+    ) -> Iterator[MappedOperation]:
+        """Yield an operation and, if it is for all methods, what it is for some of them."""
+        yield built
+        if built.newer is None or built.newer.method is not None:
+            return
+        _, *same = _identity(built.newer)
+        for (_, *other), (operation, _) in self._declared[pair, True].items():
+            # One that is declared otherwise for a method has changes of its own, but a name
+            # without a method is of all of them.
+            if other == same and (isinstance(entry, str) or operation in self._narrowed):
+                yield operation
+
+    def _declare(self, config: OperationConfig, pair: _Pair, at: Location) -> None:
+        sides = {
+            key: self.mistakes.attempt(partial(parse_operation, text), *at, key)
+            for key, text in (("newer", config.newer), ("older", config.older))
+            if text is not None
+        }
+        if None in sides.values():
+            return
+        newer, older = sides.get("newer"), sides.get("older")
+        if newer is not None and older is not None:
+            self._check_both(newer, older, at)
+        substitute = self._substitute(config, at)
+        statuses = build_statuses(config.status, (*at, "status"), self.mistakes)
+        operation = MappedOperation(newer, older, statuses, substitute)
+        for pattern, is_newer in ((newer, True), (older, False)):
+            if pattern is not None:
+                self._keep(pattern, operation, pair, at, newer=is_newer)
+        self._built[at] = operation
+
+    def _keep(
+        self,
+        pattern: OperationPattern,
+        operation: MappedOperation,
+        pair: _Pair,
+        at: Location,
+        *,
+        newer: bool,
+    ) -> None:
+        known = self._declared.setdefault((pair, newer), {})
+        _, first = known.setdefault(_identity(pattern), (operation, at))
+        if first != at:
+            self.mistakes.add(
+                f"'{pattern.text}' is declared by {place(first)} already; keep one of the two", *at
+            )
+
+    def _name(self, text: str, pair: _Pair, at: Location) -> None:
+        """Keep an operation that is named by what the newer version calls it."""
+        pattern = self.mistakes.attempt(partial(parse_operation, text), *at)
+        if pattern is None:
+            return
+        known = self._declared.setdefault((pair, True), {})
+        identity = _identity(pattern)
+        if identity not in known:
+            whole, first = known.get((None, *identity[1:]), (None, at))
+            if whole is None:  # both versions have it so
+                known[identity] = (MappedOperation(pattern, pattern), at)
+            else:
+                operation = _narrowed(whole, pattern.method)
+                self._narrowed.add(operation)
+                known[identity] = (operation, first)
+        self._built[at] = known[identity][0]
+
+    def _check_both(self, newer: OperationPattern, older: OperationPattern, at: Location) -> None:
+        if (newer.method is None) != (older.method is None):
+            self.mistakes.add("one side has a method; write one on both sides, or on none", *at)
+        for name in sorted(newer.captures ^ older.captures):
+            key, other = ("older", "newer") if name in older.captures else ("newer", "older")
+            self.mistakes.add(
+                f"'{{{name}}}' is not captured by {other}; both sides have the same captures",
+                *at,
+                key,
+            )
+        tails = [_tail(pattern) for pattern in (newer, older)]
+        if tails[0] != tails[1]:
+            self.mistakes.add("a rest of the path ('{name*}') is the same on both sides", *at)
+
+    def _substitute(self, config: OperationConfig, at: Location) -> Substitute | None:
+        lacking = [key for key in ("newer", "older") if getattr(config, key) is None]
+        if len(lacking) == 2:
+            self.mistakes.add("names no operation; add newer, older, or both", *at)
+            return None
+        if not lacking:
+            for key in ("service", "refuse"):
+                if getattr(config, key) is not None:
+                    self.mistakes.add("goes with an operation that one version lacks", *at, key)
+            return None
+        if (config.service is None) == (config.refuse is None):
+            self.mistakes.add(
+                f"the {lacking[0]} version lacks it; add service: NAME, or refuse:"
+                " { status: 410 }",
+                *at,
+            )
+            return None
+        if config.refuse is not None:
+            return Substitute(None, config.refuse.status, config.refuse.detail)
+        service = self.mistakes.look_up(
+            config.service or "", self.services, "service", *at, "service"
+        )
+        return None if service is None else Substitute(service)
+
+
+def build_statuses(
+    configured: StatusConfig | Sequence[StatusConfig] | None, at: Location, mistakes: Mistakes
+) -> dict[int, int]:
+    """Return the older version's statuses by the newer version's, and warn of what is lost."""
+    several = configured if isinstance(configured, Sequence) else (configured,)
+    pairs = [pair for pair in several if pair is not None]
+    statuses = {pair.newer: pair.older for pair in pairs}
+    if len(statuses) < len(pairs):
+        mistakes.add("one status of the newer version stands twice; keep one of the two", *at)
+    for older in dict.fromkeys(statuses.values()):
+        same = [str(newer) for newer, each in statuses.items() if each == older]
+        if len(same) > 1:
+            mistakes.warn(
+                f"warning: lossy towards the newer version: status {older} becomes {same[0]},"
+                f" whichever of {', '.join(same)} it was",
+                *at,
+            )
+    return statuses
+
+
+def _entries(
+    config: ConversionConfig, at: Location
+) -> Iterator[tuple[Location, str | OperationConfig]]:
+    for index, entry in enumerate(config.operations or ()):
+        yield (*at, "operations", index), entry
+
+
+def _narrowed(operation: MappedOperation, method: str | None) -> MappedOperation:
+    """Return an operation for one of all methods."""
+    newer, older = (
+        None if side is None else replace(side, method=method)
+        for side in (operation.newer, operation.older)
+    )
+    return MappedOperation(newer, older, operation.statuses, operation.substitute)
+
+
+def _identity(pattern: OperationPattern) -> _Identity:
+    query = frozenset((part.name, None if part.capture else part.value) for part in pattern.query)
+    return pattern.method, pattern.template.shape, query
+
+
+def _tail(pattern: OperationPattern) -> str | None:
+    return next((part.capture for part in pattern.template.segments if part.tail), None)
+
+
+def _names_version(
+    asked: Template, captures: Mapping[str, str], template: Template, own: str | None
+) -> bool:
+    """Return whether a template has a version other than its own where services are asked by one.
+
+    Args:
+        asked: the path that services are asked for.
+        captures: what the template has for the captures of that path.
+        template: the path of an operation.
+        own: the version whose path it is, if it may be written; None if not.
+    """
+    named = captures.get("version")
+    return "version" not in template.captures and named not in (None, own)
+
+
+def _sample(template: Template) -> str:
+    return "".join(
+        f"/{part.prefix}{'' if part.capture is None else '1'}{part.suffix}"
+        for part in template.segments
+    )

@@ -1,0 +1,102 @@
+"""Redaction: the text of a file of rules without the secrets that stand in it."""
+
+import re
+from collections.abc import Iterator
+
+from gateway.config.text.syntax import (
+    MAX_DEPTH,
+    MappingNode,
+    Node,
+    ScalarNode,
+    YamlError,
+    compose,
+    extents,
+)
+
+_HIDDEN = "(hidden)"
+# The keys whose text is a secret, and those below which every text is one.
+_SECRET = frozenset({"hash", "key", "password", "secret", "token"})
+_SECRETS = frozenset({"keys"})
+# Sections whose keys have another meaning: who knows the URL of a webhook can send it messages, and
+# the key of TLS is a path.
+_WEBHOOKS, _TLS = "webhooks", "tls"
+# What is hidden in one place is hidden elsewhere; a shorter text would stand there by chance.
+_SHORTEST = 4
+_VARIABLE = re.compile(r"\$\{[A-Za-z0-9_]+\}\Z")
+_PUBLIC = "BEGIN PUBLIC KEY"
+# What stands before the @ of a URL, but for a password of the environment, and a user of a database
+# without any.
+_USER = re.compile(
+    r"(?<=://)(?!(?:[^/\s:]*:)?\$\{[A-Za-z0-9_]+\}@)(?:(?<!sql://)|(?=[^@/\s]*:))[^/\s\"']+(?=@)"
+)
+_QUERY = re.compile(r"(?i)([?&](?:api_?key|key|password|secret|sig|token)=)[^&\s\"'#]+")
+# A key in a line that was made a comment.
+_COMMENT = re.compile(r"(#.*?\b(?:hash|keys?|password|secret|token|url)[\"']?:\s+)\S.*")
+_LINE = re.compile(r"(?m)^([ \t]*)\S.*$")
+
+
+def redacted(content: bytes) -> str | None:
+    """Return the text of rules with `(hidden)` for each secret that is written out.
+
+    A variable such as `${NAME}` stays, since it is no secret. None if the text is not YAML, in
+    which nobody can tell what is one.
+    """
+    try:
+        text = _without(content)
+    except YamlError:
+        return None
+    return _COMMENT.sub(rf"\1{_HIDDEN}", text)
+
+
+def secret_lines(content: bytes) -> list[int]:
+    """Return the numbers of the lines of rules, from 1, in which secrets are written out.
+
+    Raises:
+        YamlError: the text is not YAML.
+    """
+    lines = content.decode("utf-8-sig").split("\n"), _without(content).split("\n")
+    pairs = enumerate(zip(*lines, strict=True), 1)
+    return [number for number, (written, shown) in pairs if written != shown]
+
+
+def _without(content: bytes) -> str:
+    root = compose(content)
+    found = [] if root is None else [*_secrets(root, 0, inside=False)]
+    text, places = content.decode("utf-8-sig"), extents(content)
+    # By its place, since a text in quotes may be written in many ways; the last one first.
+    for begin, end in sorted({places[node.position] for node in found}, reverse=True):
+        text = text[:begin] + _masked(text[begin:end]) + text[end:]
+    parts = {part.strip() for node in found for part in node.text.splitlines()}
+    for part in sorted(parts, key=len, reverse=True):
+        if len(part) >= _SHORTEST:
+            text = text.replace(part, _HIDDEN)
+    return _QUERY.sub(rf"\1{_HIDDEN}", _USER.sub(_HIDDEN, text))
+
+
+def _masked(written: str) -> str:
+    """Return a hidden scalar, with its lines, its quotes and the sign of a block."""
+    if written.startswith(("|", ">")):
+        sign, _, lines = written.partition("\n")
+        return f"{sign}\n" + _LINE.sub(rf"\1{_HIDDEN}", lines)
+    quote = written[0] if written.startswith(("'", '"')) else ""
+    return quote + _HIDDEN + "\n" * written.count("\n") + quote
+
+
+def _secrets(node: Node, depth: int, *, inside: bool, section: str = "") -> Iterator[ScalarNode]:
+    if depth > MAX_DEPTH:  # an alias may hold itself
+        return
+    if isinstance(node, ScalarNode):
+        if inside and node.text and not _VARIABLE.match(node.text) and _PUBLIC not in node.text:
+            yield node
+    elif isinstance(node, MappingNode):
+        for key, value in node.pairs:
+            name = key.text if isinstance(key, ScalarNode) else ""
+            below = name if name in (_WEBHOOKS, _TLS) else section
+            found = inside or name in _SECRETS
+            if isinstance(value, ScalarNode):
+                found |= name in _SECRET and section != _TLS
+                found |= name == "url" and section == _WEBHOOKS
+            yield from _secrets(value, depth + 1, inside=found, section=below)
+    else:
+        for item in node.items:
+            yield from _secrets(item, depth + 1, inside=inside, section=section)

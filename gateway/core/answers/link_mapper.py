@@ -1,0 +1,311 @@
+"""Mapping of links between the URLs that a service writes and those that a client can ask for.
+
+A path of the service goes through the template of the endpoint to the public path of the client's
+version; the query is converted as the query of a request is; an authority of the service becomes
+the one that the client used. What is of another host stays as it is.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gateway.core.answers.link_directory import (
+    LinkDirectory,
+    PublicEndpoint,
+    ServedRoute,
+    with_port,
+)
+from gateway.core.conversion.chain import Conversion
+from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.passage import find_link
+from gateway.core.service import CLIENT_HOST, TARGET_HOST
+from gateway.core.versions.chosen_by import UNNAMED, ChosenBy
+
+# RFC 3986, appendix B.
+_URL = re.compile(
+    r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(#.*)?", re.DOTALL
+)
+_HTTP = frozenset({"http", "https"})
+# The target of a link, its anchor, and quoted text, in which neither stands (RFC 8288, section 3).
+_LINK = re.compile(
+    r"<([^>]*)>|(;[ \t]*[Aa][Nn][Cc][Hh][Oo][Rr][ \t]*=[ \t]*)\"([^\"\\]*)\"|\"(?:[^\"\\]|\\.)*\"",
+    re.DOTALL,
+)
+# No query has this character, which begins a fragment.
+_NO_LABEL = "#"
+
+
+class MappedLink(NamedTuple):
+    """A mapped link.
+
+    Attributes:
+        text: The link for the other side.
+        fits: Whether an endpoint has the link, or it is of another host.
+    """
+
+    text: str
+    fits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class LinkMapper:
+    """Maps the links of one request and of the answer to it.
+
+    Attributes:
+        directory: Finds the endpoint of a service's path.
+        endpoint: The endpoint of the request.
+        route: The route that the request took.
+        chosen_by: What chose the version of the request; None where the API has no versions.
+        captures: The raw captures of the path of the request.
+        path: The raw path of the request.
+        target: The raw path that the service was asked for.
+        authority: The host and port that the gateway was asked by.
+        public_scheme: The scheme that the client used, `http` or `https`.
+        public_authority: The host and port that the client used; a trusted proxy may have been
+            asked by another one than the gateway.
+    """
+
+    directory: LinkDirectory
+    endpoint: PublicEndpoint
+    route: ServedRoute
+    chosen_by: ChosenBy | None
+    captures: Mapping[str, str]
+    path: str
+    target: str
+    authority: str
+    public_scheme: str
+    public_authority: str
+
+    def to_client(self, link: str) -> MappedLink:
+        """Return a link of the service as the client can ask for it."""
+        scheme, authority, path, query, fragment = _split(link)
+        if scheme is not None and (authority is None or scheme.lower() not in _HTTP):
+            return MappedLink(link)
+        service, prefix, foreign = self.route.service, "", False
+        if authority is not None:
+            port = with_port(authority.lower(), (scheme or self.public_scheme).lower())
+            if port not in self._own(scheme):
+                owner = self.directory.owner(port)
+                if owner is None:
+                    return MappedLink(link)
+                service, foreign = owner, True
+            prefix = self._prefix(scheme, authority)
+        elif not path and query is None:
+            return MappedLink(link)  # a place in the same document
+        whole = _resolved("" if foreign else self.target, path, absolute=authority is not None)
+        at: tuple[PublicEndpoint, ServedRoute] | None
+        moved = _Moved(whole, None)
+        if service.name == self.route.service.name:
+            moved = _moved(self.route, self.route.response, self.route.request, whole, query)
+        found = self.directory.find(service, self.endpoint, self.route, moved.path)
+        if found is not None:
+            served, captures = found
+            at, endpoint, route = served[:2], served.endpoint, served.route
+            filled = {**self.captures, **captures, "version": str(route.version)}
+            missing = any(name not in filled for name in endpoint.template.captures)
+            mapped = None if missing else endpoint.template.fill(filled)
+        else:
+            mapped, at = self._public(moved.path)
+        if mapped is None:
+            return MappedLink(f"{prefix}{path}{_rest(query, fragment)}" if prefix else link, False)
+        try:
+            public_query = query if at is None else self._client_query(*at, query, moved.query)
+        except ConversionError:
+            return MappedLink(f"{prefix}{mapped}{_rest(query, fragment)}", False)
+        relative = authority is None and not path.startswith("/")
+        if relative and public_query == query and _resolved(self.path, path) == mapped:
+            return MappedLink(link)
+        return MappedLink(f"{prefix}{mapped}{_rest(public_query, fragment)}")
+
+    def to_service(self, link: str) -> MappedLink:
+        """Return a link of the client as the service writes it; what is relative stays."""
+        scheme, authority, path, query, fragment = _split(link)
+        if scheme is not None and (authority is None or scheme.lower() not in _HTTP):
+            return MappedLink(link)
+        prefix = ""
+        if authority is not None:
+            port = with_port(authority.lower(), (scheme or self.public_scheme).lower())
+            if port not in self._own(scheme):
+                return MappedLink(link)
+            prefix = self._service_prefix(scheme, authority)
+        elif not path.startswith("/"):
+            return MappedLink(link)
+        found = self.directory.router.find(path)
+        if found is None:
+            return MappedLink(link, False)
+        endpoint, captures = found
+        route = self.route
+        if endpoint.template is not self.endpoint.template:
+            other = endpoint.routes.get(self.route.version)
+            if other is None or other.service.name != self.route.service.name:
+                return MappedLink(link, False)
+            route = other
+        if route.upstream_path is not None:
+            path = route.upstream_path.fill({**captures, "version": str(route.service_version)})
+        sent = _service_link(route, path, query)
+        if sent is None:
+            return MappedLink(link, False)
+        path, query = sent
+        if route.request_rewrite is not None:
+            query = route.request_rewrite.query(query)
+        return MappedLink(f"{prefix}{path}{_rest(query, fragment)}")
+
+    def _own(self, scheme: str | None) -> set[str]:
+        """Return the authorities, in lower case and with ports, by which the service was asked."""
+        scheme = (scheme or self.public_scheme).lower()
+        names = {self.authority, self.public_authority}
+        if self.route.request_rewrite is not None:
+            names |= {self.route.request_rewrite.authority(name) for name in names}
+        return {with_port(name.lower(), scheme) for name in names}
+
+    def _prefix(self, scheme: str | None, authority: str) -> str:
+        """Return what stands before the path of a link of the service's own, for the client."""
+        colon = "" if scheme is None else f"{scheme}:"
+        if authority.lower() == self.public_authority.lower():
+            return f"{colon}//{authority}"
+        colon = "" if scheme is None else f"{self.public_scheme}:"
+        return f"{colon}//{self.public_authority}"
+
+    def _service_prefix(self, scheme: str | None, authority: str) -> str:
+        policy = self.route.service.host
+        colon = "" if scheme is None else f"{scheme}:"
+        if policy == CLIENT_HOST:
+            rewrite = self.route.request_rewrite
+            return f"{colon}//{authority if rewrite is None else rewrite.authority(authority)}"
+        own = self.route.service.targets[0].authority if policy == TARGET_HOST else policy
+        return f"{'' if scheme is None else 'http:'}//{own}"
+
+    def _public(self, path: str) -> tuple[str | None, tuple[PublicEndpoint, ServedRoute] | None]:
+        """Return a path that clients can ask for already, with the version of this client.
+
+        Its endpoint and route are returned where it is of the API of the request.
+        """
+        found = self.directory.router.find(path)
+        if found is None:
+            return None, None
+        endpoint, captures = found
+        if endpoint.api != self.endpoint.api:
+            return path, None
+        if "version" in captures:
+            if endpoint.selector is None or captures["version"] not in endpoint.selector.supported:
+                return None, None
+            path = endpoint.template.fill({**captures, "version": str(self.route.version)})
+        return path, (endpoint, endpoint.routes.get(self.route.version, self.route))
+
+    def _client_query(
+        self,
+        endpoint: PublicEndpoint,
+        route: ServedRoute,
+        query: str | None,
+        moved: tuple[str | None] | None,
+    ) -> str | None:
+        if moved is not None:
+            (query,) = moved
+        elif route.response is not None:
+            query = route.response.query("GET", query)
+        if route.response_rewrite is not None:
+            query = route.response_rewrite.query(query)
+        if endpoint.selector is None:
+            return query
+        version, missing = route.version, None
+        assert version is not None  # an endpoint with a selector has versions
+        for reader in endpoint.selector.readers:
+            address = reader.address(version)
+            if address.query is None:
+                if reader.reads_path or address.host or reader.mechanism is self.chosen_by:
+                    return query  # the version is named elsewhere
+            elif not query or reader.rewrite_query(query, _NO_LABEL) == query:
+                missing = address.query
+        if missing is None or self.chosen_by in UNNAMED:
+            return query
+        return f"{query}&{missing}" if query else missing
+
+
+class _Moved(NamedTuple):
+    """A path as the other version has it.
+
+    Attributes:
+        path: The path; empty where the other version lacks it, since no path is.
+        query: The one query that goes with it, or None where the query is still to be converted.
+    """
+
+    path: str
+    query: tuple[str | None] | None
+
+
+def _moved(
+    route: ServedRoute,
+    conversion: Conversion | None,
+    back: Conversion | None,
+    path: str,
+    query: str | None,
+) -> _Moved:
+    if conversion is None or back is None or not conversion.has_operations:
+        return _Moved(path, None)
+    try:
+        found = find_link(conversion, back, lambda _: path, query)
+    except ConversionError:
+        found = None
+    if found is None:
+        return _Moved("", None)
+    assert route.service_version is not None  # as there is a conversion
+    return _Moved(found.path_of(route.service_version), (found.query,))
+
+
+def _service_link(
+    route: ServedRoute, path: str, query: str | None
+) -> tuple[str, str | None] | None:
+    """Return a path and a query for the service; None where they do not fit its version."""
+    moved = _moved(route, route.request, route.response, path, query)
+    if not moved.path:
+        return None
+    if moved.query is not None:
+        return moved.path, moved.query[0]
+    try:
+        return moved.path, query if route.request is None else route.request.query("GET", query)
+    except ConversionError:
+        return None
+
+
+def map_link_field(value: str, link: Callable[[str], str]) -> str:
+    """Return the value of a Link field with its targets and anchors mapped (RFC 8288)."""
+
+    def mapped(match: re.Match[str]) -> str:
+        target, before, anchor = match.groups()
+        if target is not None:
+            return f"<{link(target)}>"
+        return match[0] if anchor is None else f'{before}"{link(anchor)}"'
+
+    return _LINK.sub(mapped, value)
+
+
+def _split(link: str) -> tuple[str | None, str | None, str, str | None, str]:
+    match = _URL.match(link)
+    assert match is not None  # the pattern matches every text
+    scheme, authority, path, query, fragment = match.groups()
+    return scheme, authority, path, query, fragment or ""
+
+
+def _rest(query: str | None, fragment: str) -> str:
+    return fragment if query is None else f"?{query}{fragment}"
+
+
+def _resolved(base: str, path: str, *, absolute: bool = False) -> str:
+    """Return the path of a reference (RFC 3986, section 5.2), without dot segments."""
+    if not path:
+        return base if not absolute else "/"
+    if not path.startswith("/"):
+        path = f"{base.rpartition('/')[0]}/{path}"
+    if "/." not in path:
+        return path
+    kept: list[str] = []
+    segments = path.split("/")[1:]
+    for segment in segments:
+        if segment == "..":
+            del kept[-1:]
+        elif segment != ".":
+            kept.append(segment)
+    if segments[-1] in (".", ".."):
+        kept.append("")
+    return "/" + "/".join(kept)

@@ -1,0 +1,74 @@
+"""The paths by which a later version is asked for the operation of a request."""
+
+from collections.abc import Mapping
+
+from gateway.core.answers.link_directory import LinkDirectory, PublicEndpoint
+from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.parameter_change import write_query
+from gateway.core.conversion.passage import find_passage
+from gateway.core.lifecycle.lifecycle import Lifecycle, Successor
+from gateway.core.request import RequestHead
+from gateway.core.versions.version import Version
+
+
+def successor_paths(
+    directory: LinkDirectory,
+    endpoint: PublicEndpoint,
+    lifecycle: Lifecycle,
+    head: RequestHead,
+    captures: Mapping[str, str],
+) -> Mapping[str, str]:
+    """Return what links to later versions are filled with: the captures, the port, and the paths.
+
+    A path is that of the operation in each later version, where operations differ.
+
+    Where a later version has no such operation, or no endpoint leads to it, that is the path of
+    the same endpoint.
+
+    Args:
+        directory: Finds the endpoint of a path.
+        endpoint: The endpoint of the request.
+        lifecycle: The lifecycle of its version.
+        head: The head of the request.
+        captures: The raw captures of its path.
+    """
+    places = lifecycle.places(captures, head)
+    if not lifecycle.moves:
+        return places
+    found = dict(places)
+    for one in lifecycle.successors:
+        if one.conversions is not None:
+            path = _path(directory, endpoint, one, lifecycle.terms.version, head, captures)
+            if path is None:
+                path = endpoint.template.fill({**captures, "version": str(one.version)})
+            found[one.place] = one.addressed(path)
+    return found
+
+
+def _path(
+    directory: LinkDirectory,
+    endpoint: PublicEndpoint,
+    successor: Successor,
+    version: Version,
+    head: RequestHead,
+    captures: Mapping[str, str],
+) -> str | None:
+    assert successor.conversions is not None
+    route = endpoint.routes.get(successor.version)
+    template = (None if route is None else route.upstream_path) or endpoint.template
+
+    def path(version: Version) -> str:
+        return template.fill({**captures, "version": str(version)})
+
+    try:
+        passage = find_passage(*successor.conversions, head.method, path, head.query)
+    except ConversionError:
+        return None
+    if passage.substitute is not None or not any(passage.operations):
+        return None
+    public = directory.public(endpoint, successor.version, passage.path, captures)
+    if public is None:
+        return None
+    # The other parameters are left out, as in all links to a later version.
+    query = write_query([*passage.query_hops[-1].added])
+    return public if query is None else f"{public}?{query}"

@@ -1,0 +1,126 @@
+"""Carry: a value that one version has in the body, and the other beside it in the message."""
+
+from dataclasses import dataclass, replace
+
+from gateway.core.conversion.change import Change, Inverse, Whole
+from gateway.core.conversion.document import (
+    MISSING,
+    ConversionError,
+    Document,
+    JsonForm,
+    JsonObject,
+    Missing,
+    get,
+    put,
+    refuse,
+    take,
+)
+from gateway.core.conversion.field_path import Keys, Scope, pointer
+from gateway.core.conversion.message.message import message_of
+from gateway.core.conversion.message.places import Place
+from gateway.core.conversion.scalars import NUMBER_TEXT, WORDS, Type
+from gateway.core.conversion.steps import BODY
+
+_BOOLEANS = {text: value for value, text in WORDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """The newer version has in the body what the older one has in another place of the message.
+
+    A value that is absent on one side is absent on the other; null is not carried. The change is of
+    the whole body, held in the field BODY, since a message has one such place.
+
+    Attributes:
+        field: The field, from the root of the body.
+        place: The place of the older version.
+        kind: The type of the value in the body; the place holds its text.
+        default: The value of the body where the place is empty; MISSING for none.
+    """
+
+    field: Keys
+    place: Place
+    kind: Type = Type.TEXT
+    default: Document | Missing = MISSING
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """No scopes, since there is one body."""
+        return ()
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The field."""
+        return ((*BODY, *self.field),)
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Move the value into the body."""
+        message = message_of(form)
+        if message is None or not self.place.applies(message):
+            return
+        text = self.place.take(message)
+        if text is None and self.default is MISSING:
+            return
+        body, keys = _opened(fields, form), self.field
+        if get(body, keys, form) is not MISSING:
+            if text is not None:
+                reason = f"is there already, and {self.place.name} is to become it"
+                raise ConversionError(reason, pointer(*BODY, *keys))
+            return
+        value = form.take(self.default) if text is None else self._read(text, form)
+        put(body, keys, value, form)
+        fields[BODY[0]] = form.close(body)
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Move the value out of the body."""
+        message = message_of(form)
+        if message is None or not self.place.applies(message):
+            return
+        body = _opened(fields, form)
+        try:
+            value = take(body, self.field, form)
+        except ConversionError as error:
+            raise error.under(*BODY) from None
+        fields[BODY[0]] = form.close(body)
+        opened = None if value is MISSING else form.open(value)
+        if opened is not None:
+            self.place.give(message, self._text(value, opened, form))
+
+    def for_patch(self) -> "Carry":
+        """Return the change without the default, which would overwrite what is there."""
+        return replace(self, default=MISSING)
+
+    def _read(self, text: str, form: JsonForm) -> Document:
+        if self.kind is Type.TEXT or not form.typed:
+            return text
+        if self.kind is Type.NUMBER:
+            if NUMBER_TEXT.match(text):
+                return form.number(text)
+        elif text in _BOOLEANS:
+            return _BOOLEANS[text]
+        raise ConversionError(f"{self.place.name} is not a {self.kind}")
+
+    def _text(self, value: Document, opened: Document, form: JsonForm) -> str:
+        if self.kind is Type.NUMBER:
+            digits = form.digits(value)
+            if digits is not None:
+                return digits
+        elif self.kind is Type.BOOLEAN and isinstance(opened, bool):
+            return WORDS[opened]
+        elif isinstance(opened, str) and (self.kind is Type.TEXT or not form.typed):
+            return opened
+        expected = "a string" if self.kind is Type.TEXT else f"a {self.kind}"
+        return refuse(expected, opened, *BODY, *self.field)
+
+
+def is_carry(change: Change) -> bool:
+    """Return whether a change of a whole body is Carry, in one direction or the other."""
+    inner = change.change if isinstance(change, Whole) else change
+    return isinstance(inner.change if isinstance(inner, Inverse) else inner, Carry)
+
+
+def _opened(fields: JsonObject, form: JsonForm) -> JsonObject:
+    body = form.open(fields[BODY[0]])
+    if not isinstance(body, dict):
+        refuse("an object", body, *BODY)
+    return body

@@ -1,0 +1,48 @@
+"""MessageStep: converts the query and the header fields of a message together with its body."""
+
+from dataclasses import dataclass
+
+from gateway.core.conversion.document import Document, JsonForm
+from gateway.core.conversion.message.message import Message, message_of
+from gateway.core.conversion.parameter_change import FIELDS, QUERY, Rewrite, rewrite_lines
+from gateway.core.versions.version import Version
+
+
+@dataclass(frozen=True, slots=True)
+class MessageStep:
+    """A step at the begin or at the end of a link, which leaves the body as it is.
+
+    Attributes:
+        source: The version before the link.
+        target: The version after the link.
+        query: The changes of the query to apply here.
+        headers: The changes of the header fields to apply here.
+        is_first: Whether the step is the first one between the two versions.
+        is_last: Whether the step is the last one between the two versions.
+    """
+
+    source: Version
+    target: Version
+    query: tuple[Rewrite, ...]
+    headers: tuple[Rewrite, ...]
+    is_first: bool
+    is_last: bool
+
+    def __call__(self, document: Document, form: JsonForm) -> Document:
+        """Convert the message of the form, if there is one, and return the body unchanged."""
+        message = message_of(form)
+        if message is not None:
+            before = message.copied()
+            message.headers[:] = rewrite_lines(message.headers, self.headers, FIELDS.of(before))
+            if message.status is None:
+                self._convert_query(message, before)
+            else:
+                message.query[:] = message.way.at(max(self.source, self.target))
+        return document
+
+    def _convert_query(self, message: Message, before: Message) -> None:
+        hop, lines = message.way.hop(self.source, self.target), message.query
+        if self.is_first:
+            lines = hop.without(lines)
+        lines = rewrite_lines(lines, self.query, QUERY.of(before))
+        message.query[:] = [*hop.added, *lines] if self.is_last else lines

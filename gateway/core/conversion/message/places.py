@@ -1,0 +1,214 @@
+"""Places: where a message can hold a value beside its body."""
+
+import dataclasses
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.message.message import Message
+from gateway.core.conversion.message.query_walk import QueryWalk
+from gateway.core.conversion.parameter_change import (
+    FIELDS,
+    QUERY,
+    ParameterLine,
+    ParameterLines,
+    Spelling,
+    parse_query,
+    write_query,
+)
+from gateway.core.versions.version import Version
+
+VALUE, PATH = "{value}", "{path}"
+_PRINTABLE = re.compile(r"[ -~]*\Z")
+# One link of a Link field, and its relation types (RFC 8288, section 3).
+_LINK = re.compile(r"\s*<([^>]*)>((?:\"(?:[^\"\\]|\\.)*\"|[^,\"])*),?", re.DOTALL)
+_REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))", re.IGNORECASE)
+
+
+class Place(Protocol):
+    """A place of a message, beside the body, that can hold one text."""
+
+    @property
+    def name(self) -> str:
+        """The term for the place in messages to clients."""
+        ...
+
+    def applies(self, message: Message) -> bool:
+        """Return whether messages of this kind have such a place."""
+        ...
+
+    def take(self, message: Message) -> str | None:
+        """Remove and return the text, or return None if there is none."""
+        ...
+
+    def give(self, message: Message, text: str) -> None:
+        """Put a text there; raises ConversionError if it cannot be there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlace:
+    """A query parameter of a request."""
+
+    parameter: str
+
+    @property
+    def name(self) -> str:
+        """The term for the parameter."""
+        return f"the query parameter '{self.parameter}'"
+
+    def applies(self, message: Message) -> bool:
+        """Return whether the message is a request."""
+        return message.status is None
+
+    def take(self, message: Message) -> str | None:
+        """Remove and return the value."""
+        return _taken(message.query, self.parameter, QUERY, self.name)
+
+    def give(self, message: Message, text: str) -> None:
+        """Add the parameter."""
+        _given(message.query, self.parameter, text, QUERY, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderPlace:
+    """A header field, or a part of its text.
+
+    Attributes:
+        field: The name of the header field.
+        text: Its text, with `{value}` for the value, and `{path}` for the path of the request.
+        is_link: Whether the field is a URL that leads to the service.
+    """
+
+    field: str
+    text: str = VALUE
+    is_link: bool = False
+    _pattern: re.Pattern[str] = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        pattern = re.escape(self.text)
+        pattern = pattern.replace(re.escape(PATH), ".*").replace(re.escape(VALUE), "(.*)", 1)
+        # A URL may be absolute, and the path of the service may begin otherwise.
+        begin = ".*" if self.is_link and not self.text.startswith(VALUE) else ""
+        object.__setattr__(self, "_pattern", re.compile(f"{begin}{pattern}", re.DOTALL))
+
+    @property
+    def name(self) -> str:
+        """The term for the header field."""
+        return f"the header '{self.field}'"
+
+    def applies(self, message: Message) -> bool:  # as others ask it
+        """Return true: every message has header fields."""
+        return True
+
+    def take(self, message: Message) -> str | None:
+        """Remove the header field and return the value in it."""
+        taken = _taken(message.headers, self.field, FIELDS, self.name)
+        if taken is None:
+            return None
+        match = self._pattern.fullmatch(taken)
+        if match is None:
+            raise ConversionError(f"{self.name} is not written as '{self.text}'")
+        is_url = self.is_link and self.text == VALUE
+        return message.link(taken) if is_url else str(match[1])
+
+    def give(self, message: Message, text: str) -> None:
+        """Add the header field."""
+        path = message.path if message.status is None else message.target
+        written = self.text.replace(PATH, path).replace(VALUE, text)
+        _given(message.headers, self.field, written, FIELDS, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPlace:
+    """A link of an answer, by its relation (RFC 8288), or one query parameter of its URL.
+
+    Attributes:
+        relation: The relation type, such as `next`.
+        parameter: The query parameter, as the version with the field has it; None for the URL.
+        version: The version that has the field.
+    """
+
+    relation: str
+    parameter: str | None
+    version: Version
+
+    @property
+    def name(self) -> str:
+        """The term for the link."""
+        return f"the link '{self.relation}'"
+
+    def applies(self, message: Message) -> bool:
+        """Return whether the message is an answer."""
+        return message.status is not None
+
+    def take(self, message: Message) -> str | None:
+        """Remove the link and return its URL or the parameter; None if one of them is missing."""
+        found: list[str] = []
+        kept = [each for line in message.headers for each in self._without(line, found)]
+        if not found:
+            return None
+        message.headers[:] = kept
+        if self.parameter is None:
+            return message.link(found[0])
+        query = found[0].partition("#")[0].partition("?")[2]
+        # The service wrote the URL, and this version may have another name for the parameter.
+        walk = QueryWalk(parse_query(query), tuple(message.back))
+        for line in walk.at(self.version):
+            if line.key == self.parameter:
+                return QUERY.read(line.value or "")
+        return None
+
+    def give(self, message: Message, text: str) -> None:
+        """Add the link; a parameter takes its place in the query of the request."""
+        url = text
+        if self.parameter is not None:
+            lines = message.way.at(self.version)
+            place = next((i for i, one in enumerate(lines) if one.key == self.parameter), None)
+            rest = [line for line in lines if line.key != self.parameter]
+            made = ParameterLine(self.parameter, QUERY.name(self.parameter), QUERY.write(text))
+            rest.insert(len(rest) if place is None else place, made)
+            # It is written as the service would write it, and mapped as the links of the service.
+            url = f"{message.target}?{write_query(message.way.onward(self.version, rest))}"
+        if not _PRINTABLE.match(url) or ">" in url:
+            raise ConversionError(f"{self.name} would be no URL")
+        written = f'<{url}>; rel="{self.relation}"'
+        message.headers.append(ParameterLine("link", "Link", written))
+
+    def _without(self, line: ParameterLine, found: list[str]) -> Iterator[ParameterLine]:
+        """Yield a header field without the link, unless nothing else is in it."""
+        if line.key != "link":
+            yield line
+            return
+        kept: list[str] = []
+        for match in _LINK.finditer(line.value or ""):
+            relation = _REL.search(match[2])
+            types = "" if relation is None else relation[1] or relation[2] or ""
+            if self.relation in types.split():
+                found.append(match[1])
+            else:
+                kept.append(f"<{match[1]}>{match[2]}".strip())
+        if kept:
+            yield line._replace(value=", ".join(kept))
+
+
+def _taken(lines: ParameterLines, name: str, spelling: Spelling, term: str) -> str | None:
+    key = spelling.key(name)
+    values = [spelling.read(line.value or "") for line in lines if line.key == key]
+    if not values:
+        return None
+    if values[1:]:
+        raise ConversionError(f"{term} stands twice")
+    lines[:] = [line for line in lines if line.key != key]
+    return values[0]
+
+
+def _given(lines: ParameterLines, name: str, text: str, spelling: Spelling, term: str) -> None:
+    key = spelling.key(name)
+    if any(line.key == key for line in lines):
+        raise ConversionError(f"{term} is there already, and a field of the body is to become it")
+    if spelling is FIELDS and not _PRINTABLE.match(text):
+        raise ConversionError(f"{term} can hold printable ASCII only")
+    lines.append(ParameterLine(key, spelling.name(name), spelling.write(text)))

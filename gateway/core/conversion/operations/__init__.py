@@ -1,0 +1,1 @@
+"""Operations: one operation under another method, path and status in each of two versions."""

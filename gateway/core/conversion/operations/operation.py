@@ -1,0 +1,190 @@
+"""Operations: one operation as two adjacent versions have it, or what answers in its place."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote, unquote, unquote_plus
+
+from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.parameter_change import QUERY, ParameterLine, ParameterLines
+from gateway.core.routing import Template, has_dot_segment, parse_template
+from gateway.core.service import Service
+from gateway.core.versions.version import Version
+
+_PATTERN = re.compile(r"(?:([A-Z]+(?:-[A-Z]+)*) +)?(/[^?\s]*)(?:\?(\S+))?\Z")
+_VALUE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}\Z")
+Captures = Mapping[str, str]
+"""The raw texts of captures, as a path holds them."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPart:
+    """A query parameter that belongs to an operation: a part of its path elsewhere, or a constant.
+
+    Attributes:
+        name: The name of the parameter.
+        capture: The name under which the value is captured; None where the value is fixed.
+        value: The fixed value.
+    """
+
+    name: str
+    capture: str | None
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationPattern:
+    """An operation as one version has it: `POST /pay`, `/users/{id}`, `GET /find?id={id}`.
+
+    Attributes:
+        method: The method; None for all methods.
+        template: The path that the version's service is asked for.
+        query: The query parameters that belong to the operation.
+    """
+
+    method: str | None
+    template: Template
+    query: tuple[QueryPart, ...] = ()
+
+    @property
+    def captures(self) -> frozenset[str]:
+        """The names of all captures, but for that of the version."""
+        named = {part.capture for part in self.query if part.capture is not None}
+        return frozenset({*self.template.captures, *named} - {"version"})
+
+    @property
+    def text(self) -> str:
+        """The pattern as it is written."""
+        pairs = (
+            f"{part.name}={part.value if part.capture is None else f'{{{part.capture}}}'}"
+            for part in self.query
+        )
+        query = "&".join(pairs)
+        path = f"{self.template.text}?{query}" if query else self.template.text
+        return path if self.method is None else f"{self.method} {path}"
+
+    def takes(self, method: str) -> bool:
+        """Return whether requests of a method are for this operation; HEAD goes with GET."""
+        return self.method is None or self.method == ("GET" if method == "HEAD" else method)
+
+    def read(self, lines: ParameterLines) -> tuple[Captures, ParameterLines] | None:
+        """Return what the query captures and the other parameters, or None without a match."""
+        found: dict[str, str] = {}
+        for part in self.query:
+            values = [line.value or "" for line in lines if line.key == part.name]
+            if len(values) != 1:
+                return None
+            value = unquote_plus(values[0])
+            if part.capture is None:
+                if value != part.value:
+                    return None
+            elif value:
+                found[part.capture] = quote(value, safe="")
+            else:
+                return None
+        names = {part.name for part in self.query}
+        return found, [line for line in lines if line.key not in names]
+
+    def path(self, captures: Captures, version: Version) -> str:
+        """Return the path with its captures; raises ConversionError for one that leaves it."""
+        for part in self.template.segments:
+            if part.capture is not None and part.capture != "version":
+                taken = captures[part.capture]
+                if not part.tail and has_dot_segment(taken):
+                    raise ConversionError(f"'{part.capture}' is a dot segment, which no path has")
+        return self.template.fill({**captures, "version": str(version)})
+
+    def written(self, captures: Captures, lines: ParameterLines) -> ParameterLines:
+        """Return the query with the parameters of the operation before the others."""
+        own = [
+            ParameterLine(
+                part.name,
+                QUERY.name(part.name),
+                QUERY.write(
+                    part.value if part.capture is None else unquote(captures[part.capture])
+                ),
+            )
+            for part in self.query
+        ]
+        return own + lines
+
+
+def parse_operation(text: str) -> OperationPattern:
+    """Return the pattern that is written as `text`.
+
+    Raises:
+        ValueError: The text is no operation; the message is a sentence for the operator.
+    """
+    match = _PATTERN.match(text)
+    if match is None:
+        raise ValueError(
+            f"'{text}' is not an operation; write a method and a path, as in GET /users/{{id}}, or"
+            " a path for all methods"
+        )
+    method, path, query = match.groups()
+    template = parse_template(path)
+    parts: list[QueryPart] = []
+    for pair in query.split("&") if query else ():
+        name, sign, value = pair.partition("=")
+        if not name or not sign:
+            raise ValueError(f"'{pair}' is no parameter; write name={{capture}} or name=value")
+        captured = _VALUE.match(value)
+        name = unquote_plus(name)
+        parts.append(
+            QueryPart(name, captured[1]) if captured else QueryPart(name, None, unquote_plus(value))
+        )
+    names = [*template.captures, *(part.capture for part in parts if part.capture is not None)]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"'{{{name}}}' stands twice; every capture needs a name of its own")
+    return OperationPattern(method, template, tuple(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Substitute:
+    """What answers an operation that the other version lacks: a service, or a fixed refusal.
+
+    Attributes:
+        service: The service, which speaks the version that has the operation; None refuses.
+        status: The status of the refusal.
+        detail: The sentence in the refusal; empty for the usual one.
+    """
+
+    service: Service | None
+    status: int = 404
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MappedOperation:
+    """One operation in two adjacent versions; each is equal to itself alone.
+
+    Attributes:
+        newer: The operation in the newer version; None where that lacks it.
+        older: The operation in the older version; None where that lacks it.
+        statuses: The statuses of answers that differ: the older version's by the newer version's.
+        substitute: What answers where one version lacks it.
+    """
+
+    newer: OperationPattern | None
+    older: OperationPattern | None
+    statuses: Mapping[int, int] = field(default_factory=dict)
+    substitute: Substitute | None = None
+
+    def side(self, *, newer: bool) -> OperationPattern | None:
+        """Return the operation as one of the two versions has it."""
+        return self.newer if newer else self.older
+
+
+def converted_status(statuses: Mapping[int, int], status: int, *, upwards: bool) -> int:
+    """Return a status as the other version has it.
+
+    Args:
+        statuses: The older version's status by the newer version's.
+        status: The status of an answer.
+        upwards: Whether the answer is converted to the newer version; where several of its statuses
+            are one in the older version, it is the first.
+    """
+    if not upwards:
+        return statuses.get(status, status)
+    return next((newer for newer, older in statuses.items() if older == status), status)

@@ -1,0 +1,86 @@
+"""OperationTable: finds the declared operation that a request is for."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from gateway.core.conversion.operations.operation import Captures, MappedOperation, OperationPattern
+from gateway.core.conversion.parameter_change import ParameterLines
+from gateway.core.routing import Router
+
+
+class FoundOperation(NamedTuple):
+    """The operation of a request.
+
+    Attributes:
+        operation: The operation.
+        captures: What its path and its query capture, as a path holds it.
+        rest: The query parameters that are not part of the operation.
+    """
+
+    operation: MappedOperation
+    captures: Captures
+    rest: ParameterLines
+
+
+_Entry = tuple[OperationPattern, MappedOperation]
+
+
+class OperationTable:
+    """The operations between two adjacent versions, as one of the two has them.
+
+    Of several that match a request, those with query parameters come before those without, those
+    with more literal text in the path before those with less, and those with a method before those
+    for all methods.
+    """
+
+    __slots__ = ("_all", "_by_method")
+
+    def __init__(self, operations: Iterable[MappedOperation], *, newer: bool) -> None:
+        sides = [(operation.side(newer=newer), operation) for operation in operations]
+        own = [(side, operation) for side, operation in sides if side is not None]
+        methods = {side.method for side, _ in own if side.method is not None}
+        self._all = _routers(entry for entry in own if entry[0].method is None)
+        self._by_method = {
+            method: _routers(entry for entry in own if entry[0].takes(method)) for method in methods
+        }
+        # HEAD is for GET alone, in both versions.
+        self._by_method["HEAD"] = _routers(
+            (side, operation)
+            for side, operation in own
+            if side.takes("HEAD")
+            and (operation.newer is None or operation.newer.takes("HEAD"))
+            and (operation.older is None or operation.older.takes("HEAD"))
+        )
+
+    def find(self, method: str, path: str, query: ParameterLines) -> FoundOperation | None:
+        """Return the operation of a request, or None if none is declared for it."""
+        for router in self._by_method.get(method, self._all):
+            sides, texts = router.find(path) or _NOTHING
+            for side, operation in sides:
+                taken = side.read(query)
+                if taken is not None:
+                    captures = dict(zip(side.template.captures, texts.values(), strict=True))
+                    return FoundOperation(operation, {**captures, **taken[0]}, taken[1])
+        return None
+
+
+_Router = Router[tuple[_Entry, ...]]
+_NOTHING: tuple[tuple[_Entry, ...], Captures] = ((), {})
+
+
+def _routers(entries: Iterable[_Entry]) -> tuple[_Router, _Router]:
+    """Return the operations with query parameters, and those without."""
+    by_shape: tuple[dict[object, list[_Entry]], dict[object, list[_Entry]]] = {}, {}
+    for entry in entries:
+        side = entry[0]
+        by_shape[not side.query].setdefault(side.template.shape, []).append(entry)
+    with_query, without = (
+        Router((some[0][0].template, tuple(sorted(some, key=_rank))) for some in shapes.values())
+        for shapes in by_shape
+    )
+    return with_query, without
+
+
+def _rank(entry: _Entry) -> tuple[int, bool]:
+    side, _ = entry
+    return -len(side.query), side.method is None

@@ -1,0 +1,1 @@
+"""Changes that several query parameters or header fields take part in together."""

@@ -1,0 +1,116 @@
+"""Paging: which part of a list a request asks for, by a page and its size or by an offset."""
+
+import re
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from gateway.core.conversion.parameter_change import ParameterValues
+
+_WHOLE = re.compile(r"[0-9]{1,15}\Z", re.ASCII)
+
+
+class ListPart(NamedTuple):
+    """A part of a list; None where the request leaves it to the service."""
+
+    offset: int | None
+    limit: int | None
+
+
+class PagingForm(Protocol):
+    """How one version writes a part of a list."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the parameters."""
+        ...
+
+    def read(self, values: ParameterValues) -> ListPart:
+        """Return the part that parameters ask for; raises ValueError."""
+        ...
+
+    def write(self, part: ListPart) -> ParameterValues:
+        """Return the parameters that ask for a part; raises ValueError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetForm:
+    """The number of elements before the part, and their largest number in it."""
+
+    offset: str
+    limit: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the parameters."""
+        return (self.offset, self.limit)
+
+    def read(self, values: ParameterValues) -> ListPart:
+        """Return the part that parameters ask for; raises ValueError."""
+        return ListPart(_number(values, self.offset), _number(values, self.limit))
+
+    def write(self, part: ListPart) -> ParameterValues:
+        """Return the parameters that ask for a part."""
+        return _written({self.offset: part.offset, self.limit: part.limit})
+
+
+@dataclass(frozen=True, slots=True)
+class PageForm:
+    """The number of the page, and the size of pages.
+
+    Attributes:
+        page: The name of the parameter with the number.
+        size: The name of the parameter with the size.
+        first: The number of the first page.
+        usual: The size of pages where a request names none; None refuses a page without a size.
+    """
+
+    page: str
+    size: str
+    first: int = 1
+    usual: int | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the parameters."""
+        return (self.page, self.size)
+
+    def read(self, values: ParameterValues) -> ListPart:
+        """Return the part that parameters ask for; raises ValueError."""
+        page, size = _number(values, self.page), _number(values, self.size)
+        if page is None:
+            return ListPart(None, size)
+        if page < self.first:
+            raise ValueError(f"the first page is {self.first}")
+        return ListPart((page - self.first) * self._size(size), size)
+
+    def write(self, part: ListPart) -> ParameterValues:
+        """Return the parameters that ask for a part; raises ValueError if it is no page."""
+        page = None
+        if part.offset is not None:
+            page, rest = divmod(part.offset, self._size(part.limit))
+            if rest:
+                raise ValueError("begins within a page, and the other version has whole pages")
+            page += self.first
+        return _written({self.page: page, self.size: part.limit})
+
+    def _size(self, named: int | None) -> int:
+        size = self.usual if named is None else named
+        if not size:
+            raise ValueError(
+                f"expected a size above 0 in '{self.size}'" if size == 0 else "has no size of pages"
+            )
+        return size
+
+
+def _number(values: ParameterValues, name: str) -> int | None:
+    text = values.get(name)
+    if text is None:
+        return None
+    if not _WHOLE.match(text):
+        raise ValueError(f"expected a whole number in '{name}'")
+    return int(text)
+
+
+def _written(values: dict[str, int | None]) -> ParameterValues:
+    return {name: str(value) for name, value in values.items() if value is not None}

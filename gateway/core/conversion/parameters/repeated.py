@@ -1,0 +1,48 @@
+"""Repeated: a parameter for each element in the newer version, one with separators in the older."""
+
+from dataclasses import dataclass
+
+from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.parameter_change import ParameterLine, ParameterLines, Spelling
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """The newer version repeats a parameter where the older one has its values in one text.
+
+    A text without the separator is one value, the empty text too. A value that has the separator in
+    it is refused on the way to the older version, since it would come back as two.
+
+    Attributes:
+        name: The name of the parameter in both versions.
+        separator: The text between two values.
+    """
+
+    name: str
+    separator: str
+
+    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        """Return the lines with one line for each value."""
+        key, made = spelling.key(self.name), list[ParameterLine]()
+        for line in lines:
+            texts = []
+            if line.key == key:
+                texts = spelling.read(line.value or "").split(self.separator)
+            if len(texts) > 1:
+                made += (line._replace(value=spelling.write(text)) for text in texts)
+            else:
+                made.append(line)
+        return made
+
+    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        """Return the lines with all values in the first one; may raise ConversionError."""
+        key = spelling.key(self.name)
+        texts = [spelling.read(line.value or "") for line in lines if line.key == key]
+        if any(self.separator in text for text in texts):
+            reason = f"has '{self.separator}' in it, which separates the values"
+            raise ConversionError(f"the {spelling.what} '{self.name}': {reason}")
+        if len(texts) < 2:
+            return lines
+        first = next(index for index, line in enumerate(lines) if line.key == key)
+        whole = lines[first]._replace(value=spelling.write(self.separator.join(texts)))
+        return [*lines[:first], whole, *(line for line in lines[first:] if line.key != key)]

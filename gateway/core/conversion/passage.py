@@ -1,0 +1,148 @@
+"""Passage: how one request goes from a client's version to the service's, operation by operation.
+
+Between each two adjacent versions the operation of the request is looked up. It gives the request
+the method, path and query that the next version has for it, and it decides which links apply to the
+request and to its answer.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from gateway.core.conversion.chain import Conversion
+from gateway.core.conversion.hop import OperationChoice
+from gateway.core.conversion.message.message import Message
+from gateway.core.conversion.message.query_walk import QueryHop
+from gateway.core.conversion.operations.operation import MappedOperation, Substitute
+from gateway.core.conversion.parameter_change import (
+    QUERY,
+    parse_query,
+    rewrite_lines,
+    write_query,
+)
+from gateway.core.conversion.version_link import Direction
+from gateway.core.versions.version import Version
+
+
+class Passage(NamedTuple):
+    """One request as the service gets it, and the conversions that are right for it.
+
+    Attributes:
+        method: The method of the request to the service.
+        path: The path of the request to the service.
+        query: The raw query of the request to the service; None without one.
+        version: The version that the request is in at the end.
+        request: The conversion of the request.
+        response: The conversion of the answer.
+        operations: The operation of the request between each two versions on the way; None where
+            none is declared for it.
+        path_of: Returns the path for a version that it has in it.
+        substitute: What answers, where the next version lacks the operation; else None.
+        query_hops: The changes of the query between each two versions on the way.
+    """
+
+    method: str
+    path: str
+    query: str | None
+    version: Version
+    request: Conversion
+    response: Conversion
+    operations: tuple[MappedOperation | None, ...]
+    path_of: Callable[[Version], str]
+    substitute: Substitute | None = None
+    query_hops: tuple[QueryHop, ...] = ()
+
+
+def find_passage(
+    request: Conversion,
+    response: Conversion,
+    method: str,
+    path: Callable[[Version], str],
+    query: str | None,
+    message: Message | None = None,
+) -> Passage:
+    """Return the passage of a request.
+
+    Args:
+        request: The conversion of requests, all operations included.
+        response: The conversion of their answers.
+        method: The method of the client's request.
+        path: Returns the path that a service of a version is asked for, where no operation is
+            declared for the request.
+        query: The raw query of the client's request.
+        message: The client's request; None where nothing more of it is known.
+
+    Raises:
+        ConversionError: The request does not fit the operations or the changes of its query.
+    """
+    lines = given = parse_query(query)
+    version, asked = request.hops[0].source, path
+    choices: list[OperationChoice] = []
+    query_hops: list[QueryHop] = []
+    substitute: Substitute | None = None
+    for hop in request.hops:
+        before, added = lines, []
+        found = None if hop.table is None else hop.table.find(method, asked(version), lines)
+        target = None
+        if found is None:
+            choice, after = hop.choice(None, method), method
+        else:
+            target = found.operation.side(newer=request.direction is Direction.UP)
+            if target is None:
+                substitute = found.operation.substitute
+                break
+            lines = found.rest
+            after = method if method == "HEAD" else target.method or method
+            choice = hop.choice(found.operation, method, after)
+        changes = request.along((choice,), len(choices)).query_rewrites(method)
+        lines = rewrite_lines(lines, changes, QUERY.of(message))
+        dropped: frozenset[str] = frozenset()
+        if found is not None and target is not None:
+            dropped = frozenset(line.key for line in before) - {line.key for line in found.rest}
+            added = target.written(found.captures, [])
+            lines = added + lines
+            asked = partial(target.path, found.captures)
+        query_hops.append(QueryHop(hop.source, hop.target, changes, dropped, tuple(added)))
+        method, version = after, hop.target
+        choices.append(choice)
+    way, back = tuple(choices), tuple(reversed(choices))
+    return Passage(
+        method,
+        asked(version),
+        query if lines == given else write_query(lines),
+        version,
+        request.along(way),
+        response.along(back, len(response.hops) - len(back)),
+        tuple(choice.operation for choice in way),
+        asked,
+        substitute,
+        tuple(query_hops),
+    )
+
+
+def find_link(
+    conversion: Conversion, back: Conversion, path: Callable[[Version], str], query: str | None
+) -> Passage | None:
+    """Return the passage of a URL from one version to another, or None where that lacks it.
+
+    A URL is most often asked with GET; another method counts where more operations have it so.
+
+    Args:
+        conversion: The conversion from the version that has written the URL.
+        back: The conversion the other way.
+        path: Returns the path of the URL for a version that it has in it.
+        query: The query of the URL.
+
+    Raises:
+        ConversionError: The URL does not fit the operations or the changes of queries.
+    """
+    asked = find_passage(conversion, back, _METHODS[0], path, query)
+    if asked.substitute is None and all(asked.operations):
+        return asked  # no other method can have more
+    others = [find_passage(conversion, back, method, path, query) for method in _METHODS[1:]]
+    found = [asked, *others]
+    best = max(found, key=lambda one: sum(each is not None for each in one.operations))
+    return None if found[0].substitute or best.substitute else best
+
+
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")

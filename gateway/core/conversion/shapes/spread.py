@@ -1,0 +1,95 @@
+"""Spread: the older version has the value of a field in every element of an array, too."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gateway.core.conversion.document import (
+    MISSING,
+    ConversionError,
+    Document,
+    JsonForm,
+    JsonObject,
+    get,
+    put,
+    reach,
+    take,
+)
+from gateway.core.conversion.field_path import Keys, Scope, keys_of, pointer
+from gateway.core.conversion.steps import ConversionTask, fuse
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The older version has the value of a field in each of the objects in some arrays, too.
+
+    Downwards, it is put into each of them; one that has such a field already is refused. Upwards,
+    it is taken out of them, and becomes the field where that is absent; values that differ are
+    refused. A field that is absent stays absent where no element has it.
+
+    Attributes:
+        field: Where the value is, from the object that holds it.
+        inner: What leads from that object to the elements.
+        target: Where the value is in an element of the older version.
+        keep: Whether the older version has the field itself as well.
+    """
+
+    scopes: tuple[Scope, ...]
+    field: Keys
+    inner: tuple[Scope, ...]
+    target: Keys
+    keep: bool = True
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The outermost container of the field, and the array that leads to the elements."""
+        return (self.field[:1], keys_of(self.inner[0]))
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Take the value out of the elements."""
+        known = MISSING if get(fields, self.field, form) is MISSING else self._value(fields, form)
+        for value in self._taken(fields, form):
+            if known is MISSING:
+                known = value
+                put(fields, self.field, value, form)
+            elif form.parse(value) != form.parse(known):
+                raise ConversionError(
+                    "differs between elements, or from the field beside them",
+                    pointer(*self.field),
+                )
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Put the value into the elements."""
+        if get(fields, self.field, form) is MISSING:
+            return
+        value = self._value(fields, form)
+        if not self.keep:
+            take(fields, self.field, form)
+
+        def write(element: JsonObject, form: JsonForm) -> None:
+            if get(element, self.target, form) is not MISSING:
+                raise ConversionError("is there already", pointer(*self.target))
+            put(element, self.target, value, form)
+
+        for step in fuse([ConversionTask(self.inner, (self.target[:1],), write)]):
+            step(fields, form)
+
+    def for_patch(self) -> "Spread":
+        """Return the same change: a PATCH request gives the elements of arrays as a whole."""
+        return self
+
+    def _value(self, fields: JsonObject, form: JsonForm) -> Document:
+        holder = reach(fields, self.field, form)
+        assert holder is not None  # as the field is there
+        return form.close(holder[self.field[-1]])
+
+    def _taken(self, fields: JsonObject, form: JsonForm) -> Iterator[Document]:
+        found: list[Document] = []
+
+        def read(element: JsonObject, form: JsonForm) -> None:
+            value = take(element, self.target, form)
+            if value is not MISSING:
+                found.append(form.close(value))
+
+        for step in fuse([ConversionTask(self.inner, (self.target[:1],), read)]):
+            step(fields, form)
+        yield from found

@@ -1,0 +1,118 @@
+"""Links: the declared changes between two adjacent versions of an API."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from gateway.core.conversion.change import Change, Whole
+from gateway.core.conversion.operations.operation import MappedOperation
+from gateway.core.conversion.parameter_change import ParameterChange, Rewrite
+from gateway.core.conversion.steps import ConversionTask
+from gateway.core.versions.version import Version
+
+
+class Direction(Enum):
+    """The direction of a conversion: up to a newer version, or down to an older one."""
+
+    UP = "up"
+    DOWN = "down"
+
+
+class MessageKind(Enum):
+    """The kinds of messages that changes apply to."""
+
+    REQUEST = "requests"
+    RESPONSE = "responses"
+    ERROR = "errors"
+
+
+BOTH = frozenset({MessageKind.REQUEST, MessageKind.RESPONSE})
+
+
+@dataclass(frozen=True, slots=True)
+class VersionLink:
+    """A set of declared changes between two adjacent versions of an API.
+
+    Attributes:
+        older: The older version.
+        newer: The next version after the older one.
+        changes: The changes of bodies, in the order of an upgrade; a downgrade reverses it.
+        statuses: The error statuses whose bodies the changes apply to.
+        on: The kinds of messages that the changes apply to.
+        methods: The methods of the requests that the link applies to; None applies it to all.
+        paths: The paths of the endpoints that the link applies to; None applies it to all.
+        query: The changes of query parameters.
+        headers: The changes of header fields.
+        operations: The operations that the link applies to; None applies it to all.
+        status: The statuses of answers that differ: the older version's by the newer version's.
+        maps_links: Whether a change maps URLs in bodies.
+        digest: The rules of the link, as a text that is equal for equal rules.
+        varies: Whether equal bodies may become bodies that differ, since a change depends on the
+            request or on a Python function.
+        needs_message: Whether a change needs to know more of the message than its body.
+        shows_message: Whether a change of the query or of header fields needs to know the message.
+        timeout: The longest time in seconds that the changes of one body may take; None sets no
+            limit.
+    """
+
+    older: Version
+    newer: Version
+    changes: tuple[Change, ...]
+    statuses: frozenset[int] = frozenset()
+    on: frozenset[MessageKind] = BOTH
+    methods: frozenset[str] | None = None
+    paths: frozenset[str] | None = None
+    query: tuple[ParameterChange, ...] = ()
+    headers: tuple[ParameterChange, ...] = ()
+    operations: tuple[MappedOperation, ...] | None = None
+    status: Mapping[int, int] = field(default_factory=dict, hash=False)
+    maps_links: bool = False
+    digest: str = ""
+    varies: bool = False
+    needs_message: bool = False
+    shows_message: bool = False
+    timeout: float | None = None
+
+    def applies(self, method: str, status: int | None) -> bool:
+        """Return whether the link applies to a request, or to a response where status is given.
+
+        A link of some operations applies to none that is not known to be one of them.
+
+        Args:
+            method: The method of the request.
+            status: The status of the response in the newer version; None for the request.
+        """
+        if self.operations is not None or (self.methods is not None and method not in self.methods):
+            return False
+        if status is None:
+            return MessageKind.REQUEST in self.on
+        if is_success(status):
+            return MessageKind.RESPONSE in self.on
+        return status in self.statuses
+
+    def for_patch(self) -> "VersionLink":
+        """Return the link for bodies of PATCH requests, which hold only the fields to change."""
+        return replace(self, changes=tuple(change.for_patch() for change in self.changes))
+
+    def tasks(self, direction: Direction) -> Iterator[ConversionTask]:
+        """Yield the changes of bodies as tasks, in the order of a direction."""
+        if direction is Direction.UP:
+            for one in self.changes:
+                yield ConversionTask(one.scopes, one.touches, one.up, isinstance(one, Whole))
+        else:
+            for one in reversed(self.changes):
+                yield ConversionTask(one.scopes, one.touches, one.down, isinstance(one, Whole))
+
+
+def is_success(status: int) -> bool:
+    """Return whether a status is of success (RFC 9110, section 15.3)."""
+    return 200 <= status <= 299
+
+
+def rewrites(
+    changes: Iterable[Sequence[ParameterChange]], direction: Direction
+) -> tuple[Rewrite, ...]:
+    """Return the changes of parameters of some links, in the order of a direction."""
+    if direction is Direction.UP:
+        return tuple(change.up for some in changes for change in some)
+    return tuple(change.down for some in changes for change in reversed(some))

@@ -1,0 +1,104 @@
+"""RouteOutcomes: how the requests on one route of a cutover ended, in sums that can be merged."""
+
+from operator import add, sub
+from typing import NamedTuple
+
+from gateway.core.errors import FaultCode
+
+OUTCOMES = ("2xx", "3xx", "4xx", "401", "403", "404", "429", "5xx", "conversion", "abandoned")
+"""The outcomes of a request, of which each request has one.
+
+`4xx` is every 4xx that is not named beside it. `5xx` includes answers that broke off, `conversion`
+is a message that the gateway could not convert, and `abandoned` a request whose client left.
+"""
+
+_CONVERSION = frozenset(
+    {
+        FaultCode.UNCONVERTIBLE_REQUEST,
+        FaultCode.UNSUPPORTED_MEDIA_TYPE,
+        FaultCode.CONVERSION_FAILED,
+    }
+)
+_PLACES = {name: place for place, name in enumerate(OUTCOMES)}
+_NAMED = {int(name): place for name, place in _PLACES.items() if name.isdigit()}
+_CLASSES = [_PLACES[name] for name in ("2xx", "2xx", "2xx", "3xx", "4xx")]
+
+
+def outcome_of(status: int, code: str | None, *, aborted: bool) -> int:
+    """Return the place in OUTCOMES of a request that has ended.
+
+    Args:
+        status: The status that the client got; 0 for none.
+        code: The code of the fault of the request; None where it had none.
+        aborted: Whether the response ended before it was complete.
+    """
+    if code in _CONVERSION:
+        return _PLACES["conversion"]
+    if aborted:
+        return _PLACES["abandoned" if code is None and status < 500 else "5xx"]
+    if status >= 500:
+        return _PLACES["5xx"]
+    return _NAMED.get(status, _CLASSES[status // 100])
+
+
+class RouteOutcomes(NamedTuple):
+    """The outcomes of the requests on one route.
+
+    A request is counted when it ends, or when it is overdue, whichever is first. Its duration is
+    counted up to then, so that the mean is a restricted mean (Royston and Parmar 2013, BMC Medical
+    Research Methodology 13:152): requests under way count, and no single one can dominate it.
+
+    Attributes:
+        requests: The number of requests.
+        overdue: The number of those that took longer than the gates allow.
+        ends: The number of ended requests by outcome, as in OUTCOMES.
+        seconds: The sum of the durations, each up to the time at which a request is overdue.
+        squares: The sum of the squares of the same durations.
+    """
+
+    requests: int = 0
+    overdue: int = 0
+    ends: tuple[int, ...] = (0,) * len(OUTCOMES)
+    seconds: float = 0.0
+    squares: float = 0.0
+
+    def plus(self, other: "RouteOutcomes") -> "RouteOutcomes":
+        """Return the sum of both."""
+        return RouteOutcomes(
+            self.requests + other.requests,
+            self.overdue + other.overdue,
+            tuple(map(add, self.ends, other.ends)),
+            self.seconds + other.seconds,
+            self.squares + other.squares,
+        )
+
+    def minus(self, earlier: "RouteOutcomes") -> "RouteOutcomes":
+        """Return what was counted after an earlier sum."""
+        return RouteOutcomes(
+            self.requests - earlier.requests,
+            self.overdue - earlier.overdue,
+            tuple(map(sub, self.ends, earlier.ends)),
+            self.seconds - earlier.seconds,
+            self.squares - earlier.squares,
+        )
+
+    def count(self, measure: str) -> int:
+        """Return the number of requests of a measure: an outcome, `overdue`, or all `4xx`."""
+        if measure == "overdue":
+            return self.overdue
+        if measure == "4xx":
+            return self.ends[_PLACES["4xx"]] + sum(self.ends[place] for place in _NAMED.values())
+        return self.ends[_PLACES[measure]]
+
+    def total(self, measure: str) -> int:
+        """Return the number of requests of which a measure is a share.
+
+        An outcome is one of the requests that have ended: one of an overdue request comes long
+        after it was counted, maybe in another window.
+        """
+        return self.requests if measure == "overdue" else sum(self.ends)
+
+    @property
+    def failures(self) -> int:
+        """The number of requests that failed for no fault of the client."""
+        return self.count("5xx") + self.count("conversion")

@@ -1,0 +1,1 @@
+"""What the rules have for operators: who may ask the admin port."""

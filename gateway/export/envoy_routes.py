@@ -1,0 +1,208 @@
+"""Routes of Envoy: straight to services, fixed answers, and everything else to the gateway.
+
+Envoy takes the first route that matches. The routes of an endpoint stand together, and a wide one
+behind them sends what they leave to the gateway, so that no other endpoint gets it.
+"""
+
+import re
+from collections.abc import Iterator
+from math import inf
+
+from gateway.core.headers import METHOD_OVERRIDES, FieldLines
+from gateway.core.service import CLIENT_HOST, TARGET_HOST
+from gateway.core.snapshot import Endpoint
+from gateway.export import path_pattern
+from gateway.export.bypass import Bypass, Straight
+from gateway.export.envoy_clusters import GATEWAY, cluster_name, seconds, type_url
+from gateway.export.fixed_answer import OTHER_METHOD, FixedAnswer, fixed_answers
+from gateway.export.manifest import Object
+
+METADATA = "version_gateway"
+"""The name of the metadata of a route: the API, the endpoint and the version, for the log."""
+# The longest body that Envoy answers itself (RouteConfiguration.max_direct_response_body_size).
+_LONGEST = 4096
+_OTHER_HOSTS = "envoy.retry_host_predicates.previous_hosts"
+_PREVIOUS_HOSTS = "envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"
+
+
+def routes(planned: Bypass) -> Iterator[Object]:
+    """Yield the routes, in the order in which they are tried."""
+    for name in sorted(METHOD_OVERRIDES):
+        # The gateway refuses a request whose service would see another method.
+        match = {"prefix": "/", "headers": [{"name": name.decode(), "present_match": True}]}
+        yield _to_gateway("method overrides", match)
+    unmet = {
+        "name": "expect",
+        "invert_match": True,
+        "string_match": {"exact": "100-continue", "ignore_case": True},
+    }
+    yield _to_gateway("expectations", {"prefix": "/", "headers": [unmet]})
+    endpoints = sorted(
+        planned.snapshot.router, key=lambda endpoint: path_pattern.rank(endpoint.template)
+    )
+    for endpoint in endpoints:
+        yield from _at(planned, endpoint)
+    yield _to_gateway("everything else", {"prefix": "/"})
+
+
+def _at(planned: Bypass, endpoint: Endpoint) -> Iterator[Object]:
+    straight = [one for one in planned.straight if one.endpoint is endpoint]
+    for one in straight:
+        match = _match(one)
+        if match is not None:
+            yield _straight(one, match)
+    if straight:  # otherwise the gateway is asked for most requests anyway
+        for answer in fixed_answers(planned.snapshot, endpoint):
+            matched = _fixed_match(endpoint, answer)
+            if matched is not None and len(answer.body) <= _LONGEST:
+                yield _fixed(endpoint, answer, matched)
+    template = endpoint.template
+    if template.captures:
+        match = {"safe_regex": {"regex": path_pattern.wide(template)}}
+    else:
+        match = {"path": template.text}
+    yield _to_gateway(f"the rest of {endpoint.api} at {template.text}", match)
+
+
+def _to_gateway(name: str, match: Object) -> Object:
+    # The gateway has its own timeouts. A request that reached no gateway may go to another one.
+    action = {
+        "cluster": GATEWAY,
+        "timeout": "0s",
+        "idle_timeout": "0s",
+        "retry_policy": {
+            "retry_on": "connect-failure,reset-before-request",
+            "num_retries": 2,
+            "retry_host_predicate": [
+                {"name": _OTHER_HOSTS, "typed_config": {"@type": type_url(_PREVIOUS_HOSTS)}}
+            ],
+            "host_selection_retry_max_attempts": 3,
+        },
+    }
+    return {"name": name, "match": match, "route": action}
+
+
+def _path_match(one: Straight) -> Object:
+    if one.path.captures:
+        return {"safe_regex": {"regex": path_pattern.narrow(one.path)}}
+    return {"path": one.path.text}
+
+
+def _methods(names: tuple[str, ...], *, others: bool = False) -> Object:
+    pattern = "|".join(re.escape(name) for name in names)
+    matcher: Object = {"name": ":method", "string_match": {"safe_regex": {"regex": pattern}}}
+    return {**matcher, "invert_match": True} if others else matcher
+
+
+def _match(one: Straight) -> Object | None:
+    """Return what only requests of the version match; None where Envoy has no such match."""
+    found: list[Object] = []
+    if one.endpoint.methods is not None:
+        found.append(_methods(one.endpoint.methods))
+    host, query, header = one.match
+    if host is not None:
+        pattern = rf"(?i){re.escape(host)}\.?(?::[0-9]*)?"
+        found.append({"name": ":authority", "string_match": {"safe_regex": {"regex": pattern}}})
+    if query is not None:
+        target = path_pattern.with_parameter(*query)
+        if target is None:
+            return None
+        found.append(_target(target))
+    if header is not None:
+        name, value = header[0].lower(), header[1]
+        # Envoy compares each line of a field by itself, and one that fits is enough for it.
+        other = {"safe_regex": {"regex": path_pattern.other_value(value)}}
+        found.append({"name": name, "string_match": {"exact": value}})
+        found.append({"name": name, "string_match": other, "invert_match": True})
+    return {**_path_match(one), "headers": found} if found else _path_match(one)
+
+
+def _target(pattern: str) -> Object:
+    """Return a match of path and query together, which :path has."""
+    return {"name": ":path", "string_match": {"safe_regex": {"regex": pattern}}}
+
+
+def _straight(one: Straight, match: Object) -> Object:
+    endpoint, route = one.endpoint, one.route
+    service, path = route.service, endpoint.template.text
+    waits = service.timeouts
+    action: Object = {
+        "cluster": cluster_name(service),
+        "timeout": "0s" if waits.whole == inf else seconds(waits.whole),
+        "idle_timeout": seconds(max(waits.first_byte, waits.between_bytes)),
+    }
+    if one.service_path.text != one.path.text:
+        if one.path.captures:
+            action["regex_rewrite"] = {
+                "pattern": {"regex": path_pattern.narrow(one.path)},
+                "substitution": path_pattern.substitution(one.service_path, one.path.captures),
+            }
+        else:
+            action["prefix_rewrite"] = one.service_path.text
+    if service.host == TARGET_HOST:
+        action["host_rewrite_literal"] = service.targets[0].authority
+    elif service.host != CLIENT_HOST:
+        action["host_rewrite_literal"] = service.host
+    counted = {"api": endpoint.api, "endpoint": path}
+    if route.version is not None:
+        counted["version"] = str(route.version)
+    made: Object = {
+        "name": f"{endpoint.api} {route.version or 'without versions'} at {path}",
+        "match": match,
+        "metadata": {"filter_metadata": {METADATA: counted}},
+        "route": action,
+    }
+    if route.overrules:
+        made["response_headers_to_remove"] = sorted(name.decode() for name in route.overrules)
+    added = _added(route.fields, "OVERWRITE_IF_EXISTS_OR_ADD")
+    added += [_field("Vary", name, "APPEND_IF_EXISTS_OR_ADD") for name in endpoint.vary]
+    if added:
+        made["response_headers_to_add"] = added
+    return made
+
+
+def _fixed_match(endpoint: Endpoint, answer: FixedAnswer) -> Object | None:
+    match: Object = {"path": answer.path}
+    assert endpoint.methods is not None  # otherwise nothing is fixed
+    if answer.method == OTHER_METHOD:
+        return {**match, "headers": [_methods((*endpoint.methods, "OPTIONS"), others=True)]}
+    if answer.method:
+        return {**match, "headers": [_methods((answer.method,))]}
+    assert endpoint.selector is not None  # as a version is missing
+    (reader,) = endpoint.selector.readers
+    version = next(iter(endpoint.selector.supported.values()))
+    exact = reader.exact(version)
+    if exact is None:
+        return None
+    if exact.header is not None:
+        absent = {"name": exact.header[0].lower(), "present_match": True, "invert_match": True}
+        return {**match, "headers": [_methods(endpoint.methods), absent]}
+    target = None if exact.query is None else path_pattern.without_parameter(exact.query[0])
+    if target is None:
+        return None
+    return {**match, "headers": [_methods(endpoint.methods), _target(target)]}
+
+
+def _fixed(endpoint: Endpoint, answer: FixedAnswer, match: Object) -> Object:
+    what = answer.method or "without a version"
+    if answer.method == OTHER_METHOD:
+        what = "another method"
+    action: Object = {"status": answer.status}
+    if answer.body:
+        action["body"] = {"inline_string": answer.body.decode()}
+    return {
+        "name": f"{endpoint.api} at {answer.path}, {what}: {answer.status}",
+        "match": match,
+        "direct_response": action,
+        "response_headers_to_add": _added(answer.fields, "OVERWRITE_IF_EXISTS_OR_ADD"),
+    }
+
+
+def _added(fields: FieldLines, how: str) -> list[Object]:
+    return [_field(name.decode(), value.decode(), how) for name, value in fields]
+
+
+def _field(name: str, value: str, how: str) -> Object:
+    # A percent sign begins a variable of Envoy.
+    written = value.replace("%", "%%")
+    return {"header": {"key": name, "value": written}, "append_action": how}

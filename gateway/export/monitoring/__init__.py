@@ -1,0 +1,1 @@
+"""The rules as a dashboard of Grafana and as alerts of Prometheus."""

@@ -1,0 +1,151 @@
+"""Links of answers and requests: header fields and bodies in which URLs are mapped.
+
+Location, Content-Location and Link (RFC 8288) of every answer are mapped. URLs in bodies are mapped
+where a conversion has the change `link`.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from gateway.core.answers.allowed_methods import client_methods
+from gateway.core.answers.link_mapper import LinkMapper, MappedLink, map_link_field
+from gateway.core.headers import HeaderFields
+from gateway.core.plan import Plan
+from gateway.core.versions.version import Version
+from gateway.proxy.client.exchange import Exchange
+
+_NAMES = {b"location": "Location", b"content-location": "Content-Location", b"link": "Link"}
+# The authority and the scheme that the client used, of a trusted proxy (RFC 7239, section 4).
+_FORWARDED = re.compile(r"[;, \t](host|proto)=(?:\"([^\"]*)\"|([^;, \t\"]*))", re.IGNORECASE)
+_SCHEMES = frozenset({"http", "https"})
+
+
+def map_answer_fields(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
+    """Return the fields of an answer, with links that the client can ask for."""
+    mapper = link_mapper(exchange, plan)
+    mapped: HeaderFields = []
+    for line in fields:
+        place = _NAMES.get(line[0].lower())
+        if place is not None:
+            link = _noting(exchange, place, mapper.to_client)
+            value = line[1].decode("latin-1")
+            written = map_link_field(value, link) if place == "Link" else link(value)
+            if written != value:
+                line = (line[0], written.encode("latin-1"))
+        mapped.append(line)
+    return mapped
+
+
+def map_allow(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
+    """Return the fields of a 405 with the methods of the client's version, if operations differ."""
+    route, passage = plan.route, plan.passage
+    given = [value.decode("latin-1") for name, value in fields if name.lower() == b"allow"]
+    if passage is None or route.request is None or route.response is None or not given:
+        return fields
+    mapper = link_mapper(exchange, plan)
+    template = route.upstream_path or plan.endpoint.template
+
+    def path(version: Version) -> str:
+        return template.fill({**mapper.captures, "version": str(version)})
+
+    methods = client_methods(
+        (route.request, route.response),
+        path,
+        exchange.message.path.partition("?")[2] or None,
+        passage.path,
+        [part.strip() for value in given for part in value.split(",")],
+    )
+    others = [line for line in fields if line[0].lower() != b"allow"]
+    return [*others, (b"Allow", ", ".join(methods).encode())]
+
+
+def answer_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]:
+    """Return what maps the URLs in the body of an answer."""
+    return _once(_noting(exchange, "body", mapper.to_client))
+
+
+def request_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]:
+    """Return what maps the URLs in the body of a request."""
+    return _once(_noting(exchange, "request", mapper.to_service))
+
+
+def _noting(
+    exchange: Exchange, place: str, map_link: Callable[[str], MappedLink]
+) -> Callable[[str], str]:
+    def mapped(link: str) -> str:
+        text, fits = map_link(link)
+        if not fits:
+            counts = exchange.unmapped_links or {}
+            exchange.unmapped_links = {**counts, place: counts.get(place, 0) + 1}
+            exchange.unmapped_link = exchange.unmapped_link or link
+        return text
+
+    return mapped
+
+
+def _once(map_link: Callable[[str], str]) -> Callable[[str], str]:
+    """Return what maps each URL of a body once, through all steps of its conversion.
+
+    Between every two versions, `link` may be declared for the same field, and what one step has
+    mapped is no URL of the other side any more.
+    """
+    known: dict[str, str] = {}
+    made: set[str] = set()
+
+    def mapped(link: str) -> str:
+        if link in made:
+            return link
+        if link not in known:
+            known[link] = map_link(link)
+            made.add(known[link])
+        return known[link]
+
+    return mapped
+
+
+def link_mapper(exchange: Exchange, plan: Plan) -> LinkMapper:
+    """Return what maps the links of a request and of its answer."""
+    snapshot, target = exchange.snapshot, exchange.message.path
+    if not target.startswith("/"):  # absolute (RFC 9112, section 3.2.2)
+        target = "/" + target.partition("://")[2].partition("/")[2]
+    path = target.partition("?")[0]
+    found = snapshot.router.find(path)
+    scheme, authority = _public_origin(exchange)
+    return LinkMapper(
+        snapshot.links,
+        plan.endpoint,
+        plan.route,
+        plan.chosen_by,
+        {} if found is None else found[1],
+        path,
+        plan.target.partition("?")[0],
+        exchange.authority,
+        scheme,
+        authority,
+    )
+
+
+def _public_origin(exchange: Exchange) -> tuple[str, str]:
+    """Return the scheme and the authority that the client used, as a trusted proxy has them."""
+    scheme, authority = "http", exchange.authority
+    if exchange.snapshot.trusted_proxies and exchange.snapshot.trusts(exchange.peer):
+        fields = exchange.message.headers
+        given = dict.fromkeys(("host", "proto"), "")
+        for name, quoted, token in _FORWARDED.findall(f";{fields.get('Forwarded', '')}"):
+            given[name.lower()] = given[name.lower()] or quoted or token
+        scheme = _first(fields.getall("X-Forwarded-Proto", ())) or given["proto"] or scheme
+        authority = _first(fields.getall("X-Forwarded-Host", ())) or given["host"] or authority
+    return (scheme.lower() if scheme.lower() in _SCHEMES else "http"), authority
+
+
+def _first(values: Sequence[str]) -> str:
+    return values[0].partition(",")[0].strip(" \t") if values else ""
+
+
+_LOGGED = 200
+_UNSAFE = re.compile(r"[^!-~]")
+
+
+def without_query(link: str) -> str:
+    """Return a link as it can be logged: without the query, which may hold secrets."""
+    return _UNSAFE.sub("?", link.partition("?")[0].partition("#")[0][:_LOGGED])

@@ -1,0 +1,97 @@
+"""The formats of bodies that can be converted, by their media types."""
+
+import re
+from collections.abc import Collection, Iterable
+from enum import Enum
+from functools import lru_cache
+
+from gateway.core.field_names import FieldNames
+
+# RFC 8259, and the structured suffix of RFC 6839.
+_JSON = re.compile(rb"application/(?:json|[!#$%&'*+\-.^_`|~0-9a-z]+\+json)\Z")
+# Services and clients use few different types, which are cached. A Content-Type of more bytes is
+# not cached, so that the cache stays small.
+_SHORT = 256
+_DESCRIBING = FieldNames({b"content-type", b"content-encoding"})
+_UTF_8 = (b"charset=utf-8", b'charset="utf-8"')
+
+
+class BodyFormat(Enum):
+    """The formats of bodies."""
+
+    JSON = "JSON"
+    MERGE_PATCH = "JSON Merge Patch"
+    JSON_PATCH = "JSON Patch"
+    FORM = "form"
+    JSON_LINES = "JSON lines"
+    EVENT_STREAM = "event stream"
+    OTHER = "other"
+
+
+STREAMS = frozenset({BodyFormat.JSON_LINES, BodyFormat.EVENT_STREAM})
+"""The formats of a series of documents, each of which is converted when it is whole."""
+
+_TYPES = {
+    b"application/merge-patch+json": BodyFormat.MERGE_PATCH,  # RFC 7396
+    b"application/json-patch+json": BodyFormat.JSON_PATCH,  # RFC 6902
+    b"application/x-www-form-urlencoded": BodyFormat.FORM,
+    b"application/x-ndjson": BodyFormat.JSON_LINES,
+    b"application/ndjson": BodyFormat.JSON_LINES,
+    b"application/jsonl": BodyFormat.JSON_LINES,
+    b"text/event-stream": BodyFormat.EVENT_STREAM,
+}
+
+
+def described(fields: Iterable[tuple[bytes, bytes]]) -> tuple[BodyFormat, list[bytes]]:
+    """Return the format of a body, see `format_of`, and the values of Content-Encoding."""
+    types, codings = _describing(fields)
+    if len(types) != 1:
+        return BodyFormat.OTHER, codings
+    value = types[0]
+    return _remembered(value) if len(value) <= _SHORT else _format(value), codings
+
+
+def format_of(fields: Iterable[tuple[bytes, bytes]]) -> BodyFormat:
+    """Return the format of a body by its one Content-Type; OTHER for a charset but UTF-8."""
+    return described(fields)[0]
+
+
+def is_unconverted(fields: Iterable[tuple[bytes, bytes]], ranges: Collection[str]) -> bool:
+    """Return whether one of the media ranges, such as `text/csv` or `image/*`, has the body's type.
+
+    Args:
+        fields: the header fields of the message.
+        ranges: the media ranges, in lower case.
+    """
+    types = _describing(fields)[0] if ranges else []
+    if len(types) != 1:
+        return False
+    essence = types[0].partition(b";")[0].strip(b" \t").lower().decode("latin-1")
+    kind, slash, _ = essence.partition("/")
+    return essence in ranges or f"{kind}{slash}*" in ranges
+
+
+def _describing(fields: Iterable[tuple[bytes, bytes]]) -> tuple[list[bytes], list[bytes]]:
+    """Return the values of Content-Type and those of Content-Encoding."""
+    types: list[bytes] = []
+    codings: list[bytes] = []
+    known = _DESCRIBING.known
+    for name, value in fields:
+        found = known[name] if name in known else _DESCRIBING.examine(name)
+        if found is not None:
+            (types if found == b"content-type" else codings).append(value)
+    return types, codings
+
+
+def _format(content_type: bytes) -> BodyFormat:
+    essence, *parameters = (part.strip(b" \t").lower() for part in content_type.split(b";"))
+    charsets = [parameter for parameter in parameters if parameter.startswith(b"charset=")]
+    if not all(charset in _UTF_8 for charset in charsets):
+        return BodyFormat.OTHER
+    found = _TYPES.get(essence)
+    if found is None:
+        return BodyFormat.JSON if _JSON.match(essence) else BodyFormat.OTHER
+    return found
+
+
+_remembered = lru_cache(maxsize=128)(_format)

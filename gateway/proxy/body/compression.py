@@ -1,0 +1,73 @@
+"""Compression of converted answers, which the service was asked to send without a coding."""
+
+import asyncio
+import sys
+import zlib
+from collections.abc import Callable, Mapping
+
+# brotli and zstd: the same libraries that decode; see `content_coding`.
+import brotli
+
+from gateway.core.headers import HeaderFields
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+# A smaller body gains less than its coding costs: with its head, it fits into one packet.
+LEAST = 1024
+# A larger one is compressed in a thread, so that other requests do not wait for it.
+_AT_ONCE = 16 * 1024
+_LENGTH = b"Content-Length"
+
+
+async def compressed(
+    fields: HeaderFields, body: bytes, coding: str
+) -> tuple[HeaderFields, bytes] | None:
+    """Return the fields and the body of an answer in a coding; None where it has to stay as it is.
+
+    Args:
+        fields: the header fields, among them Content-Length.
+        body: the body without a coding.
+        coding: the name of the coding.
+    """
+    if len(body) < LEAST or _must_stay(fields):
+        return None
+    encode = _ENCODERS[coding]
+    coded = encode(body) if len(body) <= _AT_ONCE else await asyncio.to_thread(encode, body)
+    if len(coded) >= len(body):
+        return None
+    kept = [line for line in fields if line[0] != _LENGTH]
+    kept += ((b"Content-Encoding", coding.encode()), (_LENGTH, b"%d" % len(coded)))
+    return kept, coded
+
+
+def _must_stay(fields: HeaderFields) -> bool:
+    # RFC 9111, section 5.2.2.6.
+    return any(
+        name.lower() == b"cache-control" and b"no-transform" in value.lower()
+        for name, value in fields
+    )
+
+
+def _gzip(body: bytes) -> bytes:
+    # Without a time of modification, so that equal bodies are coded as equal bytes.
+    coder = zlib.compressobj(5, zlib.DEFLATED, 31)
+    return coder.compress(body) + coder.flush()
+
+
+def _brotli(body: bytes) -> bytes:
+    coded: bytes = brotli.compress(body, quality=4)
+    return coded
+
+
+def _zstd(body: bytes) -> bytes:
+    return zstd.compress(body, 3)
+
+
+_ENCODERS: Mapping[str, Callable[[bytes], bytes]] = {
+    "gzip": _gzip,
+    "br": _brotli,
+    "zstd": _zstd,
+}

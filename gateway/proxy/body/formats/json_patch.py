@@ -1,0 +1,161 @@
+"""Conversion of JSON Patch: `application/json-patch+json` (RFC 6902).
+
+Each operation has a place in the document, and perhaps a value. The place is converted by way of a
+document that has nothing but that place, which holds null, since changes keep null. The value is
+converted in the same document.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NoReturn
+
+# msgspec leaves the values of operations unparsed, and so their numbers exact (see `json_body`).
+import msgspec
+from msgspec import Raw
+
+from gateway.core.conversion.chain import BodyConversion
+from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.field_path import pointer
+from gateway.core.conversion.message.message import Message
+from gateway.proxy.body import json_body
+
+_Place = tuple[str, ...]
+_Operation = dict[str, Raw]
+_JsonConversion = Callable[[bytes], bytes]
+_NULL = Raw(b"null")
+_WITH_VALUE = ("add", "replace", "test")
+_WITH_SOURCE = ("move", "copy")
+
+_operations = msgspec.json.Decoder(list[dict[str, Raw]])
+_level = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
+_text = msgspec.json.Decoder(str)
+
+
+def convert_patch(body: bytes, conversion: BodyConversion, message: Message | None = None) -> bytes:
+    """Return a converted JSON Patch.
+
+    Args:
+        body: the JSON Patch.
+        conversion: the conversion of the body of a PATCH request.
+        message: the message that has the patch, which is not changed; None where nothing of it is
+            known.
+
+    Raises:
+        ConversionError: the body is not a JSON Patch, or an operation has no equal in the other
+            version: its place is a part of another field there, for instance.
+    """
+
+    def convert(document: bytes) -> bytes:
+        copy = None if message is None else message.copied()
+        return json_body.convert(document, conversion, copy)
+
+    try:
+        operations = _operations.decode(body)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ConversionError(f"not a JSON Patch (RFC 6902): {error}") from None
+    index = 0
+    try:
+        for index, operation in enumerate(operations):
+            operations[index] = _converted(operation, convert)
+    except ConversionError as error:
+        raise error.under(index) from None
+    except RecursionError:
+        raise ConversionError("nested too deep", pointer(index)) from None
+    return msgspec.json.encode(operations)
+
+
+def _converted(operation: _Operation, convert: _JsonConversion) -> _Operation:
+    kind, place = _member(operation, "op"), _place(operation, "path")
+    converted = dict(operation)
+    if kind in _WITH_SOURCE:
+        source = _place(operation, "from")
+        if source[:-1] != place[:-1] or not (_is_index(source[-1:]) and _is_index(place[-1:])):
+            _refuse(f"{kind} from a place other than an element of the same array", "from")
+        converted["from"] = _written(_moved(source, convert, "from"))
+    elif kind not in (*_WITH_VALUE, "remove"):
+        _refuse("an operation that JSON Patch does not have (RFC 6902, section 4)", "op")
+    target = _moved(place, convert, "path")
+    converted["path"] = _written(target)
+    if kind in _WITH_VALUE:
+        if "value" not in operation:
+            _refuse("is missing", "value")
+        converted["value"] = _value(place, target, operation["value"], convert)
+    return converted
+
+
+def _member(operation: _Operation, name: str) -> str:
+    try:
+        return _text.decode(operation[name])
+    except KeyError:
+        _refuse("is missing", name)
+    except msgspec.MsgspecError:
+        _refuse("expected a string", name)
+
+
+def _place(operation: _Operation, name: str) -> _Place:
+    text = _member(operation, name)
+    if text and not text.startswith("/"):
+        _refuse("not a JSON Pointer (RFC 6901)", name)
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:])
+
+
+def _written(place: _Place) -> Raw:
+    return Raw(msgspec.json.encode(pointer(*place)))
+
+
+def _is_index(parts: _Place) -> bool:
+    return any(part == "-" or part.isdecimal() for part in parts)
+
+
+def _moved(place: _Place, convert: _JsonConversion, name: str) -> _Place:
+    """Return the place in the other version; raises ConversionError where there is none."""
+    if not place:
+        return place
+    nulls = [*_nulls(Raw(convert(_holder(place, _NULL))))]
+    if len(nulls) != 1:
+        _refuse("a place for which the other version has no equal", name)
+    # The document that was converted has one element in each array, whichever place it has.
+    indexes = [part for part in place if _is_index((part,))]
+    (found,) = nulls
+    if sum(type(part) is int for part in found) != len(indexes):
+        _refuse("a place for which the other version has no equal", name)
+    made = tuple(part if isinstance(part, str) else indexes.pop(0) for part in found)
+    if place[-1] == "-" != made[-1]:  # the element that it would be a part of is not there yet
+        _refuse("a new element, of which the other version has more than this value", name)
+    return made
+
+
+def _value(place: _Place, target: _Place, value: Raw, convert: _JsonConversion) -> Raw:
+    found = Raw(convert(_holder(place, value)))
+    for part in target:
+        level = _level.decode(found)
+        if isinstance(level, dict) and part in level:
+            found = level[part]
+        elif isinstance(level, list) and len(level) == 1:
+            found = level[0]
+        else:
+            _refuse("a value for which the other version has no place", "value")
+    return found
+
+
+def _holder(place: _Place, value: Raw) -> bytes:
+    """Return a document that has nothing but a value at a place."""
+    made: object = value
+    for part in reversed(place):
+        made = [made] if _is_index((part,)) else {part: made}
+    return msgspec.json.encode(made)
+
+
+def _nulls(value: Raw, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    level = _level.decode(value)
+    if level is None:
+        yield at
+    elif isinstance(level, dict):
+        for key, inner in level.items():
+            yield from _nulls(inner, (*at, key))
+    elif isinstance(level, list):
+        for index, inner in enumerate(level):
+            yield from _nulls(inner, (*at, index))
+
+
+def _refuse(reason: str, name: str) -> NoReturn:
+    raise ConversionError(reason, pointer(name))

@@ -1,0 +1,247 @@
+"""Conversion of whole messages: the header fields, the query and the body of each.
+
+Most conversions change each of them on its own. Where a change moves a value from one to another,
+or depends on more than a value, they are converted together, link by link.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from io import BytesIO
+
+from gateway.core import headers
+from gateway.core.conversion.chain import BodyConversion
+from gateway.core.conversion.message.message import Message
+from gateway.core.conversion.parameter_change import write_fields, write_query
+from gateway.core.headers import HeaderFields
+from gateway.core.plan import Plan, written_target
+from gateway.proxy import answer_links
+from gateway.proxy.body import body_conversion
+from gateway.proxy.body.body_format import STREAMS, BodyFormat, format_of, is_unconverted
+from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.planned_message import planned_message
+from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead
+
+_OF_BODY = headers.ABOUT_BYTES | {b"content-type"}
+_TYPE = frozenset({b"content-type"})
+_JSON = (b"Content-Type", b"application/json")
+_NOTHING = b"{}"
+# Requests with these methods have no body by custom (RFC 9110, section 9.3).
+_BODILESS = frozenset({"GET", "HEAD", "DELETE"})
+
+
+async def convert_request(
+    exchange: Exchange,
+    plan: Plan,
+    fields: HeaderFields,
+    body: RequestBody,
+    conversion: BodyConversion,
+    room: ConversionRoom,
+) -> tuple[str, HeaderFields, RequestBody]:
+    """Return the target, the header fields and the body of a request for the service.
+
+    Args:
+        exchange: the request.
+        plan: the plan for the request.
+        fields: its header fields.
+        body: its body, in pieces or whole; None for no body.
+        conversion: the conversion of the body.
+        room: the room for the body.
+
+    Raises:
+        FaultError: the request does not fit its version, or there is no room to convert it.
+    """
+    assert plan.request is not None  # its body is converted
+    message = _message(exchange, plan, conversion, fields, None)
+    streams = is_stream(exchange)
+    together = message if conversion.needs_message and not streams else None
+    converted = fields
+    if together is None:
+        shown = shown_message(exchange, plan, fields) if plan.request.shows_message else None
+        converted = body_conversion.convert_request_fields(
+            fields, plan.request, exchange.method, shown
+        )
+    if streams:
+        streamed = body_conversion.convert_request_stream(
+            body, format_of(converted), conversion, room, message
+        )
+        return plan.target, converted, streamed
+    whole = await _whole(body, room)
+    if together is not None and not whole:
+        # It stays without a body, unless a value comes into it.
+        whole, converted = _NOTHING, [*headers.end_to_end(fields, _TYPE), _JSON]
+        carried = await body_conversion.convert_request(
+            whole, converted, conversion.carrying(), room, together
+        )
+        if carried == _NOTHING:
+            kept = headers.end_to_end(write_fields(together.headers), _OF_BODY)
+            return _target(plan, together), kept, body if isinstance(body, bytes) else None
+        message = together = _message(exchange, plan, conversion, converted, None)
+    whole = await body_conversion.convert_request(whole, converted, conversion, room, message)
+    if together is None:
+        return plan.target, converted, whole
+    converted = write_fields(together.headers)
+    if whole == _NOTHING and plan.method(exchange.method) in _BODILESS:
+        return _target(plan, together), headers.end_to_end(converted, _OF_BODY), None
+    return _target(plan, together), converted, whole
+
+
+async def convert_response(
+    exchange: Exchange,
+    plan: Plan,
+    fields: HeaderFields,
+    conversion: BodyConversion,
+    response: UpstreamHead,
+    answered: int,
+    room: ConversionRoom,
+) -> tuple[HeaderFields, bytes | AsyncIterator[bytes] | None]:
+    """Return the header fields of an answer for the client, and its body if it has one.
+
+    It is for conversions that need to know more of the answer than its body.
+
+    Args:
+        exchange: the request that is answered.
+        plan: the plan for the request.
+        fields: the header fields of the answer.
+        conversion: the conversion of the body.
+        response: the answer of the service.
+        answered: the status of the answer to the client.
+        room: the room for the body.
+
+    Raises:
+        FaultError: the answer cannot be converted completely; no part of it may be sent.
+    """
+    converting, status, method = plan.response, response.status, exchange.method
+    assert converting is not None  # the answer is converted
+    changes = answered != status and bodiless(method, answered) != bodiless(method, status)
+    has_body = bodiless(method, status) is changes
+    message = _message(exchange, plan, conversion, fields, status) if has_body else None
+    together = message
+    if not conversion.needs_message or format_of(fields) in STREAMS:
+        together = None
+    if together is None:
+        shown = None
+        if converting.shows_message:
+            shown = shown_message(exchange, plan, fields, status)
+        fields = body_conversion.convert_response_fields(
+            fields, converting, method, response, shown
+        )
+    body: bytes | AsyncIterator[bytes] | None = None
+    if changes:
+        fields, body = other_body(response, answered, conversion, fields, message)
+    elif has_body:
+        body = await body_conversion.convert_response(response, conversion, room, message)
+    if together is not None:
+        fields = write_fields(together.headers)
+        if body and not any(name.lower() in _TYPE for name, _ in fields):
+            fields.append(_JSON)
+    return fields, body
+
+
+def request_conversion(exchange: Exchange, plan: Plan) -> BodyConversion | None:
+    """Return the conversion of the body of a request, or None if the body passes unchanged."""
+    conversion = plan.request
+    if conversion is None:
+        return None
+    fields = exchange.message.raw_headers
+    if is_unconverted(fields, plan.endpoint.unconverted):
+        return None
+    # A merge patch has only the fields to change, by whatever method it is sent (RFC 7396). The
+    # service takes the others by the method that it gets: what an old PUT lacks, a PATCH leaves.
+    patch = format_of(fields) is BodyFormat.MERGE_PATCH
+    return conversion.for_request("PATCH" if patch else plan.method(exchange.method))
+
+
+def is_stream(exchange: Exchange) -> bool:
+    """Return whether the body of a request is a stream of documents, converted one by one."""
+    fields = exchange.message.raw_headers
+    coded = any(name.lower() == b"content-encoding" for name, _ in fields)
+    return format_of(fields) in STREAMS and not coded
+
+
+def bodiless(method: str, status: int) -> bool:
+    """Whether a response has no body, regardless of its fields (RFC 9110, section 6.4.1)."""
+    return method == "HEAD" or status in (204, 304)
+
+
+def _message(
+    exchange: Exchange,
+    plan: Plan,
+    conversion: BodyConversion,
+    fields: HeaderFields,
+    status: int | None,
+) -> Message | None:
+    """Return the message of a body, or None if the conversion needs none.
+
+    Args:
+        exchange: the request.
+        plan: the plan for the request.
+        conversion: the conversion of the body.
+        fields: the header fields of the message.
+        status: the status of the answer; None for the request.
+    """
+    if not (conversion.maps_links or conversion.needs_message):
+        return None
+    mapper = answer_links.link_mapper(exchange, plan)
+    links = answer_links.request_links if status is None else answer_links.answer_links
+    link = links(exchange, mapper)
+    if not conversion.needs_message:
+        return Message(link=link)
+    return shown_message(exchange, plan, fields, status, link)
+
+
+def shown_message(
+    exchange: Exchange,
+    plan: Plan,
+    fields: HeaderFields,
+    status: int | None = None,
+    link: Callable[[str], str] = str,
+) -> Message:
+    """Return the message that changes are shown.
+
+    Args:
+        exchange: the request.
+        plan: the plan for the request.
+        fields: the header fields of the message.
+        status: the status of the answer; None for the request.
+        link: returns a URL for the receiver of the message.
+    """
+    mapper = answer_links.link_mapper(exchange, plan)
+    query = exchange.message.path.partition("?")[2]
+    return planned_message(
+        plan, exchange.method, mapper.path, query, mapper.captures, fields, status, link
+    )
+
+
+def _target(plan: Plan, message: Message) -> str:
+    """Return the target of a request whose query was converted with its body."""
+    path = plan.target.partition("?")[0]
+    return written_target(plan.route, path, write_query(message.query))
+
+
+async def _whole(body: RequestBody, room: ConversionRoom) -> bytes:
+    if isinstance(body, AsyncIterator):
+        collected = BytesIO()  # grows without copying what it has
+        async for piece in body:
+            if not room.take(len(piece)):
+                await room.wait(len(piece))
+            collected.write(piece)
+        return collected.getvalue()
+    return body or b""
+
+
+def other_body(
+    response: UpstreamHead,
+    answered: int,
+    conversion: BodyConversion | None,
+    fields: HeaderFields,
+    message: Message | None = None,
+) -> tuple[HeaderFields, bytes | None]:
+    """Return fields and body of an answer whose status has a body in one of the versions only."""
+    if bodiless("", answered):
+        return headers.end_to_end(fields, _OF_BODY), None
+    if conversion is None:
+        return fields, b""
+    # The changes make a body of nothing.
+    return [*headers.end_to_end(fields, _TYPE), _JSON], body_conversion.convert_made(
+        response, conversion, message
+    )

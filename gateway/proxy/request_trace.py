@@ -1,0 +1,244 @@
+"""The trace of a request: it goes on from its caller, or begins here, and goes on to the service.
+
+A request that is not sampled has a trace id for the log and for the service, and nothing else. One
+that is has a RequestSpan, of which spans are made when it has ended: of the request (SERVER), of
+each conversion (INTERNAL), and of the request to the service (CLIENT), by the conventions of
+OpenTelemetry: https://opentelemetry.io/docs/specs/semconv/http/http-spans/
+"""
+
+from collections.abc import Callable
+from random import getrandbits, random
+from time import perf_counter, time_ns
+from urllib.parse import urlsplit
+
+# multidict: aiohttp has header fields in its mappings; a name of its own type is found at once.
+from multidict import istr
+
+from gateway.core.headers import FieldLines
+from gateway.core.plan import Plan
+from gateway.core.tracing.span import Span, SpanKind
+from gateway.core.tracing.trace_parent import TraceParent, Tracing, parse_traceparent
+from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.request_span import RequestSpan, new_span_id
+
+# Callers may ask for any number of traces: a process takes so many a second.
+_MOST = 500
+_NAME = istr("traceparent")
+_TRACEPARENT = b"traceparent"
+_TRACESTATE = b"tracestate"
+_METHODS = frozenset(
+    {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY", "CONNECT"}
+)
+
+
+class RequestTraces:
+    """Decides which requests are traced.
+
+    Args:
+        drop: called for each request that is not traced because there were too many.
+    """
+
+    def __init__(self, drop: Callable[[], None]) -> None:
+        self._drop = drop
+        self._second = 0
+        self._left = _MOST
+
+    def begin(self, exchange: Exchange, tracing: Tracing) -> None:
+        """Have a request go on with its caller's trace, or begin one."""
+        given = exchange.message.headers.get(_NAME)
+        parent = None if given is None else _parent(exchange, given)
+        states: FieldLines = ()
+        if parent is None:
+            if random() >= tracing.ratio or not self._has_room(exchange.began):  # noqa: S311
+                # Nobody keeps this span, so that any ids will do that no other request has.
+                trace_id = _trace_id() if exchange.request_id_given else exchange.request_id
+                exchange.trace_id = trace_id
+                value = f"00-{trace_id}-{trace_id[:16]}-00".encode()
+                exchange.trace_fields = ((_TRACEPARENT, value),)
+                return
+            trace_id, parent_id = _trace_id(), ""
+        else:
+            trace_id, parent_id, sampled = parent
+            states = _states(exchange)
+            if not sampled or not self._has_room(exchange.began):
+                exchange.trace_id = trace_id
+                exchange.trace_fields = ((_TRACEPARENT, parent.field), *states)
+                return
+        exchange.trace_id = trace_id
+        span = exchange.span = RequestSpan(trace_id, parent_id)
+        value = TraceParent(trace_id, span.asked_id, sampled=True).field
+        exchange.trace_fields = ((_TRACEPARENT, value), *states)
+
+    def _has_room(self, now: float) -> bool:
+        second = int(now)
+        if second != self._second:
+            self._second, self._left = second, _MOST
+        self._left -= 1
+        if self._left < 0:
+            self._drop()
+        return self._left >= 0
+
+
+def _trace_id() -> str:
+    return f"{getrandbits(128) | 1:032x}"
+
+
+def _parent(exchange: Exchange, given: str) -> TraceParent | None:
+    if len(exchange.message.headers.getall("traceparent")) > 1:
+        return None
+    return parse_traceparent(given)
+
+
+def _states(exchange: Exchange) -> FieldLines:
+    given = exchange.message.raw_headers
+    return tuple(line for line in given if line[0].lower() == _TRACESTATE)
+
+
+class ShadowTrace:
+    """The trace of a request that a shadow sends: one of its own, linked to the client's request.
+
+    Args:
+        exchange: the client's request, which has a trace id.
+        plan: of the request that the shadow sends.
+    """
+
+    def __init__(self, exchange: Exchange, plan: Plan) -> None:
+        self._exchange = exchange
+        self._plan = plan
+        trace_id, sampled = _trace_id(), exchange.span is not None
+        self._parent = TraceParent(trace_id, new_span_id(), sampled)
+
+    @property
+    def fields(self) -> FieldLines:
+        """The fields of the request, in place of those of the client's."""
+        return ((_TRACEPARENT, self._parent.field),)
+
+    def span(self, began: float, target: str | None, status: int, error: str) -> Span | None:
+        """Return the span of the request that ended now; None if it is not traced.
+
+        Args:
+            began: in monotonic seconds.
+            target: the address that answered; None if none did.
+            status: of its answer; 0 if there was none.
+            error: the code of the fault; empty if there was none.
+        """
+        request = self._exchange.span
+        if request is None:
+            return None
+        attributes = _asked(self._exchange, self._plan, target, status, error)
+        now, at = time_ns(), perf_counter()
+        return Span(
+            self._parent.trace_id,
+            self._parent.span_id,
+            "",
+            f"shadow {attributes['http.request.method']}",
+            SpanKind.CLIENT,
+            now - int((at - began) * 1e9),
+            now,
+            attributes,
+            "error.type" in attributes,
+            ((request.trace_id, request.span_id),),
+        )
+
+
+def spans(exchange: Exchange, span: RequestSpan) -> list[Span]:
+    """Return the spans of a request that has ended."""
+    now, at = time_ns(), perf_counter()
+    ended = exchange.ended
+
+    def moment(seconds: float) -> int:
+        return now - int((at - seconds) * 1e9)
+
+    attributes = _served(exchange)
+    method, route = attributes["http.request.method"], attributes.get("http.route")
+    name = "HTTP" if method == "_OTHER" else str(method)
+    found = [
+        Span(
+            span.trace_id,
+            span.span_id,
+            span.parent_id,
+            name if route is None else f"{name} {route}",
+            SpanKind.SERVER,
+            moment(exchange.began),
+            moment(ended),
+            attributes,
+            "error.type" in attributes,
+        )
+    ]
+    for stage, began, ended in span.stages:
+        ids = span.trace_id, new_span_id(), span.span_id
+        times = moment(began), moment(ended)
+        found.append(Span(*ids, stage, SpanKind.INTERNAL, *times, _version(exchange)))
+    if span.begun is not None:  # it has failed
+        stage, began = span.begun
+        ids = span.trace_id, new_span_id(), span.span_id
+        times = moment(began), moment(exchange.ended)
+        why = _version(exchange) | {"error.type": exchange.code or "aborted"}
+        found.append(Span(*ids, stage, SpanKind.INTERNAL, *times, why, failed=True))
+    if exchange.sent and exchange.plan is not None:
+        code = exchange.code or ("aborted" if exchange.aborted else "")
+        status = exchange.service_status
+        asked = _asked(exchange, exchange.plan, exchange.target, status, code)
+        found.append(
+            Span(
+                *(span.trace_id, span.asked_id, span.span_id),
+                str(asked["http.request.method"]),
+                SpanKind.CLIENT,
+                moment(exchange.sent),
+                moment(exchange.answered or ended),
+                asked,
+                "error.type" in asked,
+            )
+        )
+    return found
+
+
+def _served(exchange: Exchange) -> dict[str, str | int]:
+    found = _version(exchange)
+    method = exchange.method
+    found["http.request.method"] = method if method in _METHODS else "_OTHER"
+    if method not in _METHODS:
+        found["http.request.method_original"] = method
+    found["url.scheme"] = "http"
+    found["url.path"] = exchange.path
+    found["client.address"] = exchange.peer
+    if exchange.authority:
+        found["server.address"] = urlsplit(f"//{exchange.authority}").hostname or ""
+    if exchange.endpoint is not None:
+        found["http.route"] = exchange.endpoint.template.text
+    status = exchange.status
+    if status:
+        found["http.response.status_code"] = status
+    if exchange.aborted or status >= 500 or not status:
+        found["error.type"] = exchange.code or (str(status) if status >= 500 else "aborted")
+    return found
+
+
+def _asked(
+    exchange: Exchange, plan: Plan, target: str | None, status: int, code: str
+) -> dict[str, str | int]:
+    found = _version(exchange)
+    method = plan.method(exchange.method)
+    found["http.request.method"] = method if method in _METHODS else "_OTHER"
+    found["gateway.service.name"] = plan.route.service.name
+    if target is not None:
+        host, _, port = target.rpartition(":")
+        found["server.address"], found["server.port"] = host.strip("[]"), int(port)
+        # Queries may hold secrets, as in the log.
+        found["url.full"] = f"http://{target}{plan.target.partition('?')[0]}"
+    if status:
+        found["http.response.status_code"] = status
+    if status >= 400:
+        found["error.type"] = str(status)
+    elif not status:
+        found["error.type"] = code or "aborted"
+    return found
+
+
+def _version(exchange: Exchange) -> dict[str, str | int]:
+    found: dict[str, str | int] = {}
+    if exchange.endpoint is not None:
+        found["gateway.api.name"] = exchange.endpoint.api
+    if exchange.version is not None:
+        found["gateway.api.version"] = str(exchange.version)
+    return found

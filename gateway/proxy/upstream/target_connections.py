@@ -1,0 +1,171 @@
+"""The connections to one target: the free ones, and the requests that wait for one.
+
+A request that finds no free connection waits for whichever comes first: a connection that another
+request is done with, or a new one. New ones are opened for the waiting requests, but only a few at
+a time: a burst would overflow the backlog of the service, and the kernel tries again only after a
+second.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+
+from gateway.core.errors import FaultCode, FaultError
+from gateway.core.service import Target, Timeouts
+from gateway.proxy.upstream.streamed_response import StreamedResponse
+from gateway.proxy.upstream.upstream import StaleConnectionError, UpstreamRequest, failure
+from gateway.proxy.upstream.upstream_connection import UpstreamConnection
+
+# The maximum number of connections to a target that are opened at a time.
+_MOST_OPENING = 16
+
+_Place = asyncio.Future[UpstreamConnection]
+
+
+class ConnectError(FaultError):
+    """No connection could be opened, so nothing was sent."""
+
+
+class TargetConnections:
+    """Keeps, opens and lends the connections to one target.
+
+    Args:
+        target: the target.
+        crowded: a function that is called when a request waits for a connection although as many
+            as possible are being opened.
+    """
+
+    def __init__(self, target: Target, crowded: Callable[[], None]) -> None:
+        self._target = target
+        self._crowded = crowded
+        self._name = target.authority
+        self._free: dict[UpstreamConnection, None] = {}  # in the order in which they became free
+        self._open: set[UpstreamConnection] = set()
+        self._waiting: deque[_Place] = deque()
+        self._opening: set[asyncio.Task[None]] = set()
+
+    async def send(self, request: UpstreamRequest, timeouts: Timeouts) -> StreamedResponse:
+        """Return the response as soon as its head has arrived.
+
+        If a kept connection turns out to be closed, a new one replaces it, provided that the
+        request may be sent twice.
+
+        Raises:
+            ConnectError: no connection could be opened.
+            FaultError: the target gave no response.
+        """
+        connection = self._take() or await self._wait(timeouts.connect)
+        try:
+            return await connection.send(request, timeouts).arrived()
+        except StaleConnectionError:
+            if not request.repeatable:
+                what = "it closed a kept connection"
+                raise failure(FaultCode.UPSTREAM_UNREACHABLE, self._name, what) from None
+        connection = await self._connect(timeouts.connect)
+        return await connection.send(request, timeouts).arrived()
+
+    def close(self) -> None:
+        """Close every connection."""
+        for opening in self._opening:
+            opening.cancel()
+        for connection in tuple(self._open):
+            connection.close()
+
+    def _take(self) -> UpstreamConnection | None:
+        while self._free:
+            connection, _ = self._free.popitem()
+            if connection.is_usable():
+                return connection
+        return None
+
+    async def _wait(self, seconds: float) -> UpstreamConnection:
+        """Return the first connection that is free or new; it may be opened for another request."""
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    connection = await self._next(seconds)
+                    if connection.is_usable():
+                        return connection
+        except TimeoutError:
+            raise self._error(FaultCode.UPSTREAM_TIMEOUT, "no connection in time") from None
+
+    async def _next(self, seconds: float) -> UpstreamConnection:
+        place: _Place = asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        self._open_more(seconds)
+        if len(self._waiting) > len(self._opening):
+            self._crowded()
+        try:
+            return await place
+        except asyncio.CancelledError:
+            if place.cancelled():
+                with suppress(ValueError):
+                    self._waiting.remove(place)
+            elif place.exception() is None:
+                self._lend(place.result())  # it came just as the wait ended
+            raise
+
+    def _first(self) -> _Place | None:
+        while self._waiting:
+            place = self._waiting.popleft()
+            if not place.done():
+                return place
+        return None
+
+    def _open_more(self, seconds: float) -> None:
+        while len(self._opening) < min(len(self._waiting), _MOST_OPENING):
+            task = asyncio.get_running_loop().create_task(self._open_one(seconds))
+            self._opening.add(task)
+
+    async def _open_one(self, seconds: float) -> None:
+        """Open a connection for the requests that wait; a failure ends the wait of the first."""
+        try:
+            connection = await self._connect(seconds)
+        except ConnectError as error:
+            place = self._first()
+            if place is not None:
+                place.set_exception(error.with_traceback(None))
+        else:
+            connection.expire(connection.may_rest)
+            self._lend(connection)
+        finally:
+            task = asyncio.current_task()
+            assert task is not None
+            self._opening.discard(task)
+        self._open_more(seconds)
+
+    async def _connect(self, seconds: float) -> UpstreamConnection:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(seconds):
+                _, connection = await loop.create_connection(
+                    lambda: UpstreamConnection(loop, self._name, self._lend, self._lost),
+                    self._target.host,
+                    self._target.port,
+                )
+        except TimeoutError:
+            raise self._error(FaultCode.UPSTREAM_TIMEOUT, "no connection in time") from None
+        except OSError as error:
+            what = error.strerror or str(error)
+            raise self._error(FaultCode.UPSTREAM_UNREACHABLE, what) from None
+        if not connection.is_usable():  # lost before this task resumed
+            raise self._error(FaultCode.UPSTREAM_UNREACHABLE, "it closed the connection")
+        self._open.add(connection)
+        return connection
+
+    def _lend(self, connection: UpstreamConnection) -> None:
+        """Pass a free connection to the first request that waits, or keep it for the next one."""
+        place = self._first() if self._waiting else None
+        if place is None:
+            self._free[connection] = None
+        else:
+            place.set_result(connection)
+
+    def _lost(self, connection: UpstreamConnection) -> None:
+        self._open.discard(connection)
+        self._free.pop(connection, None)
+
+    def _error(self, code: FaultCode, what: str) -> ConnectError:
+        known = failure(code, self._name, what)
+        return ConnectError(known.fault, known.cause, known.target)

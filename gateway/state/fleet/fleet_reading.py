@@ -1,0 +1,156 @@
+"""FleetReading: the sums of a fleet as any replica reads them, batches that wait included."""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy import ColumnElement, or_, select
+
+from gateway.core.overrides import VersionKey
+from gateway.state.fleet.judge import read_replicas
+from gateway.state.fleet.merging import counted_for, samples_name, samples_of
+from gateway.state.fleet.outbox import decode
+from gateway.state.fleet.postgres import PostgresConnection, PostgresDatabase
+from gateway.state.fleet.roster import ReplicaRow, silences
+from gateway.state.fleet.transaction_ledger import read_documents
+from gateway.state.history.history import HistoryQuery, HistoryView
+from gateway.state.schema.history_table import read_history
+from gateway.state.schema.state_tables import batches, counts, floors, replicas, usage
+from gateway.state.state_access import LogReading, StateView
+from gateway.state.state_changes import StateChanges
+from gateway.state.totals import Totals
+
+# Rows are read in parts, so that requests are answered in between.
+_PART = 1000
+# As long as the sums of all versions may take, in seconds.
+_PATIENCE = 30.0
+
+
+class FleetReading(NamedTuple):
+    """What the database has at one moment.
+
+    Attributes:
+        totals: the sums.
+        now: the time of the database, in seconds since 1970.
+        rows: all starts of replicas.
+        logs: how far the logs of front proxies were counted.
+    """
+
+    totals: Totals
+    now: float
+    rows: list[ReplicaRow]
+    logs: tuple[LogReading, ...]
+
+    @property
+    def view(self) -> StateView:
+        """The sums, with what they may lack."""
+        return StateView(self.totals, self.now, None, silences(self.rows, self.now), self.logs)
+
+
+class _Counted(msgspec.Struct):
+    since: float
+    until: float
+    reason: str
+
+
+def log_document(name: str) -> str:
+    """Return the name of the document with how far the log of a front proxy was counted."""
+    return f"log {name}"
+
+
+async def read_fleet(
+    database: PostgresDatabase, key: VersionKey | None, proxies: Collection[str]
+) -> FleetReading:
+    """Return the sums for a version, or for all, with the logs of these front proxies.
+
+    Raises:
+        StateError: the database cannot be reached or used.
+    """
+    async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
+        rows = await read_replicas(connection)
+        totals = Totals(await _sums(connection, key))
+        waiting = select(batches.c.content).outerjoin(replicas, replicas.c.start == batches.c.start)
+        unmerged = or_(replicas.c.merged.is_(None), replicas.c.merged < batches.c.sequence)
+        async for (content,) in connection.rows(waiting.where(unmerged), _PART):
+            try:
+                totals.merge(decode(content).totals)
+            except msgspec.DecodeError:
+                continue  # the judge reports it
+        if key is not None:
+            name = samples_name(("differences", *key))
+            for sample in samples_of((await read_documents(connection, name)).get(name)):
+                totals.sample(sample)
+        logs = await read_logs(connection, proxies)
+    return FleetReading(totals, now, rows, logs)
+
+
+async def read_stored_fleet(
+    url: str, proxies: Collection[str], query: HistoryQuery | None
+) -> tuple[StateView, Mapping[str, object], HistoryView | None]:
+    """Return what the database of a fleet has, without being one of it.
+
+    Args:
+        url: of the database.
+        proxies: the front proxies whose logs count.
+        query: the history that is wanted.
+
+    Returns:
+        The sums, the documents of the overrides, and the history.
+
+    Raises:
+        StateError: it cannot be read.
+    """
+    database = PostgresDatabase(url)
+    try:
+        await database.check()
+        view = (await read_fleet(database, None, proxies)).view
+        async with database.transaction(_PATIENCE) as (connection, now):
+            documents = await read_documents(connection, "overrides")
+            if query is None:
+                return view, documents, None
+            history = await connection.run_sync(read_history, query, now)
+        return view, documents, history.view(query, now)
+    finally:
+        await database.close()
+
+
+async def read_logs(
+    connection: PostgresConnection, proxies: Collection[str]
+) -> tuple[LogReading, ...]:
+    """Return how far the logs of front proxies were counted; raises SQLAlchemyError."""
+    found = await read_documents(connection, *map(log_document, proxies))
+    never = _Counted(0.0, 0.0, "")
+    counted = (
+        (
+            name,
+            msgspec.convert(found.get(log_document(name), never), _Counted, from_attributes=True),
+        )
+        for name in proxies
+    )
+    return tuple(LogReading(name, each.since, each.until, each.reason) for name, each in counted)
+
+
+async def _sums(connection: PostgresConnection, key: VersionKey | None) -> StateChanges:
+    state = StateChanges(documents=await read_documents(connection, "since"))
+    of_version = _of(key, usage.c.api, usage.c.version)
+    async for row in connection.rows(select(usage).where(*of_version), _PART):
+        api, version, endpoint, client, others, count, refused, failed, slack, *times = row
+        first, last, served = times
+        place = (api, version, endpoint, None if others else client)
+        state.usage.append((*place, count, refused, failed, slack, first, last, served))
+    of_version = _of(key, floors.c.api, floors.c.version)
+    async for row in connection.rows(select(floors).where(*of_version), _PART):
+        api, version, floor = row
+        state.floors[api, version] = floor
+    of_key = () if key is None else (counted_for(key),)
+    async for row in connection.rows(select(counts).where(*of_key), _PART):
+        kind, encoded, count, first, last = row
+        labels = msgspec.json.decode(encoded, type=tuple[str, ...])
+        state.counts.append((kind, labels, count, first, last))
+    return state
+
+
+def _of(
+    key: VersionKey | None, api: ColumnElement[str], version: ColumnElement[str]
+) -> tuple[ColumnElement[bool], ...]:
+    return () if key is None else (api == key[0], version == key[1])

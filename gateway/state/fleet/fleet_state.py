@@ -1,0 +1,347 @@
+"""FleetState: the state of a gateway that shares it with others in PostgreSQL.
+
+Once a second, a beat reports that this replica is there, hands in what it counted, and reads the
+overrides; a notification brings the next beat forward. No request waits for any of it: what
+cannot be handed in stays in the Outbox, and the overrides that were heard last stay in force.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
+from uuid import uuid4
+
+from gateway.core.cutover.gates import GateResult
+from gateway.core.overrides import Overrides, VersionKey
+from gateway.state.active_overrides import ActiveOverrides, Apply, overrides_of
+from gateway.state.cutover_controller import CurrentCutover, CutoverController
+from gateway.state.fleet.beat import Membership, Report, beat, begin_counting, leave
+from gateway.state.fleet.fleet_clock import FleetClock
+from gateway.state.fleet.fleet_reading import read_fleet, read_logs
+from gateway.state.fleet.judge import (
+    RESETS,
+    Judge,
+    mark_gone,
+    read_lease,
+    read_replicas,
+    shadow_resets,
+)
+from gateway.state.fleet.last_overrides import LastOverrides
+from gateway.state.fleet.lease import NO_LEASE, is_free
+from gateway.state.fleet.merging import delete_shadow
+from gateway.state.fleet.outbox import Outbox
+from gateway.state.fleet.postgres import PostgresConnection, PostgresDatabase
+from gateway.state.fleet.roster import elsewhere, fleet_view, lost
+from gateway.state.fleet.transaction_ledger import (
+    FleetDocuments,
+    HeardLedger,
+    TransactionLedger,
+    revision_of,
+)
+from gateway.state.history.history import HistoryQuery, HistoryView
+from gateway.state.ledger import AuditEntry, Ledger, Order, SharedDocuments
+from gateway.state.schema.history_table import read_history
+from gateway.state.schema.state_tables import read_audit
+from gateway.state.state_access import Doubt, FleetView, StateView, UnknownReplicaError
+from gateway.state.state_changes import StateChanges, StateError, StateUnreachableError
+from gateway.state.totals import Totals
+from gateway.telemetry import log
+from gateway.telemetry.delta import Delta
+
+# Seconds between two beats, and between two attempts to listen.
+_INTERVAL = 1.0
+_LISTEN_AGAIN = 5.0
+# Seconds between two judgements while batches wait.
+_CATCH_UP = 0.05
+# The documents that a start without the database goes by.
+_KEPT = ("overrides", "cutovers", "revision")
+
+Act = Callable[[ActiveOverrides, CutoverController], Awaitable[None]]
+
+
+class FleetState:
+    """A StateAccess of one replica, with the attributes of one; `open` makes it."""
+
+    def __init__(self, membership: Membership) -> None:
+        self._membership = membership
+        self._database = PostgresDatabase(membership.url)
+        self.documents: SharedDocuments = FleetDocuments(self._database)
+        self._last = LastOverrides(membership.last, self._database.name)
+        self._clock = FleetClock()
+        self._outbox = Outbox(self._clock.now)
+        self._start = uuid4().hex
+        self._judge = Judge(self._start, membership.rules, self._clock)
+        self._lease = NO_LEASE
+        self._lock = asyncio.Lock()
+        self._notified = asyncio.Event()
+        self._documents: Mapping[str, object] = {}
+        self._applied = -1
+        self._apply: Apply | None = None
+        self._heard = 0.0
+        self._stale_since: float | None = None
+        self._missed: StateError | None = None
+        self._prepared = False
+        self.replica = membership.replica
+        self.totals = Totals(StateChanges())
+        self.admin = ""
+        self.tasks: Mapping[str, Callable[[], Coroutine[None, None, None]]] = {
+            "state": self._beat_on,
+            "overrides": self._listen,
+            "cutovers": self._judge_on,
+        }
+
+    @classmethod
+    async def open(cls, membership: Membership) -> "FleetState":
+        """Join a fleet.
+
+        While its database cannot be reached, the overrides that were heard last are in force.
+
+        Raises:
+            StateError: the database cannot be used, or not be reached and nothing was heard yet.
+        """
+        state = cls(membership)
+        try:
+            await state._join()
+        except StateUnreachableError as error:
+            known = state._last.read()
+            if known is None:
+                await state._database.close()
+                raise StateError(
+                    f"{error}; no overrides were kept from before, so that a start without it could"
+                    " undo what was set"
+                ) from None
+            state._miss(error)
+            state._documents = known
+            state._applied = revision_of(known)
+        except StateError:
+            await state._database.close()
+            raise
+        return state
+
+    @property
+    def judges(self) -> bool:
+        """Whether this replica acts for all of them now."""
+        return self._stale_since is None and self.judged_last
+
+    @property
+    def judged_last(self) -> bool:
+        """Whether it did when the database was last reached."""
+        return self._lease.start == self._start
+
+    @property
+    def in_force(self) -> Overrides:
+        """The overrides in force."""
+        return overrides_of(self._documents)
+
+    @property
+    def stale_since(self) -> float | None:
+        """Since when the database has not been reached; None if it has."""
+        return self._stale_since
+
+    def follow(self, apply: Apply) -> None:
+        """Set the function that applies overrides from here on."""
+        self._apply = apply
+
+    def absorb(self, delta: Delta) -> None:
+        """Add what a process of this gateway has counted."""
+        self.totals.absorb(delta)
+        self._outbox.absorb(delta)
+
+    async def close(self) -> None:
+        """Hand in what is left, and leave."""
+        try:
+            if self._prepared:
+                async with self._lock:
+                    for _ in range(2):  # what was handed in and not confirmed, then the rest
+                        await beat(self._database, self._report(), self._outbox, self._clock)
+                    await leave(self._database, self._start)
+        except StateError as error:
+            log.event("state_unwritten", "error", reason=str(error))
+        finally:
+            await self._database.close()
+
+    async def view(self, key: VersionKey | None = None, replica: str | None = None) -> StateView:
+        """Return the sums of the fleet, or what this replica has counted since it started."""
+        if replica == self.replica:
+            return StateView(self.totals, self._clock.now(), self.replica, ())
+        if replica is not None:
+            raise UnknownReplicaError(elsewhere(replica, await self.fleet(), self.replica))
+        try:
+            self._check_reached()
+            found = await read_fleet(self._database, key, self._membership.rules().front_proxies)
+        except StateUnreachableError as error:
+            doubt = Doubt(None, self._miss(error))
+            return StateView(self.totals, self._clock.now(), self.replica, (doubt,))
+        return found.view
+
+    async def history(self, query: HistoryQuery) -> HistoryView:
+        """Return the history of the fleet, or of this replica while the database is away."""
+        try:
+            self._check_reached()
+            async with self._database.transaction() as (connection, now):
+                return (await connection.run_sync(read_history, query, now)).view(query, now)
+        except StateUnreachableError as error:
+            self._miss(error)
+            return self.totals.history.view(query, self._clock.now(), self.replica)
+
+    async def cutover(self, key: VersionKey) -> CurrentCutover:
+        """Return how a cutover stands, by the last beat."""
+        return await self._recalled().current(key)
+
+    def gate_results(self, key: VersionKey) -> tuple[GateResult, ...]:
+        """Return the results of the gates of a cutover, by the last beat."""
+        return self._recalled().results(key)
+
+    async def pause(self, key: VersionKey, order: Order) -> None:
+        """Pause the brownouts of a version."""
+        await self._change(lambda overrides, _: overrides.pause(key, order))
+
+    async def resume(self, key: VersionKey, order: Order) -> None:
+        """End the pause of brownouts."""
+        await self._change(lambda overrides, _: overrides.resume(key, order))
+
+    async def set_percent(self, key: VersionKey, percent: float | None, order: Order) -> None:
+        """Set the percentage of a cutover, or with None fix it where it stands."""
+        await self._change(lambda _, cutovers: cutovers.set(key, percent, order))
+
+    async def clear_percent(self, key: VersionKey, order: Order) -> None:
+        """Return to the percentage of the rules."""
+        await self._change(lambda _, cutovers: cutovers.clear(key, order))
+
+    async def reset_shadow(self, key: VersionKey, order: Order) -> None:
+        """Delete what the shadow of a version has counted; what is under way may follow."""
+        async with self._ledger() as (ledger, connection):
+            await delete_shadow(connection, key)
+            resets = shadow_resets(ledger.documents)
+            resets[key] = resets.get(key, 0) + 1
+            await ledger.keep(RESETS, [[*other, times] for other, times in resets.items()])
+            ledger.record(order, "shadow reset", key, "", "")
+        log.event("shadow_reset", api=key[0], version=key[1])
+
+    async def audit(self) -> list[AuditEntry]:
+        """Return the latest changes, the latest last."""
+        self._check_reached()
+        async with self._database.transaction() as (connection, _):
+            return [AuditEntry(*row) for row in await connection.run_sync(read_audit)]
+
+    async def fleet(self) -> FleetView:
+        """Return the replicas."""
+        self._check_reached()
+        async with self._database.transaction() as (connection, now):
+            rows, lease = await read_replicas(connection), await read_lease(connection)
+            logs = await read_logs(connection, self._membership.rules().front_proxies)
+        judge = "" if is_free(lease, now) else lease.start
+        return fleet_view(rows, logs, now, judge, revision_of(self._documents))
+
+    async def forget(self, replica: str, order: Order) -> None:
+        """Forget a replica that is lost."""
+        async with self._ledger() as (ledger, connection):
+            rows = await read_replicas(connection)
+            for row in lost(replica, rows, self._clock.now()):
+                await mark_gone(connection, row.start, self._clock.now())
+            ledger.record(order, "replica forgotten", (replica, ""), "lost", "forgotten")
+
+    async def _join(self) -> None:
+        await self._database.prepare()
+        await begin_counting(self._database)
+        self._prepared = True
+        await self._beat()
+
+    async def _beat_on(self) -> None:
+        while True:
+            async with self._lock:
+                try:
+                    await (self._beat() if self._prepared else self._join())
+                except StateError as error:
+                    self._miss(error)
+                except TimeoutError:
+                    reason = "a worker has not acknowledged the overrides"
+                    log.event("cutover_late", "error", reason=reason)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_INTERVAL):
+                    await self._notified.wait()
+            self._notified.clear()
+
+    async def _listen(self) -> None:
+        while True:
+            # Without notifications, the next beat has what they would announce.
+            with suppress(StateError):
+                await self._database.listen(self._notified.set)
+            await asyncio.sleep(_LISTEN_AGAIN)
+
+    async def _judge_on(self) -> None:
+        while True:
+            if self._prepared and self._stale_since is None and self._may_judge():
+                try:
+                    await self._judge.judge(self._database)
+                except StateError as error:
+                    log.event("not_judged", "warning", reason=str(error))
+            await asyncio.sleep(_CATCH_UP if self._judge.behind else _INTERVAL)
+
+    def _may_judge(self) -> bool:
+        return self.judged_last or is_free(self._lease, self._clock.now())
+
+    async def _beat(self) -> None:
+        heard = await beat(self._database, self._report(), self._outbox, self._clock)
+        if self._stale_since is not None:
+            log.event("state_written", store=self._database.name)
+        self._stale_since, self._missed = None, None
+        self._heard, self._lease = self._clock.now(), heard.lease
+        await self._adopt(heard.documents)
+
+    async def _adopt(self, found: Mapping[str, object]) -> None:
+        """Put overrides in force."""
+        self._documents = found
+        revision = revision_of(found)
+        if revision == self._applied:
+            return
+        if self._apply is not None:
+            await self._apply(self.in_force)
+        if self._applied >= 0:
+            log.event("overrides_applied", revision=revision)
+        self._applied = revision
+        kept = {name: found[name] for name in _KEPT if name in found}
+        await asyncio.to_thread(self._last.write, kept)
+
+    def _miss(self, error: StateError) -> float:
+        if self._stale_since is None:
+            log.event("state_unwritten", "error", reason=str(error))
+            self._stale_since = self._heard or self._clock.now()
+        self._missed = type(error)(str(error))  # without its frames
+        return self._stale_since
+
+    def _check_reached(self) -> None:
+        """Raise what the last beat met, if it failed: who only looks does not wait for the same."""
+        if self._missed is not None:
+            raise self._missed.with_traceback(None)
+
+    def _report(self) -> Report:
+        rules = self._membership.rules_hash()
+        return Report(self._start, self.replica, rules, self.admin, max(self._applied, 0))
+
+    def _recalled(self) -> CutoverController:
+        ledger = HeardLedger(self._documents)
+        controller = self._controller(ledger, ActiveOverrides(ledger))
+        controller.recall(self._documents.get("evidence"))
+        return controller
+
+    def _controller(self, ledger: Ledger, overrides: ActiveOverrides) -> CutoverController:
+        return CutoverController(ledger, overrides, self._membership.rules, self._clock.now)
+
+    async def _change(self, act: Act) -> None:
+        async with self._ledger() as (ledger, _):
+            overrides = ActiveOverrides(ledger)
+            await act(overrides, self._controller(ledger, overrides))
+
+    @asynccontextmanager
+    async def _ledger(self) -> AsyncIterator[tuple[TransactionLedger, PostgresConnection]]:
+        """Yield a ledger; write what was changed, and put it in force here."""
+        async with self._lock:
+            try:
+                async with self._database.transaction() as transaction:
+                    ledger = await TransactionLedger.open(transaction, Totals(StateChanges()))
+                    yield ledger, transaction.connection
+                    await ledger.write()
+            except StateUnreachableError as error:
+                self._miss(error)
+                raise
+            await self._adopt(ledger.documents)

@@ -1,0 +1,237 @@
+"""Judge: what the one replica that judges does once a second, in one transaction.
+
+The transaction takes a lock that one has at a time, checks the lease, adds the waiting batches to
+the sums, judges the cutovers by what was counted since it is the judge, and writes what it decided.
+If any of it fails, all of it is undone, and the next judgement begins from what the database has.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy import delete, func, select, text, update
+
+from gateway.core.overrides import VersionKey
+from gateway.core.snapshot import Snapshot
+from gateway.state.active_overrides import ActiveOverrides
+from gateway.state.cutover_controller import CutoverController
+from gateway.state.fleet.fleet_clock import FleetClock
+from gateway.state.fleet.lease import NO_LEASE, Lease, taken
+from gateway.state.fleet.merging import Merging
+from gateway.state.fleet.outbox import decode
+from gateway.state.fleet.postgres import (
+    LOCK_JUDGE,
+    PostgresConnection,
+    PostgresDatabase,
+    Transaction,
+)
+from gateway.state.fleet.roster import ReplicaRow, is_over
+from gateway.state.fleet.transaction_ledger import TransactionLedger
+from gateway.state.ledger import BY_GATES
+from gateway.state.schema.state_tables import audit, batches, leases, replicas
+from gateway.state.state_changes import StateChanges
+from gateway.state.totals import Totals
+from gateway.telemetry import log
+from gateway.telemetry.delta import CutoverDelta, Delta
+
+_NAME = "judge"
+RESETS = "shadow_resets"
+"""The document with how often the counts of each shadow were deleted."""
+_Reset = tuple[str, str, int]
+# So many bytes of batches, and one more batch, are added in one transaction: some thousand rows.
+_MAX_BYTES = 256 * 1024
+# One batch may be of a long time without the database, in seconds.
+_PATIENCE = 60.0
+# Of what lies this far back, nothing is kept, in seconds and in entries.
+_KEEP_GONE = 90 * 86_400.0
+_KEEP_AUDIT = 10_000
+# Old rows are removed with every so many judgements.
+_TIDY = 600
+
+
+class _Held(NamedTuple):
+    """What a judge knows while its lease lasts."""
+
+    token: int
+    merging: Merging
+    seen: Totals
+    resets: dict[VersionKey, int]
+    controller: CutoverController | None = None
+
+
+class Judge:
+    """Judges while the lease is its own.
+
+    Args:
+        start: the mark of this start of the replica.
+        rules: returns the snapshot in force.
+        clock: the time of the database.
+
+    Attributes:
+        behind: whether more batches wait than the last judgement added.
+    """
+
+    def __init__(self, start: str, rules: Callable[[], Snapshot], clock: FleetClock) -> None:
+        self._start = start
+        self._rules = rules
+        self._clock = clock
+        self._held: _Held | None = None
+        self._judgements = 0
+        self.behind = False
+
+    async def judge(self, database: PostgresDatabase) -> bool:
+        """Judge, if no other replica does; return whether that was so.
+
+        Raises:
+            StateError: nothing was changed.
+        """
+        try:
+            async with database.transaction(_PATIENCE) as transaction:
+                lease = await self._lease(transaction)
+                if lease is None:
+                    self._held = None
+                    return False
+                await self._judge(transaction, lease)
+        except BaseException:
+            self._held = None
+            raise
+        return True
+
+    async def _lease(self, transaction: Transaction) -> Lease | None:
+        connection, now = transaction
+        lock = text(f"SELECT pg_try_advisory_xact_lock({LOCK_JUDGE})")
+        if not (await connection.execute(lock)).scalar_one():
+            return None
+        lease = taken(await read_lease(connection), self._start, now)
+        if lease is not None:
+            await write_lease(connection, lease)
+        return lease
+
+    async def _judge(self, transaction: Transaction, lease: Lease) -> None:
+        connection, now = transaction
+        held = self._held
+        if held is None or held.token != lease.token:
+            log.event("judge", token=lease.token)
+            held = _Held(lease.token, Merging(), _nothing(), {})
+        # Before the lock for changes, since it may take a while.
+        await self._merge(connection, held)
+        ledger = await TransactionLedger.open(transaction, held.seen)
+        controller = self._controller(ledger, held)
+        self._held = held = held._replace(controller=controller)
+        _follow_resets(held, controller, shadow_resets(ledger.documents))
+        await controller.decide(time.monotonic())
+        await ledger.keep("evidence", controller.published())
+        rows = await read_replicas(connection)
+        for row in rows:
+            if row.gone is None and is_over(row, rows, now, self._rules().forget_after):
+                await mark_gone(connection, row.start, now)
+                ledger.record(BY_GATES, "replica forgotten", (row.replica, ""), "lost", "forgotten")
+        await ledger.write()
+        self._judgements += 1
+        if self._judgements % _TIDY == 1:
+            await _tidy(connection, now)
+
+    def _controller(self, ledger: TransactionLedger, held: _Held) -> CutoverController:
+        overrides = ActiveOverrides(ledger)
+        if held.controller is None:
+            held.resets.update(shadow_resets(ledger.documents))
+            return CutoverController(ledger, overrides, self._rules, self._clock.now)
+        held.controller.resume(ledger, overrides)
+        return held.controller
+
+    async def _merge(self, connection: PostgresConnection, held: _Held) -> None:
+        order = batches.c.start, batches.c.sequence
+        size = func.octet_length(batches.c.content)
+        before = (func.sum(size).over(order_by=order) - size).label("before")
+        sized = select(*order, batches.c.content, before).subquery()
+        first = (
+            select(sized.c.start, sized.c.sequence, sized.c.content, replicas.c.merged)
+            .outerjoin(replicas, replicas.c.start == sized.c.start)
+            .where(sized.c.before < _MAX_BYTES)
+            .order_by(sized.c.start, sized.c.sequence)
+        )
+        found = (await connection.execute(first)).all()
+        self.behind = sum(len(content) for _, _, content, _ in found) >= _MAX_BYTES
+        marks: dict[str, int] = {}
+        totals, outcomes = _nothing(), list[CutoverDelta]()
+        for start, sequence, content, mark in found:
+            # One that is in the sums already was sent again, after its confirmation was lost.
+            if sequence <= max(mark or 0, marks.get(start, 0)):
+                continue
+            marks[start] = sequence
+            try:
+                counted = decode(content)
+            except msgspec.DecodeError as error:
+                log.event("batch_lost", "error", start=start, sequence=sequence, reason=str(error))
+                continue
+            totals.merge(counted.totals)
+            outcomes += counted.outcomes
+        if found:
+            await held.merging.merge(connection, totals)
+            await _remove(connection, [(start, sequence) for start, sequence, *_ in found])
+        for start, sequence in marks.items():
+            same = replicas.c.start == start
+            await connection.execute(update(replicas).where(same).values(merged=sequence))
+        for (kind, labels), times in totals.counts.items():
+            held.seen.count(kind, labels, times)
+        held.seen.absorb(Delta(self._clock.now(), [], [], [], outcomes, []))
+
+
+def shadow_resets(documents: Mapping[str, object]) -> dict[VersionKey, int]:
+    """Return how often the counts of the shadow of each version were deleted."""
+    found = documents.get(RESETS, [])
+    return {(api, version): times for api, version, times in msgspec.convert(found, list[_Reset])}
+
+
+def _follow_resets(
+    held: _Held, controller: CutoverController, resets: Mapping[VersionKey, int]
+) -> None:
+    for key, times in resets.items():
+        if held.resets.get(key) != times:
+            held.resets[key] = times
+            held.seen.reset_shadow(key)
+            controller.reset_shadow(key)
+
+
+async def read_lease(connection: PostgresConnection) -> Lease:
+    """Return the lease of the judge; raises SQLAlchemyError."""
+    columns = leases.c.start, leases.c.token, leases.c.renewed
+    found = await connection.execute(select(*columns).where(leases.c.name == _NAME))
+    row = found.one_or_none()
+    return NO_LEASE if row is None else Lease(*row)
+
+
+async def write_lease(connection: PostgresConnection, lease: Lease) -> None:
+    """Replace the lease of the judge; raises SQLAlchemyError."""
+    values = lease._asdict()
+    done = await connection.execute(update(leases).where(leases.c.name == _NAME).values(values))
+    if not done.rowcount:
+        await connection.execute(leases.insert().values(name=_NAME, **values))
+
+
+async def read_replicas(connection: PostgresConnection) -> list[ReplicaRow]:
+    """Return all starts of replicas; raises SQLAlchemyError."""
+    return [ReplicaRow(*row) for row in await connection.execute(select(replicas))]
+
+
+async def mark_gone(connection: PostgresConnection, start: str, now: float) -> None:
+    """Mark that a start of a replica takes part no more; raises SQLAlchemyError."""
+    await connection.execute(update(replicas).where(replicas.c.start == start).values(gone=now))
+
+
+async def _remove(connection: PostgresConnection, keys: Sequence[tuple[str, int]]) -> None:
+    for start in {start for start, _ in keys}:
+        last = max(sequence for other, sequence in keys if other == start)
+        same = batches.c.start == start, batches.c.sequence <= last
+        await connection.execute(delete(batches).where(*same))
+
+
+async def _tidy(connection: PostgresConnection, now: float) -> None:
+    await connection.execute(delete(replicas).where(replicas.c.gone < now - _KEEP_GONE))
+    newest = select(func.coalesce(func.max(audit.c.id), 0)).scalar_subquery()
+    await connection.execute(delete(audit).where(audit.c.id <= newest - _KEEP_AUDIT))
+
+
+def _nothing() -> Totals:
+    return Totals(StateChanges())

@@ -1,0 +1,196 @@
+"""Merging: adds what batches hold to the sums of the database, within bounds.
+
+Only the judge does so, so that no two transactions change the same row. It holds no sums in memory,
+and each merge costs what the batches have, not what the sums have.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+from sqlalchemy import ColumnElement, Table, delete, func, select, update
+from sqlalchemy.dialects.postgresql import Insert, insert
+
+from gateway.core.overrides import VersionKey
+from gateway.state.fleet.postgres import PostgresConnection
+from gateway.state.fleet.transaction_ledger import read_documents, write_document
+from gateway.state.schema.history_table import write_history
+from gateway.state.schema.state_tables import counts, documents, floors, usage, write_state
+from gateway.state.state_changes import StateChanges
+from gateway.state.top_clients import KEPT, ClientUsage, TopClients
+from gateway.state.totals import (
+    BOUNDED_KINDS,
+    MAX_NAMES,
+    OTHERS,
+    SHADOW_KINDS,
+    Occurrences,
+    Totals,
+    usage_row,
+)
+from gateway.telemetry.delta import SampleDelta
+
+Group = tuple[str, tuple[str, ...]]
+
+
+class Merging:
+    """Merges totals; remembers how many names there are, so that it need not ask.
+
+    Another replica may have merged in between only where this one is not the judge any more: then
+    another Merging has to be made.
+    """
+
+    def __init__(self) -> None:
+        self._rows: Counter[VersionKey] | None = None
+        self._names: dict[Group, set[str]] = {}
+
+    async def merge(self, connection: PostgresConnection, totals: Totals) -> None:
+        """Add totals to the sums; raises SQLAlchemyError."""
+        if self._rows is None:
+            self._rows = await self._load(connection)
+        await self._usage(connection, self._rows, totals)
+        await self._counts(connection, totals)
+        await self._samples(connection, totals)
+        await connection.run_sync(write_history, totals.history.rows())
+
+    async def _load(self, connection: PostgresConnection) -> Counter[VersionKey]:
+        for kind, encoded in await connection.execute(select(counts.c.kind, counts.c.labels)):
+            *first, last = msgspec.json.decode(encoded, type=list[str])
+            self._names.setdefault((kind, tuple(first)), set()).add(last)
+        version = usage.c.api, usage.c.version
+        found = await connection.execute(select(*version, func.count()).group_by(*version))
+        return Counter({(api, version): rows for api, version, rows in found})
+
+    async def _usage(
+        self, connection: PostgresConnection, rows: Counter[VersionKey], totals: Totals
+    ) -> None:
+        values = []
+        for key, clients in totals.clients.items():
+            floor = await _floor(connection, key, clients.floor)
+            for (endpoint, client), row in clients.rows.items():
+                api, version, _, _, *numbers = usage_row(*key, (endpoint, client), row)
+                slack = 0 if client is None else floor + row.slack
+                numbers[3] = slack
+                values.append((api, version, endpoint, client or "", client is None, *numbers))
+            rows[key] += len(clients.rows)
+        if values:
+            names = usage.columns.keys()
+            parameters = [dict(zip(names, each, strict=True)) for each in values]
+            await connection.execute(_ADD_USAGE, parameters)
+        for key in totals.clients:
+            if rows[key] > 3 * KEPT:  # an estimate: many of them were there before
+                rows[key] = await _cut(connection, key)
+
+    async def _counts(self, connection: PostgresConnection, totals: Totals) -> None:
+        added: dict[Group, Occurrences] = {}
+        for (kind, labels), times in totals.counts.items():
+            group, name = (kind, labels[:-1]), labels[-1]
+            names = self._names.setdefault(group, set())
+            if name not in names and len(names) >= MAX_NAMES and kind not in BOUNDED_KINDS:
+                name = OTHERS
+            names.add(name)
+            added.setdefault((kind, (*labels[:-1], name)), Occurrences()).add(times)
+        if added:
+            await connection.execute(_ADD_COUNTS, list(_count_rows(added)))
+
+    async def _samples(self, connection: PostgresConnection, totals: Totals) -> None:
+        for place, latest in totals.samples.items():
+            name = samples_name(place)
+            known = Totals(StateChanges())
+            found = (await read_documents(connection, name)).get(name)
+            for sample in (*samples_of(found), *latest):
+                known.sample(sample)
+            await write_document(connection, name, msgspec.to_builtins([*known.samples[place]]))
+
+
+async def delete_shadow(connection: PostgresConnection, key: VersionKey) -> None:
+    """Delete what the shadow of a version has counted; raises SQLAlchemyError."""
+    shadow = counts.c.kind.in_(SHADOW_KINDS)
+    await connection.execute(delete(counts).where(shadow, counted_for(key)))
+    samples = documents.c.name == samples_name(("differences", *key))
+    await connection.execute(delete(documents).where(samples))
+
+
+def counted_for(key: VersionKey) -> ColumnElement[bool]:
+    """Return the condition that a row of counts is of a version."""
+    begin = msgspec.json.encode(key).decode()[:-1]  # the rest of the labels may follow
+    return counts.c.labels.startswith(begin, autoescape=True)
+
+
+def samples_name(place: tuple[str, str, str]) -> str:
+    """Return the name of the document with the samples of a kind, API and version."""
+    return f"samples {msgspec.json.encode(place).decode()}"
+
+
+def samples_of(document: object) -> list[SampleDelta]:
+    """Return the samples of a document; none if there is none, or of another release."""
+    try:
+        return msgspec.convert(document or [], list[SampleDelta])
+    except msgspec.ValidationError:
+        return []
+
+
+async def _floor(connection: PostgresConnection, key: VersionKey, more: int) -> int:
+    """Return the floor of a version; add that of other clients to it and to its rows."""
+    same = floors.c.api == key[0], floors.c.version == key[1]
+    former = (await connection.execute(select(floors.c.floor).where(*same))).scalar_one_or_none()
+    if more:
+        of_version = usage.c.api == key[0], usage.c.version == key[1], ~usage.c.others
+        slack = {"slack": usage.c.slack + more}
+        await connection.execute(update(usage).where(*of_version).values(slack))
+        row = {"api": key[0], "version": key[1], "floor": more}
+        await connection.execute(_ADD_FLOOR, row)
+    return former or 0
+
+
+async def _cut(connection: PostgresConnection, key: VersionKey) -> int:
+    """Keep the busiest clients of a version; return how many rows are left."""
+    same = usage.c.api == key[0], usage.c.version == key[1]
+    clients = TopClients(
+        {
+            (endpoint, None if others else client): ClientUsage(*numbers)
+            for _, _, endpoint, client, others, *numbers in await connection.execute(
+                select(usage).where(*same)
+            )
+        },
+        await _floor(connection, key, 0),
+    )
+    clients.cut()
+    changes = StateChanges(floors={key: clients.floor})
+    for place in clients.changed:
+        row = clients.rows.get(place)
+        if row is None:
+            changes.gone.append((*key, *place))
+        else:
+            changes.usage.append(usage_row(*key, place, row))
+    await connection.run_sync(write_state, changes)
+    return len(clients.rows)
+
+
+def _count_rows(added: dict[Group, Occurrences]) -> Iterator[dict[str, object]]:
+    for (kind, labels), times in added.items():
+        encoded = msgspec.json.encode(labels).decode()
+        yield {
+            "kind": kind,
+            "labels": encoded,
+            "count": times.count,
+            "first": times.first,
+            "last": times.last,
+        }
+
+
+def _adding(
+    table: Table, sums: tuple[str, ...], firsts: tuple[str, ...], lasts: tuple[str, ...]
+) -> Insert:
+    statement = insert(table)
+    new, old = statement.excluded, table.columns
+    changed: dict[str, ColumnElement[object]] = {name: old[name] + new[name] for name in sums}
+    changed |= {name: func.least(old[name], new[name]) for name in firsts}
+    changed |= {name: func.greatest(old[name], new[name]) for name in lasts}
+    return statement.on_conflict_do_update(
+        index_elements=list(table.primary_key.columns), set_=changed
+    )
+
+
+_ADD_USAGE = _adding(usage, ("count", "refused", "failed"), ("first",), ("last", "served"))
+_ADD_COUNTS = _adding(counts, ("count",), ("first",), ("last",))
+_ADD_FLOOR = _adding(floors, ("floor",), (), ())

@@ -1,0 +1,117 @@
+"""Outbox: what a replica counted and the database does not have yet, in numbered batches.
+
+A batch is frozen when it is first sent, and sent under the same number until the database has
+confirmed it. The database takes each number of a start once, so that a batch whose confirmation
+was lost is not counted twice. What is counted meanwhile waits in Totals, which are bounded however
+long that takes.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from gateway.state.history.interval import IntervalRow
+from gateway.state.state_changes import CountRow, StateChanges, UsageRow
+from gateway.state.totals import Totals
+from gateway.telemetry.delta import CutoverDelta, Delta, SampleDelta
+
+# Of the outcomes of cutovers, those of so many deltas are kept; gates judge by the latest.
+_MAX_OUTCOMES = 600
+
+
+class Batch(NamedTuple):
+    """A numbered batch of a start, encoded by `encode`."""
+
+    sequence: int
+    content: bytes
+
+
+class Outbox:
+    """Collects deltas into batches.
+
+    Args:
+        clock: returns the time of the database, in seconds since 1970.
+
+    Attributes:
+        sequence: the number of the last batch that was frozen.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._waiting = _nothing()
+        self._outcomes: deque[list[CutoverDelta]] = deque(maxlen=_MAX_OUTCOMES)
+        self._sent: Batch | None = None
+        self.sequence = 0
+
+    def absorb(self, delta: Delta) -> None:
+        """Add what a process has counted; it was counted now, by the time of the database."""
+        self._waiting.absorb(msgspec.structs.replace(delta, at=self._clock(), outcomes=[]))
+        if delta.outcomes:
+            self._outcomes.append(delta.outcomes)
+
+    def batch(self) -> Batch | None:
+        """Return the batch to send now: the unconfirmed one, or a new one if there is anything."""
+        if self._sent is None:
+            outcomes = [each for several in self._outcomes for each in several]
+            content = encode(self._waiting, outcomes)
+            if content is None:
+                return None
+            self.sequence += 1
+            self._sent = Batch(self.sequence, content)
+            self._waiting = _nothing()
+            self._outcomes.clear()
+        return self._sent
+
+    def confirm(self, sequence: int) -> None:
+        """Forget the batch of this number, which the database has."""
+        if self._sent is not None and self._sent.sequence == sequence:
+            self._sent = None
+
+
+class _Encoded(msgspec.Struct, array_like=True, frozen=True):
+    usage: list[UsageRow]
+    floors: list[tuple[str, str, int]]
+    counts: list[CountRow]
+    samples: list[SampleDelta]
+    outcomes: list[CutoverDelta]
+    history: list[IntervalRow] = []
+
+
+class BatchContent(NamedTuple):
+    """What a batch holds: sums, and the outcomes of cutovers."""
+
+    totals: Totals
+    outcomes: list[CutoverDelta]
+
+
+def encode(totals: Totals, outcomes: list[CutoverDelta]) -> bytes | None:
+    """Return what was counted as bytes; None if nothing was."""
+    changes = totals.changes()
+    samples = [sample for kept in totals.samples.values() for sample in kept]
+    if not (changes or samples or outcomes):
+        return None
+    floors = [(*key, floor) for key, floor in changes.floors.items() if floor]
+    content = _Encoded(changes.usage, floors, changes.counts, samples, outcomes, changes.history)
+    return msgspec.msgpack.encode(content)
+
+
+def decode(content: bytes) -> BatchContent:
+    """Return what a batch holds.
+
+    Raises:
+        msgspec.DecodeError: it is of a release that writes batches otherwise.
+    """
+    found = msgspec.msgpack.decode(content, type=_Encoded)
+    floors = {(api, version): floor for api, version, floor in found.floors}
+    totals = Totals(
+        StateChanges(usage=found.usage, floors=floors, counts=found.counts, history=found.history)
+    )
+    for sample in found.samples:
+        totals.sample(sample)
+    return BatchContent(totals, found.outcomes)
+
+
+def _nothing() -> Totals:
+    return Totals(StateChanges())

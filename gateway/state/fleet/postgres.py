@@ -1,0 +1,332 @@
+"""PostgresDatabase: the connections of a gateway to its state in PostgreSQL.
+
+All that is the gateway's stands in a schema of its own, so that other programs may share the
+database. Statements are prepared without a name, so that a pooler that gives each transaction
+another connection does no harm; what such a pooler swallows are notifications, in place of which
+the replicas poll.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
+
+# asyncpg: the driver of PostgreSQL for asyncio.
+import asyncpg
+from sqlalchemy import (
+    Connection,
+    CursorResult,
+    Engine,
+    Executable,
+    Text,
+    column,
+    create_engine,
+    extract,
+    func,
+    literal,
+    select,
+    table,
+    text,
+)
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+# The greenlets by which SQLAlchemy's own asyncio package runs an engine. That package imports the
+# ORM as well, which is 6 MB that the gateway has no use for.
+from sqlalchemy.util import greenlet_spawn
+
+from gateway.state.schema.new_database import create_tables
+from gateway.state.schema.state_tables import REVISION
+from gateway.state.state_changes import StateError, StateUnreachableError
+
+T = TypeVar("T")
+
+SCHEMA = "gateway"
+# Advisory locks are numbers that all programs of a database share: "vgw", and which lock.
+_LOCK_MIGRATION = 0x76677701
+LOCK_JUDGE = 0x76677702
+LOCK_CHANGE = 0x76677703
+_CHANNEL = "gateway_overrides"
+# In seconds: to connect, for a statement, and for a transaction that does nothing, after which the
+# database ends it and releases its locks.
+_CONNECT = 3.0
+_STATEMENT = 3.0
+_IDLE = 2.0
+# How often a connection that only listens is asked whether it is still there.
+_LISTEN = 10.0
+
+_BEGIN = select(
+    extract("epoch", func.clock_timestamp()),
+    func.set_config("search_path", SCHEMA, literal(value=True)),
+    func.set_config("statement_timeout", f"{_STATEMENT:g}s", literal(value=True)),
+    func.set_config("idle_in_transaction_session_timeout", f"{_IDLE:g}s", literal(value=True)),
+)
+_SNAPSHOT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+# Of SQLSTATE, those that time mends: the server starts, stops, or has no connection left.
+_PASSING = ("08", "53", "57", "58", "25P03", "40", "55P03")
+
+
+class PostgresConnection:
+    """A connection in a transaction; each method raises SQLAlchemyError."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def execute(
+        self, statement: Executable, parameters: Any = None
+    ) -> CursorResult[*tuple[Any, ...]]:
+        """Execute a statement; return its result, whose rows are all there."""
+        return await greenlet_spawn(self._connection.execute, statement, parameters)
+
+    async def rows(self, statement: Executable, part: int) -> AsyncIterator[Sequence[Any]]:
+        """Yield the rows of a query, of which so many are fetched at a time."""
+        streamed = statement.execution_options(stream_results=True)
+        result = await self.execute(streamed)
+        while rows := await greenlet_spawn(result.fetchmany, part):
+            for row in rows:
+                yield row
+
+    async def run_sync(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Return what a function of a connection returns."""
+        return await greenlet_spawn(function, self._connection, *arguments)
+
+
+@asynccontextmanager
+async def _begun(engine: Engine) -> AsyncIterator[PostgresConnection]:
+    connection = await greenlet_spawn(engine.connect)
+    try:
+        transaction = await greenlet_spawn(connection.begin)
+        try:
+            yield PostgresConnection(connection)
+        except BaseException:
+            await greenlet_spawn(transaction.rollback)
+            raise
+        await greenlet_spawn(transaction.commit)
+    finally:
+        # To its end, even where this task is cancelled: or the pool would have one connection less.
+        await asyncio.shield(asyncio.ensure_future(greenlet_spawn(connection.close)))
+
+
+class Transaction(NamedTuple):
+    """A transaction that has begun, and the time of the database, in seconds since 1970."""
+
+    connection: PostgresConnection
+    now: float
+
+
+class PostgresDatabase:
+    """The database of a URL; nothing connects until it is used.
+
+    Attributes:
+        name: where it is, without user and password.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self.name = _name(url)
+        self._engine = create_engine(
+            "postgresql+asyncpg://",
+            connect_args={
+                "dsn": url,
+                "timeout": _CONNECT,
+                "command_timeout": _STATEMENT + 1,
+                "statement_cache_size": 0,
+                "prepared_statement_cache_size": 0,
+                "prepared_statement_name_func": str,  # no name: ""
+            },
+            pool_size=1,
+            max_overflow=3,
+            pool_timeout=_CONNECT,
+            hide_parameters=True,
+        )
+
+    async def prepare(self) -> None:
+        """Bring the schema to the newest revision, once for all replicas that start together.
+
+        Raises:
+            StateUnreachableError: the database cannot be reached now.
+            StateError: it cannot be used.
+        """
+        async with self.transaction() as (connection, _):
+            revision = await self._revision(connection)
+            if revision >= REVISION:
+                await self._check_newer(connection, revision)
+                return
+        # Changes of the schema may wait for other replicas, and take longer than a statement may.
+        async with self.transaction(60.0) as (connection, _):
+            await connection.execute(text("SET LOCAL statement_timeout = '60s'"))
+            await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '60s'"))
+            await connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK_MIGRATION})"))
+            revision = await self._revision(connection)
+            if revision >= REVISION:  # another replica was first
+                return
+            if not revision:
+                await connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+                await connection.run_sync(create_tables)
+                return
+            # Imported for a database of an earlier release: Alembic is 10 MB.
+            from gateway.state.schema.revisions import upgrade
+
+            await connection.run_sync(upgrade)
+
+    async def check(self) -> None:
+        """Raise StateError if no state is there, or one that cannot be read; change nothing."""
+        async with self.transaction() as (connection, _):
+            revision = await self._revision(connection)
+            if not revision:
+                raise StateError(f"{self.name}: not the state of a gateway; name another database")
+            await self._check_newer(connection, revision)
+
+    @asynccontextmanager
+    async def transaction(
+        self, seconds: float = _STATEMENT * 2, *, snapshot: bool = False
+    ) -> AsyncIterator[Transaction]:
+        """Begin a transaction; commit it if all goes well within a time.
+
+        Args:
+            seconds: the time.
+            snapshot: whether all statements see the database at one moment.
+
+        Raises:
+            StateUnreachableError: the database cannot be reached; what was done may be there.
+            StateError: nothing was done.
+        """
+        begun = False
+        try:
+            async with asyncio.timeout(seconds), _begun(self._engine) as connection:
+                begun = True
+                if snapshot:
+                    await connection.execute(_SNAPSHOT)
+                now = (await connection.execute(_BEGIN)).scalar_one()
+                yield Transaction(connection, float(now))
+        except (SQLAlchemyError, asyncpg.PostgresError, OSError) as error:
+            raise self._translated(error) from None
+        except (asyncpg.InterfaceError, ValueError) as error:
+            if begun:
+                raise
+            raise self._translated(error) from None
+
+    async def listen(self, heard: Callable[[], None]) -> None:
+        """Call a function with each notification of an override; return when none can come.
+
+        Raises:
+            StateError: the database cannot be reached or used.
+        """
+        try:
+            connection = await asyncpg.connect(
+                self._url, timeout=_CONNECT, command_timeout=_STATEMENT, statement_cache_size=0
+            )
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
+            raise self._translated(error) from None
+        try:
+            ended = asyncio.Event()
+            connection.add_termination_listener(lambda _: ended.set())
+            await connection.add_listener(_CHANNEL, lambda *_: heard())
+            while not ended.is_set():
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LISTEN):
+                        await ended.wait()
+                        return
+                await connection.fetchval("SELECT 1")
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+            raise self._translated(error) from None
+        finally:
+            connection.terminate()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        with suppress(SQLAlchemyError, OSError):
+            await greenlet_spawn(self._engine.dispose)
+
+    async def _revision(self, connection: PostgresConnection) -> str:
+        # By a query: to_regclass may answer of before another replica made the table.
+        query = "SELECT 1 FROM pg_tables WHERE schemaname = :of AND tablename = 'alembic_version'"
+        there = await connection.execute(text(query), {"of": SCHEMA})
+        if there.one_or_none() is None:
+            return ""
+        # By its full name: without USAGE on the schema, a table is not found by the other.
+        version = select(column("version_num", Text)).select_from(
+            table("alembic_version", schema=SCHEMA)
+        )
+        found = await connection.execute(version)
+        return str(found.scalar_one_or_none() or "")
+
+    async def _check_newer(self, connection: PostgresConnection, revision: str) -> None:
+        if revision == REVISION:
+            return
+        # A newer gateway says from which revision on gateways can use its schema.
+        document = await connection.execute(
+            text("SELECT document FROM documents WHERE name = 'serves'")
+        )
+        serves = (document.scalar_one_or_none() or revision).strip('"')
+        if serves > REVISION:
+            raise StateError(
+                f"{self.name}: written by a newer gateway (schema {revision}; this one knows"
+                f" {REVISION}); run that one, or name another database in 'state'"
+            )
+
+    def _translated(self, error: Exception) -> StateError:
+        original = (error.orig if isinstance(error, DBAPIError) else None) or error
+        state = str(getattr(original, "sqlstate", None) or "")
+        reason = _REASONS.get(state)
+        if reason is not None:
+            return StateError(f"{self.name}: {reason}")
+        said = str(original).strip().partition("\n")[0] or "no answer in time"
+        if "SSL upgrade" in said:
+            return StateError(
+                f"{self.name}: the server refuses TLS; set it up there, or leave sslmode out of the"
+                " URL in 'state'"
+            )
+        if isinstance(original, ssl.SSLError):
+            return StateError(
+                f"{self.name}: TLS with the server failed: {said}; name the authority of its"
+                " certificate with sslrootcert=FILE in the URL"
+            )
+        if isinstance(original, OSError):
+            return StateUnreachableError(
+                f"{self.name}: the database cannot be reached: {_lower(original)}; is it up, and is"
+                " its address right?"
+            )
+        # The driver's error of a wrong parameter is a ValueError; it may quote the URL.
+        if isinstance(original, ValueError) or isinstance(original.__cause__, ValueError):
+            return StateError(
+                f"{self.name}: not a usable URL; write postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+            )
+        if state.startswith(_PASSING) or not state:
+            return StateUnreachableError(f"{self.name}: the database does not serve now: {said}")
+        return StateError(f"{self.name}: the state cannot be kept there: {said}")
+
+
+_REASONS = {
+    "28P01": "the user or the password is refused; correct them in 'state'",
+    "28000": "the user is refused; correct it in 'state', or let it in: pg_hba.conf",
+    "3D000": "there is no such database; create it, or name another in 'state'",
+    "42501": (
+        "the user has no right to keep state there; grant it CREATE on the database, or USAGE on"
+        f" the schema {SCHEMA} and SELECT, INSERT, UPDATE and DELETE on its tables"
+    ),
+}
+
+
+def notify_statement() -> str:
+    """Return the statement that has other replicas look at the overrides after the commit."""
+    return f"SELECT pg_notify('{_CHANNEL}', '')"
+
+
+def _name(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "localhost", parts.port
+    except ValueError:
+        return "postgresql://"
+    return f"postgresql://{host}{f':{port}' if port else ''}{parts.path}"
+
+
+def _lower(error: OSError) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if "connection_lost" in str(error):  # so the driver says it
+        return "the connection broke off"
+    said = error.strerror or str(error) or type(error).__name__
+    return said[:1].lower() + said[1:]

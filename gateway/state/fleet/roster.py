@@ -1,0 +1,186 @@
+"""Roster: which replicas there are, and what their absence leaves uncertain."""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from gateway.state.state_access import (
+    SILENT_SECONDS,
+    Doubt,
+    FleetView,
+    LogReading,
+    ReplicaView,
+    UnknownReplicaError,
+)
+
+
+class ReplicaPresence(StrEnum):
+    """Whether a replica takes part: it is heard, it is lost, or another start took its place."""
+
+    HEARD = "heard"
+    LOST = "lost"
+    REPLACED = "replaced"
+
+
+class ReplicaRow(NamedTuple):
+    """One start of a replica, as the database has it; times in seconds since 1970.
+
+    Attributes:
+        start: the mark of the start.
+        replica: the name of the replica.
+        version: of the gateway.
+        rules: the hash of the rules in force.
+        admin: the address of its admin port.
+        started: when it started.
+        heard: its last beat.
+        sequence: the number of the last batch that it handed in.
+        merged: the number of the last batch that is in the sums.
+        applied: the revision of the overrides that are in force there.
+        gone: when it left or was forgotten; None while it takes part.
+    """
+
+    start: str
+    replica: str
+    version: str
+    rules: str
+    admin: str
+    started: float
+    heard: float
+    sequence: int
+    merged: int
+    applied: int
+    gone: float | None
+
+
+def presence(row: ReplicaRow, rows: Iterable[ReplicaRow], now: float) -> ReplicaPresence:
+    """Return whether one of the rows of those that have not gone takes part at this time."""
+    if now - row.heard <= SILENT_SECONDS:
+        return ReplicaPresence.HEARD
+    # A start that began after the last beat of another took its place; two that were heard at once
+    # are two gateways that share a name by mistake.
+    successors = (
+        other
+        for other in rows
+        if other.replica == row.replica and other.started > row.heard and other is not row
+    )
+    return ReplicaPresence.REPLACED if any(successors) else ReplicaPresence.LOST
+
+
+def present(rows: Sequence[ReplicaRow], now: float) -> list[tuple[ReplicaRow, ReplicaPresence]]:
+    """Return the replicas with their presence, by name; one that was replaced is left out."""
+    found = [(row, presence(row, rows, now)) for row in rows if row.gone is None]
+    return sorted(
+        (each for each in found if each[1] is not ReplicaPresence.REPLACED),
+        key=lambda each: (each[0].replica, each[0].started),
+    )
+
+
+def silences(rows: Sequence[ReplicaRow], now: float) -> tuple[Doubt, ...]:
+    """Return the replicas that may have counted what the sums do not have."""
+    return tuple(
+        Doubt(row.replica, row.heard)
+        for row, found in present(rows, now)
+        if found is ReplicaPresence.LOST
+    )
+
+
+def fleet_view(
+    rows: Sequence[ReplicaRow],
+    logs: Iterable[LogReading],
+    now: float,
+    judge: str,
+    revision: int,
+) -> FleetView:
+    """Return the replicas for operators.
+
+    Args:
+        rows: all starts of replicas.
+        logs: of all front proxies that the rules name.
+        now: the time of the database, in seconds since 1970.
+        judge: the mark of the start that judges; empty if none does.
+        revision: of the overrides.
+    """
+    views = [
+        ReplicaView(
+            row.replica,
+            found,
+            row.start == judge,
+            row.version,
+            row.rules,
+            row.admin,
+            row.started,
+            row.heard,
+            max(now - row.heard, 0.0),
+            row.sequence - row.merged,
+        )
+        for row, found in present(rows, now)
+    ]
+    unread = [
+        f"the log of the front proxy {log.name} is not read now"
+        for log in logs
+        if not log.is_fresh(now)
+    ]
+    return FleetView(views, warnings(rows, now, revision) + unread)
+
+
+def elsewhere(replica: str, fleet: FleetView, here: str) -> str:
+    """Return why a gateway cannot answer for another replica.
+
+    Args:
+        replica: the other one.
+        fleet: all replicas.
+        here: the replica that was asked.
+    """
+    known = {each.replica: each for each in fleet.replicas}
+    if replica in known:
+        return f"{replica} answers for itself, at {known[replica].admin}; here is {here}"
+    return f"no replica is called '{replica}'; there are {', '.join(known)}"
+
+
+def lost(replica: str, rows: Sequence[ReplicaRow], now: float) -> list[ReplicaRow]:
+    """Return the rows of a replica that is lost.
+
+    Raises:
+        UnknownReplicaError: it is not, or there is none of that name.
+    """
+    known = present(rows, now)
+    found = [row for row, how in known if row.replica == replica and how is ReplicaPresence.LOST]
+    if found:
+        return found
+    if any(row.replica == replica for row, _ in known):
+        raise UnknownReplicaError(f"{replica} is heard; stop it, and it leaves by itself")
+    names = ", ".join(row.replica for row, how in known if how is ReplicaPresence.LOST) or "none"
+    raise UnknownReplicaError(f"no replica is called '{replica}'; lost: {names}")
+
+
+def is_over(row: ReplicaRow, rows: Sequence[ReplicaRow], now: float, lost_for: float) -> bool:
+    """Return whether a row is to be marked as gone: lost for long enough, or replaced."""
+    found = presence(row, rows, now)
+    return found is ReplicaPresence.REPLACED or (
+        found is ReplicaPresence.LOST and now - row.heard > lost_for
+    )
+
+
+def warnings(rows: Sequence[ReplicaRow], now: float, revision: int) -> list[str]:
+    """Return what is wrong with the fleet, a sentence each."""
+    here = [row for row, found in present(rows, now) if found is ReplicaPresence.HEARD]
+    found = []
+    if len(hashes := {row.rules for row in here}) > 1:
+        parts = (
+            f"{rules} ({', '.join(row.replica for row in here if row.rules == rules)})"
+            for rules in sorted(hashes)
+        )
+        found.append(f"the rules differ: {', '.join(parts)}")
+    names = [row.replica for row in here]
+    found += [
+        f"{names.count(name)} replicas are called {name}; give each its own GATEWAY_REPLICA"
+        for name in sorted({name for name in names if names.count(name) > 1})
+    ]
+    if len(versions := {row.version for row in here}) > 1:
+        found.append(f"the versions of the gateway differ: {', '.join(sorted(versions))}")
+    found += [
+        f"{row.replica} has not applied the last change of the overrides"
+        for row in here
+        if row.applied < revision and row.heard > row.started
+    ]
+    return found

@@ -1,0 +1,139 @@
+"""TransactionLedger: a Ledger in one transaction of the database of a fleet.
+
+One such transaction is under way at a time: it begins with a lock, and reads what the one before it
+has written. What it changes is written with its commit, or not at all.
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+from sqlalchemy import select, text
+from sqlalchemy.dialects.postgresql import insert
+
+from gateway.core.overrides import VersionKey
+from gateway.state.fleet.postgres import (
+    LOCK_CHANGE,
+    PostgresConnection,
+    PostgresDatabase,
+    Transaction,
+    notify_statement,
+)
+from gateway.state.ledger import AuditEntry, Order
+from gateway.state.schema.state_tables import documents, write_audit
+from gateway.state.state_changes import StateChanges
+from gateway.state.totals import Totals
+
+REVISION_NAME = "revision"
+"""The document with the number of the last change of the overrides."""
+SHARED = ("overrides", "cutovers", "evidence", "shadow_resets", REVISION_NAME)
+"""The documents that every replica reads with each beat."""
+
+
+class TransactionLedger:
+    """The documents of a transaction that holds the lock; `open` makes one.
+
+    Attributes:
+        totals: the sums that gates judge.
+        documents: JSON values by name.
+    """
+
+    def __init__(
+        self, transaction: Transaction, found: Mapping[str, object], totals: Totals
+    ) -> None:
+        self._transaction = transaction
+        self._changed: set[str] = set()
+        self._entries: list[AuditEntry] = []
+        self.totals = totals
+        self.documents = found
+
+    @classmethod
+    async def open(cls, transaction: Transaction, totals: Totals) -> "TransactionLedger":
+        """Wait for the lock, and read the documents; raises SQLAlchemyError."""
+        connection = transaction.connection
+        await connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})"))
+        return cls(transaction, await shared_documents(connection), totals)
+
+    async def keep(self, name: str, document: object) -> None:
+        """Keep a document under a name; `write` writes it."""
+        if self.documents.get(name) != document:
+            self.documents = {**self.documents, name: document}
+            self._changed.add(name)
+
+    def record(self, order: Order, what: str, key: VersionKey, before: str, after: str) -> None:
+        """Add an entry to the audit log; `write` writes it."""
+        who, origin, why, _ = order
+        at = self._transaction.now
+        self._entries.append(AuditEntry(at, who, origin, what, *key, why, before, after))
+
+    async def write(self) -> None:
+        """Write what was changed, in the transaction; raises SQLAlchemyError."""
+        connection = self._transaction.connection
+        if "overrides" in self._changed:
+            await self.keep(REVISION_NAME, revision_of(self.documents) + 1)
+            await connection.execute(text(notify_statement()))
+        for name in sorted(self._changed):
+            await write_document(connection, name, self.documents[name])
+        if self._entries:
+            await connection.run_sync(write_audit, self._entries)
+
+
+class FleetDocuments:
+    """The SharedDocuments of a database."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    async def read(self, name: str) -> tuple[object, float]:
+        """Return a document, None if there is none, and the time; raises StateError."""
+        async with self._database.transaction() as (connection, now):
+            return (await read_documents(connection, name)).get(name), now
+
+    async def change(self, name: str, change: Callable[[object], object]) -> None:
+        """Replace a document by what a function makes of it; raises StateError."""
+        async with self._database.transaction() as (connection, _):
+            await connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})"))
+            found = (await read_documents(connection, name)).get(name)
+            await write_document(connection, name, change(found))
+
+
+class HeardLedger:
+    """A Ledger of the documents that were heard last, to read from alone."""
+
+    def __init__(self, found: Mapping[str, object]) -> None:
+        self.totals = Totals(StateChanges())
+        self.documents = found
+
+    async def keep(self, name: str, document: object) -> None:
+        """Refuse: this is what the database had."""
+        raise AssertionError("what was heard cannot be changed")
+
+    def record(self, order: Order, what: str, key: VersionKey, before: str, after: str) -> None:
+        """Refuse: this is what the database had."""
+        raise AssertionError("what was heard cannot be changed")
+
+
+def revision_of(found: Mapping[str, object]) -> int:
+    """Return the number of the last change of the overrides."""
+    revision = found.get(REVISION_NAME)
+    return revision if isinstance(revision, int) else 0
+
+
+async def shared_documents(connection: PostgresConnection) -> dict[str, object]:
+    """Return the documents that every replica reads; raises SQLAlchemyError."""
+    return await read_documents(connection, *SHARED)
+
+
+async def read_documents(connection: PostgresConnection, *names: str) -> dict[str, object]:
+    """Return documents by name; raises SQLAlchemyError, or DecodeError for invalid JSON."""
+    found = await connection.execute(select(documents).where(documents.c.name.in_(names)))
+    return {name: msgspec.json.decode(document) for name, document in found}
+
+
+async def write_document(connection: PostgresConnection, name: str, document: object) -> None:
+    """Insert or replace a document; raises SQLAlchemyError."""
+    statement = insert(documents).values(name=name, document=msgspec.json.encode(document).decode())
+    await connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=["name"], set_={"document": statement.excluded.document}
+        )
+    )

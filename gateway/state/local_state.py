@@ -1,0 +1,169 @@
+"""LocalState: the state of a gateway that keeps it alone, in memory or in a file."""
+
+import time
+from collections.abc import Callable, Coroutine, Mapping
+
+from gateway import __version__
+from gateway.core.cutover.gates import GateResult
+from gateway.core.overrides import Overrides, VersionKey
+from gateway.core.snapshot import Snapshot
+from gateway.state.active_overrides import ActiveOverrides, Apply
+from gateway.state.cutover_controller import CurrentCutover, CutoverController
+from gateway.state.history.history import HistoryQuery, HistoryView
+from gateway.state.ledger import AuditEntry, Order, SharedDocuments
+from gateway.state.state_access import (
+    FleetView,
+    ReplicaView,
+    StateView,
+    UnknownReplicaError,
+)
+from gateway.state.state_writer import StateWriter
+from gateway.telemetry import log
+from gateway.telemetry.delta import Delta
+
+
+class LocalState:
+    """A StateAccess over a StateWriter.
+
+    Args:
+        writer: holds the state.
+        replica: the name of this gateway.
+        rules: returns the snapshot in force.
+        rules_hash: returns the hash of its text.
+
+    Attributes:
+        replica: the name of this gateway.
+        totals: all that was counted.
+        admin: the address of its admin port, once it has one.
+        writer: holds the state.
+        documents: what else is kept.
+        overrides: those in force.
+        cutovers: decides them.
+        tasks: what has to run, by name.
+    """
+
+    def __init__(
+        self,
+        writer: StateWriter,
+        replica: str,
+        rules: Callable[[], Snapshot],
+        rules_hash: Callable[[], str],
+    ) -> None:
+        self.writer = writer
+        self.totals = writer.totals
+        self.documents: SharedDocuments = writer
+        self.overrides = ActiveOverrides(writer)
+        self.cutovers = CutoverController(writer, self.overrides, rules)
+        self._rules_hash = rules_hash
+        self._started = time.time()
+        self.replica = replica
+        self.admin = ""
+        self.tasks: Mapping[str, Callable[[], Coroutine[None, None, None]]] = {
+            "state": writer.run,
+            "cutovers": self.cutovers.run,
+        }
+
+    @property
+    def judges(self) -> bool:
+        """Whether this gateway acts for all replicas: it is alone."""
+        return True
+
+    @property
+    def judged_last(self) -> bool:
+        """Whether it did, likewise."""
+        return True
+
+    @property
+    def in_force(self) -> Overrides:
+        """The overrides in force."""
+        return self.overrides.in_force
+
+    @property
+    def stale_since(self) -> float | None:
+        """Since when the state could not be written; None if it is."""
+        return self.writer.failing_since
+
+    def follow(self, apply: Apply) -> None:
+        """Set the function that applies overrides from here on."""
+        self.overrides.follow(apply)
+
+    def absorb(self, delta: Delta) -> None:
+        """Add what a process of this gateway has counted."""
+        self.totals.absorb(delta)
+
+    async def close(self) -> None:
+        """Write what is left, and release the store."""
+        await self.writer.close()
+
+    async def view(self, key: VersionKey | None = None, replica: str | None = None) -> StateView:
+        """Return all that was counted."""
+        if replica not in (None, self.replica):
+            raise UnknownReplicaError(
+                f"no replica is called '{replica}'; this gateway, {self.replica}, keeps its state"
+                " alone"
+            )
+        return StateView(self.totals, time.time(), None, ())
+
+    async def history(self, query: HistoryQuery) -> HistoryView:
+        """Return the intervals of the history that are asked for."""
+        return await self.writer.history(query)
+
+    async def cutover(self, key: VersionKey) -> CurrentCutover:
+        """Return how a cutover stands."""
+        return await self.cutovers.current(key)
+
+    def gate_results(self, key: VersionKey) -> tuple[GateResult, ...]:
+        """Return the results of the gates of a cutover now."""
+        return self.cutovers.results(key)
+
+    async def pause(self, key: VersionKey, order: Order) -> None:
+        """Pause the brownouts of a version."""
+        await self.overrides.pause(key, order)
+
+    async def resume(self, key: VersionKey, order: Order) -> None:
+        """End the pause of brownouts."""
+        await self.overrides.resume(key, order)
+
+    async def set_percent(self, key: VersionKey, percent: float | None, order: Order) -> None:
+        """Set the percentage of a cutover, or with None fix it where it stands."""
+        await self.cutovers.set(key, percent, order)
+
+    async def clear_percent(self, key: VersionKey, order: Order) -> None:
+        """Return to the percentage of the rules."""
+        await self.cutovers.clear(key, order)
+
+    async def reset_shadow(self, key: VersionKey, order: Order) -> None:
+        """Delete what the shadow of a version has counted."""
+        await self.overrides.apply_again()
+        self.totals.reset_shadow(key)
+        self.cutovers.reset_shadow(key)
+        self.writer.record(order, "shadow reset", key, "", "")
+        await self.writer.write()
+        log.event("shadow_reset", api=key[0], version=key[1])
+
+    async def audit(self) -> list[AuditEntry]:
+        """Return the latest changes, the latest last."""
+        return list(self.writer.audit)
+
+    async def fleet(self) -> FleetView:
+        """Return this gateway alone."""
+        now = time.time()
+        itself = ReplicaView(
+            self.replica,
+            "heard",
+            judges=True,
+            version=__version__,
+            rules=self._rules_hash(),
+            admin=self.admin,
+            started=self._started,
+            heard=now,
+            lag=0.0,
+            behind=0,
+        )
+        return FleetView([itself], [])
+
+    async def forget(self, replica: str, order: Order) -> None:
+        """Refuse: there is no other replica."""
+        raise UnknownReplicaError(
+            f"no replica is called '{replica}'; this gateway, {self.replica}, is alone"
+        )

@@ -1,0 +1,87 @@
+"""The table of the history, and how it is read and added to, on any engine."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Float,
+    LargeBinary,
+    Row,
+    Table,
+    Text,
+    delete,
+    insert,
+    select,
+    tuple_,
+)
+
+from gateway.state.history.history import History, HistoryQuery
+from gateway.state.history.interval import IntervalRow, Resolution
+from gateway.state.schema.state_tables import metadata
+
+history = Table(
+    "history",
+    metadata,
+    Column("api", Text, primary_key=True),
+    Column("version", Text, primary_key=True),
+    Column("by", Text, primary_key=True),  # minute or day
+    Column("start", BigInteger, primary_key=True),  # seconds since 1970
+    Column("requests", BigInteger, nullable=False),
+    Column("errors", BigInteger, nullable=False),
+    Column("refused", BigInteger, nullable=False),
+    Column("seconds", Float(53), nullable=False),
+    Column("buckets", LargeBinary, nullable=False),  # the number of requests by duration
+    Column("callers", LargeBinary, nullable=False),  # the hashes that Distinct keeps
+)
+_KEY = tuple_(*history.primary_key)
+# So many keys are in one statement; SQLite takes 32,766 parameters.
+_PART = 500
+
+
+def read_history(connection: Connection, query: HistoryQuery, now: float) -> History:
+    """Return the intervals that are asked for at a time; raises SQLAlchemyError."""
+    since = query.since(now)
+    found = select(history).where(history.c.by == query.by.value, history.c.start >= since)
+    if query.api is not None:
+        found = found.where(history.c.api == query.api)
+    if query.version is not None:
+        found = found.where(history.c.version == query.version)
+    return History((_row(row) for row in connection.execute(found)), bounded=False)
+
+
+def write_history(connection: Connection, rows: Sequence[IntervalRow]) -> None:
+    """Add what intervals have more, and cut each series; raises SQLAlchemyError."""
+    for place in range(0, len(rows), _PART):
+        part = rows[place : place + _PART]
+        same = _KEY.in_([row[:4] for row in part])
+        known = [_row(row) for row in connection.execute(select(history).where(same))]
+        merged = History(known, bounded=False)
+        merged.add(part)
+        connection.execute(delete(history).where(same))
+        names = history.columns.keys()
+        connection.execute(
+            insert(history), [dict(zip(names, row, strict=True)) for row in merged.rows()]
+        )
+        _cut(connection, {row[:3] for row in part} if len(known) < len(part) else ())
+
+
+def _cut(connection: Connection, series: Iterable[tuple[str, str, str]]) -> None:
+    """Keep the latest intervals of these series."""
+    for key in series:
+        same = tuple_(history.c.api, history.c.version, history.c.by) == key
+        first = (
+            select(history.c.start)
+            .where(same)
+            .order_by(history.c.start.desc())
+            .offset(Resolution(key[2]).most - 1)
+            .limit(1)
+            .scalar_subquery()
+        )
+        connection.execute(delete(history).where(same, history.c.start < first))
+
+
+def _row(row: Row[Any]) -> IntervalRow:
+    return IntervalRow._make(row)

@@ -1,0 +1,1 @@
+"""The state in one SQLite file, which one gateway writes."""

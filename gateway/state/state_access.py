@@ -1,0 +1,220 @@
+"""StateAccess: what operators read and change, of one gateway or of a whole fleet."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import NamedTuple, Protocol
+
+from gateway.core.cutover.gates import GateResult
+from gateway.core.overrides import Overrides, VersionKey
+from gateway.state.active_overrides import Apply
+from gateway.state.cutover_controller import CurrentCutover
+from gateway.state.history.history import HistoryQuery, HistoryView
+from gateway.state.ledger import AuditEntry, Order, SharedDocuments
+from gateway.state.totals import Totals
+from gateway.telemetry.delta import Delta
+
+SILENT_SECONDS = 5.0
+"""After so many seconds without a word, what reports once a second counts as lost."""
+
+
+class UnknownReplicaError(LookupError):
+    """A replica that cannot be asked here; the text names it and what would be right."""
+
+
+class Doubt(NamedTuple):
+    """Something that the sums may lack.
+
+    Attributes:
+        replica: the replica that is not heard; None if it is the database.
+        since: when it was heard last, in seconds since 1970.
+    """
+
+    replica: str | None
+    since: float
+
+
+class LogReading(NamedTuple):
+    """How far the log of a front proxy was counted; times in seconds since 1970.
+
+    Attributes:
+        name: of the front proxy.
+        since: the time from which on all is counted.
+        until: the time up to which all is counted; 0 if it was never read to its end.
+        reason: why not from earlier on; empty if nothing was lost.
+    """
+
+    name: str
+    since: float
+    until: float
+    reason: str
+
+    def is_fresh(self, now: float) -> bool:
+        """Return whether it is read at a time; it is read once a second."""
+        return now - self.until <= SILENT_SECONDS
+
+
+class StateView(NamedTuple):
+    """What is known at a time.
+
+    Attributes:
+        totals: the sums.
+        now: the time, in seconds since 1970, by the clock that the sums go by.
+        replica: the name of the replica whose counts alone these are; None for all of them.
+        doubts: what the sums may lack.
+        logs: of front proxies, as far as they were counted.
+    """
+
+    totals: Totals
+    now: float
+    replica: str | None
+    doubts: tuple[Doubt, ...]
+    logs: tuple[LogReading, ...] = ()
+
+
+class ReplicaView(NamedTuple):
+    """A replica of the fleet; times in seconds since 1970.
+
+    Attributes:
+        replica: its name.
+        presence: `heard`, or `lost`.
+        judges: whether it judges cutovers.
+        version: of the gateway.
+        rules: the hash of the rules in force.
+        admin: the address of its admin port.
+        started: when it started.
+        heard: when it was heard last.
+        lag: how long ago that was, in seconds.
+        behind: the number of its batches that are not in the sums yet.
+    """
+
+    replica: str
+    presence: str
+    judges: bool
+    version: str
+    rules: str
+    admin: str
+    started: float
+    heard: float
+    lag: float
+    behind: int
+
+
+class FleetView(NamedTuple):
+    """All replicas, and what is wrong with them, a sentence each."""
+
+    replicas: list[ReplicaView]
+    warnings: list[str]
+
+
+class StateAccess(Protocol):
+    """The state of a gateway.
+
+    Each method that changes something returns when that is in force in this gateway.
+
+    Attributes:
+        replica: the name of this gateway.
+        totals: what this gateway has counted.
+        admin: the address of its admin port, once it has one.
+        documents: what all replicas share beside that.
+
+    Raises:
+        StateError: by each method, the store cannot be reached; nothing was changed.
+        TimeoutError: by each method that changes something, a worker has not confirmed it in time.
+    """
+
+    replica: str
+    totals: Totals
+    admin: str
+    documents: SharedDocuments
+
+    @property
+    def judges(self) -> bool:
+        """Whether this gateway acts for all replicas now."""
+        ...
+
+    @property
+    def judged_last(self) -> bool:
+        """Whether it did when the store was last reached."""
+        ...
+
+    @property
+    def tasks(self) -> Mapping[str, Callable[[], Coroutine[None, None, None]]]:
+        """What has to run while the gateway serves, by name."""
+        ...
+
+    @property
+    def in_force(self) -> Overrides:
+        """The overrides in force."""
+        ...
+
+    @property
+    def stale_since(self) -> float | None:
+        """Since when the store has not been reached, in seconds since 1970; None if it has."""
+        ...
+
+    def follow(self, apply: Apply) -> None:
+        """Set the function that applies overrides in every process of this gateway."""
+        ...
+
+    def absorb(self, delta: Delta) -> None:
+        """Add what a process of this gateway has counted."""
+        ...
+
+    async def close(self) -> None:
+        """Write what is left, and release the store."""
+        ...
+
+    async def view(self, key: VersionKey | None = None, replica: str | None = None) -> StateView:
+        """Return the sums of all replicas, or of one, for a version or for all.
+
+        Raises:
+            UnknownReplicaError: that replica is another one.
+        """
+        ...
+
+    async def history(self, query: HistoryQuery) -> HistoryView:
+        """Return the intervals of the history that are asked for."""
+        ...
+
+    async def cutover(self, key: VersionKey) -> CurrentCutover:
+        """Return how a cutover stands."""
+        ...
+
+    def gate_results(self, key: VersionKey) -> tuple[GateResult, ...]:
+        """Return the results of the gates of a cutover now."""
+        ...
+
+    async def pause(self, key: VersionKey, order: Order) -> None:
+        """Pause the brownouts of a version."""
+        ...
+
+    async def resume(self, key: VersionKey, order: Order) -> None:
+        """End the pause of brownouts."""
+        ...
+
+    async def set_percent(self, key: VersionKey, percent: float | None, order: Order) -> None:
+        """Set the percentage of a cutover, or with None fix it where it stands."""
+        ...
+
+    async def clear_percent(self, key: VersionKey, order: Order) -> None:
+        """Return to the percentage of the rules."""
+        ...
+
+    async def reset_shadow(self, key: VersionKey, order: Order) -> None:
+        """Delete what the shadow of a version has counted."""
+        ...
+
+    async def audit(self) -> list[AuditEntry]:
+        """Return the latest changes, the latest last."""
+        ...
+
+    async def fleet(self) -> FleetView:
+        """Return the replicas."""
+        ...
+
+    async def forget(self, replica: str, order: Order) -> None:
+        """Forget a replica that is lost.
+
+        Raises:
+            UnknownReplicaError: it is not lost, or there is none of that name.
+        """
+        ...

@@ -1,0 +1,117 @@
+"""CutoverCounts: how the requests of cutovers ended, and which of them take too long."""
+
+from bisect import bisect_left
+
+from gateway.core.cutover.gates import Gates
+from gateway.core.cutover.route_outcomes import OUTCOMES, outcome_of
+from gateway.core.overrides import VersionKey
+from gateway.proxy.client.exchange import Exchange
+from gateway.telemetry.delta import BOUNDS, CutoverDelta
+
+_OVERDUE = Gates().overdue
+
+
+class _Sums:
+    __slots__ = ("buckets", "ends", "overdue", "requests", "seconds", "squares", "whole")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.overdue = 0
+        self.ends = [0] * len(OUTCOMES)
+        self.seconds = 0.0
+        self.squares = 0.0
+        self.buckets = [0] * (len(BOUNDS) + 1)
+        self.whole = 0.0
+
+    def count(self, seconds: float, limit: float) -> None:
+        """Count a request that ended or is overdue."""
+        if seconds >= limit:
+            seconds = limit
+            self.overdue += 1
+        self.requests += 1
+        self.seconds += seconds
+        self.squares += seconds * seconds
+
+
+class CutoverCounts:
+    """The requests of cutovers since the last `take`, and those under way.
+
+    A service that hangs ends no request, so a request counts when it is overdue; when it ends later
+    on, only its outcome is added. All counts only grow, so that sums can be merged in any order.
+    """
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[str, str, str, int], _Sums] = {}
+        # By cutover, those that are not overdue in the order in which they began, and the others.
+        self._waiting: dict[VersionKey, dict[Exchange, None]] = {}
+        self._overdue: set[Exchange] = set()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a request is under way that is not overdue yet."""
+        return any(self._waiting.values())
+
+    def begin(self, exchange: Exchange) -> None:
+        """Follow a request of a cutover from now on."""
+        self._waiting.setdefault(_key(exchange), {})[exchange] = None
+
+    def end(self, exchange: Exchange, seconds: float) -> None:
+        """Count a request of a cutover that has ended after some seconds."""
+        sums = self._of(exchange)
+        if exchange in self._overdue:
+            self._overdue.discard(exchange)
+        else:
+            self._waiting.get(_key(exchange), {}).pop(exchange, None)
+            sums.count(seconds, _limit(exchange))
+        sums.ends[outcome_of(exchange.status, exchange.code, aborted=exchange.aborted)] += 1
+        sums.buckets[bisect_left(BOUNDS, seconds)] += 1
+        sums.whole += seconds
+
+    def take(self, now: float) -> list[CutoverDelta]:
+        """Return the counts, and begin anew.
+
+        Args:
+            now: The time by the clock of `Exchange.began`.
+        """
+        for waiting in self._waiting.values():
+            for exchange in tuple(waiting):
+                limit = _limit(exchange)
+                if now - exchange.began < limit:
+                    break
+                del waiting[exchange]
+                self._overdue.add(exchange)
+                self._of(exchange).count(limit, limit)
+        self._waiting = {key: waiting for key, waiting in self._waiting.items() if waiting}
+        taken, self._sums = self._sums, {}
+        return [
+            CutoverDelta(
+                *place,
+                sums.requests,
+                sums.overdue,
+                sums.ends,
+                sums.seconds,
+                sums.squares,
+                sums.buckets,
+                sums.whole,
+            )
+            for place, sums in taken.items()
+        ]
+
+    def _of(self, exchange: Exchange) -> _Sums:
+        key, route = _key(exchange), exchange.cutover_route
+        assert route is not None  # only requests of cutovers come here
+        place = *key, route.value, exchange.snapshot.cutovers[key].cell_of(exchange.client)
+        sums = self._sums.get(place)
+        if sums is None:
+            sums = self._sums[place] = _Sums()
+        return sums
+
+
+def _key(exchange: Exchange) -> VersionKey:
+    assert exchange.endpoint is not None  # a request without one takes no route
+    return exchange.endpoint.api, str(exchange.version)
+
+
+def _limit(exchange: Exchange) -> float:
+    gates = exchange.snapshot.cutovers[_key(exchange)].gates
+    return _OVERDUE if gates is None else gates.overdue

@@ -1,0 +1,129 @@
+"""The output of the log: lines leave at once or wait, and nothing waits for them.
+
+A pipe that nobody reads, or not fast enough, fills up, and a write to it would stop the whole
+process. So a pipe is opened once more as one that never blocks, lines wait for it in memory up to a
+bound, and those beyond are dropped and counted.
+"""
+
+import asyncio
+import os
+import select
+import socket
+import stat
+import time
+from collections import Counter, deque
+from collections.abc import Callable
+from contextlib import suppress
+from select import PIPE_BUF
+
+# The size of one write to a file, which never blocks for long; more lines go into several.
+_FILE = 64 * 1024
+# The bytes of lines that wait, and for how many seconds the last of them may at the end.
+_MOST_WAITING = 1024 * 1024
+_AT_END = 0.5
+# How often dropped lines are reported, in seconds.
+_INTERVAL = 1.0
+
+
+class LogOutput:
+    """Writes lines to a descriptor, which may be a file, a pipe, a terminal or a socket.
+
+    Args:
+        descriptor: where to write.
+
+    Attributes:
+        most: the maximum size in bytes of one write. A write of that size to a pipe is never mixed
+            with those of other processes.
+        report: a function that is called with how many lines were dropped, by their kind.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        mode = os.fstat(descriptor).st_mode
+        self.most = _FILE if stat.S_ISREG(mode) else PIPE_BUF
+        self.report: Callable[[Counter[str]], None] = _nowhere
+        self._given = self._descriptor = descriptor
+        self._socket = socket.socket(fileno=os.dup(descriptor)) if stat.S_ISSOCK(mode) else None
+        if stat.S_ISFIFO(mode) or os.isatty(descriptor):
+            # The flag of the descriptor itself is shared with the processes that have it too.
+            with suppress(OSError):  # nobody has the other end open, so that writes fail at once
+                flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+                self._descriptor = os.open(f"/proc/self/fd/{descriptor}", flags)
+        self._waiting: deque[bytes] = deque()
+        self._size = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._dropped: Counter[str] = Counter()
+
+    def write(self, text: bytes, kind: str, lines: int) -> None:
+        """Write whole lines of one kind, now or later, or drop them.
+
+        Args:
+            text: the lines, which together have at most `most` bytes unless they are only one.
+            kind: what the lines are about.
+            lines: how many they are.
+        """
+        rest = text if self._waiting else self._send(text)
+        if not rest:
+            return
+        if self._size + len(rest) > _MOST_WAITING:
+            self._drop(kind, lines)
+            return
+        self._waiting.append(rest)
+        self._size += len(rest)
+        self._watch()
+
+    def finish(self) -> None:
+        """Write the lines that wait, as far as they are read soon; no line follows."""
+        end = time.monotonic() + _AT_END
+        writable = select.poll()
+        writable.register(self._descriptor, select.POLLOUT)
+        while self._waiting and (left := end - time.monotonic()) > 0:
+            writable.poll(left * 1000)
+            self._flush()
+        if self._socket is not None:
+            self._socket.close()
+        elif self._descriptor != self._given:
+            os.close(self._descriptor)
+
+    def _send(self, text: bytes) -> bytes:
+        """Return what could not be written yet."""
+        try:
+            if self._socket is None:
+                return text[os.write(self._descriptor, text) :]
+            return text[self._socket.send(text, socket.MSG_DONTWAIT) :]
+        except BlockingIOError:
+            return text
+        except OSError:  # nobody can read it any more, or the disk is full; answers go on
+            return b""
+
+    def _flush(self) -> None:
+        while self._waiting:
+            text = self._waiting.popleft()
+            self._size -= len(text)
+            rest = self._send(text)
+            if rest:
+                self._waiting.appendleft(rest)
+                self._size += len(rest)
+                return
+        if self._loop is not None:
+            self._loop.remove_writer(self._descriptor)
+            self._loop = None
+
+    def _watch(self) -> None:
+        if self._loop is None:
+            with suppress(RuntimeError):  # no loop runs: the next line tries again
+                self._loop = asyncio.get_running_loop()
+                self._loop.add_writer(self._descriptor, self._flush)
+
+    def _drop(self, kind: str, lines: int) -> None:
+        if not self._dropped:
+            with suppress(RuntimeError):
+                asyncio.get_running_loop().call_later(_INTERVAL, self._report_dropped)
+        self._dropped[kind] += lines
+
+    def _report_dropped(self) -> None:
+        dropped, self._dropped = self._dropped, Counter()
+        self.report(dropped)
+
+
+def _nowhere(_: Counter[str]) -> None:
+    pass

@@ -1,0 +1,169 @@
+"""The export of spans: to a collector, by OTLP over HTTP, from the one process that has them all.
+
+Spans wait in a queue; when that is full, or the collector takes none, they are dropped and counted.
+The SDK of OpenTelemetry sends them in a thread, so that a collector that is gone holds nothing up.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from gateway import __version__
+from gateway.core.tracing.span import Span
+from gateway.core.tracing.trace_parent import Tracing
+from gateway.telemetry.delta import CounterDelta, Deliver, Delta
+
+if TYPE_CHECKING:
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace import ReadableSpan
+
+# The spans that wait, those of one request to the collector, and for how long it may take one.
+_MOST = 8192
+_AT_ONCE = 512
+_SECONDS = 5.0
+# Spans that have just come wait for others so long; at the end, the last wait for the collector.
+_GATHER = 0.5
+_AT_END = 1.0
+
+
+class SpanExport:
+    """Sends the spans of all processes of a gateway.
+
+    Args:
+        tracing: returns where they go.
+        deliver: takes the counts.
+        replica: the name of this gateway.
+    """
+
+    def __init__(
+        self, tracing: Callable[[], Tracing | None], deliver: Deliver, replica: str
+    ) -> None:
+        self._tracing = tracing
+        self._deliver = deliver
+        self._replica = replica
+        self._waiting: deque[Span] = deque()
+        self._came = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._sender: tuple[Tracing, OTLPSpanExporter] | None = None
+
+    def absorb(self, delta: Delta) -> None:
+        """Take the spans of a delta, and hand the delta on."""
+        spans = delta.spans[: _MOST - len(self._waiting)]
+        if spans:
+            self._waiting += spans
+            self._idle.clear()
+            self._came.set()
+        self._deliver(delta)
+        self._drop(len(delta.spans) - len(spans), "queue")
+
+    async def run(self) -> None:
+        """Send what comes, until cancelled."""
+        while True:
+            await self._came.wait()
+            await asyncio.sleep(_GATHER)
+            while self._waiting:
+                size = min(len(self._waiting), _AT_ONCE)
+                batch = [self._waiting.popleft() for _ in range(size)]
+                if not await _in_thread(lambda: self._send(batch)):  # noqa: B023  # awaited here
+                    self._drop(len(batch), "collector")
+            self._came.clear()
+            self._idle.set()
+
+    async def finish(self) -> None:
+        """Wait a moment for the last spans to be sent, and drop what is left."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_AT_END):
+                await self._idle.wait()
+        if self._sender is not None:
+            self._sender[1].shutdown()  # type: ignore[no-untyped-call]  # the SDK leaves it out
+
+    def _drop(self, spans: int, reason: str) -> None:
+        if spans:
+            dropped = CounterDelta("spans_dropped", (reason,), spans)
+            self._deliver(Delta(time.time(), [], [], [dropped], [], []))
+
+    def _send(self, batch: Sequence[Span]) -> bool:
+        """Send spans, in a thread; return whether the collector took them."""
+        tracing = self._tracing()
+        if tracing is None:  # it was on when the spans were made
+            return False
+        # opentelemetry: the SDK and its exporter are the reference of OTLP. Imported with the first
+        # spans: it takes memory that a gateway without traces saves.
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.trace.export import SpanExportResult
+
+        if self._sender is None or self._sender[0] != tracing:
+            # It would report each of its failures, which are counted.
+            logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
+            self._sender = tracing, OTLPSpanExporter(tracing.endpoint, timeout=_SECONDS)
+        sent = self._sender[1].export(_readable(batch, self._replica))
+        return sent is SpanExportResult.SUCCESS
+
+
+async def _in_thread(send: Callable[[], bool]) -> bool:
+    """Return what a function returns, called in a thread that does not keep the process alive."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[bool] = loop.create_future()
+
+    def settle(done: bool) -> None:
+        if not future.done():
+            future.set_result(done)
+
+    def run() -> None:
+        try:
+            done = send()
+        except Exception:
+            logging.getLogger(__name__).exception("spans could not be sent")
+            done = False
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(settle, done)
+
+    Thread(target=run, daemon=True).start()
+    return await future
+
+
+def _readable(batch: Sequence[Span], replica: str) -> "list[ReadableSpan]":
+    """Return spans as the SDK has them."""
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+    from opentelemetry.trace import (
+        Link,
+        SpanContext,
+        SpanKind,
+        Status,
+        StatusCode,
+        TraceFlags,
+    )
+
+    def context(trace_id: str, span_id: str) -> SpanContext:
+        flags = TraceFlags(TraceFlags.SAMPLED)
+        return SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=False, trace_flags=flags)
+
+    named = {"service.version": __version__, "service.instance.id": replica}
+    if "OTEL_SERVICE_NAME" not in os.environ:
+        named["service.name"] = "version-gateway"
+    resource, scope = Resource.create(named), InstrumentationScope("version-gateway", __version__)
+    return [
+        ReadableSpan(
+            each.name,
+            context(each.trace_id, each.span_id),
+            context(each.trace_id, each.parent_id) if each.parent_id else None,
+            resource,
+            each.attributes,
+            links=[Link(context(*link)) for link in each.links],
+            kind=SpanKind(each.kind),
+            status=Status(StatusCode.ERROR if each.failed else StatusCode.UNSET),
+            start_time=each.began,
+            end_time=each.ended,
+            instrumentation_scope=scope,
+        )
+        for each in batch
+    ]

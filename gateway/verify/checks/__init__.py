@@ -1,0 +1,1 @@
+"""What `check` finds beyond the rules themselves: fields in documents, and examples."""

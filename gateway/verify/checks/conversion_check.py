@@ -1,0 +1,37 @@
+"""What `check` finds in conversions beyond the rules: fields that no document has, and examples."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from gateway.config.root import Config
+from gateway.config.text.mistakes import ConfigError, Issue, Mistakes
+from gateway.config.text.source import read
+from gateway.core.snapshot import Snapshot
+from gateway.verify.checks.example_check import prove_examples
+from gateway.verify.checks.field_check import DocumentFolder, look_up_fields
+
+
+def check_conversions(
+    path: Path, environment: Mapping[str, str], snapshot: Snapshot
+) -> list[Issue]:
+    """Return warnings about the conversions of a file; documents at URLs are not asked for.
+
+    Args:
+        path: of gateway.yaml.
+        environment: the values of its variables.
+        snapshot: the rules in it.
+
+    Raises:
+        ConfigError: a change names a field that the document forbids, or an example is converted
+            to another body.
+    """
+    rules = read(path.read_bytes(), str(path), environment)
+    config = Config.model_validate_json(json.dumps(rules.data))
+    mistakes = Mistakes()
+    look_up_fields(config, snapshot.apis, DocumentFolder(path.absolute().parent), mistakes)
+    prove_examples(config, snapshot.apis, mistakes)
+    if mistakes.found:
+        issues = [rules.issue(mistake.location, mistake.text) for mistake in mistakes.found]
+        raise ConfigError(str(path), issues)
+    return [rules.issue(warning.location, warning.text) for warning in mistakes.warnings]

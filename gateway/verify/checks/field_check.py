@@ -1,0 +1,214 @@
+"""The fields that declared changes name, looked up in the OpenAPI documents of the two versions.
+
+An upgrade starts from a body of the older version's document, and a downgrade from one of the newer
+version's. Each change must find its fields in what the changes before it leave.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from gateway.config.changes.change_section import WHOLE, Upgrade
+from gateway.config.conversions.groups import DeclaredChange
+from gateway.config.conversions.part import Part, parts_of
+from gateway.config.root import Config
+from gateway.config.text.mistakes import Location, Mistakes, suggest
+from gateway.core.conversion.field_path import FieldPath, parse_path
+from gateway.core.conversion.version_link import VersionLink
+from gateway.core.snapshot import Api
+from gateway.core.versions.version import Version
+from gateway.verify.checks.asked_operation import (
+    AskedOperation,
+    asked_operations,
+    warn_of_unreached,
+)
+from gateway.verify.checks.parameter_check import look_up_parameters
+from gateway.verify.located_operation import locate
+from gateway.verify.openapi.body_shape import BodyShape
+from gateway.verify.openapi.document_source import read as read_description
+from gateway.verify.openapi.field_shape import FieldShape, Presence
+from gateway.verify.openapi.json_schema import Schema
+from gateway.verify.openapi.openapi import Description, DocumentError, statuses_of
+
+_Direction = Literal["up", "down"]
+# The place of a group may be any member of an object, which no path of a field ends in.
+_MEMBERS = re.compile(r"(?:(?<!\\)\.|\A)\*(?:\[\])*\Z")
+_OBJECTS = re.compile(r"(?:\[\]|(?<!\\)\.\*)+\Z")
+
+
+class DocumentFolder:
+    """The OpenAPI documents at paths that start from a folder; each is read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[str, Description | DocumentError] = {}
+
+    def read(self, location: str) -> Description:
+        """Return the document at a path; raises DocumentError."""
+        if location not in self._known:
+            try:
+                content = (self._folder / location).read_bytes()
+                self._known[location] = read_description(content, location)
+            except DocumentError as error:
+                self._known[location] = error
+            except OSError as error:
+                reason = f"{location}: cannot be read: {error.strerror}"
+                self._known[location] = DocumentError(reason)
+        known = self._known[location]
+        if isinstance(known, DocumentError):
+            raise known
+        return known
+
+
+def look_up_fields(
+    config: Config, apis: Iterable[Api], documents: DocumentFolder, mistakes: Mistakes
+) -> None:
+    """Report the fields that changes name and that no body has where they look for them."""
+    for api in apis:
+        section = config.apis[api.name]
+        parts = parts_of(api, section.conversions, section.groups)
+        for version, description in _described(api, documents, mistakes):
+            located = locate(api.endpoints, version, description)
+            warn_of_unreached(api, version, located, mistakes)
+            asked = list(asked_operations(api, version, located))
+            bodies = [body for one in asked for body in _bodies(one)]
+            older = [part for part in parts if part.link.older == version]
+            newer = [part for part in reversed(parts) if part.link.newer == version]
+            _Walk(version, "up").run(older, bodies, mistakes)
+            _Walk(version, "down").run(newer, bodies, mistakes)
+            look_up_parameters(version, older, asked, mistakes, upwards=True)
+            look_up_parameters(version, newer, asked, mistakes, upwards=False)
+
+
+def _described(
+    api: Api, documents: DocumentFolder, mistakes: Mistakes
+) -> Iterator[tuple[Version, Description]]:
+    for label, version in api.versions.items():
+        location = api.schemas.get(version, "http://")
+        if location.startswith(("http://", "https://")):
+            continue
+        try:
+            yield version, documents.read(location)
+        except DocumentError as error:
+            at = ("apis", api.name, "versions", label, "schema")
+            mistakes.warn(f"warning: the fields of changes are not looked up: {error}", *at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """A body that a document declares, of a request or, with a status, of a response."""
+
+    schema: Schema
+    asked: AskedOperation
+    status: int | None
+
+    def is_changed_by(self, link: VersionLink) -> bool:
+        return self.asked.is_changed_by(link, self.status)
+
+
+def _bodies(asked: AskedOperation) -> Iterator[_Body]:
+    operation = asked.operation
+    if operation.request is not None:
+        yield _Body(operation.request, asked, None)
+    for key, schema in operation.responses.items():
+        for status in statuses_of(key) if schema is not None else ():
+            if operation.key(status) == key:
+                assert schema is not None
+                yield _Body(schema, asked, status)
+
+
+@dataclass(slots=True)
+class _LookUp:
+    """One field of one change, looked up in many bodies."""
+
+    presences: set[Presence] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """All bodies of one version, walked through the changes to a neighbouring one."""
+
+    version: Version
+    direction: _Direction
+    look_ups: dict[tuple[Location, str], _LookUp] = field(default_factory=dict)
+
+    def run(self, parts: Sequence[Part], bodies: Sequence[_Body], mistakes: Mistakes) -> None:
+        """Report the fields that are in no body, of the parts in the order of the direction."""
+        walked: set[object] = set()
+        for body in bodies:
+            applied = [part for part in parts if body.is_changed_by(part.link)]
+            key = (id(body.schema), *(part.at for part in applied))
+            if applied and key not in walked:  # most statuses share a schema and the changes
+                walked.add(key)
+                self._walk(BodyShape.of(body.schema), applied)
+        for (at, name), found in self.look_ups.items():
+            if Presence.DECLARED not in found.presences:
+                self._report(at, name, found, mistakes)
+
+    def _walk(self, shape: BodyShape, parts: Sequence[Part]) -> None:
+        for part in parts:
+            for change in self._changes(part):
+                upgrade, at = change.upgrade(), change.at
+                for name in upgrade.takes if self.direction == "up" else upgrade.makes:
+                    if (path := _path(name)) is None:
+                        continue
+                    found = self.look_ups.setdefault((at, name), _LookUp())
+                    found.presences.add(presence := shape.look_up(path))
+                    if presence is not Presence.DECLARED:
+                        found.names |= set(shape.names())
+                shape = _changed(shape, upgrade, self.direction)
+
+    def _changes(self, part: Part) -> Iterable[DeclaredChange]:
+        changes = list(part.changes())
+        return changes if self.direction == "up" else reversed(changes)
+
+    def _report(self, at: Location, path: str, found: _LookUp, mistakes: Mistakes) -> None:
+        walk = "an upgrade" if self.direction == "up" else "a downgrade"
+        text = (
+            f"no body of version {self.version} has '{path}' when {walk} comes here;"
+            f" {_suggestion(path, found.names)}"
+        )
+        if found.presences == {Presence.FORBIDDEN}:
+            mistakes.add(text, *at)
+        else:
+            mistakes.warn(f"warning: {text}", *at)
+
+
+def _path(name: str) -> FieldPath | None:
+    """Return the path of a field, or of what holds the objects of a group; None for the body."""
+    inner = name if _MEMBERS.search(name) is None else _OBJECTS.sub("", name)
+    return parse_path(inner) if inner not in (WHOLE, "*") else None
+
+
+def _changed(shape: BodyShape, upgrade: Upgrade, direction: _Direction) -> BodyShape:
+    """Return the shape that a change leaves; a value that is not only moved may be anything."""
+    taken, made, moves = upgrade.takes, upgrade.makes, list(upgrade.moves.items())
+    if direction == "down":
+        taken, made = made, taken
+        moves = [(source, target) for target, source in moves]
+    moved = {
+        target: shape.body if (path := _path(source)) is None else shape.find(path)
+        for target, source in moves
+    }
+    paths = [_path(name) for name in taken]
+    if None in paths:  # a change of the whole body
+        shape = BodyShape(moved.pop(WHOLE, FieldShape()))
+    for path in paths:
+        if path is not None:
+            shape.take(path)
+    for name in (*made, *(name for name in moved if name not in made)):
+        if (path := _path(name)) is not None:
+            shape.put(path, moved.get(name, FieldShape()))
+    return shape
+
+
+def _suggestion(path: str, names: set[str]) -> str:
+    text = suggest(path, names)
+    if not text.startswith("known"):
+        return text
+    beside = path.rpartition(".")[0]
+    near = {name for name in names if name.rpartition(".")[0] == beside}
+    return suggest(path, near or {name for name in names if "." not in name})

@@ -1,0 +1,26 @@
+"""A sample of live traffic: one converted response, as the client got it."""
+
+from dataclasses import dataclass
+
+from gateway.core.snapshot import Endpoint, Route
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSample:
+    """One converted response.
+
+    Attributes:
+        endpoint: that the request was routed to.
+        route: by which its version is served.
+        method: of the request.
+        target: the path and query that a service of the client's version is asked for.
+        status: of the response.
+        body: of the response, converted.
+    """
+
+    endpoint: Endpoint
+    route: Route
+    method: str
+    target: str
+    status: int
+    body: bytes

@@ -1,0 +1,163 @@
+"""A contract: a version's OpenAPI document, to validate the version's live messages by."""
+
+from collections.abc import Iterator
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+
+from gateway.core.cutover.differences import RefusedField
+from gateway.core.snapshot import Endpoint
+from gateway.core.versions.version import Version
+from gateway.proxy.body import content_coding, surrogates
+from gateway.proxy.body.body_format import BodyFormat, format_of
+from gateway.proxy.shadow.trial_request import TrialRequest
+from gateway.verify.live.answer_sample import AnswerSample
+from gateway.verify.located_operation import LocatedOperation, locate
+from gateway.verify.openapi.json_schema import Schema
+from gateway.verify.openapi.openapi import Description, Operation
+from gateway.verify.openapi.validation import Validator
+from gateway.verify.part_conversion import parameters_of, schema_of
+
+# A coded body may have at most so many bytes.
+_LARGEST = 1024 * 1024
+
+
+class Contract:
+    """One OpenAPI document; each schema is compiled when it is first needed."""
+
+    def __init__(self, description: Description) -> None:
+        self._description = description
+        self._located: dict[tuple[str, Version | None], list[LocatedOperation]] = {}
+        self._validators: dict[tuple[str, str, str], Validator | None] = {}
+
+    def violations(self, sample: AnswerSample) -> list[tuple[str, str]]:
+        """Return the fields that violate the schema, each with the keyword of JSON Schema.
+
+        A response that the document does not declare violates nothing.
+        """
+        operation = self._operation(
+            sample.endpoint, sample.route.version, sample.method, sample.target
+        )
+        if operation is None:
+            return []
+        schema = operation.response(sample.status)
+        validator = self._validator(operation, str(operation.key(sample.status)), schema)
+        if validator is None:
+            return []
+        found = validator.violations(_parsed(sample.body))
+        return [(violation.field, violation.keyword) for violation in found]
+
+    def refusals(self, request: TrialRequest) -> list[RefusedField]:
+        """Return what the service would refuse of a request, if it keeps to the document."""
+        operation = self._operation(
+            request.endpoint, request.version, request.method, request.target
+        )
+        if operation is None:
+            reason = f"{self._description.source} has no {request.method} here"
+            return [RefusedField("operation", "operation", reason)]
+        return [
+            *self._refused_path(operation, request),
+            *self._refused_query(operation, request),
+            *self._refused_headers(operation, request),
+            *self._refused_body(operation, request),
+        ]
+
+    def _refused_path(self, operation: Operation, request: TrialRequest) -> Iterator[RefusedField]:
+        path = request.target.partition("?")[0]
+        if not operation.takes(path):  # the document has it below another path
+            return
+        schema = schema_of(operation.parameters, "path")
+        known = schema["properties"]
+        assert isinstance(known, dict)
+        lines = [(name, unquote(raw)) for name, raw in operation.captured(path) if name in known]
+        # A parameter of the server's path is not one that the request lacks.
+        present = {**schema, "required": []}
+        yield from self._refused(operation, "path", present, parameters_of(lines, schema))
+
+    def _refused_query(self, operation: Operation, request: TrialRequest) -> Iterator[RefusedField]:
+        schema = schema_of(operation.parameters, "query")
+        lines = parse_qsl(request.target.partition("?")[2], keep_blank_values=True)
+        yield from self._refused(operation, "query", schema, parameters_of(lines, schema))
+
+    def _refused_headers(
+        self, operation: Operation, request: TrialRequest
+    ) -> Iterator[RefusedField]:
+        # OpenAPI 3.1.0, section 4.8.12.1: definitions of these three have no meaning.
+        parameters = tuple(
+            one
+            for one in operation.parameters
+            if one.name.lower() not in ("accept", "content-type", "authorization")
+        )
+        schema = schema_of(parameters, "header")
+        known = schema["properties"]
+        assert isinstance(known, dict)
+        lines = [
+            (name.decode("latin-1").lower(), value.decode("latin-1"))
+            for name, value in request.fields
+        ]
+        named = [(name, value) for name, value in lines if name in known]
+        yield from self._refused(operation, "header", schema, parameters_of(named, schema))
+
+    def _refused_body(self, operation: Operation, request: TrialRequest) -> Iterator[RefusedField]:
+        if not request.body:
+            if operation.body_required:
+                yield RefusedField("body", "required", "is missing, but required")
+            return
+        if operation.request is None or format_of(request.fields) is not BodyFormat.JSON:
+            return
+        try:
+            document = _parsed(_decoded(request))
+        except (msgspec.DecodeError, content_coding.ContentCodingError) as error:
+            yield RefusedField("body", "json", f"is not JSON: {error}")
+            return
+        yield from self._refused(operation, "", operation.request, document)
+
+    def _refused(
+        self, operation: Operation, part: str, schema: Schema, document: object
+    ) -> Iterator[RefusedField]:
+        validator = self._validator(operation, part, schema)
+        if validator is None:
+            return
+        for violation in validator.violations(document):
+            place = violation.field
+            if part:
+                place = f"{part} {place.lstrip('/').partition('/')[0]}"
+            yield RefusedField(place or "body", violation.keyword, violation.reason)
+
+    def _validator(
+        self, operation: Operation, part: str, schema: Schema | None
+    ) -> Validator | None:
+        key = (operation.method, operation.path, part)
+        if key not in self._validators:
+            self._validators[key] = None if schema is None else Validator(schema)
+        return self._validators[key]
+
+    def _operation(
+        self, endpoint: Endpoint, version: Version | None, method: str, target: str
+    ) -> Operation | None:
+        key = (endpoint.template.text, version)
+        if key not in self._located:
+            self._located[key] = locate((endpoint,), version, self._description)
+        operations = [
+            located.operation
+            for located in self._located[key]
+            if located.captures and located.operation.method == method
+        ]
+        path = target.partition("?")[0]
+        if not operations:  # an operation that is elsewhere in each version
+            operations = [each for each in self._description.operations if each.method == method]
+            operations = [operation for operation in operations if operation.takes(path)]
+        # Where an endpoint leads to several, the path that was asked for decides, literals first.
+        if len(operations) > 1:
+            operations = [operation for operation in operations if operation.takes(path)]
+        return min(operations, key=lambda operation: operation.path.count("{"), default=None)
+
+
+def _parsed(body: bytes) -> object:
+    return msgspec.json.decode(surrogates.replace(body) or body)
+
+
+def _decoded(request: TrialRequest) -> bytes:
+    assert request.body is not None
+    values = [value for name, value in request.fields if name.lower() == b"content-encoding"]
+    return content_coding.decode(request.body, content_coding.codings(values), _LARGEST)

@@ -1,0 +1,65 @@
+"""Contracts: the OpenAPI documents that live messages are validated by, loaded when needed."""
+
+import asyncio
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gateway.core.cutover.differences import RefusedField
+from gateway.proxy.shadow.trial_request import TrialRequest
+from gateway.telemetry import log
+
+if TYPE_CHECKING:
+    from gateway.verify.live.contract import Contract
+
+# For how many seconds nothing is validated after a document could not be loaded.
+_PATIENCE = 60.0
+
+
+@dataclass(slots=True)
+class Contracts:
+    """Loads contracts by the locations of their documents, and keeps them.
+
+    Attributes:
+        folder: the folder that relative paths of documents start from.
+    """
+
+    folder: Path
+    _known: "dict[str, Contract | float]" = field(default_factory=dict)
+
+    def forget(self) -> None:
+        """Discard the loaded documents, after a reload of the rules."""
+        self._known.clear()
+
+    async def get(self, location: str) -> "Contract | None":
+        """Return a contract; None, with an event in the log, if its document cannot be had."""
+        # Imported when first needed, since most gateways never validate.
+        from gateway.verify.live.contract import Contract
+        from gateway.verify.openapi.document_source import fetch
+        from gateway.verify.openapi.openapi import DocumentError
+
+        loop = asyncio.get_running_loop()
+        known = self._known.get(location)
+        if isinstance(known, float):
+            if loop.time() < known:
+                return None
+            known = None
+        if known is None:
+            # Whoever comes while it is loaded need not wait.
+            self._known[location] = loop.time() + _PATIENCE
+            try:
+                known = Contract((await fetch([location], self.folder))[location])
+            except DocumentError as error:
+                log.event("check_failed", "error", reason=str(error))
+                self._known[location] = loop.time() + _PATIENCE
+                return None
+            self._known[location] = known
+        return known
+
+    async def validate(self, request: TrialRequest) -> list[RefusedField] | None:
+        """Return what a service would refuse of a request; None if its document cannot be had."""
+        contract = await self.get(request.document)
+        if contract is None:
+            return None
+        # Compiling a schema and validating a body take time that requests must not wait for.
+        return await asyncio.to_thread(contract.refusals, request)

@@ -1,0 +1,77 @@
+"""The operations that the OpenAPI document of a version has at the gateway's endpoints."""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gateway.core.overrides import VersionKey
+from gateway.core.snapshot import Snapshot
+from gateway.telemetry.delta import OperationName
+
+_Operations = frozenset[OperationName] | None
+
+# For how many seconds a document that could not be loaded is not asked for again.
+_PAUSE = 60.0
+
+
+@dataclass(slots=True)
+class DocumentedOperations:
+    """Finds the operations of versions, and remembers them as long as the rules stay the same.
+
+    Attributes:
+        folder: the folder that relative paths of documents start from.
+        patience: the longest time to wait for a document, in seconds; it goes on being loaded.
+    """
+
+    folder: Path
+    patience: float = 1.0
+    _rules: Snapshot | None = None
+    _known: dict[VersionKey, tuple["asyncio.Task[_Operations]", float]] = field(
+        default_factory=dict
+    )
+
+    async def find(self, rules: Snapshot, key: VersionKey) -> _Operations:
+        """Return the method and the endpoint of each operation of a version.
+
+        Args:
+            rules: the rules in force.
+            key: the API and the label of the version.
+
+        Returns:
+            None if the version has no document, or none that can be had by now.
+        """
+        if rules is not self._rules:
+            self._rules = rules
+            self._known.clear()
+        loading, until = self._known.get(key, (None, 0.0))
+        failed = loading is not None and loading.done() and loading.result() is None
+        if loading is None or (failed and time.monotonic() >= until):
+            # In a thread: a large document is parsed for a second, and requests go on meanwhile.
+            loading = asyncio.create_task(asyncio.to_thread(_read, rules, key, self.folder))
+            self._known[key] = loading, time.monotonic() + _PAUSE
+        await asyncio.wait([loading], timeout=self.patience)
+        return loading.result() if loading.done() else None
+
+
+def _read(rules: Snapshot, key: VersionKey, folder: Path) -> _Operations:
+    label = key[1]
+    api = next((api for api in rules.apis if api.name == key[0]), None)
+    version = None if api is None else api.versions.get(label)
+    if api is None or version is None or version not in api.schemas:
+        return None
+    # Imported when first needed, since most gateways never look.
+    from gateway.verify.located_operation import locate
+    from gateway.verify.openapi.document_source import fetch
+    from gateway.verify.openapi.openapi import DocumentError
+
+    location = api.schemas[version]
+    try:
+        description = asyncio.run(fetch([location], folder))[location]
+    except DocumentError:
+        return None
+    return frozenset(
+        (located.operation.method, endpoint)
+        for located in locate(api.endpoints, version, description)
+        for endpoint in located.captures
+    )

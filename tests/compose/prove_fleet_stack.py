@@ -1,0 +1,193 @@
+"""The stack of compose.fleet.yaml, proven end to end on a Docker engine: `make test-compose`."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from secrets import token_hex
+
+import pytest
+
+from tests.compose.project import MECHANISMS, V1, Project, brought_up, is_ok
+from tests.gateway.kit import wait_for
+
+BACKENDS = ["backend_v1", "backend_v2", "users_service"]
+REPLICAS = ["gateway_1", "gateway_2", "gateway_3"]
+PROGRAMS = ["postgres", *BACKENDS, *REPLICAS, "envoy", "usage_import", "rotation"]
+BY_GATEWAY = "/person/accept"
+ACCEPT = {"Accept": "application/vnd.comp.app-v1+json"}
+PASSWORD = token_hex(16)
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """Bring the project up, healthy; take it down afterwards."""
+    folder = tmp_path_factory.mktemp("compose") / "project"
+    file = {"COMPOSE_FILE": "compose.fleet.yaml", "POSTGRES_PASSWORD": PASSWORD}
+    with brought_up(folder, *PROGRAMS, **file) as project:
+        yield project
+
+
+def ask_gateway(stack: Project, *words: str, replica: str = "gateway_1") -> str:
+    """Return what a command prints in a replica."""
+    return stack.compose("exec", "--no-TTY", replica, "version-gateway", *words, check=False)
+
+
+def presence(stack: Project) -> dict[str, str]:
+    """Return the replicas as the first of them sees them."""
+    told = ask_gateway(stack, "fleet", "show", "--json")
+    found = json.loads(told) if told.startswith("{") else {"replicas": []}  # the database is away
+    return {each["replica"]: each["presence"] for each in found["replicas"]}
+
+
+@pytest.mark.parametrize(("target", "headers", "body"), MECHANISMS)
+def test_every_mechanism_selects(
+    stack: Project, target: str, headers: dict[str, str], body: object
+) -> None:
+    answer = stack.ask("GET", target, headers)
+
+    assert (answer.status, answer.body) == (200, body)
+
+
+def test_what_needs_no_gateway_goes_past_it(stack: Project) -> None:
+    """Accept has weights, so that it takes a gateway; a path does not."""
+    straight, through = stack.ask("GET", "/v1/person"), stack.ask("GET", BY_GATEWAY, ACCEPT)
+
+    assert "via" not in straight.headers
+    assert through.headers["via"] == "1.1 version-gateway"
+
+
+def counted(stack: Project) -> dict[str, int]:
+    """Return how often the paths of version 1 were asked for."""
+    found = json.loads(ask_gateway(stack, "usage", "--version", "1", "--json"))
+    return {line["endpoint"]: line["count"] for line in found["usage"]}
+
+
+def test_what_goes_past_the_gateways_is_counted(stack: Project) -> None:
+    """Also after the log is rotated."""
+    before = wait_for(lambda: counted(stack) if "/v{version}/person" in counted(stack) else None)
+    for turn in range(2):
+        assert stack.ask("GET", "/v1/person").status == 200
+        after = before["/v{version}/person"] + turn + 1
+        wait_for(lambda: counted(stack)["/v{version}/person"] == after)  # noqa: B023
+        if not turn:
+            # As the container does that waits for 64 MB.
+            rotate = "mv /data/access.log /data/access.log.1 && kill -USR1 1"
+            stack.compose("exec", "--no-TTY", "rotation", "sh", "-c", rotate)
+    told = ask_gateway(stack, "usage", "--retire", "1", "--within", "1s")
+    assert "what went straight to services is counted by the logs of envoy" in told
+
+
+def test_all_replicas_are_heard_and_go_by_the_same_rules(stack: Project) -> None:
+    found = json.loads(ask_gateway(stack, "fleet", "show", "--json"))
+
+    assert {each["replica"]: each["presence"] for each in found["replicas"]} == (
+        dict.fromkeys(REPLICAS, "heard")
+    )
+    assert found["warnings"] == []
+
+
+def test_envoy_alone_is_published(stack: Project) -> None:
+    published = {
+        program: {
+            port: {(binding["HostIp"], binding["HostPort"]) for binding in bindings}
+            for port, bindings in inspect["NetworkSettings"]["Ports"].items()
+            if bindings
+        }
+        for program, inspect in stack.at_start.items()
+    }
+
+    assert published.pop("envoy") == {"8080/tcp": {("127.0.0.1", str(stack.port))}}
+    assert not any(published.values())
+
+
+def test_each_reaches_what_it_needs_and_no_more(stack: Project) -> None:
+    networks = {
+        program: {
+            name.rpartition("_")[2]: network["NetworkID"]
+            for name, network in found["NetworkSettings"]["Networks"].items()
+        }
+        for program, found in stack.at_start.items()
+    }
+
+    assert {program: set(found) for program, found in networks.items()} == {
+        "postgres": {"store"},
+        "backend_v1": {"back"},
+        "backend_v2": {"back"},
+        "users_service": {"back", "store"},
+        **{replica: {"back", "store"} for replica in REPLICAS},
+        "envoy": {"front", "back"},
+        "usage_import": {"store"},
+        "rotation": {"none"},
+    }
+    for network in networks["gateway_1"].values():
+        command = ["docker", "network", "inspect", "--format", "{{.Internal}}", network]
+        assert subprocess.run(command, capture_output=True, check=True).stdout == b"true\n"
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_container_can_do_no_more_than_it_must(stack: Project, program: str) -> None:
+    limits = stack.at_start[program]["HostConfig"]
+    assert limits["CapDrop"] == ["ALL"]
+    assert limits["ReadonlyRootfs"]
+    assert limits["Memory"] == 1024**3
+    assert limits["PidsLimit"] == 512
+    assert limits["SecurityOpt"] == ["no-new-privileges:true"]
+    if program != "postgres":  # its entry point begins as root
+        assert limits["CapAdd"] is None
+        assert stack.compose("exec", "--no-TTY", program, "id", "-u").strip() == "10001"
+
+
+def test_no_image_holds_the_password(stack: Project) -> None:
+    for image in {found["Image"] for found in stack.at_start.values()}:
+        for command in (["inspect"], ["history", "--no-trunc"]):
+            done = subprocess.run(
+                ["docker", "image", *command, image], capture_output=True, check=True, text=True
+            )
+            assert PASSWORD not in done.stdout
+    assert PASSWORD not in stack.compose("logs", "--no-color")
+
+
+def test_a_user_outlives_the_containers(stack: Project) -> None:
+    json_type = {"Content-Type": "application/json"}
+    alice = '{"name": "Alice", "birthDate": "1990-12-31"}'
+
+    created = stack.ask("POST", "/users", json_type, alice)
+
+    assert (created.status, created.body["name"]) == (201, "Alice")
+    path = f"/users/{created.body['id']}"
+    assert created.headers["location"] == f"http://127.0.0.1:{stack.port}{path}"
+    stack.compose("rm", "--stop", "--force", "users_service", "postgres")
+    stack.compose("up", "--detach", "--wait", "users_service")
+    stack.until(path, is_ok(created.body))
+
+
+def test_a_replica_is_lost_and_found(stack: Project) -> None:
+    stack.compose("kill", "--signal", "KILL", "gateway_2")
+
+    for _ in range(50):  # no request that goes to a gateway meets the one that is not there
+        assert stack.ask("GET", BY_GATEWAY, ACCEPT).body == V1
+    wait_for(lambda: presence(stack).get("gateway_2") == "lost")
+    told = ask_gateway(stack, "usage", "--retire", "1", "--within", "1s")
+    assert "fleet forget gateway_2" in told
+
+    stack.compose("start", "gateway_2")
+    wait_for(lambda: presence(stack) == dict.fromkeys(REPLICAS, "heard"))
+
+
+def test_requests_go_on_without_the_database(stack: Project) -> None:
+    stack.compose("stop", "postgres")
+
+    for _ in range(50):
+        assert stack.ask("GET", BY_GATEWAY, ACCEPT).body == V1
+    assert "the database" in ask_gateway(stack, "usage", "--retire", "1", "--within", "1s")
+
+    stack.compose("start", "postgres")
+    wait_for(lambda: presence(stack) == dict.fromkeys(REPLICAS, "heard"))
+
+
+def test_all_end_cleanly(stack: Project) -> None:
+    stack.compose("stop")
+
+    assert {program: stack.inspect(program)["State"]["ExitCode"] for program in PROGRAMS} == (
+        dict.fromkeys(PROGRAMS, 0)
+    )

@@ -1,0 +1,40 @@
+"""Fixtures of the fleet's tests: one PostgreSQL server, and a database for each test."""
+
+import signal
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from tests.fleet.cluster import Cluster
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """Start a server for all tests that leave it as it is."""
+    made = Cluster(free_port())
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def database(cluster: Cluster, request: pytest.FixtureRequest) -> str:
+    """Create a database for one test; return its URL."""
+    number = cluster.execute("SELECT count(*) FROM pg_database")[0]
+    return cluster.create(f"test{number}")
+
+
+@pytest.fixture
+def own_cluster() -> Iterator[Cluster]:
+    """Start a server that the test may end."""
+    made = Cluster(free_port())
+    yield made
+    made.signal(signal.SIGCONT)
+    made.remove()

@@ -1,0 +1,218 @@
+"""Chaos: replicas and their database are killed, suspended and cut off, and nothing is miscounted.
+
+Meanwhile rules are reloaded, replicas are restarted one after the other, one cutover climbs, and
+another one was rolled back. `make chaos MINUTES=10` runs it for longer than the half minute, and
+each mishap once, of `make test-fleet`.
+"""
+
+import os
+import signal
+import threading
+import time
+from contextlib import ExitStack, suppress
+from datetime import datetime
+from http.client import HTTPConnection, HTTPException
+from itertools import cycle
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from tests.fleet.cluster import Cluster
+from tests.fleet.fleet import CUTOVER, Fleet, presence
+from tests.gateway.kit import Program, wait_for
+from tests.gateway.live.shifting import admin
+
+SECONDS = float(os.environ.get("CHAOS_MINUTES", "0.5")) * 60
+NAMES = ("a", "b", "c")
+MISHAPS = ("kill", "suspend", "drop", "refuse", "crash", "pause", "reload", "restart")
+STEPS = [1, 5, 10, 25, 50, 75, 90, 100]
+CLIMBING = f"""\
+  climb:
+    upstream_path: /person
+    endpoints: [ {{ path: "/climb/v{{version}}", version: {{ in: path }} }} ]
+    versions:
+      "1": {{ service: old, cutover: {{ via: "2", steps: {STEPS}, every: 4s }} }}
+      "2": {{ service: new }}
+    conversions: [ {{ between: ["1", "2"], changes: [ {{ rename: {{ field: a, to: b }} }} ] }} ]
+"""
+
+
+class Load:
+    """Asks one replica after the other without a pause, and notes what is wrong."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._over = threading.Event()
+        self._down: set[str] = set()
+        self._back: dict[str, float] = {}
+        self._times: dict[str, list[float]] = {name: [] for name in NAMES}
+        self.wrong: list[str] = []
+        self._threads = [threading.Thread(target=self._run, args=(name,)) for name in NAMES]
+
+    def note_down(self, name: str) -> None:
+        """Note that a replica is killed, which explains errors until it is back."""
+        self._down.add(name)
+
+    def note_back(self, name: str) -> None:
+        """Note that it serves again."""
+        self._back[name] = time.monotonic()
+        self._down.discard(name)
+
+    def answered(self, name: str, since: float = 0.0) -> int:
+        """Return how many answers a replica has given since a time, in seconds since 1970."""
+        return sum(at >= since for at in self._times[name])
+
+    def __enter__(self) -> "Load":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self, name: str) -> None:
+        for path in cycle(("/v1/person", "/climb/v1")):
+            if self._over.is_set():
+                return
+            program, began = self._fleet.replicas[name], time.monotonic()
+            connection = HTTPConnection("127.0.0.1", program.port, timeout=20)
+            try:
+                connection.request("GET", path, headers={"X-Client": name})
+                status = connection.getresponse().status
+                self._times[name].append(time.time())
+                if status != 200:
+                    self.wrong.append(f"{name} answered {status}")
+            except (OSError, HTTPException) as error:
+                if name not in self._down and self._back.get(name, 0.0) < began:
+                    self.wrong.append(f"{name}: {error!r}")
+            finally:
+                connection.close()
+            self._over.wait(0.02)
+
+
+def test_nothing_is_lost_doubled_or_undone(own_cluster: Cluster, tmp_path: Path) -> None:
+    chance, lost = Random(1), 0
+    with ExitStack() as stack:
+        database = own_cluster.create("chaos")
+        fleet = Fleet(stack, tmp_path, database, own_cluster, CUTOVER, more=CLIMBING)
+        for name in NAMES:
+            fleet.start(name)
+        assert admin(fleet.replicas["a"], "PUT", "/cutovers/person/1", {"percent": 0})[0] == 200
+        climbed = 0.0
+        with Load(fleet) as load:
+            end = time.monotonic() + SECONDS
+            mishaps: list[str] = []
+            while time.monotonic() < end or len(mishaps) < len(MISHAPS):
+                if not len(mishaps) % len(MISHAPS):
+                    coming = iter(chance.sample(MISHAPS, len(MISHAPS)))
+                mishaps.append(next(coming))
+                lost += one_mishap(mishaps[-1], chance.choice(NAMES), fleet, load, own_cluster)
+                climbed = check_percents(fleet, climbed)
+        served = len(fleet.service.asked)
+        assert load.wrong == []
+        assert sum(map(load.answered, NAMES)) > 100
+        assert climbed > STEPS[0]
+
+        def total() -> int:
+            def whole() -> list[Any] | None:
+                found = admin(fleet.replicas["a"], "GET", "/usage")[1]
+                return None if found["missing"] else [found["usage"]]
+
+            return sum(line["count"] for line in wait_for(whole)[0])
+
+        def is_settled() -> bool:
+            before = total()
+            time.sleep(2)
+            return total() == before
+
+        wait_for(is_settled, 60)
+        assert served - lost <= total() <= served
+        wait_for(lambda: presence(fleet.replicas["a"]) == dict.fromkeys(NAMES, "heard"))
+        # The cutover may take a step meanwhile, which each replica reports a moment later.
+        wait_for(lambda: admin(fleet.replicas["a"], "GET", "/fleet")[1]["warnings"] == [])
+
+
+def one_mishap(what: str, name: str, fleet: Fleet, load: Load, cluster: Cluster) -> int:
+    """Do one thing that goes wrong, and mend it; return how many requests may be lost with it."""
+    if what == "kill":
+        heard = stop(name, signal.SIGKILL, fleet, load)
+        # What it counted in the three seconds before its last beat may have come too late for it.
+        return load.answered(name, since=heard - 3)
+    if what == "restart":
+        for each in NAMES:  # what is counted by one that leaves orderly is not lost
+            stop(each, signal.SIGTERM, fleet, load)
+    elif what == "reload":
+        fleet.reload()
+    elif what == "suspend":
+        process = fleet.replicas[name].process
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(3)
+        process.send_signal(signal.SIGCONT)
+    elif what == "crash":
+        cluster.stop("immediate")
+        time.sleep(1)
+        cluster.start()
+    elif what == "pause":
+        cluster.signal(signal.SIGSTOP)
+        time.sleep(3)
+        cluster.signal(signal.SIGCONT)
+    else:
+        fleet.relay.drop() if what == "drop" else fleet.relay.refuse()
+        time.sleep(3)
+        fleet.relay.pass_on()
+    # One that is killed before the database has what it counted meanwhile takes it along.
+    wait_until_handed_in(fleet.replicas["a"])
+    return 0
+
+
+def wait_until_handed_in(program: Program) -> None:
+    """Wait for two more beats of each replica: one has what was not confirmed, one the rest."""
+    beats: dict[tuple[str, str], set[str]] = {}
+
+    def have() -> bool:
+        time.sleep(0.2)
+        status, found = admin(program, "GET", "/fleet")
+        for each in found["replicas"] if status == 200 else ():
+            beats.setdefault((each["replica"], each["started"]), set()).add(each["heard"])
+        return {name for (name, _), heard in beats.items() if len(heard) > 2} == set(NAMES)
+
+    wait_for(have, 60)
+
+
+def stop(name: str, number: signal.Signals, fleet: Fleet, load: Load) -> float:
+    """End a replica and start it again; return when the database heard it last."""
+    process = fleet.replicas[name].process
+    load.note_down(name)
+    process.send_signal(number)
+    process.wait()
+    other = next(fleet.replicas[each] for each in NAMES if each != name)
+    _, found = wait_for(
+        lambda: answer if (answer := admin(other, "GET", "/fleet"))[0] == 200 else ()
+    )
+    heard = [each["heard"] for each in found["replicas"] if each["replica"] == name]
+    fleet.start(name)
+    load.note_back(name)
+    return datetime.fromisoformat(max(heard)).timestamp() if heard else time.time()
+
+
+def check_percents(fleet: Fleet, climbed: float) -> float:
+    """Check that the rollback is in force, and that all climb together; return how far."""
+
+    def agreed() -> tuple[float] | None:
+        found = {percents(program).get("climb", 0.0) for program in fleet.replicas.values()}
+        return (found.pop(),) if len(found) == 1 else None
+
+    for program in fleet.replicas.values():
+        with suppress(OSError):
+            assert percents(program)["person"] == 0
+    (reached,) = wait_for(agreed)
+    assert reached >= climbed
+    return float(reached)
+
+
+def percents(program: Program) -> dict[str, float]:
+    """Return the percentages that a replica goes by, by API."""
+    found = admin(program, "GET", "/overrides")[1]["percents"]
+    return {each["api"]: each["percent"] for each in found}

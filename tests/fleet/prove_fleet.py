@@ -1,0 +1,159 @@
+"""A fleet of real gateways on one database: each answers for all, and none depends on it."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from gateway.state.fleet.lease import SECONDS
+from tests.fleet.cluster import PASSWORD, Cluster
+from tests.fleet.fleet import Fleet, call, counted, is_counted, judge, presence, verdict
+from tests.gateway.kit import DEADLINE, ROOT, Program, wait_for
+from tests.gateway.live.shifting import admin, rules
+
+
+@pytest.fixture
+def fleet(database: str, cluster: Cluster, tmp_path: Path) -> Iterator[Fleet]:
+    """Make a fleet without replicas yet."""
+    with ExitStack() as stack:
+        yield Fleet(stack, tmp_path, database, cluster)
+
+
+def page(program: Program, path: str) -> tuple[int, str]:
+    """Return the status and the text of a view of the page."""
+    connection = HTTPConnection("127.0.0.1", program.admin, timeout=DEADLINE)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    found = answer.status, answer.read().decode()
+    connection.close()
+    return found
+
+
+def test_every_replica_answers_for_all(fleet: Fleet) -> None:
+    one, other = fleet.start("a"), fleet.start("b")
+    call(one, "acme", 3)
+    call(other, "acme", 4)
+    call(other, "zed")
+    for program in (one, other):
+        wait_for(partial(is_counted, program, {"acme": 7, "zed": 1}))
+    assert admin(one, "GET", "/usage?replica=b")[0] == 404
+    found = admin(other, "GET", "/usage?replica=b")[1]
+    assert sum(line["count"] for line in found["usage"]) == 5
+    assert found["replica"] == "b"
+    # A change on one is in force on the other, and has its reason.
+    status, _ = admin(one, "PUT", "/cutovers/person/1?why=trial", {"percent": 50})
+    assert status == 200
+    wanted = [{"api": "person", "version": "1", "percent": 50.0}]
+    wait_for(lambda: admin(other, "GET", "/overrides")[1]["percents"] == wanted)
+    changes = admin(other, "GET", "/audit")[1]
+    assert len(changes) == 1, changes
+    (change,) = changes
+    assert (change["what"], change["why"], change["after"]) == ("cutover", "trial", "50%")
+    wait_for(lambda: admin(other, "GET", "/fleet")[1]["warnings"] == [])
+    fleet.start("c", percent=7)
+    (warning,) = wait_for(lambda: admin(one, "GET", "/fleet")[1]["warnings"])
+    assert warning.startswith("the rules differ: ")
+    assert presence(one) == {"a": "heard", "b": "heard", "c": "heard"}
+    fleet.replicas["c"].process.send_signal(signal.SIGTERM)
+    wait_for(lambda: presence(one) == {"a": "heard", "b": "heard"})
+
+
+def test_another_judges(fleet: Fleet) -> None:
+    # How soon depends on the lease, which is over after half of the five seconds.
+    assert SECONDS <= 2.5
+    for name in "ab":
+        fleet.start(name)
+    some = fleet.replicas["a"]
+    first = wait_for(lambda: judge(some))
+    other = next(name for name in "ab" if name != first)
+    left = fleet.replicas[other]
+    # It is suspended, and cannot overrule its successor when it wakes.
+    fleet.replicas[first].process.send_signal(signal.SIGSTOP)
+    wait_for(lambda: judge(left) == other)
+    assert admin(left, "PUT", "/cutovers/person/1", {"percent": 0})[0] == 200
+    fleet.replicas[first].process.send_signal(signal.SIGCONT)
+    wanted = [{"api": "person", "version": "1", "percent": 0.0}]
+    wait_for(lambda: admin(fleet.replicas[first], "GET", "/overrides")[1]["percents"] == wanted)
+    assert judge(left) == other
+    # It is killed; it is lost, and blocks a yes until it is forgotten.
+    fleet.replicas[other].process.kill()
+    back = fleet.replicas[first]
+    wait_for(lambda: judge(back) == first)
+    assert admin(back, "GET", "/overrides")[1]["percents"] == wanted
+    assert admin(back, "PUT", "/cutovers/person/1", {"percent": 100})[0] == 200
+    wait_for(lambda: presence(back)[other] == "lost")
+    time.sleep(1.1)
+    found = verdict(back)
+    assert found["answer"] == "unknown"
+    assert f"the replica {other} has not been heard since" in found["reasons"][-1]["text"]
+    assert admin(back, "DELETE", f"/fleet/{first}")[0] == 404
+    assert admin(back, "DELETE", f"/fleet/{other}?why=its+machine+burnt")[0] == 200
+    assert verdict(back)["answer"] == "yes"
+
+
+@pytest.mark.parametrize("how", ["dropped", "refused"])
+def test_requests_go_on_without_the_database(fleet: Fleet, how: str) -> None:
+    one, other = fleet.start("a"), fleet.start("b")
+    assert admin(one, "PUT", "/cutovers/person/1", {"percent": 25})[0] == 200
+    wait_for(lambda: admin(other, "GET", "/overrides")[1]["percents"])
+    call(one, times=2)
+    wait_for(lambda: counted(other) == {"acme": 2})
+    fleet.relay.drop() if how == "dropped" else fleet.relay.refuse()
+    stale = wait_for(lambda: admin(one, "GET", "/readyz")[1].get("state_stale_since"))
+    assert stale.endswith("Z")
+    # Whoever waited for the database would wait for as long as it takes to give up: three seconds.
+    assert call(one, times=5) < 2
+    assert call(other, "zed", 3) < 2
+    assert admin(one, "GET", "/readyz")[0] == 200
+    found = verdict(one)
+    assert found["answer"] in ("unknown", "no")
+    assert "the database has not been heard since" in found["reasons"][-1]["text"]
+    status, problem = admin(one, "PUT", "/cutovers/person/1", {"percent": 50})
+    assert (status, problem["code"]) == (503, "state_unavailable")
+    for path in ("/", "/page/versions/person/1", "/page/audit"):
+        status, text = page(one, path)
+        assert status == 200
+        assert "has not been reached since" in text
+        assert PASSWORD not in text
+    # One that starts meanwhile goes by what it heard last.
+    other.process.send_signal(signal.SIGTERM)
+    assert other.process.wait(DEADLINE) == 0
+    again = fleet.start("b")
+    assert admin(again, "GET", "/overrides")[1]["percents"][0]["percent"] == 25
+    call(again, "zed", 2)
+    fleet.relay.pass_on()
+    wait_for(lambda: "state_stale_since" not in admin(one, "GET", "/readyz")[1])
+    # All that was counted is there once; what the other had when it ended is lost with it.
+    wait_for(lambda: counted(one) == counted(again) == {"acme": 7, "zed": 2})
+
+
+def test_a_gateway_that_cannot_use_the_database_says_so_in_a_line(
+    database: str, tmp_path: Path
+) -> None:
+    (tmp_path / "gateway.yaml").write_text(rules("person", 1, 1, top='state: "${STATE}"'))
+    done = subprocess.run(
+        [sys.executable, "-m", "gateway"],
+        cwd=tmp_path,
+        env={
+            "PYTHONPATH": str(ROOT),
+            "STATE": database.replace("s3cret", "wr0ng"),
+            "GATEWAY_PORT": "0",
+            "GATEWAY_ADMIN_PORT": "0",
+            "GATEWAY_WORKERS": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert "the user or the password is refused; correct them in 'state'" in done.stderr
+    assert "wr0ng" not in done.stderr

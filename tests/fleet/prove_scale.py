@@ -1,0 +1,114 @@
+"""A large fleet, simulated: what the database holds is bounded, and a verdict reads little of it.
+
+100 replicas, 50 versions and 100,000 clients. A year of it is not played: the tables are filled to
+their bounds first, where they would be by then, and have to stay within them.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+
+from gateway.state.fleet.beat import Report, beat
+from gateway.state.fleet.fleet_clock import FleetClock
+from gateway.state.fleet.fleet_reading import read_fleet
+from gateway.state.fleet.fleet_state import FleetState
+from gateway.state.fleet.outbox import Outbox
+from gateway.state.fleet.postgres import PostgresDatabase
+from gateway.state.top_clients import KEPT
+from gateway.telemetry.delta import CounterDelta, Delta, UsageDelta
+from tests.fleet.cluster import Cluster
+from tests.fleet.prove_state import judged, membership
+
+REPLICAS, VERSIONS, CLIENTS = 100, 50, 100_000
+# A version has so many rows before the judge cuts them; see docs/fleet.md.
+MOST_ROWS = 3 * KEPT
+FILL = f"""
+INSERT INTO gateway.usage
+SELECT 'person', v::text, '/v{{version}}/person', 'client' || c, false, 9, 0, 0, 0, 1, 1, 1
+FROM generate_series(1, {VERSIONS}) v, generate_series(1, {MOST_ROWS}) c;
+INSERT INTO gateway.counts
+SELECT 'differences', '["person","' || v || '","/field' || n || '"]', 1, 1, 1
+FROM generate_series(1, {VERSIONS}) v, generate_series(1, 257) n;
+ANALYZE gateway.usage; ANALYZE gateway.counts;
+"""  # noqa: S608  # numbers of this page
+
+
+def second(replica: int, turn: int) -> Delta:
+    """Return what a replica counts in a second: each version, by clients that change."""
+    numbers = range(VERSIONS)
+    usages = [
+        UsageDelta("person", str(v + 1), "/v{version}/person", f"client{client}", 1, 0, 0, 1)
+        for v in numbers
+        for client in ((replica * 977 + turn * 31 + v) % CLIENTS, replica)
+    ]
+    counts = [CounterDelta("differences", ("person", str(v + 1), "/field1"), 1) for v in numbers]
+    return Delta(1.0, usages, [], counts, [], [])
+
+
+async def test_a_year_of_a_large_fleet(
+    database: str, cluster: Cluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    name = database.rpartition("/")[2]
+    judge = await FleetState.open(membership(database, "judge", tmp_path))
+    shared = PostgresDatabase(database)
+    begun: list[object] = []
+    event.listen(shared._engine, "begin", begun.append)
+    try:
+        cluster.execute(FILL, name)
+        outboxes = [Outbox(FleetClock().now) for _ in range(REPLICAS)]
+        assert await judged(judge)
+        for turn in range(3):
+            begun.clear()
+            sent = 0
+            for replica, outbox in enumerate(outboxes):
+                outbox.absorb(second(replica, turn))
+                batch = outbox.batch()
+                assert batch is not None
+                sent += len(batch.content)
+                report = Report(f"start{replica}", f"r{replica}", "hash", "", 0)
+                await beat(shared, report, outbox, FleetClock())
+            assert len(begun) == REPLICAS, "one transaction a second each"
+            while cluster.execute("SELECT count(*) FROM gateway.batches", name) != ["0"]:
+                assert await judged(judge)
+        most = VERSIONS * (MOST_ROWS + 1)
+        rows = int(cluster.execute("SELECT count(*) FROM gateway.usage", name)[0])
+        assert rows <= most
+        counts = int(cluster.execute("SELECT count(*) FROM gateway.counts", name)[0])
+        assert counts <= VERSIONS * 257
+
+        begun.clear()
+        read: list[str] = []
+        event.listen(shared._engine, "before_cursor_execute", lambda *each: read.append(each[2]))
+        began = time.perf_counter()
+        found = await read_fleet(shared, ("person", "7"), ())
+        seconds = time.perf_counter() - began
+        assert len(begun) == 1
+        assert set(found.totals.clients) == {("person", "7")}
+        assert {key[1][:2] for key in found.totals.counts} == {("person", "7")}
+        scans = await scanned(shared, name, cluster)
+        assert scans == {"usage": True, "floors": True}, "by the primary key, not the whole table"
+        size = cluster.execute("SELECT pg_database_size(current_database())", name)[0]
+        with capfd.disabled():
+            sys.stdout.write(
+                f"\n{rows} rows of usage (at most {most}), {counts} of counts,"
+                f" {int(size) / 2**20:.0f} MiB; {sent // REPLICAS} bytes a batch;"
+                f" a verdict takes {len(read)} statements and {seconds:.2f} s\n"
+            )
+    finally:
+        await shared.close()
+        await judge.close()
+
+
+async def scanned(shared: PostgresDatabase, name: str, cluster: Cluster) -> dict[str, bool]:
+    """Return by table whether its rows of one version are found by an index."""
+    found = {}
+    for table in ("usage", "floors"):
+        query = f"SELECT * FROM gateway.{table} WHERE api = 'person' AND version = '7'"  # noqa: S608
+        explained = f"SET enable_seqscan = {'off' if table == 'floors' else 'on'};"
+        lines = cluster.execute(f"{explained} EXPLAIN (FORMAT JSON) {query}", name)
+        found[table] = "Seq Scan" not in json.dumps(json.loads("\n".join(lines)))
+    return found

@@ -1,0 +1,470 @@
+"""The state in PostgreSQL: what is handed in comes out once, and what cannot be used is refused."""
+
+import asyncio
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, text
+
+from gateway.core.overrides import Overrides
+from gateway.core.snapshot import Snapshot
+from gateway.state import top_clients
+from gateway.state.fleet import postgres
+from gateway.state.fleet.beat import Membership, beat
+from gateway.state.fleet.fleet_state import FleetState
+from gateway.state.fleet.postgres import PostgresDatabase
+from gateway.state.history.history import HistoryQuery
+from gateway.state.history.interval import Resolution
+from gateway.state.ledger import ChangedMeanwhileError, Order
+from gateway.state.schema.revisions import upgrade
+from gateway.state.schema.state_tables import REVISION, metadata
+from gateway.state.state_changes import StateError, StateUnreachableError
+from gateway.telemetry.delta import CounterDelta, Delta, SampleDelta, UsageDelta
+from tests.fleet.cluster import Cluster
+from tests.gateway.config.rules import edited, loaded
+from tests.gateway.kit import ROOT
+
+KEY = ("person", "1")
+ANN = Order("ann", "192.0.2.7", "a test")
+SHIFTING = loaded(edited("{ service: old }", '{ service: old, cutover: { via: "2", percent: 5 } }'))
+
+
+def delta(client: str = "acme", count: int = 1, *, label: str = "/name") -> Delta:
+    usage = UsageDelta(*KEY, "/p", client, count, 0, 0, count)
+    counts = [CounterDelta("differences", (*KEY, label), count)]
+    samples = [SampleDelta("differences", *KEY, {"n": count}, {})]
+    return Delta(1.0, [usage], [], counts, [], samples)
+
+
+def membership(url: str, replica: str, folder: Path, rules: Snapshot = SHIFTING) -> Membership:
+    return Membership(url, replica, lambda: rules, lambda: "hash", folder / f"{replica}.json")
+
+
+@asynccontextmanager
+async def opened(url: str, folder: Path, *names: str) -> AsyncIterator[list[FleetState]]:
+    """Open replicas whose tasks do not run: a test beats and judges when it wants."""
+    states = [await FleetState.open(membership(url, name, folder)) for name in names]
+    try:
+        yield states
+    finally:
+        for state in states:
+            await state.close()
+
+
+def is_stale(state: FleetState) -> bool:
+    return state.stale_since is not None
+
+
+async def judged(state: FleetState) -> bool:
+    return await state._judge.judge(state._database)
+
+
+async def counted(state: FleetState) -> dict[str | None, int]:
+    view = await state.view(KEY)
+    return {client: row.count for (_, client), row in view.totals.clients[KEY]}
+
+
+async def test_each_batch_is_in_the_sums_once(database: str, tmp_path: Path) -> None:
+    async with opened(database, tmp_path, "a", "b") as (one, other):
+        one.absorb(delta("acme", 3))
+        other.absorb(delta("acme", 4))
+        other.absorb(delta("zed", 1))
+        batch = one._outbox.batch()
+        assert batch is not None
+        await one._beat()
+        # The commit was made, and its answer was lost: the same batch is handed in again,
+        # before it is added to the sums and after.
+        for _ in range(2):
+            one._outbox._sent = batch
+            await one._beat()
+            assert await counted(one) == {"acme": 3}
+            assert await judged(one)
+        await other._beat()
+        for state in (one, other):
+            assert await counted(state) == {"acme": 7, "zed": 1}
+        assert await judged(one)
+        for state in (one, other):
+            assert await counted(state) == {"acme": 7, "zed": 1}
+            found = (await state.view(KEY)).totals
+            assert found.counts["differences", (*KEY, "/name")].count == 8
+            assert len(found.samples["differences", *KEY]) == 3
+        own = (await other.view(KEY, "b")).totals
+        assert sum(row.count for _, row in own.clients[KEY]) == 5
+
+
+async def test_the_sums_are_bounded(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(top_clients, "KEPT", 4)
+    monkeypatch.setattr("gateway.state.fleet.merging.KEPT", 4)
+    monkeypatch.setattr("gateway.state.fleet.merging.MAX_NAMES", 4)
+    async with opened(database, tmp_path, "a", "b") as states:
+        for number in range(60):
+            state = states[number % 2]
+            state.absorb(delta(f"client{number}", label=f"/field{number}"))
+            state.absorb(delta("acme", 5))
+            await state._beat()
+            assert await judged(states[0])
+        for state in states:
+            found = (await state.view(KEY)).totals
+            rows = found.clients[KEY].rows
+            assert sum(row.count for row in rows.values()) == 360
+            assert rows["/p", "acme"].count == 300
+            assert len(rows) <= 3 * 4 + 4
+            labels = [labels[-1] for labels, _ in found.counted("differences", *KEY)]
+            assert len(labels) == 5
+            assert "(others)" in labels
+            assert sum(times.count for _, times in found.counted("differences", *KEY)) == 360
+
+
+async def test_one_judges_and_the_next_when_it_is_gone(
+    database: str, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = database.rpartition("/")[2]
+    async with opened(database, tmp_path, "a", "b") as (one, other):
+        assert await judged(one)
+        assert not await judged(other)
+        await one._beat()
+        await other._beat()
+        assert (one.judges, other.judges) == (True, False)
+        with monkeypatch.context() as patch:
+            patch.setattr(one, "_stale_since", 5.0)
+            assert (one.judges, one.judged_last, other.judged_last) == (False, True, False)
+        # It sleeps; its lease is over, another judges, and it wakes.
+        cluster.execute("UPDATE gateway.leases SET renewed = renewed - 60", name)
+        assert await judged(other)
+        assert not await judged(one)
+        assert one._judge._held is None
+        assert cluster.execute("SELECT token FROM gateway.leases", name) == ["2"]
+        # One that leaves orderly is followed at once.
+        await other.close()
+        assert await judged(one)
+        assert [each.replica for each in (await one.fleet()).replicas] == ["a"]
+
+
+async def test_a_judge_that_sleeps_in_its_transaction_holds_nobody_up(
+    database: str, tmp_path: Path
+) -> None:
+    async with opened(database, tmp_path, "a", "b") as (one, other):
+
+        async def sleep_while_judging() -> None:
+            async with one._database.transaction() as transaction:
+                assert await one._judge._lease(transaction) is not None
+                assert not await judged(other)
+                async with asyncio.timeout(5):
+                    while not await judged(other):  # noqa: ASYNC110  (the database is asked)
+                        await asyncio.sleep(0.1)
+                await transaction.connection.execute(text("SELECT 1"))
+
+        with pytest.raises(StateUnreachableError):
+            await sleep_while_judging()
+        assert not await judged(one)
+
+
+async def test_a_change_is_in_force_elsewhere_with_the_next_beat(
+    database: str, tmp_path: Path
+) -> None:
+    async with opened(database, tmp_path, "a", "b") as (one, other):
+        applied: list[Overrides] = []
+
+        async def apply(overrides: Overrides) -> None:
+            applied.append(overrides)
+
+        other.follow(apply)
+        await one.set_percent(KEY, 25.0, ANN)
+        await one.pause(KEY, ANN)
+        assert one.in_force == Overrides(frozenset({KEY}), {KEY: 25.0})
+        await other._beat()
+        await other._beat()
+        assert applied == [one.in_force]
+        assert (await other.cutover(KEY)).state.percent == 25
+        await other.clear_percent(KEY, ANN)
+        await one._beat()
+        assert one.in_force == Overrides(frozenset({KEY}), {})
+        changes = [(entry.what, entry.before, entry.after) for entry in await one.audit()]
+        assert changes == [
+            ("cutover", "by the rules", "25%"),
+            ("brownout pause", "by the rules", "paused"),
+            ("cutover", "25%", "by the rules"),
+        ]
+
+
+async def test_of_two_who_saw_the_same_one_changes_it(database: str, tmp_path: Path) -> None:
+    """Both ask before either replica knows of the other's change."""
+    ann, bob = (ANN._replace(who=who, seen="5-rules") for who in ("ann", "bob"))
+    async with opened(database, tmp_path, "a", "b") as (one, other):
+        await one.set_percent(KEY, 25.0, ann)
+        with pytest.raises(ChangedMeanwhileError, match="stands at 25 %: an operator has set it"):
+            await other.set_percent(KEY, 0.0, bob)
+        with pytest.raises(ChangedMeanwhileError):
+            await other.clear_percent(KEY, bob)
+        await other.set_percent(KEY, None, bob._replace(seen="25-operator"))
+        await one.pause(KEY, ann._replace(seen="running"))
+        with pytest.raises(ChangedMeanwhileError, match="are paused now"):
+            await other.pause(KEY, bob._replace(seen="running"))
+        await other.resume(KEY, bob._replace(seen="paused"))
+        entries = [(entry.who, entry.what, entry.after) for entry in await other.audit()]
+        assert entries == [
+            ("ann", "cutover", "25%"),
+            ("ann", "brownout pause", "paused"),
+            ("bob", "brownout resume", "by the rules"),
+        ]
+
+
+async def test_a_shadow_begins_anew(database: str, tmp_path: Path) -> None:
+    async with opened(database, tmp_path, "a", "b") as (one, other):
+        one.absorb(delta())
+        await one._beat()
+        await judged(one)
+        await other.reset_shadow(KEY, ANN)
+        found = (await one.view(KEY)).totals
+        assert not list(found.counted("differences", *KEY))
+        assert not found.samples
+        assert await counted(one) == {"acme": 1}
+        assert await judged(one)
+
+
+async def test_a_replica_that_is_not_heard_is_lost_until_it_is_forgotten(
+    database: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    name = database.rpartition("/")[2]
+    silent = "UPDATE gateway.replicas SET heard = heard - {} WHERE replica = 'b'"
+    async with opened(database, tmp_path, "a", "b") as (one, other):
+        assert (await one.view(KEY)).doubts == ()
+        cluster.execute(silent.format(60), name)
+        await one._beat()
+        assert [doubt.replica for doubt in (await one.view(KEY)).doubts] == ["b"]
+        await one.forget("b", ANN)
+        assert (await one.view(KEY)).doubts == ()
+        # It was cut off and comes back: what it counted is added.
+        other.absorb(delta("late"))
+        await other._beat()
+        assert [each.replica for each in (await one.fleet()).replicas] == ["a", "b"]
+        assert await counted(one) == {"late": 1}
+        cluster.execute(silent.format(8 * 86_400), name)
+        assert await judged(one)
+        assert (await one.view(KEY)).doubts == ()
+        assert [entry.who for entry in await one.audit()] == ["ann", "gates"]
+
+
+COLUMNS = """
+    SELECT table_name, column_name, data_type, is_nullable, column_default
+    FROM information_schema.columns WHERE table_schema = 'gateway' ORDER BY 1, 2
+"""
+CONSTRAINTS = """
+    SELECT conrelid::regclass::text, pg_get_constraintdef(oid) FROM pg_constraint
+    WHERE connamespace = 'gateway'::regnamespace ORDER BY 1, 2
+"""
+DATA = (
+    "SELECT name, document FROM gateway.documents UNION SELECT '', version_num FROM {} ORDER BY 1"
+)
+
+
+async def test_a_new_database_is_as_the_revisions_make_it(cluster: Cluster, database: str) -> None:
+    """And as the tables are described; it needs no Alembic."""
+    name = database.rpartition("/")[2]
+    urls = {"made": database, "migrated": cluster.create(f"{name}_migrated")}
+    for how, url in urls.items():
+        found = PostgresDatabase(url)
+        if how == "migrated":
+            cluster.execute("CREATE SCHEMA gateway", f"{name}_migrated")
+            async with found.transaction() as (connection, _):
+                await connection.run_sync(upgrade)
+        await found.prepare()
+
+        def compare(connection: Connection) -> object:
+            return compare_metadata(MigrationContext.configure(connection), metadata)
+
+        async with found.transaction() as (connection, _):
+            assert not await connection.run_sync(compare)
+        await found.close()
+    for query in (COLUMNS, CONSTRAINTS, DATA.format("gateway.alembic_version")):
+        made, migrated = (cluster.execute(query, url.rpartition("/")[2]) for url in urls.values())
+        assert made == migrated != []
+    program = (
+        "import asyncio, sys; from gateway.state.fleet.postgres import PostgresDatabase as D;"
+        f"d = D('{cluster.create(f'{name}_new')}'); asyncio.run(d.prepare());"
+        "sys.exit('alembic' in sys.modules)"
+    )
+    command = [sys.executable, "-c", program]
+    await asyncio.to_thread(subprocess.run, command, check=True, cwd=ROOT)
+
+
+async def test_the_history_is_of_all_replicas(database: str, tmp_path: Path) -> None:
+    """By the time of the database, also what was handed in again; a caller of both counts once."""
+    async with opened(database, tmp_path, "a", "b") as (one, other):
+        for state in (one, other):
+            state.absorb(delta("acme", 3))
+            state.absorb(delta(state.replica, 1))
+            await state._beat()
+        assert await judged(one)
+        other.absorb(delta("acme", 2))
+        await other._beat()
+        assert await judged(one)
+        for by in Resolution:
+            view = await other.history(HistoryQuery(by, KEY[0]))
+            intervals = view.series[KEY].values()
+            assert sum(each.requests for each in intervals) == 10
+            assert {3} >= {each.callers.count for each in intervals} - {1, 2}
+            assert all(view.now - start < 86_400 for start in view.series[KEY])
+            assert (await one.history(HistoryQuery(by, "users"))).series == {}
+        assert view.replica is None
+
+
+async def test_documents_are_changed_one_after_the_other(database: str, tmp_path: Path) -> None:
+    """And the replica that judges is the one that acts for all."""
+    async with opened(database, tmp_path, "a", "b") as (one, other):
+        assert (one.judges, other.judges) == (False, False)
+        assert await judged(one)
+        for state in (one, other):
+            await state._beat()
+        assert (one.judges, other.judges) == (True, False)
+        await asyncio.gather(
+            *(
+                state.documents.change("notifications", lambda found: [*(found or []), 1])  # type: ignore[misc]  # a list
+                for state in (one, other) * 5
+            )
+        )
+        found, now = await other.documents.read("notifications")
+        assert found == [1] * 10
+        assert abs(now - one._clock.now()) < 60
+        assert (await one.documents.read("none"))[0] is None
+
+
+async def test_replicas_that_start_together_migrate_once(database: str, tmp_path: Path) -> None:
+    names = [f"replica{number}" for number in range(6)]
+    states = await asyncio.gather(
+        *(FleetState.open(membership(database, name, tmp_path)) for name in names)
+    )
+    try:
+        view = await states[0].fleet()
+        assert [each.replica for each in view.replicas] == names
+        assert view.warnings == []
+    finally:
+        for state in states:
+            await state.close()
+
+
+async def test_releases_one_apart_share_the_database(
+    database: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """The next release has added a column to each table and a table, and so says `serves`."""
+    name = database.rpartition("/")[2]
+    async with opened(database, tmp_path, "a") as (old,):
+        for table in metadata.tables:
+            cluster.execute(f"ALTER TABLE gateway.{table} ADD COLUMN added TEXT", name)
+        cluster.execute("CREATE TABLE gateway.added (name TEXT)", name)
+        cluster.execute("UPDATE gateway.alembic_version SET version_num = '0999'", name)
+        cluster.execute("DELETE FROM gateway.documents WHERE name = 'serves'", name)
+        refused = f"written by a newer gateway \\(schema 0999; this one knows {REVISION}\\)"
+        with pytest.raises(StateError, match=refused):
+            await FleetState.open(membership(database, "b", tmp_path))
+        serves = """INSERT INTO gateway.documents (name, document) VALUES ('serves', '"0001"')"""
+        cluster.execute(serves, name)
+        async with opened(database, tmp_path, "b") as (new,):
+            for state in (old, new):
+                state.absorb(delta())
+                await state._beat()
+                await judged(state)
+                await state.pause(KEY, ANN)
+            assert await counted(old) == await counted(new) == {"acme": 2}
+            assert len(await old.audit()) == 2
+            assert old._documents["overrides"] == new._documents["overrides"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        pytest.param(
+            lambda url: url.replace("s3cret", "wrong"),
+            "the user or the password is refused; correct them in 'state'",
+            id="a wrong password",
+        ),
+        pytest.param(
+            lambda url: f"{url}x",
+            "there is no such database; create it, or name another in 'state'",
+            id="no such database",
+        ),
+        pytest.param(
+            lambda url: f"{url}?sslmode=require",
+            "the server refuses TLS; set it up there, or leave sslmode out of the URL in 'state'",
+            id="no TLS",
+        ),
+        pytest.param(
+            lambda url: f"{url}?sslmode=perhaps",
+            "not a usable URL; write postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
+            id="no mode of TLS",
+        ),
+        pytest.param(
+            lambda url: re.sub(r":[0-9]+/", ":1/", url),
+            "the database cannot be reached: ",
+            id="another port",
+        ),
+    ],
+)
+async def test_a_database_that_cannot_be_used(
+    database: str, tmp_path: Path, change: Callable[[str], str], reason: str
+) -> None:
+    with pytest.raises(StateError) as caught:
+        await FleetState.open(membership(change(database), "a", tmp_path))
+    assert "\n" not in str(caught.value)
+    assert reason in str(caught.value)
+    assert "pass@" not in str(caught.value)
+    assert "%2F" not in str(caught.value)
+    assert str(caught.value).startswith("postgresql://127.0.0.1:")
+
+
+async def test_a_user_without_rights(database: str, cluster: Cluster, tmp_path: Path) -> None:
+    name = database.rpartition("/")[2]
+    user = f"reader_{name}"
+    cluster.execute(f"CREATE USER {user} PASSWORD 'x'")
+    url = database.replace("postgres:s3cret%2Fpass", f"{user}:x")
+    for _ in range(2):
+        with pytest.raises(StateError, match="no right to keep state there; grant it CREATE on"):
+            await FleetState.open(membership(url, "a", tmp_path))
+        async with opened(database, tmp_path, "b"):
+            pass
+
+
+async def test_a_start_without_the_database_goes_by_what_was_heard_last(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(database, tmp_path, "a") as (state,):
+        await state.set_percent(KEY, 0.0, ANN)
+
+    def unreachable(self: PostgresDatabase, *_: object, **__: object) -> None:
+        raise StateUnreachableError("gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(postgres.PostgresDatabase, "transaction", unreachable)
+        with pytest.raises(StateError, match="no overrides were kept from before"):
+            await FleetState.open(membership(database, "new", tmp_path))
+        state = await FleetState.open(membership(database, "a", tmp_path))
+        assert state.in_force == Overrides(frozenset(), {KEY: 0.0})
+        assert is_stale(state)
+        state.absorb(delta())
+        view = await state.view(KEY)
+        assert (view.replica, [doubt.replica for doubt in view.doubts]) == ("a", [None])
+        with pytest.raises(StateUnreachableError):
+            await state.pause(KEY, ANN)
+    await state._join()
+    assert not is_stale(state)
+    assert await counted(state) == {"acme": 1}
+    await state.close()
+
+
+async def test_what_is_left_is_handed_in_at_the_end(database: str, tmp_path: Path) -> None:
+    async with opened(database, tmp_path, "a", "b") as (one, other):
+        one.absorb(delta(count=2))
+        await beat(one._database, one._report(), one._outbox, one._clock)
+        one.absorb(delta(count=3))
+        await one.close()
+        assert await counted(other) == {"acme": 5}
+        assert [each.replica for each in (await other.fleet()).replicas] == ["b"]

@@ -1,0 +1,144 @@
+"""The guard of the admin port, over real sockets: foreign pages, idle connections."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+from aiohttp import web
+
+from gateway.admin.access import admin_guard
+from gateway.admin.access.admin_guard import AdminGuard, AdminProblemError
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+PLAIN = "Host: 127.0.0.1"
+
+
+@asynccontextmanager
+async def guarded(*hosts: str) -> AsyncIterator[int]:
+    """Serve on a free port behind a guard; yield the port."""
+    guard = AdminGuard(hosts)
+
+    @web.middleware
+    async def checked(request: web.Request, handler: admin_guard.Handle) -> web.StreamResponse:
+        try:
+            await guard.check(request)
+        except AdminProblemError as error:
+            return web.Response(status=error.status, text=error.code)
+        return await handler(request)
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    app = web.Application(middlewares=[checked])
+    app.add_routes([web.route("*", "/{path:.*}", answer)])
+    runner = web.AppRunner(app, lingering_time=0.1)
+    await runner.setup()
+    server = runner.server
+    assert server is not None
+    loop = asyncio.get_running_loop()
+    listening = await loop.create_server(lambda: guard(server), "127.0.0.1", 0)
+    try:
+        yield listening.sockets[0].getsockname()[1]
+    finally:
+        listening.close()
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def connected(port: int) -> AsyncIterator[Connection]:
+    """Connect, and close again."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+async def all_of(reader: asyncio.StreamReader) -> bytes:
+    """Return what comes until the connection ends, be it by a reset."""
+    try:
+        async with asyncio.timeout(10):
+            return await reader.read()
+    except ConnectionResetError:
+        return b""
+
+
+async def status(port: int, *lines: str, line: str = "GET /overrides", body: bytes = b"") -> int:
+    """Ask once; return the status, or 0 where there is no answer."""
+    async with connected(port) as (reader, writer):
+        head = "\r\n".join((f"{line} HTTP/1.1", *lines, "Connection: close", "", ""))
+        writer.write(head.encode() + body)
+        answer = await all_of(reader)
+        return int(answer.split(b" ", 2)[1]) if answer else 0
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        *[(host, 200) for host in ("127.0.0.1:8090", "localhost", "[::1]:8090", "gateway:8090")],
+        *[(host, 200) for host in ("a.localhost", "admin.example.com", "ADMIN.example.com:1")],
+        *[(host, 421) for host in ("evil.example", "evil.example:8090", "127.0.0.1.evil.example")],
+        ("example.com", 421),
+    ],
+)
+async def test_only_names_that_no_stranger_can_have(host: str, expected: int) -> None:
+    async with guarded("admin.example.com") as port:
+        assert await status(port, f"Host: {host}") == expected
+        assert await status(port, f"Host: {host}", line="GET /readyz") == 200
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("Origin: http://evil.example", 403),
+        ("Origin: null", 403),
+        ("Origin: http://127.0.0.1", 200),
+        ("Origin: http://127.0.0.1:9", 403),
+        ("Sec-Fetch-Site: cross-site", 403),
+        ("Sec-Fetch-Site: same-site", 403),
+        ("Sec-Fetch-Site: same-origin", 200),
+        ("Sec-Fetch-Site: none", 200),
+    ],
+)
+async def test_no_page_of_another_site(field: str, expected: int) -> None:
+    async with guarded() as port:
+        for line in ("GET /overrides", "PUT /brownouts/person/1"):
+            fields = (PLAIN, field, "Content-Length: 0")
+            assert await status(port, *fields, line=line) == expected
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"],
+    ids=["nothing", "half a head"],
+)
+async def test_a_connection_that_asks_nothing_is_closed(
+    sent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin_guard, "REQUEST_SECONDS", 0.1)
+    async with guarded() as port, connected(port) as (reader, writer):
+        writer.write(sent)
+        assert await all_of(reader) == b""
+
+
+async def test_half_a_body_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin_guard, "REQUEST_SECONDS", 0.1)
+    async with guarded() as port:
+        fields = (PLAIN, "Content-Length: 9")
+        assert await status(port, *fields, line="PUT /x", body=b"half") == 408
+
+
+async def test_there_is_a_bound_on_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin_guard, "MOST_CONNECTIONS", 2)
+    async with guarded() as port:
+        async with connected(port), connected(port):
+            await asyncio.sleep(0.05)
+            assert await status(port, PLAIN) == 0
+        for _ in range(1000):
+            if await status(port, PLAIN) == 200:
+                return
+            await asyncio.sleep(0.01)
+        pytest.fail("closed connections are still counted")

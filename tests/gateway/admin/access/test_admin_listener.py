@@ -1,0 +1,85 @@
+"""The listener of the admin port: TLS with the newest certificate, and a bound on handshakes."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from gateway.admin.access import admin_listener
+from gateway.admin.access.admin_listener import AdminListener
+from gateway.config.tls_files import server_context
+from gateway.core.operators.admin_rules import TlsFiles
+from tests.gateway.admin.access.certificates import write_certificate
+
+
+class Greeting(asyncio.Protocol):
+    """Greets, and closes."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(b"hello")
+        transport.close()
+
+
+@asynccontextmanager
+async def listening(tls: Callable[[], ssl.SSLContext | None]) -> AsyncIterator[int]:
+    """Listen on a free port; yield it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    admin = AdminListener(listener, Greeting, tls)
+    accepting = asyncio.create_task(admin.run())
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        accepting.cancel()
+        admin.close()
+
+
+async def greeted(port: int, files: TlsFiles | None) -> bytes:
+    """Connect, with TLS by a certificate or without; return what comes."""
+    tls = None if files is None else ssl.create_default_context(cafile=files.certificate)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=tls)
+    try:
+        async with asyncio.timeout(20):
+            return await reader.read()
+    except ConnectionResetError:
+        return b""
+    finally:
+        writer.close()
+
+
+async def test_without_tls() -> None:
+    async with listening(lambda: None) as port:
+        assert await greeted(port, None) == b"hello"
+
+
+async def test_the_newest_certificate(tmp_path: Path) -> None:
+    first, second = (write_certificate(tmp_path, name) for name in ("first", "second"))
+    contexts = [server_context(first)]
+    async with listening(lambda: contexts[-1]) as port:
+        assert await greeted(port, first) == b"hello"
+        contexts.append(server_context(second))
+        assert await greeted(port, second) == b"hello"
+        with pytest.raises(ssl.SSLCertVerificationError):
+            await greeted(port, first)
+
+
+async def test_no_more_handshakes_than_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that send nothing are closed in time, and the port goes on."""
+    monkeypatch.setattr(admin_listener, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(admin_listener, "REQUEST_SECONDS", 0.5)
+    files = write_certificate(tmp_path)
+    context = server_context(files)
+    async with listening(lambda: context) as port:
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        assert await greeted(port, None) == b""  # the third
+        for reader, writer in silent:
+            async with asyncio.timeout(20):
+                assert await reader.read() == b""
+            writer.close()
+        assert await greeted(port, files) == b"hello"

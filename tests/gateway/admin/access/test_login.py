@@ -1,0 +1,86 @@
+"""A browser logs in with a token, acts, and logs out."""
+
+import re
+
+import pytest
+
+from gateway.admin.access.session_cookie import SESSION
+from tests.gateway.admin.access.test_rights import ANN, MONITOR, TOKENS, Asking, asked
+from tests.gateway.admin.conftest import MakeOperator
+
+
+async def form(asking: Asking) -> str:
+    """Open the login; return the token of its form."""
+    assert await asking.status("GET", "/login?next=/usage", {}) == 200
+    found = re.search('name="form_token" value="([^"]+)"', asking.text)
+    assert found is not None
+    return found[1]
+
+
+async def log_in(asking: Asking, token: str, after: str = "/usage") -> int:
+    """Log in as a browser does; return the status."""
+    data = {"token": token, "next": after, "form_token": await form(asking)}
+    return await asking.status("POST", "/login", {"Origin": asking.url}, data=data)
+
+
+async def test_a_session(operating: MakeOperator) -> None:
+    async with asked(operating(TOKENS)) as asking:
+        assert await asking.status("GET", "/overrides", {}) == 401
+        assert await log_in(asking, ANN) == 303
+        assert asking.fields["Location"] == "/usage"
+        cookie = asking.fields["Set-Cookie"]
+        assert all(part in cookie for part in ("HttpOnly", "SameSite=Strict", "Max-Age=43200"))
+        assert ANN not in cookie
+        assert await asking.status("GET", "/overrides", {}) == 200
+
+        origin = {"Origin": asking.url}
+        assert await asking.act(origin) == 403  # a session alone: no form was sent
+        assert await asking.act({**origin, "X-Form-Token": await form(asking)}) == 200
+        assert await asking.who == "ann"
+
+        assert await asking.status("POST", "/logout", origin) == 403
+        data = {"form_token": await form(asking)}
+        assert await asking.status("POST", "/logout", origin, data=data) == 303
+        assert await asking.status("GET", "/overrides", {}) == 401
+
+
+async def test_a_session_has_the_right_of_its_token(operating: MakeOperator) -> None:
+    async with asked(operating(TOKENS)) as asking:
+        assert await log_in(asking, MONITOR) == 303
+        assert await asking.act({"X-Form-Token": await form(asking)}) == 403
+        assert "monitor has no right to operate" in asking.text
+
+
+async def test_a_session_ends_with_its_token(operating: MakeOperator) -> None:
+    async with asked(operating(TOKENS)) as asking:
+        assert await log_in(asking, ANN) == 303
+        (cookie,) = (each for each in asking.session.cookie_jar if each.key == SESSION)
+    async with asked(operating(TOKENS)) as another:  # another replica, or after a restart
+        fields = {"Cookie": f"{SESSION}={cookie.value}"}
+        assert await another.status("GET", "/overrides", fields) == 200
+    async with asked(operating(TOKENS.replace(ANN, f"{ANN}-anew"))) as changed:
+        assert await changed.status("GET", "/overrides", fields) == 401
+
+
+async def test_a_wrong_token(operating: MakeOperator) -> None:
+    async with asked(operating(TOKENS)) as asking:
+        assert await log_in(asking, "<b>wrong</b>") == 401
+        assert "the token is none of" in asking.text
+        assert "<b>" not in asking.text
+        assert not [each for each in asking.session.cookie_jar if each.key == SESSION]
+        data = {"token": ANN, "next": "/"}
+        assert await asking.status("POST", "/login", {}, data=data) == 403
+        assert len(dict(asking.operator.totals.counted("admin_refusals"))) == 2
+
+
+@pytest.mark.parametrize("after", ["//evil.example", "/\\evil.example", "http://evil", "", "/\n/"])
+async def test_the_login_leads_to_this_port_alone(operating: MakeOperator, after: str) -> None:
+    async with asked(operating(TOKENS)) as asking:
+        assert await log_in(asking, ANN, after) == 303
+        assert asking.fields["Location"] == "/"
+
+
+async def test_there_is_nobody_to_log_in(operating: MakeOperator) -> None:
+    async with asked(operating("")) as asking:
+        assert await log_in(asking, ANN) == 401
+        assert await asking.act({"Origin": asking.url, "X-Form-Token": await form(asking)}) == 403

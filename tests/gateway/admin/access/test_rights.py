@@ -1,0 +1,231 @@
+"""Who asks on the admin port, and what they may do."""
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession, CookieJar, TCPConnector
+from aiohttp.test_utils import TestServer
+
+from gateway.admin.access.admin_guard import AdminGuard
+from gateway.admin.access.rights import FORM_COOKIE
+from gateway.admin.admin_app import admin_app
+from gateway.admin.operator import Operator
+from tests.gateway.admin.conftest import MakeOperator
+
+ANN, MONITOR = "ann-0123456789abcdef", "monitor-0123456789abcdef"
+TOKENS = f"""\
+admin:
+  tokens:
+    ann: {{ right: operate, token: {ANN} }}
+    monitor: {{ right: read, token: {MONITOR} }}
+"""
+# The tests ask from 127.0.0.1, unless they ask from there.
+ELSEWHERE = "127.0.0.2"
+SIGN_ON = f"""\
+admin:
+  sign_on:
+    proxies: [{ELSEWHERE}/32]
+    operators: [platform]
+    readers: [support]
+"""
+PAUSE = "/brownouts/person/2"
+WHY = {"why": "trial"}
+Fields = Mapping[str, str]
+
+
+class Asking:
+    """Sends requests to the admin port of an operator."""
+
+    def __init__(self, operator: Operator, session: ClientSession, url: str) -> None:
+        self.operator = operator
+        self.session = session
+        self.url = url
+
+    async def status(self, method: str, path: str, fields: Fields, **more: Any) -> int:
+        """Return the status of an answer."""
+        async with self.session.request(
+            method, f"{self.url}{path}", headers=fields, allow_redirects=False, **more
+        ) as answer:
+            self.fields = answer.headers
+            self.text = await answer.text()
+            return answer.status
+
+    async def act(self, fields: Fields) -> int:
+        """Pause brownouts; return the status."""
+        status = await self.status("PUT", PAUSE, fields, params=WHY)
+        assert (await self.operator.state.audit() != []) is (status == 200)
+        return status
+
+    @property
+    async def who(self) -> str:
+        """Who acted last, by the audit log."""
+        return (await self.operator.state.audit())[-1].who
+
+
+@asynccontextmanager
+async def asked(operator: Operator, address: str = "127.0.0.1") -> AsyncIterator[Asking]:
+    """Serve the admin port; ask it from an address."""
+    async with (
+        TestServer(admin_app(operator, AdminGuard())) as server,
+        ClientSession(
+            connector=TCPConnector(local_addr=(address, 0)), cookie_jar=CookieJar(unsafe=True)
+        ) as session,
+    ):
+        yield Asking(operator, session, str(server.make_url("")))
+
+
+def bearer(token: str) -> Fields:
+    return {"Authorization": f"Bearer {token}"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        ({}, 200),
+        ({"X-Operator": "ann"}, 200),
+        ({"Origin": "{url}"}, 403),
+        ({"Sec-Fetch-Site": "same-origin"}, 403),
+        ({"X-Forwarded-For": "192.0.2.1"}, 403),
+        ({"Forwarded": "for=192.0.2.1"}, 403),
+        ({"Via": "1.1 proxy"}, 403),
+    ],
+)
+async def test_without_tokens_commands_operate_and_browsers_read(
+    operator: Operator, sent: Fields, status: int
+) -> None:
+    async with asked(operator) as asking:
+        fields = {name: value.format(url=asking.url) for name, value in sent.items()}
+        assert await asking.status("GET", "/overrides", fields) == 200
+        assert await asking.act(fields) == status
+        if status == 200:
+            assert await asking.who == ("unverified:ann" if sent else "(unnamed)")
+        else:
+            assert "name one in 'admin' in the rules" in asking.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "read", "operate"),
+    [
+        ({}, 401, 401),
+        (bearer(ANN), 200, 200),
+        (bearer(MONITOR), 200, 403),
+        ({"Authorization": f"bearer {ANN}"}, 200, 200),
+        (bearer(ANN[:-1]), 401, 401),
+        (bearer(""), 401, 401),
+        ({"Authorization": f"Basic {ANN}"}, 401, 401),
+        ({"Authorization": ANN}, 401, 401),
+        ({"X-Forwarded-User": "ann"}, 401, 401),
+        ({"X-Operator": "ann"}, 401, 401),
+        ({**bearer(ANN), "X-Operator": "ben"}, 200, 200),
+        ({**bearer(ANN), "Origin": "http://evil.example"}, 403, 403),
+        ({**bearer(ANN), "Host": "evil.example"}, 421, 421),
+    ],
+)
+async def test_tokens(operating: MakeOperator, fields: Fields, read: int, operate: int) -> None:
+    async with asked(operating(TOKENS)) as asking:
+        assert await asking.status("GET", "/healthz", {}) == 200
+        assert await asking.status("GET", "/metrics", fields) == read
+        assert await asking.act(fields) == operate
+        if operate == 200:
+            assert await asking.who == "ann"
+        if operate == 401:
+            challenge = asking.fields["WWW-Authenticate"]
+            assert challenge.startswith('Bearer realm="')
+            assert ("invalid_token" in challenge) is ("Authorization" in fields)
+        counted = asking.operator.totals.counted("admin_refusals")
+        assert sum(each.count for _, each in counted) == (read != 200) + (operate != 200)
+
+
+@pytest.mark.parametrize("query", ["", "?why=", "?why=%00%07"])
+async def test_an_act_needs_a_reason(operating: MakeOperator, query: str) -> None:
+    operator = operating(TOKENS)
+    async with asked(operator) as asking:
+        assert await asking.status("PUT", PAUSE + query, bearer(ANN)) == 400
+        assert '"reason_missing"' in asking.text
+        assert await operator.state.audit() == []
+        assert not operator.state.in_force.paused
+
+
+async def test_commands_where_nobody_has_rights_need_none(operator: Operator) -> None:
+    async with asked(operator) as asking:
+        assert await asking.status("PUT", PAUSE, {}) == 200
+        (entry,) = await operator.state.audit()
+        assert entry.why == ""
+
+
+async def test_a_path_that_is_not_there_has_nothing_to_guard(operating: MakeOperator) -> None:
+    async with asked(operating(TOKENS)) as asking:
+        assert await asking.status("GET", "/none", {}) == 404
+        assert await asking.status("POST", "/usage", {}) == 405
+
+
+@pytest.mark.parametrize(
+    ("groups", "read", "operate"),
+    [("platform", 200, 200), ("support, guests", 200, 403), ("guests", 403, 403), ("", 403, 403)],
+)
+async def test_single_sign_on(
+    operating: MakeOperator, groups: str, read: int, operate: int
+) -> None:
+    async with asked(operating(SIGN_ON), ELSEWHERE) as asking:
+        form = {"Cookie": f"{FORM_COOKIE}=f0", "X-Form-Token": "f0"}
+        user = {"X-Forwarded-User": "ann@example.com", "X-Forwarded-Groups": groups, **form}
+        assert await asking.status("GET", "/overrides", user) == read
+        assert await asking.act(user) == operate
+        if operate == 200:
+            assert await asking.who == "ann@example.com"
+
+
+async def test_only_the_proxy_is_believed(operating: MakeOperator) -> None:
+    operator = operating(SIGN_ON)
+    user = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "platform"}
+    async with asked(operator) as asking:
+        assert await asking.status("GET", "/overrides", user) == 401
+    async with asked(operator, ELSEWHERE) as asking:
+        assert await asking.status("GET", "/overrides", {}) == 401
+        assert await asking.status("GET", "/overrides", {"X-Forwarded-User": " "}) == 401
+        async with asking.session.get(
+            f"{asking.url}/overrides",
+            headers=[("X-Forwarded-User", "ann"), ("X-Forwarded-User", "eve")],
+        ) as answer:
+            assert answer.status == 401
+
+
+async def test_a_form_of_a_stranger_does_nothing(operating: MakeOperator) -> None:
+    """A user of a single sign-on and a session both need the form token."""
+    operator = operating(SIGN_ON)
+    user = {"X-Forwarded-User": "ann", "X-Forwarded-Groups": "platform"}
+    async with asked(operator, ELSEWHERE) as asking:
+        for cookie, sent in (("", ""), ("", "f0"), ("f0", ""), ("f0", "f1"), ("f0", "\xe9")):
+            fields = {**user, "Cookie": f"{FORM_COOKIE}={cookie}", "X-Form-Token": sent}
+            assert await asking.act(fields) == 403
+            assert '"form_unknown"' in asking.text
+        fields = {**user, "Cookie": f"{FORM_COOKIE}=f0"}
+        body = {"form_token": "f0", "why": "a form"}
+        assert await asking.status("PUT", PAUSE, fields, data=body) == 200
+        assert (await operator.state.audit())[-1].why == "a form"
+
+
+async def test_guessing_is_bounded(operating: MakeOperator) -> None:
+    """Also a right token has to wait then, or each guess would be answered after all."""
+    async with asked(operating(TOKENS)) as asking:
+        for _ in range(20):
+            assert await asking.status("GET", "/overrides", bearer("wrong")) == 401
+        assert await asking.status("GET", "/overrides", bearer(ANN)) == 429
+        assert re.fullmatch("[1-3]", asking.fields["Retry-After"])
+        counted = dict(asking.operator.totals.counted("admin_refusals"))
+        assert {code: each.count for (code,), each in counted.items()} == {
+            "unauthorized": 20,
+            "too_many_tries": 1,
+        }
+
+
+async def test_a_browser_without_a_session_gets_the_login(operating: MakeOperator) -> None:
+    async with asked(operating(TOKENS)) as asking:
+        html = {"Accept": "text/html,*/*"}
+        assert await asking.status("GET", "/usage?api=%3Cb%3E", html) == 401
+        assert 'name="next" value="/usage?api=%3Cb%3E"' in asking.text
+        assert await asking.status("GET", "/usage", {}) == 401
+        assert '"unauthorized"' in asking.text

@@ -1,0 +1,37 @@
+"""A session is believed until its end, and with its signature alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from gateway.admin.access.session_cookie import SECONDS, new_session, session_holder
+from gateway.core.operators.admin_rules import AdminToken, Right, token_digest
+
+ANN = AdminToken("ann.b", token_digest("a" * 16), Right.OPERATE)
+BEN = AdminToken("ben", token_digest("b" * 16), Right.READ)
+NOW = 1_800_000_000.5
+
+
+def test_a_session_lasts() -> None:
+    cookie = new_session(ANN, NOW)
+    assert session_holder(cookie, [BEN, ANN], NOW) is ANN
+    assert session_holder(cookie, [BEN, ANN], NOW + SECONDS - 1) is ANN
+    assert session_holder(cookie, [BEN, ANN], NOW + SECONDS) is None
+    assert session_holder(cookie, [BEN], NOW) is None
+    assert session_holder(cookie, [replace(ANN, digest=BEN.digest)], NOW) is None
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "",
+        "...",
+        "ann.b",
+        new_session(ANN, NOW).replace("ann.b", "ben"),
+        new_session(ANN, NOW).replace("18000", "19000"),
+        new_session(ANN, NOW)[:-1],
+        new_session(ANN, NOW) + "\xe9",
+    ],
+)
+def test_a_forged_one(forged: str) -> None:
+    assert session_holder(forged, [ANN, BEN], NOW) is None

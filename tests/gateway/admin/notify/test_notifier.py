@@ -1,0 +1,187 @@
+"""Word is sent once by whichever gateway judges, and again until it is taken."""
+
+import json
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from gateway.admin.notify.notification import DOCUMENT, NotifyDocument, read_document
+from gateway.admin.notify.notifier import Notifier, send_test
+from gateway.admin.notify.webhook_client import WebhookClient
+from gateway.admin.operator import Operator
+from gateway.config.load import RefusedRules
+from gateway.config.text.mistakes import Issue
+from gateway.state.local_state import LocalState
+from tests.gateway.admin.conftest import MakeOperator
+
+
+class Receiver:
+    """Takes messages, or answers otherwise."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[str, str]] = []
+        self.status = 200
+        app = web.Application()
+        app.router.add_post("/", self._take)
+        self.server = TestServer(app)
+
+    async def _take(self, request: web.Request) -> web.Response:
+        body = json.loads(await request.read())
+        self.got.append((request.headers["webhook-id"], body["type"]))
+        return web.Response(status=self.status)
+
+    def rules(self, more: str = "") -> str:
+        return (
+            f"notify: {{ webhooks: {{ ops: {{ url: '{self.server.make_url('/')}'{more} }} }} }}\n"
+        )
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    found = Receiver()
+    async with found.server:
+        yield found
+
+
+async def look(operator: Operator) -> None:
+    """Do what a notifier does every five seconds."""
+    async with WebhookClient() as client:
+        notifier = Notifier(operator)
+        await notifier.look(operator.rules.notify)
+        await notifier.deliver(operator.rules.notify, client)
+
+
+async def document(operator: Operator) -> NotifyDocument:
+    return read_document((await operator.state.documents.read(DOCUMENT))[0])
+
+
+def outcomes(operator: Operator) -> dict[str, int]:
+    return {outcome: each.count for (outcome,), each in operator.totals.counted("notifications")}
+
+
+def refuse_rules(operator: Operator) -> None:
+    """Have a mistake in the rules on disk."""
+    operator.reloader.refused = RefusedRules(b"servces:", (Issue(1, 1, "servces", "wrong"),), 5.0)
+
+
+async def test_it_is_sent_once(operating: MakeOperator, receiver: Receiver) -> None:
+    operator = operating(receiver.rules(", events: [rules.refused]"))
+    await look(operator)
+    assert receiver.got == []
+    refuse_rules(operator)
+    for _ in range(3):
+        await look(operator)
+    ((identity, kind),) = receiver.got
+    assert kind == "rules.refused"
+    (one,) = (await document(operator)).items
+    assert (one.id, one.deliveries["ops"].state) == (identity, "sent")
+    assert outcomes(operator) == {"sent": 1}
+
+
+async def test_it_is_tried_again_under_the_same_id(
+    operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator = operating(receiver.rules(", events: [rules.refused]"))
+    refuse_rules(operator)
+    receiver.status = 500
+    await look(operator)
+    await look(operator)  # it is not due yet
+    assert len(receiver.got) == 1
+    (one,) = (await document(operator)).items
+    assert one.deliveries["ops"].error == "it answered 500"
+    receiver.status = 200
+    later = one.deliveries["ops"].due
+    monkeypatch.setattr("time.time", lambda: later)
+    await look(operator)
+    assert len({*receiver.got}) == 1
+    assert len(receiver.got) == 2
+    assert outcomes(operator) == {"failed": 1, "sent": 1}
+
+
+async def test_only_the_one_that_judges_sends(
+    operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another replica has seen is in the document all the same, for the one that does."""
+    operator = operating(receiver.rules())
+    monkeypatch.setattr(LocalState, "judges", False)
+    refuse_rules(operator)
+    await look(operator)
+    assert receiver.got == []
+    assert [one.kind for one in (await document(operator)).items] == ["rules.refused"]
+    monkeypatch.setattr(LocalState, "judges", True)
+    await look(operator)
+    assert "rules.refused" in [kind for _, kind in receiver.got]
+
+
+async def test_word_that_the_store_is_away(
+    operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is sent while nothing can be kept, tried again, and kept once the store is back."""
+    operator = operating(receiver.rules(", events: [state.stale]"))
+    rules, notifier = operator.rules.notify, Notifier(operator)
+    now = time.time()
+    monkeypatch.setattr("time.time", lambda: now)
+    async with WebhookClient() as client:
+
+        async def away() -> None:
+            with monkeypatch.context() as patch:
+                patch.setattr(LocalState, "stale_since", now - 60)
+                await notifier.deliver_unstored(rules, client)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(LocalState, "judged_last", False)
+            await away()
+        assert receiver.got == []
+        receiver.status = 500
+        await away()
+        receiver.status = 200
+        await away()  # it is not due yet
+        assert len(receiver.got) == 1
+        await notifier.look(rules)
+        (one,) = (await document(operator)).items
+        now = one.deliveries["ops"].due
+        for _ in range(2):
+            await notifier.look(rules)
+            await notifier.deliver(rules, client)
+    assert receiver.got == [(one.id, "state.stale")] * 2
+    (one,) = (await document(operator)).items
+    assert (one.deliveries["ops"].state, one.deliveries["ops"].attempts) == ("sent", 2)
+
+
+async def test_word_that_a_file_cannot_be_written(
+    operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator = operating(receiver.rules(", events: [state.stale]"))
+    monkeypatch.setattr(LocalState, "stale_since", 5.0)
+    for _ in range(2):
+        await look(operator)
+    assert [kind for _, kind in receiver.got] == ["state.stale"]
+
+
+async def test_what_the_rules_have_is_looked_at(
+    operating: MakeOperator, receiver: Receiver
+) -> None:
+    """The rules of the test have a brownout that has no end."""
+    operator = operating(receiver.rules())
+    await look(operator)
+    assert [kind for _, kind in receiver.got] == ["brownout.begun"]
+
+
+async def test_a_test_message(operating: MakeOperator, receiver: Receiver) -> None:
+    operator = operating(receiver.rules())
+    (result,) = await send_test(operator.rules.notify, None, "ann", 5.0)
+    assert (result.webhook, result.error) == ("ops", "")
+    receiver.status = 403
+    (result,) = await send_test(operator.rules.notify, "ops", "ann", 5.0)
+    assert result.error == "it answered 403"
+    assert [kind for _, kind in receiver.got] == ["test", "test"]
+    with pytest.raises(LookupError, match="no webhook is called 'opps'; did you mean 'ops'"):
+        await send_test(operator.rules.notify, "opps", "ann", 5.0)
+
+
+async def test_there_is_nobody_to_send_a_test_to(operator: Operator) -> None:
+    with pytest.raises(LookupError, match="name one in 'notify'"):
+        await send_test(operator.rules.notify, None, "ann", 5.0)

@@ -1,0 +1,58 @@
+"""Mending: the line `ignore` and the change for each kind of difference; both can be loaded."""
+
+import json
+
+import pytest
+import yaml
+
+from gateway.admin.page.mending import Mending, mending
+from gateway.admin.shadow_report import DifferenceSample
+from gateway.core.cutover.differences import Ignored
+from gateway.core.cutover.shadow import Shadow
+
+SHADOW = Shadow(("person", "1"))
+CASES = {
+    # field, what the client got, what it would get: the change
+    "one that is gone": ("/age", "41", "missing", "remove: { field: age, value: 41 }"),
+    "one that is new": ("/age", "missing", '"x"', 'default: { field: age, value: "x" }'),
+    "an object that is new": ("/a", "missing", '{"b":1}', "default: { field: a, value: ... }"),
+    "one that is redacted": ("/a", "text of 3 #1", "missing", "remove: { field: a, value: ... }"),
+    "another type": ("/a/b", '"41"', "41", "type: { field: a.b, newer: number, older: text }"),
+    "its type": ("/a", "text of 2 #1", "number", "type: { field: a, newer: number, older: text }"),
+    "now an array": ("/a", '"x"', '["x"]', "unwrap: { field: a }"),
+    "no array any more": ("/a", '["x"]', '"x"', "wrap: { field: a }"),
+    "another text": ("/a", '"OPEN"', '"open"', 'map: { field: a, values: { "open": "OPEN" } }'),
+    "in an array": ("/a/*/b", "true", "missing", 'remove: { field: "a[].b", value: true }'),
+    "a name with signs": ("/a b~1c", "1", "missing", 'remove: { field: "a b/c", value: 1 }'),
+    "another number": ("/a", "1", "2", ""),
+    "another text, redacted": ("/a", "text of 2 #1", "text of 2 #2", ""),
+    "a text that is cut": ("/a", '"x…', '"y…', ""),
+    "another object": ("/a", "{}", "null", ""),
+}  # fmt: skip
+
+
+def sample(field: str, old: str, new: str) -> DifferenceSample:
+    return DifferenceSample("/p", field, old, new, "r1", "GET", "/p")
+
+
+@pytest.mark.parametrize(("field", "old", "new", "change"), CASES.values(), ids=CASES)
+def test_changes(field: str, old: str, new: str, change: str) -> None:
+    samples = [sample("/other", "1", "2"), sample(field, old, new)]
+    found = mending(field, samples, SHADOW, newer=True)
+    assert found == Mending(f'ignore: ["{field}"]', change)
+    assert not change or isinstance(yaml.safe_load(change), dict)
+
+
+def test_what_is_known_stays_known() -> None:
+    shadow = Shadow(("person", "1"), ignored=Ignored(frozenset({("b", "*"), ("a",)})))
+    found = mending("/c", [], shadow, newer=True)
+    assert json.loads(found.ignore.removeprefix("ignore: ")) == ["/a", "/b/*", "/c"]
+    assert mending("/c", [], None, newer=True).ignore == 'ignore: ["/c"]'
+
+
+def test_what_has_no_change() -> None:
+    """Changes lead from newer versions; headers and statuses have none, and requests another."""
+    assert mending("/a", [sample("/a", "1", "missing")], SHADOW, newer=False).change == ""
+    assert mending("status", [sample("status", "200", "500")], SHADOW, newer=True) == ("", "")
+    request = mending("request /a", [sample("request /a", "200", "is lost")], SHADOW, newer=True)
+    assert request == Mending('ignore: ["/a"]', "")

@@ -1,0 +1,382 @@
+"""The page over sockets: each view, what is typed into it, its policy, hostile names."""
+
+import asyncio
+import csv
+import io
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator
+from importlib.abc import MetaPathFinder
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from aiohttp import ClientResponse
+from aiohttp.test_utils import TestClient, TestServer
+
+from gateway.admin.access.admin_guard import AdminGuard
+from gateway.admin.admin_app import admin_app
+from gateway.admin.operator import Operator
+from gateway.admin.page.live_updates import MOST_STREAMS
+from gateway.config.load import RefusedRules
+from gateway.config.text.mistakes import Issue
+from gateway.process.reloader import Reloader
+from gateway.state.ledger import Order
+from gateway.state.local_state import LocalState
+from gateway.state.state_changes import StateUnreachableError
+from gateway.state.state_writer import StateWriter
+from gateway.telemetry.delta import Delta, TrafficDelta, UsageDelta
+from gateway.verify.live.documented_operations import DocumentedOperations
+from tests.gateway.admin.totals import KEY, NOTHING
+from tests.gateway.config.rules import RULES, edited
+
+NAMES = ["<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "=1+1", "{{ 7 * 7 }}", ""]
+ENDING = "{ service: old, lifecycle: { deprecated: 2026-01-01, sunset: 2099-01-01 },"
+ENDING += (
+    " brownout: { percent: 5, windows: [{ at: '0 9 * * *', minutes: 30, from: 2098-01-01 }] } }"
+)
+LINK = 'class="name" href="/page/versions/'
+VIEWS = {
+    "/": "Next",
+    "/page/versions": "Versions",
+    "/page/versions/person/1": "person <b>1</b>",
+    "/page/versions/users": "users <b></b>",
+    "/page/rules": "Rules",
+    "/page/audit": "Audit",
+}
+
+
+ADMIN = "admin: { tokens: { ann: { right: operate, token: 0123456789abcdef } } }\n"
+ANN = {"Authorization": "Bearer 0123456789abcdef"}
+ACTING = ENDING.replace("service: old,", 'service: old, cutover: { via: "2", percent: 10 },')
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> Operator:
+    """Return the operator of a gateway that has served some hostile clients."""
+    path = tmp_path / "gateway.yaml"
+    path.write_text(edited("{ service: old }", ENDING))
+    reloader = Reloader(path, {})
+    state = LocalState(StateWriter(None), "a", lambda: reloader.latest, lambda: "hash")
+    usage = [UsageDelta(*KEY, "/v{version}/person", name, 3, 1, 0, 2) for name in NAMES]
+    traffic = [
+        TrafficDelta(*KEY, "/v{version}/person", "GET", status, "", [count, *NOTHING[1:]], 1.0, 0)
+        for status, count in ((200, 9), (502, 1))
+    ]
+    state.totals.absorb(Delta(state.totals.since + 1, usage, traffic, [], [], []))
+    return Operator(state, reloader, lambda: 1, lambda: None, DocumentedOperations(tmp_path))
+
+
+@pytest.fixture
+async def page(operator: Operator) -> AsyncIterator[TestClient]:  # type: ignore[type-arg]
+    """Return a client of the admin port."""
+    async with TestClient(TestServer(admin_app(operator, AdminGuard()))) as client:
+        yield client
+
+
+@pytest.mark.parametrize("path", VIEWS)
+async def test_views(page: TestClient, path: str) -> None:  # type: ignore[type-arg]
+    answer = await page.get(path)
+    text = await answer.text()
+    assert (answer.status, answer.content_type) == (200, "text/html")
+    assert f"<h1>{VIEWS[path]}" in text
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert not any(name in text for name in NAMES if name[:1] in ('"', "<"))
+    for inline in ("<style", " style=", "<script>", " onclick=", "javascript:", '="http', '="//'):
+        assert inline not in text, inline
+
+
+async def test_it_is_imported_beside_the_event_loop(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests have their turns meanwhile."""
+    name, threads = "gateway.admin.page.page_app", list[threading.Thread]()
+
+    class Finder(MetaPathFinder):
+        def find_spec(self, fullname: str, *_: object) -> None:
+            if fullname == name:
+                threads.append(threading.current_thread())
+
+    monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+    async with TestClient(TestServer(admin_app(operator, AdminGuard()))) as client:
+        answers = await asyncio.gather(*(client.get(path) for path in VIEWS))
+    assert {answer.status for answer in answers} == {200}
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
+
+
+async def test_hostile_names_are_text(page: TestClient) -> None:  # type: ignore[type-arg]
+    text = await (await page.get("/page/versions/person/1")).text()
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "{{ 7 * 7 }}" in text
+    assert "(anonymous)" in text
+
+
+async def test_callers_as_csv(page: TestClient) -> None:  # type: ignore[type-arg]
+    answer = await page.get("/page/callers/person/1?sort=client&find=PERSON")
+    rows = list(csv.DictReader(io.StringIO(await answer.text())))
+    assert answer.content_type == "text/csv"
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="callers-person-1.csv"'
+    assert [row["client"] for row in rows] == ["(anonymous)", NAMES[1], NAMES[0], "'=1+1", NAMES[3]]
+    assert rows[0]["count"] == "3"
+    assert (await page.get("/page/callers/person/9")).status == 404
+    assert (await page.get("/page/callers/users")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "detail"),
+    [
+        ("/page/versions/person/9", 404, "person has no version &#39;9&#39;; known: 1, 2."),
+        ("/page/versions/persons", 404, "No API is called &#39;persons&#39;; did you mean"),
+        ("/page/nothing", 404, "Not Found."),
+        ("/page/static/nothing.css", 404, "There is no such file."),
+        ("/page/versions/person/1?within=x", 400, "&#39;x&#39; is no time to look back;"),
+        ("/page/versions/%3Cscript%3E", 404, "&#39;&lt;script&gt;&#39;"),
+    ],
+)
+async def test_what_is_not_there(
+    page: TestClient,  # type: ignore[type-arg]
+    path: str,
+    status: int,
+    detail: str,
+) -> None:
+    answer = await page.get(path)
+    assert (answer.status, answer.content_type) == (status, "text/html")
+    assert detail in await answer.text()
+
+
+async def test_a_wrong_method(page: TestClient) -> None:  # type: ignore[type-arg]
+    answer = await page.delete("/page/audit")
+    assert (answer.status, answer.content_type) == (405, "text/html")
+    assert answer.headers["Allow"] == "GET, HEAD"
+
+
+async def test_a_page_of_another_site_is_refused(page: TestClient) -> None:  # type: ignore[type-arg]
+    headers = {"Origin": "http://evil.example"}
+    answer = await page.post("/page/rules", data={"draft": "a: b"}, headers=headers)
+    assert answer.status == 403
+
+
+async def test_versions_are_found_and_sorted(page: TestClient) -> None:  # type: ignore[type-arg]
+    async def names(query: str) -> list[str]:
+        text = await (await page.get(f"/page/versions?{query}")).text()
+        return [part.split('"')[0] for part in text.split(LINK)[1:]]
+
+    assert await names("") == ["person/1", "person/2", "users"]
+    assert await names("sort=-requests") == ["person/1", "person/2", "users"]
+    assert await names("sort=requests") == ["person/2", "users", "person/1"]
+    assert await names("find=NEW") == ["person/2"]
+    assert await names("phase=ending") == ["person/1"]
+    assert await names("phase=ended") == []
+
+
+async def test_a_draft(page: TestClient) -> None:  # type: ignore[type-arg]
+    async def check(draft: str) -> tuple[int, str]:
+        answer = await page.post("/page/rules", data={"draft": draft})
+        return answer.status, await answer.text()
+
+    status, text = await check(RULES)
+    assert status == 200
+    assert "It can be used: 2 services, 5 endpoints." in text
+    status, text = await check(edited("{ service: new }", "{ service: <b>new }"))
+    assert status == 422
+    assert "Line 14, column 14" in text
+    assert "no service is called &#39;&lt;b&gt;new&#39;" in text
+    assert "<b>new" not in text
+
+
+async def test_a_request_is_explained(page: TestClient) -> None:  # type: ignore[type-arg]
+    async def explained(**query: str) -> tuple[int, str]:
+        answer = await page.get("/page/rules", params=query)
+        return answer.status, await answer.text()
+
+    status, text = await explained(request="GET /v1/person")
+    assert status == 200
+    assert "<span>service</span><p>old at 127.0.0.1:8001</p>" in text
+    status, text = await explained(request="GET /v1/person", at="2099-01-02", peer="192.0.2.7")
+    assert "410 version_retired" in text
+    status, text = await explained(request="GET /header", headers="X-API-VERSION: 2\r\n\r\nA: b")
+    assert "<span>version</span><p>2, by header</p>" in text
+    for wrong in ({"request": "nothing"}, {"request": "GET /", "peer": "x"}):
+        status, text = await explained(**wrong)
+        assert (status, 'role="alert"' in text) == (422, True)
+
+
+async def test_what_changed_and_what_is_wrong(page: TestClient, operator: Operator) -> None:  # type: ignore[type-arg]
+    rules = operator.reloader
+    assert isinstance(rules, Reloader)
+    rules.former = edited("{ service: new }", "{ service: old }").encode()
+    rules.refused = RefusedRules(b"a: b\nc: <i>\n", (Issue(2, 4, "c", "is wrong"),), 0.0)
+    text = await (await page.get("/page/rules")).text()
+    assert '<span class="removed">-      &#34;2&#34;: { service: old }' in text
+    assert '<span class="added">+      &#34;2&#34;: { service: new }' in text
+    assert "Line 2, column 4" in text
+    assert "c: &lt;i&gt;" in text
+    assert "Rules refused" in await (await page.get("/")).text()
+
+
+async def test_the_audit_log(page: TestClient, operator: Operator) -> None:  # type: ignore[type-arg]
+    for who in ("<b>eve</b>", "bob"):
+        await operator.state.pause(KEY, Order(who, "127.0.0.1", "why not"))
+    text = await (await page.get("/page/audit")).text()
+    assert text.index("bob") < text.index("&lt;b&gt;eve&lt;/b&gt;")
+    text = await (await page.get("/page/audit?find=BOB")).text()
+    assert "1 of 2 changes" in text
+
+
+async def test_files_are_kept_by_browsers(page: TestClient) -> None:  # type: ignore[type-arg]
+    text = await (await page.get("/")).text()
+    address = text.split('rel="stylesheet" href="')[1].split('"')[0]
+    answer = await page.get(address)
+    assert (answer.status, answer.content_type) == (200, "text/css")
+    assert "immutable" in answer.headers["Cache-Control"]
+
+
+async def event(answer: ClientResponse) -> str:
+    """Return the name of the next event of a stream."""
+    text = await answer.content.readuntil(b"\n\n")
+    return text.decode().removeprefix("event: ").partition("\n")[0]
+
+
+async def test_events(page: TestClient, operator: Operator) -> None:  # type: ignore[type-arg]
+    async with page.get("/page/events") as answer:
+        assert answer.content_type == "text/event-stream"
+        assert await event(answer) == "start"
+        await operator.state.pause(KEY, Order("bob", "", ""))
+        assert await event(answer) == "changed"
+        assert await event(answer) == "beat"
+
+
+async def test_without_the_store(
+    page: TestClient,  # type: ignore[type-arg]
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each view says so, with what is known all the same."""
+
+    async def away(self: LocalState) -> NoReturn:
+        raise StateUnreachableError("the database db does not answer")
+
+    monkeypatch.setattr(LocalState, "audit", away)
+    monkeypatch.setattr(LocalState, "fleet", away)
+    monkeypatch.setattr(LocalState, "stale_since", 5.0)
+    for path in VIEWS:
+        answer = await page.get(path)
+        assert answer.status == 200
+        assert "has not been reached since 1 Jan 1970, 00:00 UTC" in await answer.text()
+    text = await (await page.get("/")).text()
+    assert "State is stale" in text
+    text = await (await page.get("/page/audit")).text()
+    assert "The replicas cannot be read: the database db does not answer." in text
+    assert "The audit log cannot be read: the database db does not answer." in text
+    assert "Nothing was changed yet." not in text
+
+
+async def test_streams_are_bounded(page: TestClient) -> None:  # type: ignore[type-arg]
+    streams = [await page.get("/page/events") for _ in range(MOST_STREAMS)]
+    assert {stream.status for stream in streams} == {200}
+    async with page.get("/page/events") as one_more:
+        assert await one_more.text() == "event: full\ndata:\n\n"
+    for stream in streams:
+        stream.close()
+
+
+@pytest.fixture
+async def acting(tmp_path: Path) -> AsyncIterator[TestClient]:  # type: ignore[type-arg]
+    """Return a client of an admin port with tokens, where a cutover goes on."""
+    path = tmp_path / "acting.yaml"
+    path.write_text(ADMIN + edited("{ service: old }", ACTING))
+    reloader = Reloader(path, {})
+    state = LocalState(StateWriter(None), "a", lambda: reloader.latest, lambda: "hash")
+    documented = DocumentedOperations(tmp_path)
+    operator = Operator(state, reloader, lambda: 1, lambda: None, documented)
+    async with TestClient(TestServer(admin_app(operator, AdminGuard()))) as client:
+        yield client
+
+
+async def post(page: TestClient, path: str, **fields: str) -> tuple[int, str]:  # type: ignore[type-arg]
+    """Send a form; return the status, and where it leads or what it shows."""
+    answer = await page.post(path, data=fields, headers=ANN, allow_redirects=False)
+    return answer.status, answer.headers.get("Location") or await answer.text()
+
+
+CUTOVER = "/page/versions/person/1/cutover"
+BROWNOUTS = "/page/versions/person/1/brownouts"
+
+
+async def test_acts(acting: TestClient) -> None:  # type: ignore[type-arg]
+    done = (303, "/page/versions/person/1?done=cutover#cutover")
+    for act, seen, percent in [
+        ("set", "10-rules", "40"),
+        ("pause", "40-operator", ""),
+        ("roll_back", "40-operator", ""),
+        ("clear", "0-operator", ""),
+    ]:
+        fields = {"act": act, "seen": seen, "percent": percent, "why": f"to {act}"}
+        assert await post(acting, CUTOVER, **fields) == done
+    for act, seen in (("pause", "running"), ("resume", "paused")):
+        status, _ = await post(acting, BROWNOUTS, act=act, seen=seen, why="a day off")
+        assert status == 303
+    status, _ = await post(acting, "/page/versions/person/1/shadow", why="mended")
+    assert status == 303
+    text = await (await acting.get("/page/audit", headers=ANN)).text()
+    for row in ("to set", "to roll_back", "to clear", "a day off", "mended"):
+        assert f">{row}</td>" in text
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "status", "detail"),
+    [
+        (CUTOVER, {"act": "set", "seen": "10-rules"}, 400, "an act needs a reason"),
+        (CUTOVER, {"act": "set", "seen": "10-rules", "percent": "101", "why": "x"}, 400, "to 100"),
+        (CUTOVER, {"act": "set", "seen": "10-rules", "percent": "nan", "why": "x"}, 400, "to 100"),
+        (CUTOVER, {"act": "set", "seen": "10-rules", "why": "x"}, 400, "0 to 100"),
+        (CUTOVER, {"act": "jump", "seen": "10-rules", "why": "x"}, 400, "names no act"),
+        (CUTOVER, {"act": "set", "seen": "9-rules", "percent": "4", "why": "x"}, 409, "at 10 %"),
+        (BROWNOUTS, {"act": "pause", "seen": "paused", "why": "x"}, 409, "are not paused now"),
+        (BROWNOUTS, {"act": "jump", "seen": "running", "why": "x"}, 400, "names no act"),
+        (CUTOVER.replace("/1/", "/2/"), {"why": "x"}, 409, "no cutover of person 2 any more"),
+        (CUTOVER.replace("/1/", "/9/"), {"why": "x"}, 404, "no version"),
+        ("/page/replicas/b", {"why": "x"}, 404, "is alone"),
+    ],
+)  # fmt: skip
+async def test_what_is_not_done(
+    acting: TestClient,  # type: ignore[type-arg]
+    path: str,
+    fields: dict[str, str],
+    status: int,
+    detail: str,
+) -> None:
+    found, text = await post(acting, path, **fields)
+    assert (found, detail in text) == (status, True)
+    assert "Nothing was changed yet." in await (await acting.get("/page/audit", headers=ANN)).text()
+
+
+async def test_without_the_right_there_are_commands(acting: TestClient, page: TestClient) -> None:  # type: ignore[type-arg]
+    shown = await (await acting.get("/page/versions/person/1", headers=ANN)).text()
+    assert 'action="/page/versions/person/1/cutover"' in shown
+    # As a browser asks: nobody may operate from one where the rules name no tokens.
+    browser = {"Sec-Fetch-Site": "same-origin"}
+    shown = await (await page.get("/page/versions/person/1", headers=browser)).text()
+    assert "/page/versions/person/1/brownouts" not in shown
+    assert "version-gateway brownout pause person 1 --why" in shown
+    answer = await page.post(BROWNOUTS, data={"act": "pause", "why": "x"}, headers=browser)
+    assert answer.status == 403
+
+
+async def test_the_trend(page: TestClient, operator: Operator) -> None:  # type: ignore[type-arg]
+    """Fewer callers each day: the day at which there is none is named."""
+    day, now = 86_400.0, time.time()
+    for age in range(20, 0, -1):
+        usage = [UsageDelta(*KEY, "/p", f"c{number}", 1, 0, 0, 1) for number in range(age)]
+        operator.state.totals.absorb(Delta(now - age * day, usage, [], [], [], []))
+    text = await (await page.get("/page/versions/person/1")).text()
+    nobody = time.strftime("%-d %b %Y", time.gmtime(now // day * day + day))
+    assert f"it reaches nobody on <strong>{nobody}</strong>" in text
+    assert 'class="ahead" d="M' in text
+    assert "<figcaption><span>Callers a day</span><strong>5 today</strong>" in text
+    text = await (await page.get("/page/versions/person/2")).text()
+    assert "cannot be told before a week of counts" in text

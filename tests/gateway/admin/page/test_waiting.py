@@ -1,0 +1,202 @@
+"""Waiting: each kind of what waits, with its reason and its action; the most urgent first."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gateway.admin.page.catalog import catalog
+from gateway.admin.page.standing import Standing
+from gateway.admin.page.waiting import DAY, Situation, name_of, pressure, version_link, waiting
+from gateway.core.cutover.cutover_state import CutoverState, DecidedBy
+from gateway.core.cutover.gates import GateEvidence, GateOutcome, GateResult
+from gateway.core.overrides import NO_OVERRIDES, Overrides
+from gateway.state.cutover_controller import CurrentCutover
+from gateway.state.state_access import FleetView, ReplicaView
+from gateway.state.state_changes import StateChanges
+from gateway.state.totals import Totals
+from gateway.telemetry.delta import CounterDelta, Delta
+from tests.gateway.config.rules import RULES, edited, loaded
+
+NOW = 1_000 * DAY  # 1972-09-27
+KEY = ("person", "1")
+MOVING = edited("{ service: old }", '{ service: old, cutover: { via: "2", percent: 10 } }')
+ENDING = edited("{ service: old }", "{ service: old, lifecycle: { sunset: 1972-10-07 } }")
+NEARER = ENDING.replace("1972-10-07", "1972-10-01")
+WINDOW = "{ at: '0 9 * * *', minutes: 30 }"
+BROWN = edited("{ service: old }", f"{{ service: old, brownout: {{ windows: [{WINDOW}] }} }}")
+ALWAYS = edited("{ service: old }", "{ service: old, brownout: { percent: 5 } }")
+
+
+def situation(rules: str = RULES, **more: Any) -> Situation:
+    calm = Situation(
+        now=NOW,
+        versions=catalog(loaded(rules)),
+        standings={},
+        cutovers={},
+        retirable=(),
+        overrides=NO_OVERRIDES,
+        totals=Totals(StateChanges()),
+        fleet=FleetView([], []),
+        refused=[],
+    )
+    return replace(calm, **more)
+
+
+def cutover(
+    decided_by: DecidedBy = DecidedBy.RULES, percent: float = 10.0, *results: GateResult
+) -> dict[Any, CurrentCutover]:
+    rule = loaded(MOVING).cutovers[KEY]
+    state = CutoverState(percent, decided_by, "errors: too many", NOW - 60)
+    return {KEY: CurrentCutover(rule, state, GateEvidence(), results, NOW)}
+
+
+def result(outcome: GateOutcome, new: float | None = 0.01) -> GateResult:
+    return GateResult(
+        "errors", "5xx", outcome, new, 0.0, 0.01, 1, 100, 0, 100, 300.0, "errors (5xx): 1 of 100"
+    )
+
+
+def replica(presence: str) -> ReplicaView:
+    return ReplicaView("b", presence, False, "1", "hash", "", NOW - 99, NOW - 60, 60.0, 0)
+
+
+def violated(days: float) -> Totals:
+    totals = Totals(StateChanges())
+    counts = [CounterDelta("violations", (*KEY, field), 3) for field in ("/name", "/id")]
+    totals.absorb(Delta(NOW - days * DAY, [], [], counts, [], []))
+    return totals
+
+
+CALLED = {KEY: Standing(callers=1, last=NOW - 60, served=NOW - 60)}
+CASES = {
+    # what is seen: urgency, kind, a part of the reason
+    "not ready": (situation(unready="no worker"), "now", "Not ready", "no requests: no worker"),
+    "rules refused": (
+        situation(refused=["a mistake", "another"]),
+        *("now", "Rules refused", "stay in force: a mistake (and 1 more)"),
+    ),
+    "one mistake": (situation(refused=["a mistake"]), "now", "Rules refused", "force: a mistake"),
+    "stale": (
+        situation(stale_since=NOW - 60),
+        *("now", "State is stale", "since 26 Sep 1972, 23:59 UTC"),
+    ),
+    "a task": (situation(failing=("state",)), "now", "Task fails", "started again"),
+    "a lost replica": (
+        situation(fleet=FleetView([replica("heard"), replica("lost")], [])),
+        *("now", "Replica lost", "since 26 Sep 1972, 23:59 UTC"),
+    ),
+    "rules that differ": (
+        situation(fleet=FleetView([], ["the rules differ"])),
+        *("now", "Fleet", "The rules differ."),
+    ),
+    "a rollback": (
+        situation(MOVING, cutovers=cutover(DecidedBy.ROLLED_BACK, 0)),
+        *("now", "Rolled back", "went back to 0 %: errors: too many."),
+    ),
+    "a gate exceeded": (
+        situation(MOVING, cutovers=cutover(DecidedBy.HELD, 10, result(GateOutcome.EXCEEDED))),
+        *("now", "Gate exceeded", "Errors (5xx): 1 of 100."),
+    ),
+    "held": (
+        situation(MOVING, cutovers=cutover(DecidedBy.HELD)),
+        *("soon", "Held", "stays at 10 %: errors: too many."),
+    ),
+    "a gate near its limit": (
+        situation(MOVING, cutovers=cutover(DecidedBy.RULES, 10, result(GateOutcome.PASSED))),
+        *("soon", "Gate near its limit", "Errors (5xx)"),
+    ),
+    "a sunset": (
+        situation(ENDING, standings=CALLED),
+        *("soon", "Sunset is near", "in 10 days, and up to 1 client a day call it, last on 26 Sep"),
+    ),
+    "a sunset within a week": (
+        situation(NEARER, standings={KEY: Standing(callers=1200, served=NOW)}),
+        *("now", "Sunset is near", "in 4 days, and up to 1,200 clients a day"),
+    ),
+    "a brownout": (
+        situation(BROWN),
+        *("soon", "Brownout", "will refuse 100 % of its requests from 27 Sep 1972, 09:00 UTC for"),
+    ),
+    "one that is under way": (
+        situation(BROWN, now=NOW + 9.1 * 3600),
+        *("soon", "Brownout", "refuses 100 % of its requests until 27 Sep 1972, 09:30 UTC."),
+    ),
+    "one without an end": (situation(ALWAYS), "soon", "Brownout", "refuses 5 % of its requests w"),
+    "violations": (
+        situation(totals=violated(0.5)),
+        *("soon", "Schema violated", "document 6 times, last at 26 Sep 1972, 12:00 UTC in /"),
+    ),
+    "one that can go": (situation(retirable=[KEY]), "ready", "Can be retired", "30 days"),
+}
+
+
+@pytest.mark.parametrize(("seen", "urgency", "kind", "reason"), CASES.values(), ids=CASES)
+def test_what_waits(seen: Situation, urgency: str, kind: str, reason: str) -> None:
+    (found,) = waiting(seen)
+    assert (found.urgency, found.kind) == (urgency, kind)
+    assert reason in found.reason
+    assert found.action
+    assert found.link.startswith("/")
+
+
+CALM = {
+    "nothing": situation(),
+    "rules without a gate": situation(MOVING, cutovers=cutover()),
+    "a gate that is well": situation(
+        MOVING, cutovers=cutover(DecidedBy.RULES, 10, result(GateOutcome.PASSED, 0.001))
+    ),
+    "a gate that has seen little": situation(
+        MOVING, cutovers=cutover(DecidedBy.RULES, 10, result(GateOutcome.INCONCLUSIVE))
+    ),
+    "a sunset that nobody minds": situation(ENDING, standings={KEY: Standing()}),
+    "a sunset that is far": situation(ENDING, now=NOW - 30 * DAY, standings=CALLED),
+    "a sunset that was": situation(ENDING, now=NOW + 30 * DAY, standings=CALLED),
+    "a paused brownout": situation(BROWN, overrides=Overrides(frozenset({KEY}))),
+    "violations of old": situation(totals=violated(2)),
+}
+
+
+@pytest.mark.parametrize("seen", CALM.values(), ids=CALM)
+def test_what_does_not_wait(seen: Situation) -> None:
+    assert waiting(seen) == []
+
+
+def test_the_most_urgent_comes_first() -> None:
+    found = waiting(
+        situation(
+            BROWN,
+            retirable=[KEY],
+            fleet=FleetView([], ["the rules differ"]),
+            cutovers=cutover(DecidedBy.ROLLED_BACK, 0),
+            refused=["a mistake"],
+        )
+    )
+    kinds = ["Rules refused", "Rolled back", "Fleet", "Brownout", "Can be retired"]
+    assert [each.kind for each in found] == kinds
+
+
+@pytest.mark.parametrize(
+    ("gate", "new", "old", "limit", "used"),
+    [
+        ("errors", 0.03, 0.01, 0.04, 0.5),
+        ("errors", 0.01, 0.03, 0.04, 0.0),
+        ("errors", 0.01, 0.0, 0.0, float("inf")),
+        ("errors", 0.0, 0.0, 0.0, 0.0),
+        ("latency", 0.3, 0.2, 2.0, 0.5),
+        ("latency", 0.3, 0.0, 2.0, 0.0),
+        ("differences", 0.01, None, 0.02, 0.5),
+        ("differences", None, None, 0.02, None),
+    ],
+)
+def test_pressure(
+    gate: str, new: float | None, old: float | None, limit: float, used: float | None
+) -> None:
+    found = GateResult(gate, "", GateOutcome.PASSED, new, old, limit, 0, 0, 0, 0, 1.0, "")
+    assert pressure(found) == (None if used is None else pytest.approx(used))
+
+
+def test_names_and_links() -> None:
+    assert name_of(("plain", "")) == "plain"
+    assert version_link(("plain", "")) == "/page/versions/plain"
+    assert version_link(("a b", "1"), "#cutover") == "/page/versions/a%20b/1#cutover"

@@ -1,0 +1,74 @@
+"""Who called what: rows in order, and as a table."""
+
+import pytest
+
+from gateway.admin.reports.usage_report import UsageReport, usage, usage_table
+from gateway.state.state_access import Doubt, StateView
+from gateway.state.totals import Occurrences, Totals
+from tests.gateway.admin.totals import totals
+
+THEN = "1970-01-01T00:00:10Z"
+
+
+def viewed(found: Totals, replica: str | None = None, *doubts: Doubt) -> StateView:
+    return StateView(found, 20.0, replica, doubts)
+
+
+@pytest.mark.parametrize(
+    ("api", "version", "expected"),
+    [
+        (None, None, ["", "acme", "late"]),
+        ("person", None, ["", "acme", "late"]),
+        ("person", "1", ["", "acme"]),
+        (None, "2", ["late"]),
+        ("users", None, []),
+    ],
+)
+def test_the_busiest_come_first(api: str | None, version: str | None, expected: list[str]) -> None:
+    assert [line.client for line in usage(viewed(totals()), api, version).usage] == expected
+
+
+def test_the_table() -> None:
+    assert [
+        " ".join(line.split()) for line in usage_table(usage(viewed(totals()))).splitlines()
+    ] == [
+        "CLIENT API VERSION ENDPOINT COUNT REFUSED FAILED FIRST LAST SERVED",
+        f"(anonymous) person 1 /p 7 0 0 {THEN} {THEN} {THEN}",
+        f"acme person 1 /p 5 1 2 {THEN} {THEN} {THEN}",
+        f"late person 2 /p 3 3 0 {THEN} {THEN} never",
+        "Counted since 1970-01-01T00:00:05Z.",
+    ]
+
+
+def test_a_count_that_may_be_too_low_has_a_plus_sign() -> None:
+    found = totals()
+    found.clients["person", "2"].rows["/p", "late"].slack = 4
+    assert " 3+ " in usage_table(usage(viewed(found), version="2"))
+
+
+def test_nobody() -> None:
+    assert usage_table(UsageReport("then", [])) == "Nobody has called since then."
+
+
+def test_what_may_be_missing_stands_under_the_table() -> None:
+    doubts = (Doubt("b", 10.0), Doubt(None, 10.0))
+    lines = usage_table(usage(viewed(totals(), "a", *doubts))).splitlines()
+    assert lines[-3:] == [
+        "These are the counts of the replica a alone.",
+        f"The replica b has not been heard since {THEN}.",
+        f"The database has not been heard since {THEN}.",
+    ]
+    nobody = usage_table(usage(viewed(totals(), None, doubts[0]), "users")).splitlines()
+    assert len(nobody) == 2
+
+
+def test_what_went_straight_has_its_source() -> None:
+    found = totals()
+    found.count("imported", ("person", "1", "edge"), Occurrences(3, 10.0, 10.0))
+    found.count("imported", ("users", "", "edge"), Occurrences(2, 10.0, 10.0))
+    assert usage_table(usage(viewed(found))).splitlines()[-2:] == [
+        f"3 of person version 1 are from the log of edge, the last at {THEN}.",
+        f"2 of users version - are from the log of edge, the last at {THEN}.",
+    ]
+    assert [each.api for each in usage(viewed(found), "person").imported] == ["person"]
+    assert usage(viewed(found), version="2").imported == []

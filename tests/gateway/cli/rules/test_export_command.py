@@ -1,0 +1,276 @@
+"""The command `export`: what it writes where, and what it refuses."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gateway.cli.main import parse
+from tests.gateway.admin.access.certificates import write_certificate
+from tests.gateway.export.rules import RULES
+
+SECRET = "s3cret-value"  # noqa: S105  # what must not be written
+# What an export adds to rules that name nobody who may ask the admin port.
+ADDED = """\
+
+# Added by the export: others than the pod reach its admin port.
+admin:
+  tokens:
+    operator: { right: operate, token: "${GATEWAY_ADMIN_TOKEN}" }
+"""
+KINDS = [
+    "ServiceAccount",
+    "ConfigMap",
+    "Deployment",
+    "Service",
+    "HorizontalPodAutoscaler",
+    "PodDisruptionBudget",
+    "NetworkPolicy",
+]
+FILES = [f"{kind.lower()}.yaml" for kind in KINDS]
+# What a rules file may name beside itself.
+BESIDE = """\
+clients: { by: [{ jwt: { claim: sub, key_file: keys/token.pem, algorithms: [HS256] } }] }
+state: "postgresql://gateway:${STATE_PASSWORD}@db/gateway"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "rules.yaml").write_text(RULES)
+    return tmp_path
+
+
+def run(folder: Path, *words: str) -> int:
+    return parse(["export", "kubernetes", str(folder / "rules.yaml"), *words])()
+
+
+def test_one_stream(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(folder) == 0
+    output, errors = capsys.readouterr()
+    documents = list(yaml.safe_load_all(output))
+    assert [document["kind"] for document in documents] == KINDS
+    assert documents[1]["data"] == {"gateway.yaml": RULES + ADDED}
+    assert output.startswith("# Written by version-gateway export kubernetes.\n")
+    assert "pods with the label version-gateway/operator: 'true' may ask the admin port" in errors
+
+
+def test_routes_of_the_gateway_api(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ("--gateway-api", "--parent", "edge/public", "--hostname", "api.example.com")
+    assert run(folder, *options, "--name", "api", "--namespace", "shop", "--keep", "users") == 0
+    output, errors = capsys.readouterr()
+    routes = [each for each in yaml.safe_load_all(output) if each["kind"] == "HTTPRoute"]
+    assert len(routes) == 2
+    for route in routes:
+        assert route["metadata"]["namespace"] == "shop"
+        assert route["spec"]["parentRefs"] == [{"name": "public", "namespace": "edge"}]
+        assert route["spec"]["hostnames"] == ["api.example.com"]
+    assert "users at /users: to the gateway, because its API is kept there\n" in errors
+    assert "person version 2 at /v{version}/person: straight to two\n" in errors
+
+
+def test_a_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = folder / "out" / "objects"
+    assert run(folder, "--out", str(out), "--gateway-api") == 0
+    assert capsys.readouterr().out == ""
+    before = {path.name: path.read_text() for path in out.iterdir()}
+    assert set(FILES) < set(before)
+    (out / "mine.yaml").write_text("a: 1\n")
+    assert run(folder, "--out", str(out), "--gateway-api") == 0
+    assert {path.name: path.read_text() for path in out.iterdir()} == {
+        **before,
+        "mine.yaml": "a: 1\n",
+    }
+    assert run(folder, "--out", str(out)) == 0  # without routes, whose files go
+    assert {path.name for path in out.iterdir()} == {*FILES, "mine.yaml"}
+
+
+def test_values_of_variables_are_not_written(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STATE_PASSWORD", SECRET)
+    monkeypatch.setenv("TWO", SECRET)
+    monkeypatch.setenv("USERS", f"/{SECRET}")
+    (folder / "keys").mkdir()
+    (folder / "keys" / "token.pem").write_text(SECRET * 4)
+    rules = RULES.replace("http://two:8002", "http://${TWO}:8002").replace(
+        "/users/me", '"${USERS}"'
+    )
+    (folder / "rules.yaml").write_text(BESIDE + rules)
+    assert run(folder, "--gateway-api") == 0
+    output, errors = capsys.readouterr()
+    assert SECRET not in output + errors
+    documents = {each["kind"]: each for each in yaml.safe_load_all(output)}
+    assert documents["ConfigMap"]["data"] == {"gateway.yaml": BESIDE + rules + ADDED}
+    (container,) = documents["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert {each["name"] for each in container["env"] if "valueFrom" in each} == {
+        "STATE_PASSWORD",
+        "TWO",
+        "USERS",
+        "GATEWAY_ADMIN_TOKEN",
+    }
+    secrets = "STATE_PASSWORD, TWO, USERS, GATEWAY_ADMIN_TOKEN, keys_token.pem"
+    assert f"holds what is not exported: {secrets}" in errors
+
+
+def test_secrets_that_are_written_out_are_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = RULES + f'admin: {{ tokens: {{ ann: {{ right: read, token: "{SECRET * 2}" }} }} }}\n'
+    (folder / "rules.yaml").write_text(rules)
+    assert run(folder) == 2
+    output, errors = capsys.readouterr()
+    assert SECRET not in output + errors
+    assert f"has secrets written out, in line {rules.count(chr(10))}, and a ConfigMap" in errors
+
+
+def test_tokens_of_the_rules_are_used(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And probes ask over TLS where the admin port has it."""
+    monkeypatch.setenv("ANN", SECRET * 2)
+    (folder / "token").write_text(SECRET * 3)
+    write_certificate(folder)
+    rules = f"""\
+admin:
+  tls: {{ certificate: tls.crt, key: tls.key }}
+  tokens:
+    ann: {{ right: operate, token: "${{ANN}}" }}
+    monitor: {{ right: read, token_file: token }}
+{RULES}"""
+    (folder / "rules.yaml").write_text(rules)
+    assert run(folder) == 0
+    output, errors = capsys.readouterr()
+    assert SECRET not in output + errors
+    documents = {each["kind"]: each for each in yaml.safe_load_all(output)}
+    assert documents["ConfigMap"]["data"] == {"gateway.yaml": rules}
+    assert "holds what is not exported: ANN, token, tls.crt, tls.key" in errors
+    (container,) = documents["Deployment"]["spec"]["template"]["spec"]["containers"]
+    assert container["readinessProbe"]["httpGet"]["scheme"] == "HTTPS"
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "admin: { tls: { certificate: tls.crt, key: tls.key } }\n" + RULES,
+        yaml.safe_dump(yaml.safe_load(RULES), default_flow_style=True),
+    ],
+    ids=["admin is there", "braces"],
+)
+def test_a_port_for_everybody_is_not_exported(
+    folder: Path, capsys: pytest.CaptureFixture[str], rules: str
+) -> None:
+    write_certificate(folder)
+    (folder / "rules.yaml").write_text(rules)
+    assert run(folder) == 2
+    assert "name tokens in 'admin'" in capsys.readouterr().err
+
+
+def test_documents_and_functions_beside_the_rules_come_along(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "documents").mkdir()
+    (folder / "documents" / "v3.json").write_text('{"openapi": "3.1.0"}')
+    (folder / "exported_functions.py").write_text("def up(x):\n    return x\n")
+    function = '{ python: { up: "exported_functions:up", down: "exported_functions:up" } }'
+    rules = RULES.replace("{ rename: { field: title, to: called } }", function)
+    rules = rules.replace('"3": { service: one', '"3": { service: one, schema: documents/v3.json')
+    (folder / "rules.yaml").write_text(rules)
+    assert run(folder) == 0
+    documents = {each["kind"]: each for each in yaml.safe_load_all(capsys.readouterr().out)}
+    assert documents["ConfigMap"]["data"] == {
+        "documents_v3.json": '{"openapi": "3.1.0"}',
+        "exported_functions.py": "def up(x):\n    return x\n",
+        "gateway.yaml": rules + ADDED,
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--name", "Gateway"), "'Gateway' is no name of an object; write lower-case letters"),
+        (("--namespace", "a.b"), "'a.b' is no name of an object"),
+        (("--grace", "-1"), "--grace -1: must be from 0 to 86400 seconds"),
+        (("--gateway-api", "--keep", "a"), "no API is called 'a'; known: person, users"),
+    ],
+)
+def test_asked_wrongly(
+    folder: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], message: str
+) -> None:
+    assert run(folder, *words) == 2
+    output, errors = capsys.readouterr()
+    assert not output
+    assert errors.startswith(message)
+    assert errors.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "out").write_text("")
+    assert run(folder, "--out", str(folder / "out")) == 2
+    assert "out cannot be written: File exists" in capsys.readouterr().err
+
+
+def test_rules_that_cannot_be_used(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "rules.yaml").write_text("services: {}\n")
+    assert run(folder) == 1
+    assert "rules.yaml" in capsys.readouterr().err
+
+
+def test_a_document_elsewhere(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "v3.json").write_text('{"openapi": "3.1.0"}')
+    (folder / "in").mkdir()
+    rules = RULES.replace('"3": { service: one', '"3": { service: one, schema: ../v3.json')
+    (folder / "in" / "rules.yaml").write_text(rules)
+    assert run(folder / "in") == 2
+    assert capsys.readouterr().err == (
+        "../v3.json is not in the folder of the rules; put it there to export it\n"
+    )
+
+
+def test_envoy(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["export", "envoy", str(folder / "rules.yaml"), "--keep", "users"]
+    addresses = ["--listen", "[::1]:9", "--gateway", "a:1", "--gateway", "b:2", "--log", "/l"]
+    assert parse([*words, *addresses])() == 0
+    output, errors = capsys.readouterr()
+    lines = errors.splitlines()
+    comments = [line[2:] for line in output.splitlines() if line.startswith("# ")]
+    assert comments == ["Written by version-gateway export envoy.", *lines]
+    resources = yaml.safe_load(output)["static_resources"]
+    (listener,) = resources["listeners"]
+    assert listener["address"]["socket_address"] == {"address": "::1", "port_value": 9}
+    endpoints = resources["clusters"][0]["load_assignment"]["endpoints"][0]["lb_endpoints"]
+    assert [each["endpoint"]["address"]["socket_address"] for each in endpoints] == [
+        {"address": "a", "port_value": 1},
+        {"address": "b", "port_value": 2},
+    ]
+
+
+@pytest.mark.parametrize("address", ["a", "a:0", "a:65536", "http://a:1", "a:b", ":1"])
+def test_an_address_that_is_none(
+    folder: Path, capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    with pytest.raises(SystemExit):
+        parse(["export", "envoy", str(folder / "rules.yaml"), "--listen", address])
+    assert f"'{address}' is no address; write HOST:PORT" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("what", "begins"), [("grafana", "{"), ("alerts", "# Written by")])
+def test_what_watches(
+    what: str, begins: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is printed or written, the same each time; a folder that is not there is reported."""
+    words = ["export", what, str(folder / "rules.yaml")]
+    assert parse(words)() == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(begins)
+    out = folder / "out"
+    assert parse([*words, "--out", str(out)])() == 0
+    assert out.read_text() == printed
+    assert capsys.readouterr().out == ""
+    assert parse([*words, "--out", str(folder / "missing" / "out")])() != 0
+    assert "cannot be written: No such file or directory" in capsys.readouterr().err
+
+
+def test_an_objective_that_is_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert parse(["export", "alerts", str(folder / "rules.yaml"), "--objective", "100"])() != 0
+    assert "must be above 0 and below 100 percent" in capsys.readouterr().err

@@ -1,0 +1,87 @@
+"""Redaction: what is a secret is hidden, all else stays as it is written."""
+
+import pytest
+
+from gateway.config.text.redaction import redacted, secret_lines
+
+KEY = """\
+clients:
+  by:
+    - jwt:
+        key: |
+          -----BEGIN KEY-----
+          abcdefghijkl
+          -----END KEY-----
+"""
+CASES = {
+    "API keys": ("keys: { a: s3cret, b: 'two words' }", "keys: { a: (hidden), b: '(hidden)' }"),
+    "variables": ("keys: { acme: '${KEY}' }", "keys: { acme: '${KEY}' }"),
+    "a variable with a secret default": ("hash: ${SALT:-pepper}", "hash: (hidden)"),
+    "a list": ("keys: [ abcd ]", "keys: [ (hidden) ]"),
+    "tokens": (
+        "tokens: { ann: { right: operate, token: abcd } }",
+        "tokens: { ann: { right: operate, token: (hidden) } }",
+    ),
+    "a URL": ("state: postgresql://me:pass@host/db", "state: postgresql://(hidden)@host/db"),
+    "a block": (
+        KEY,
+        KEY.replace("-----BEGIN KEY-----", "(hidden)")
+        .replace("abcdefghijkl", "(hidden)")
+        .replace("-----END KEY-----", "(hidden)"),
+    ),
+    "a public key": ("key: '-----BEGIN PUBLIC KEY-----'",) * 2,
+    "what is none": ("path: /v1/person # as it is", "path: /v1/person # as it is"),
+    "the name of a change": ("key: { a: bcde }", "key: { a: bcde }"),
+    "an alias of itself": ("keys: &a [abcd, *a]", "keys: &a [(hidden), *a]"),
+    "keys that are lists": ("? [a, b]\n: c", "? [a, b]\n: c"),
+    "a short text": ("token: abc # abc", "token: (hidden) # abc"),
+    "no text": ("token:", "token:"),
+    "a text that is written otherwise": (
+        """token: "s3\\x63ret"\nsecret: 'it''s'\nkey: "two\n  lines" # yes""",
+        """token: "(hidden)"\nsecret: '(hidden)'\nkey: "(hidden)\n" # yes""",
+    ),
+    "a text that stands elsewhere too": ("token: abcd # abcd", "token: (hidden) # (hidden)"),
+    "an alias of a secret": ("a: &a abcd\ntoken: *a", "a: (hidden)\ntoken: *a"),
+    "a folded block": ("token: >- # a\n  abcd\n\nb: c", "token: >- # a\n  (hidden)\n\nb: c"),
+    "webhooks": (
+        "notify: { webhooks: { a: { url: 'https://x/abcd', form: slack, secret: whsec_ab } } }",
+        "notify: { webhooks: { a: { url: '(hidden)', form: slack, secret: (hidden) } } }",
+    ),
+    "a webhook of the environment": ("webhooks: { a: { url: '${U}' } }",) * 2,
+    "a part of a webhook": (
+        "webhooks: { a: { url: 'https://${U}' } }",
+        "webhooks: { a: { url: '(hidden)' } }",
+    ),
+    "the path of a key": ("tls: { certificate: a.crt, key: a.key }",) * 2,
+    "other URLs": ("jwt: { url: http://x/y }", "jwt: { url: http://x/y }"),
+    "the query of a URL": (
+        "state: postgresql://host/db?user=me&password=pass&ssl=on",
+        "state: postgresql://host/db?user=me&password=(hidden)&ssl=on",
+    ),
+    "variables in a URL": ("state: postgresql://${ME}:${PASS}@host/db",) * 2,
+    "a variable in a URL": ("state: postgresql://me:${PASS}@host/db",) * 2,
+    "a user without a password": ("state: postgresql://me@host/db",) * 2,
+    "a token in a URL": ("endpoint: https://abcd@host", "endpoint: https://(hidden)@host"),
+    "a password with an @": ("state: postgresql://me:p@ss@h/db", "state: postgresql://(hidden)@h/db"),
+    "comments": (
+        "a: b # token: s3cret, or url: x\n#   url: https://x/y\n# the key that",
+        "a: b # token: (hidden)\n#   url: (hidden)\n# the key that",
+    ),
+    "a byte order mark": ("\ufeffa: ä\ntoken: abc", "a: ä\ntoken: (hidden)"),
+    "nothing": ("", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("written", "shown"), CASES.values(), ids=CASES)
+def test_redacted(written: str, shown: str) -> None:
+    assert redacted(written.encode()) == shown
+
+
+def test_what_is_not_yaml_is_not_shown() -> None:
+    assert redacted(b"keys: { acme: s3cret") is None
+
+
+def test_where_secrets_are() -> None:
+    assert secret_lines(b"# token: old\na: b\ntoken: abc\nurl: http://x:y@z") == [3, 4]
+    assert secret_lines(KEY.encode()) == [5, 6, 7]
+    assert secret_lines(b"token: ${TOKEN}") == []

@@ -1,0 +1,53 @@
+"""Errors in the shape of a version."""
+
+import pytest
+
+from gateway.core.answers.error_template import PLACEHOLDERS, ErrorTemplate, placeholders
+from gateway.core.errors import Fault, FaultCode
+
+GONE = Fault(
+    FaultCode.VERSION_RETIRED,
+    'Version 1 was "retired".',
+    supported=("2", "3"),
+    successor={"version": "2"},
+).problem("/v1/person")
+MISSING = Fault(FaultCode.NOT_FOUND, "No.").problem("/x")
+
+
+@pytest.mark.parametrize(
+    ("template", "gone", "missing"),
+    [
+        ("{code}", "version_retired", "not_found"),
+        ("{status}", 410, 404),
+        ("{status} {title}", "410 Version retired", "404 No such resource"),
+        ("{supportedVersions}", ["2", "3"], None),
+        ("use {supportedVersions}", "use 2, 3", "use "),
+        ("{successor}", {"version": "2"}, None),
+        ("{request_id}", "id", "id"),
+        ("{{code}} {{}} {", "{code} {} {", "{code} {} {"),
+        ("{{status}}", "{status}", "{status}"),
+        ("", "", ""),
+        ({"a": {"b": ["{status}", 1, None, True]}}, {"a": {"b": [410, 1, None, True]}}, None),
+        ({"a": "{supportedVersions}", "b": 1.5}, {"a": ["2", "3"], "b": 1.5}, {"b": 1.5}),
+        ({"a": "{detail}"}, {"a": 'Version 1 was "retired".'}, {"a": "No."}),
+    ],
+)
+def test_rendered(template: object, gone: object, missing: object) -> None:
+    error = ErrorTemplate("application/json", template)
+    assert error.render(GONE, "id") == gone
+    if missing is not None:
+        assert error.render(MISSING, "id") == missing
+
+
+def test_without_a_template_it_is_the_problem_detail() -> None:
+    assert ErrorTemplate("application/json").render(GONE, "id") == GONE
+
+
+def test_every_member_of_a_problem_detail_is_a_placeholder() -> None:
+    assert {*GONE, "request_id"} == {*PLACEHOLDERS}
+
+
+def test_the_placeholders_of_a_template() -> None:
+    template = {"{x}": ["{a} {b}{{c}}", {"d": "{e}", "f": 1}], "g": None}
+    assert list(placeholders(template)) == ["a", "b", "e"]
+    assert list(placeholders(None)) == []

@@ -1,0 +1,40 @@
+"""Omit null: null in the newer version, no field in the older one."""
+
+import pytest
+
+from gateway.core.conversion.changes.values.omit_null import OmitNull
+from tests.gateway.core.conversion.documents import Json, down, up
+
+CHANGE = OmitNull((), ("m", "f"))
+ELEMENTS = OmitNull((("i",),), ("f",))
+
+
+@pytest.mark.parametrize(
+    ("newer", "older"),
+    [
+        ({"m": {"f": None, "x": 1}}, {"m": {"x": 1}}),
+        ({"m": {"f": 0}}, {"m": {"f": 0}}),
+        ({"m": None}, {"m": None}),
+        ({}, {}),
+    ],
+)
+def test_both_ways(newer: Json, older: Json) -> None:
+    assert down(CHANGE, newer) == older
+    assert up(CHANGE, older) == newer
+
+
+def test_a_container_that_is_empty_goes_too() -> None:
+    assert down(CHANGE, {"m": {"f": None}}) == {}
+    assert up(CHANGE, {}) == {}
+
+
+def test_a_null_of_the_older_version_stays() -> None:
+    assert up(CHANGE, {"m": {"f": None}}) == {"m": {"f": None}}
+
+
+def test_a_patch_leaves_what_it_does_not_name() -> None:
+    patch = CHANGE.for_patch()
+    documents: list[Json] = [{"m": {}}, {"m": {"f": None}}, {}]
+    for document in documents:
+        assert up(patch, document) == down(patch, document) == document
+    assert up(ELEMENTS.for_patch(), {"i": [{}]}) == {"i": [{"f": None}]}

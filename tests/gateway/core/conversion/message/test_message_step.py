@@ -1,0 +1,137 @@
+"""MessageStep: query and header fields are converted link by link, with the body."""
+
+from dataclasses import replace
+
+import pytest
+
+from gateway.core.conversion.chain import BodyConversion, Conversion
+from gateway.core.conversion.change import Change, Inverse, Whole
+from gateway.core.conversion.changes.python_change import PythonChange
+from gateway.core.conversion.changes.rename import Rename, Renamed
+from gateway.core.conversion.document import PLAIN
+from gateway.core.conversion.message.carry import Carry
+from gateway.core.conversion.message.message import Message
+from gateway.core.conversion.message.message_view import MessageView
+from gateway.core.conversion.message.places import HeaderPlace, QueryPlace
+from gateway.core.conversion.message.query_walk import QueryHop, QueryWalk
+from gateway.core.conversion.parameter_change import (
+    ParameterChange,
+    ParameterLine,
+    parse_query,
+    write_query,
+)
+from gateway.core.conversion.version_link import Direction, VersionLink
+from gateway.core.versions.version import Version
+
+V1, V2, V3 = map(Version, (1, 2, 3))
+
+
+def link(
+    older: Version,
+    *changes: Change,
+    query: tuple[ParameterChange, ...] = (),
+    headers: tuple[ParameterChange, ...] = (),
+) -> VersionLink:
+    """Return a link that needs the message."""
+    newer = V2 if older == V1 else V3
+    return VersionLink(
+        older, newer, tuple(changes), query=query, headers=headers, needs_message=True
+    )
+
+
+# Version 3 has `page` in the body, 2 in the query and `total` in the body, 1 has neither in it.
+LINKS = (
+    link(
+        V1,
+        Whole(Inverse(Carry(("p",), QueryPlace("page")))),
+        Whole(Carry(("total",), HeaderPlace("X-Total"))),
+        headers=(Renamed("X-Total", "X-Count"),),
+    ),
+    VersionLink(V1, V2, (Rename((), ("b",), ("a",)),)),
+    link(
+        V2,
+        Whole(Carry(("from",), QueryPlace("start"))),
+        query=(Renamed("start", "page"),),
+        headers=(Renamed("X-Sum", "X-Total"),),
+    ),
+)
+OLD, NEW = {"a": 1, "p": "7"}, {"b": 1, "total": "9", "from": "7"}
+
+
+def message(header: str = "", query: str = "", status: int | None = None) -> Message:
+    """Return a message with one header field and a query."""
+    name, _, value = header.partition(": ")
+    fields = [ParameterLine(name.lower(), name, value)] if header else []
+    lines = parse_query(query)
+    return Message(headers=fields, query=lines, status=status, way=QueryWalk(lines, ()))
+
+
+def test_there_and_back() -> None:
+    up = BodyConversion(LINKS, Direction.UP)
+    surrounding = message("X-Count: 9", "x=1")
+    assert up.convert(OLD, replace(PLAIN, message=surrounding)) == NEW
+    assert write_query(surrounding.query) == "x=1"
+    assert surrounding.headers == []
+    down = BodyConversion(LINKS[::-1], Direction.DOWN)
+    assert down.convert(NEW, replace(PLAIN, message=surrounding)) == OLD
+    assert write_query(surrounding.query) == "x=1"
+    assert surrounding.headers == [ParameterLine("x-count", "X-Count", "9")]
+
+
+def test_without_a_message_bodies_are_converted() -> None:
+    assert BodyConversion(LINKS, Direction.UP).convert({"a": 1}) == {"b": 1}
+
+
+@pytest.mark.parametrize("up", [True, False])
+def test_what_operations_have_in_the_query_is_left_out_and_put_in_once(up: bool) -> None:
+    ends = (V1, V2) if up else (V2, V1)
+    hop = QueryHop(*ends, (), frozenset({"id"}), tuple(parse_query("do=x")))
+    lines = parse_query("id=7&a=1")
+    surrounding = Message(query=[*lines], way=QueryWalk(lines, (hop,)))
+    links = (link(V1), link(V1, Whole(Carry(("p",), QueryPlace("p")))))
+    direction = Direction.UP if up else Direction.DOWN
+    conversion = BodyConversion(links if up else links[::-1], direction)
+    made = conversion.convert({} if up else {"p": "1"}, replace(PLAIN, message=surrounding))
+    assert made == {}
+    assert write_query(surrounding.query) == ("do=x&a=1" if up else "do=x&a=1&p=1")
+
+
+def test_an_answer_has_the_query_as_the_newer_version_has_it() -> None:
+    seen: list[object] = []
+
+    def look(value: object, message: MessageView) -> object:
+        seen.append((message.direction, message.query, message.status))
+        return value
+
+    change = PythonChange((), ("a",), look, look)
+    links = (link(V1, change), link(V2, change))
+    hops = (
+        QueryHop(V1, V2, (Renamed("b", "a").up,)),
+        QueryHop(V2, V3, (Renamed("c", "b").up,)),
+    )
+    surrounding = Message(status=201, way=QueryWalk(parse_query("a=1"), hops))
+    form = replace(PLAIN, message=surrounding)
+    BodyConversion(links[::-1], Direction.DOWN).convert({"a": 1}, form)
+    assert seen == [("down", {"c": ["1"]}, 201), ("down", {"b": ["1"]}, 201)]
+
+
+def test_a_conversion_needs_a_message_where_a_link_does() -> None:
+    bare = VersionLink(V2, V3, (), query=(Renamed("y", "x"),))
+    conversion = Conversion((link(V1), bare), Direction.UP)
+    body = conversion.for_request("GET")
+    assert body is not None
+    assert body.links == conversion.links
+    assert (body.needs_message, conversion.needs_message) == (True, True)
+    assert [len(hop.rewrites) for hop in conversion.query_hops("HEAD")] == [0, 1]
+    assert Conversion((bare,), Direction.UP).for_request("GET") is None
+
+
+def test_what_carries_values_alone() -> None:
+    carrying = BodyConversion(LINKS, Direction.UP).carrying()
+    assert [len(each.changes) for each in carrying.links] == [2, 0, 1]
+    surrounding = message("X-Count: 9", "x=1")
+    before = surrounding.copied()
+    assert carrying.convert({"a": 1}, replace(PLAIN, message=surrounding)) == {"a": 1, "total": "9"}
+    assert surrounding.headers == []
+    surrounding.restore(before)
+    assert surrounding.headers == before.headers

@@ -1,0 +1,160 @@
+"""Places: what a header field, a link or a query parameter holds of a value."""
+
+import pytest
+
+from gateway.core.conversion.changes.rename import Renamed
+from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.message.message import Message
+from gateway.core.conversion.message.places import HeaderPlace, LinkPlace, Place, QueryPlace
+from gateway.core.conversion.message.query_walk import QueryHop, QueryWalk
+from gateway.core.conversion.parameter_change import ParameterLine, ParameterLines, parse_query
+from gateway.core.versions.version import Version
+
+V1, V2, V3 = map(Version, (1, 2, 3))
+
+
+def lines(*fields: str) -> ParameterLines:
+    """Return header fields."""
+    pairs = (field.split(": ", 1) for field in fields)
+    return [ParameterLine(name.lower(), name, value) for name, value in pairs]
+
+
+def texts(message: Message) -> list[str]:
+    """Return the header fields of a message as texts."""
+    return [f"{line.name}: {line.value}" for line in message.headers]
+
+
+@pytest.mark.parametrize(
+    ("place", "field", "value"),
+    [
+        (HeaderPlace("X-A"), "X-A: b c", "b c"),
+        (HeaderPlace("X-A", "<{value}>"), "X-A: <1>", "1"),
+        (HeaderPlace("Location", "{path}/{value}", is_link=True), "Location: /v2/a/7", "7"),
+        (HeaderPlace("Location", "{value}", is_link=True), "Location: /x", "/x"),
+    ],
+)
+def test_a_header_field(place: HeaderPlace, field: str, value: str) -> None:
+    message = Message(path="/v1/a", target="/v2/a", status=201)
+    assert place.applies(message)
+    assert place.take(message) is None
+    place.give(message, value)
+    assert texts(message) == [field]
+    assert place.take(message) == value
+    assert message.headers == []
+
+
+@pytest.mark.parametrize(
+    ("text", "written", "value"),
+    [
+        ("/a/{value}", "http://service/v2/a/7", "7"),
+        ("{path}/{value}", "https://other/a/b/7", "7"),
+    ],
+)
+def test_a_url_may_be_absolute(text: str, written: str, value: str) -> None:
+    message = Message(status=201, headers=lines(f"Location: {written}"))
+    assert HeaderPlace("location", text, is_link=True).take(message) == value
+
+
+def test_a_url_leads_to_its_receiver() -> None:
+    message = Message(status=201, headers=lines("Location: /v2/a"), link=lambda url: f"/p{url}")
+    assert HeaderPlace("Location", is_link=True).take(message) == "/p/v2/a"
+
+
+def test_the_path_of_a_request_is_that_of_the_client() -> None:
+    message = Message(path="/v1/a", target="/v2/a")
+    HeaderPlace("X-A", "{path}#{value}").give(message, "b")
+    assert texts(message) == ["X-A: /v1/a#b"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        (["X-A: 1", "x-a: 2"], "the header 'X-A' stands twice"),
+        (["X-A: 1"], "the header 'X-A' is not written as '<{value}>'"),
+    ],
+)
+def test_a_header_field_that_does_not_fit(fields: list[str], reason: str) -> None:
+    with pytest.raises(ConversionError) as caught:
+        HeaderPlace("X-A", "<{value}>").take(Message(headers=lines(*fields)))
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize("place", [HeaderPlace("X-A"), QueryPlace("x-a")])
+def test_a_place_that_is_taken(place: Place) -> None:
+    message = Message(headers=lines("X-A: 1"), query=lines("X-A: 1"))
+    with pytest.raises(ConversionError, match="is there already, and a field of the body"):
+        place.give(message, "2")
+
+
+def test_a_query_parameter_is_of_requests_alone() -> None:
+    message = Message(query=parse_query("b=1&a%20b=c+d%C3%A9"))
+    place = QueryPlace("a b")
+    assert place.applies(message)
+    assert not place.applies(Message(status=200))
+    assert place.take(message) == "c dé"
+    assert place.take(message) is None
+    place.give(message, "é&")
+    assert [line.value for line in message.query] == ["1", "%C3%A9%26"]
+
+
+NEXT = LinkPlace("next", None, V1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "url", "left"),
+    [
+        (['Link: </a>; rel="next"'], "/a", []),
+        (["Link: </a>;rel=next"], "/a", []),
+        (
+            ['Link: </b>; rel=first, </a>; title="a, \\"b"; rel="x next"'],
+            "/a",
+            ["Link: </b>; rel=first"],
+        ),
+        (["X: 1", "Link: </b>", "LINK: </a>; REL=next"], "/a", ["X: 1", "Link: </b>"]),
+        (["Link: </b>; rel=nexty"], None, ["Link: </b>; rel=nexty"]),
+        ([], None, []),
+    ],
+)
+def test_a_link(fields: list[str], url: str | None, left: list[str]) -> None:
+    message = Message(status=200, headers=lines(*fields))
+    assert NEXT.applies(message)
+    assert not NEXT.applies(Message())
+    assert NEXT.take(message) == url
+    assert texts(message) == left
+
+
+@pytest.mark.parametrize("url", ["/a>b", "/é", "/a\r\nX: 1"])
+def test_what_is_no_url(url: str) -> None:
+    with pytest.raises(ConversionError) as caught:
+        NEXT.give(Message(status=200), url)
+    assert caught.value.reason == "the link 'next' would be no URL"
+
+
+UP = (
+    QueryHop(V1, V2, (Renamed("after", "cursor").up,)),
+    QueryHop(V2, V3, (Renamed("from", "after").up,)),
+)
+DOWN = (
+    QueryHop(V3, V2, (Renamed("from", "after").down,)),
+    QueryHop(V2, V1, (Renamed("after", "cursor").down,)),
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "place", "written"),
+    [
+        ("cursor=a&size=2", LinkPlace("next", "cursor", V1), "/v3/a?from=b%26&size=2"),
+        ("size=2&cursor=a", LinkPlace("next", "after", V2), "/v3/a?size=2&from=b%26"),
+        ("", LinkPlace("next", "after", V2), "/v3/a?from=b%26"),
+    ],
+)
+def test_a_parameter_of_a_link(asked: str, place: LinkPlace, written: str) -> None:
+    message = Message(target="/v3/a", status=200, way=QueryWalk(parse_query(asked), UP), back=DOWN)
+    place.give(message, "b&")
+    assert texts(message) == [f'Link: <{written}>; rel="next"']
+    assert place.take(message) == "b&"
+
+
+def test_a_link_without_the_parameter() -> None:
+    message = Message(status=200, headers=lines("Link: </a?b=1>; rel=next"))
+    assert LinkPlace("next", "c", V1).take(message) is None

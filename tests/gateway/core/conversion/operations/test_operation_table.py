@@ -1,0 +1,70 @@
+"""OperationTable: which of several operations a request is for."""
+
+import pytest
+
+from gateway.core.conversion.operations.operation import MappedOperation, parse_operation
+from gateway.core.conversion.operations.operation_table import OperationTable
+from gateway.core.conversion.parameter_change import parse_query
+
+PAIRS = [
+    ("GET /bookings/{id}", "GET /find?id={id}"),
+    ("GET /search", "GET /find"),
+    ("POST /search", "GET /find?q={q}&in={in}"),
+    ("/bookings/{id}", "/booking/{number}"),
+    ("PATCH /bookings/{id}", "PUT /booking/{id}"),
+    ("/all/{rest*}", "/{rest*}"),
+    (None, "GET /stats"),
+    ("GET /one/{id}", "GET /lone?id={id}"),
+]
+OPERATIONS = [
+    MappedOperation(parse_operation(newer) if newer else None, parse_operation(older))
+    for newer, older in PAIRS
+]
+OLDER, NEWER = (OperationTable(OPERATIONS, newer=newer) for newer in (False, True))
+
+
+@pytest.mark.parametrize(
+    ("asked", "found", "captures"),
+    [
+        ("GET /find?id=7", 0, {"id": "7"}),
+        ("HEAD /find?id=7", 0, {"id": "7"}),
+        ("GET /find?x=7", 1, {}),
+        ("GET /find?q=a&in=b", 2, {"q": "a", "in": "b"}),
+        ("HEAD /find?q=a&in=b&x", 1, {}),
+        ("GET /booking/7", 3, {"number": "7"}),
+        ("PUT /booking/7", 4, {"id": "7"}),
+        ("DELETE /a/b", 5, {"rest": "a/b"}),
+        ("POST /find", 5, {"rest": "find"}),
+        ("GET /stats", 6, {}),
+        ("GET /lone?x=1", 5, {"rest": "lone"}),
+        ("GET /a//b", None, {}),
+    ],
+)
+def test_the_older_version(asked: str, found: int | None, captures: dict[str, str]) -> None:
+    check(OLDER, asked, found, captures)
+
+
+@pytest.mark.parametrize(
+    ("asked", "found", "captures"),
+    [
+        ("GET /bookings/7", 0, {"id": "7"}),
+        ("PATCH /bookings/7", 4, {"id": "7"}),
+        ("PUT /bookings/7", 3, {"id": "7"}),
+        ("GET /stats", None, {}),
+    ],
+)
+def test_the_newer_version(asked: str, found: int | None, captures: dict[str, str]) -> None:
+    check(NEWER, asked, found, captures)
+
+
+def check(table: OperationTable, asked: str, index: int | None, captures: dict[str, str]) -> None:
+    """Check which operation is found, and what it captures."""
+    method, _, target = asked.partition(" ")
+    path, _, query = target.partition("?")
+    found = table.find(method, path, parse_query(query))
+    if index is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert found.operation is OPERATIONS[index]
+        assert found.captures == captures

@@ -1,0 +1,207 @@
+"""Passages: a request through the operations of every version on the way, and back."""
+
+from collections.abc import Callable
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core.conversion.chain import BodyConversion, compose
+from gateway.core.conversion.changes.rename import Rename, Renamed
+from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.hop import Hop
+from gateway.core.conversion.operations.operation import (
+    MappedOperation,
+    Substitute,
+    parse_operation,
+)
+from gateway.core.conversion.passage import Passage, find_link, find_passage
+from gateway.core.conversion.version_link import MessageKind, VersionLink
+from gateway.core.service import Service
+from gateway.core.versions.version import Version
+from tests.gateway.core.world import LAW
+
+V1, V2, V3 = LADDER = tuple(map(Version, (1, 2, 3)))
+STATS = Service("stats", ())
+
+
+def operation(newer: str | None, older: str | None, *pairs: tuple[int, int]) -> MappedOperation:
+    """Declare an operation, which the stats answer where one version lacks it."""
+    new, old = (None if text is None else parse_operation(text) for text in (newer, older))
+    return MappedOperation(new, old, dict(pairs), None if new and old else Substitute(STATS))
+
+
+CREATE = operation("POST /bookings", "POST /create", (201, 200), (422, 400))
+FIND = operation("GET /bookings/{id}", "GET /find?id={id}")
+CHANGE = operation("PATCH /bookings/{id}", "PUT /booking/{id}")
+MOVED = operation("/v{version}/stays/{rest*}", "/bookings/{rest*}")
+GONE = operation(None, "GET /bookings/stats")
+LINKS = {
+    V1: [
+        VersionLink(V1, V2, (), operations=(CREATE, FIND, CHANGE)),
+        VersionLink(V1, V2, (Rename((), ("b",), ("a",)),), operations=(CREATE,)),
+        VersionLink(V1, V2, (Rename((), ("d",), ("c",)),), methods=frozenset({"PATCH"})),
+        VersionLink(V1, V2, (), query=(Renamed("with", "expand"),), methods=frozenset({"GET"})),
+        VersionLink(V1, V2, (), query=(Renamed("y", "x"),), on=frozenset({MessageKind.RESPONSE})),
+    ],
+    V2: [
+        VersionLink(V2, V3, (Rename((), ("e",), ("b",)),), operations=(MOVED,)),
+        VersionLink(V2, V3, (), operations=(GONE,)),
+        VersionLink(V2, V3, (), status={409: 400}),
+    ],
+}
+
+
+def passage(
+    source: Version, target: Version, asked: str, path: Callable[[str], str] = str
+) -> Passage:
+    """Return the passage of a request."""
+    method, _, target_text = asked.partition(" ")
+    way, mark, query = target_text.partition("?")
+    request = compose(LADDER, LINKS, source, target)
+    response = compose(LADDER, LINKS, target, source)
+    return find_passage(request, response, method, lambda _: path(way), query if mark else None)
+
+
+def line(found: Passage) -> str:
+    """Return a request as it is asked."""
+    return f"{found.method} {found.path}" + ("" if found.query is None else f"?{found.query}")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "asked", "arrives"),
+    [
+        (V1, V2, "POST /create", "POST /bookings"),
+        (V1, V3, "POST /create", "POST /bookings"),
+        (V1, V2, "GET /find?id=7&expand=a", "GET /bookings/7?with=a"),
+        (V1, V3, "HEAD /find?expand=a&id=7", "HEAD /v3/stays/7?with=a"),
+        (V1, V3, "PUT /booking/7?expand=%41", "PATCH /v3/stays/7?expand=%41"),
+        (V1, V3, "GET /other?", "GET /other?"),
+        (V3, V1, "GET /v3/stays/7", "GET /find?id=7"),
+        (V3, V2, "GET /v3/stays/7/8?x", "GET /bookings/7/8?x"),
+        (V3, V1, "PATCH /v3/stays/7", "PUT /booking/7"),
+        (V1, V3, "GET /bookings/stats", "GET /bookings/stats"),
+    ],
+)
+def test_what_the_service_is_asked(
+    source: Version, target: Version, asked: str, arrives: str
+) -> None:
+    assert line(passage(source, target, asked)) == arrives
+
+
+def test_what_the_next_version_lacks() -> None:
+    found = passage(V1, V3, "GET /bookings/stats?expand=1")
+    assert (found.version, found.query) == (V2, "with=1")
+    assert found.substitute is not None
+    assert found.substitute.service is STATS
+    assert {link.newer for link in found.request.links} == {V2}
+    assert {link.newer for link in found.response.links} == {V2}
+
+
+def test_which_links_apply() -> None:
+    found = passage(V1, V3, "POST /create")
+    assert found.operations == (CREATE, None)
+    assert body(found.request.for_request("POST"), {"a": 1, "c": 2}) == {"b": 1, "c": 2}
+    change = passage(V1, V3, "PUT /booking/7")
+    assert change.operations == (CHANGE, MOVED)
+    older, newer = {"a": 1, "b": 2, "c": 3}, {"a": 1, "e": 2, "d": 3}
+    assert body(change.request.for_request("PUT"), older) == newer
+    assert body(change.response.for_response("PUT", 200), newer) == older
+
+
+def body(conversion: BodyConversion | None, document: object) -> object:
+    """Return a converted body."""
+    assert conversion is not None
+    return conversion.convert(document)
+
+
+def test_conversions_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    way, back = compose(LADDER, LINKS, V1, V3), compose(LADDER, LINKS, V3, V1)
+    one = find_passage(way, back, "PUT", lambda _: "/booking/7", None)
+    monkeypatch.delattr(Hop, "chosen")  # which walks all links
+    other = find_passage(way, back, "PUT", lambda _: "/booking/8", None)
+    assert one.request is other.request
+    assert one.response is other.response
+
+
+def test_a_status() -> None:
+    down = passage(V1, V3, "POST /create").response
+    assert [down.status("POST", each) for each in (201, 422, 409, 204)] == [200, 400, 400, 204]
+    up = passage(V3, V1, "POST /bookings").response
+    assert [up.status("POST", each) for each in (200, 400, 204)] == [201, 422, 204]
+    assert passage(V2, V3, "GET /x").response.status("GET", 409) == 400
+
+
+def test_no_way_out_of_a_path() -> None:
+    with pytest.raises(ConversionError, match="'id' is a dot segment"):
+        passage(V1, V2, "GET /find?id=..")
+
+
+@pytest.mark.parametrize(
+    ("written", "moved"),
+    [
+        ("/v3/stays/7?with=1", "/find?id=7&expand=1"),
+        ("/v3/stays/7/rooms", "/bookings/7/rooms"),
+        ("/bookings", "/create"),
+        ("/other?with=1", "/other?expand=1"),
+    ],
+)
+def test_a_link_back(written: str, moved: str) -> None:
+    path, _, query = written.partition("?")
+    down, up = compose(LADDER, LINKS, V3, V1), compose(LADDER, LINKS, V1, V3)
+    found = find_link(down, up, lambda _: path, query or None)
+    assert found is not None
+    assert line(found).partition(" ")[2] == moved
+
+
+def test_a_link_that_get_has_everywhere_is_looked_up_once() -> None:
+    down, up = compose(LADDER, LINKS, V3, V1), compose(LADDER, LINKS, V1, V3)
+    asked: list[Version] = []
+
+    def path(version: Version) -> str:
+        asked.append(version)
+        return "/v3/stays/7"
+
+    found = find_link(down, up, path, None)
+    assert found is not None
+    assert all(found.operations)
+    assert asked == [V3]
+
+
+def test_a_link_to_what_the_next_version_lacks() -> None:
+    down, up = compose(LADDER, LINKS, V3, V1), compose(LADDER, LINKS, V1, V3)
+    assert find_link(up, down, lambda _: "/bookings/stats", None) is None
+
+
+texts = st.text(st.sampled_from("aé/ %.+&="), min_size=1, max_size=3).filter(
+    lambda text: "." not in text
+)
+
+
+@LAW
+@given(texts, st.sampled_from(["", "&expand=1", "&q=%41&q"]))
+def test_there_and_back(text: str, more: str) -> None:
+    """The same operation, with the same text in it, however it is written."""
+    asked = f"GET /find?id={quote(text, safe='')}{more}"
+    there = passage(V1, V3, asked)
+    assert line(passage(V3, V1, line(there))) == asked
+
+
+@LAW
+@given(
+    texts,
+    st.sampled_from(
+        [
+            "GET /find?id={}",
+            "PUT /booking/{}",
+            "POST /create?x={}",
+            "DELETE /bookings/{}",
+            "GET /{}",
+        ]
+    ),
+)
+def test_a_chain_equals_its_steps(text: str, form: str) -> None:
+    asked = form.format(quote(text, safe=""))
+    step = line(passage(V1, V2, asked))
+    assert line(passage(V1, V3, asked)) == line(passage(V2, V3, step))

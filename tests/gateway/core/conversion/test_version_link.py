@@ -1,0 +1,46 @@
+"""Links: to which messages they apply, and the order of their changes of parameters."""
+
+import pytest
+
+from gateway.core.conversion.changes.default import Added
+from gateway.core.conversion.changes.rename import Renamed
+from gateway.core.conversion.parameter_change import (
+    QUERY,
+    ParameterChange,
+    parse_query,
+    rewrite_lines,
+    write_query,
+)
+from gateway.core.conversion.version_link import BOTH, Direction, MessageKind, VersionLink, rewrites
+from gateway.core.versions.version import Version
+
+REQUESTS = frozenset({MessageKind.REQUEST})
+
+
+@pytest.mark.parametrize(
+    ("on", "statuses", "applied"),
+    [
+        (BOTH, frozenset(), [None, 200, 299]),
+        (REQUESTS, frozenset(), [None]),
+        (frozenset({MessageKind.ERROR}), frozenset({404}), [404]),
+        (BOTH, frozenset({300, 404}), [None, 200, 299, 300, 404]),
+    ],
+)
+def test_messages(
+    on: frozenset[MessageKind], statuses: frozenset[int], applied: list[int | None]
+) -> None:
+    link = VersionLink(Version(1), Version(2), (), statuses, on, frozenset({"GET"}))
+    every = (None, 200, 299, 300, 404)
+    assert [status for status in every if link.applies("GET", status)] == applied
+    assert not any(link.applies("PUT", status) for status in every)
+
+
+def test_the_order_of_changes_of_parameters() -> None:
+    changes: list[tuple[ParameterChange, ...]] = [
+        (Renamed("b", "a"), Renamed("c", "b")),
+        (Added("d", "1"),),
+    ]
+    up = rewrite_lines(parse_query("a=1"), rewrites(changes, Direction.UP), QUERY)
+    assert write_query(up) == "c=1&d=1"
+    down = rewrite_lines(up, rewrites(changes[::-1], Direction.DOWN), QUERY)
+    assert write_query(down) == "a=1"

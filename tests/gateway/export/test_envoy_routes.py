@@ -1,0 +1,99 @@
+"""Routes of Envoy: their order, what they match, and where they lead."""
+
+from gateway.export.bypass import bypass
+from gateway.export.envoy_routes import routes
+from gateway.export.manifest import Object
+from tests.gateway.export.rules import rules
+
+
+def made(old: str = "", new: str = "") -> dict[str, Object]:
+    """Return the routes by name, in their order."""
+    found = list(routes(bypass(rules(old, new))))
+    return {f"{number} {route['name']}": route for number, route in enumerate(found)}
+
+
+def named(name: str, old: str = "", new: str = "") -> Object:
+    """Return the one route of a name."""
+    (found,) = (route for key, route in made(old, new).items() if key.split(" ", 1)[1] == name)
+    return found
+
+
+def test_guards_come_first_and_the_rest_last() -> None:
+    names = [name.split(" ", 1)[1] for name in made()]
+    assert names[:4] == ["method overrides"] * 3 + ["expectations"]
+    assert names[-1] == "everything else"
+    assert names.index("the rest of users at /users/me") < names.index(
+        "users without versions at /users/{id}"
+    )
+    for endpoint in ("/header", "/query", "/v{version}/person"):
+        assert names.index(f"person 2 at {endpoint}") < names.index(
+            f"the rest of person at {endpoint}"
+        )
+
+
+def test_a_version_in_the_path() -> None:
+    route = named("person 2 at /v{version}/person")
+    assert route["match"]["path"] == "/v2/person"
+    assert route["route"] == {
+        "cluster": "service two",
+        "timeout": "90.5s",
+        "idle_timeout": "60s",
+        "prefix_rewrite": "/person",
+    }
+    assert route["metadata"]["filter_metadata"]["version_gateway"] == {
+        "api": "person",
+        "endpoint": "/v{version}/person",
+        "version": "2",
+    }
+    (served,) = route["response_headers_to_add"]
+    assert served["header"] == {"key": "X-Served", "value": "2"}
+    assert route["response_headers_to_remove"] == ["x-served"]
+
+
+def test_a_version_in_a_header_stands_there_alone() -> None:
+    _, exact, other = named("person 3 at /header")["match"]["headers"]
+    assert exact == {"name": "x-api-version", "string_match": {"exact": "3"}}
+    assert other["invert_match"] is True
+
+
+def test_a_version_in_the_query_and_in_the_host() -> None:
+    (_, target) = named("person 3 at /query")["match"]["headers"]
+    assert target["name"] == ":path"
+    (_, host) = named("person 3 at /host")["match"]["headers"]
+    assert host["string_match"]["safe_regex"]["regex"] == r"(?i)v3\.example\.com\.?(?::[0-9]*)?"
+
+
+def test_a_parameter_of_an_unusual_name_goes_to_the_gateway() -> None:
+    names = made("name: version }, methods: [GET, POST]", 'name: "v[]" }, methods: [GET, POST]')
+    assert not [name for name in names if name.endswith("person 3 at /query")]
+
+
+def test_captures_are_kept() -> None:
+    route = named("users without versions at /users/{id}")
+    assert "prefix_rewrite" not in route["route"]
+    assert "version" not in route["metadata"]["filter_metadata"]["version_gateway"]
+    route = named(
+        "users without versions at /users/{id}",
+        '"/users/{id}", methods',
+        '"/users/{id}", upstream_path: "/people/{id}", methods',
+    )
+    assert route["route"]["regex_rewrite"]["substitution"] == r"/people/\1"
+
+
+def test_hosts() -> None:
+    for host, written in (("a.example", "a.example"), ("target", "one.shop:8001")):
+        service = '["http://one.shop:8001"]'
+        route = named("users without versions at /users", service, f"{service}, host: {host}")
+        assert route["route"]["host_rewrite_literal"] == written
+
+
+def test_fixed_answers() -> None:
+    route = named("users at /users, another method: 405")
+    assert route["direct_response"]["status"] == 405
+    (method,) = route["match"]["headers"]
+    assert method == {
+        "name": ":method",
+        "string_match": {"safe_regex": {"regex": "POST|OPTIONS"}},
+        "invert_match": True,
+    }
+    assert named("users at /users, OPTIONS: 204")["direct_response"] == {"status": 204}

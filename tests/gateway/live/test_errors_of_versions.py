@@ -1,0 +1,97 @@
+"""Errors in the shape of a version, over sockets: the gateway's own, and those of services."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.gateway.kit import Program, start_program
+from tests.gateway.live.conftest import House
+from tests.gateway.live.raw import Answer, answer, ask, get
+
+SHAPE = (
+    'errors: { body: { error: { code: "{code}", text: "{detail}", http: "{status}" },'
+    ' id: "{request_id}", use: "{supportedVersions}" } }'
+)
+RULES = f"""
+services: {{ told: {{ targets: ["http://${{TOLD}}"] }} }}
+apis:
+  a:
+    endpoints: [ {{ path: "/v{{version}}/a", version: {{ in: path }}, methods: [GET, POST] }} ]
+    versions:
+      "1": {{ lifecycle: {{ sunset: 2020-01-01 }}, {SHAPE} }}
+      "2": {{ via: "3", {SHAPE} }}
+      "3": {{ service: told }}
+      "4": {{ via: "3", errors: {{ content_type: application/problem+json }} }}
+    conversions:
+      - {{ between: ["1", "2"], changes: [] }}
+      - {{ between: ["2", "3"], changes: [ rename: {{ field: a, to: b }} ] }}
+      - {{ between: ["3", "4"], changes: [] }}
+"""
+
+
+@pytest.fixture(scope="module")
+def program(shared_house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """Start a gateway whose versions have errors of their own."""
+    folder = tmp_path_factory.mktemp("errors")
+    config = folder / "gateway.yaml"
+    config.write_text(RULES)
+    told = f"127.0.0.1:{shared_house.service.port}"
+    with ExitStack() as stack:
+        yield start_program(stack, folder, "gateway", GATEWAY_CONFIG=str(config), TOLD=told)
+
+
+def refusal(got: Answer) -> tuple[int, str]:
+    """Return status and code of a refusal in the old shape."""
+    assert got.one("Content-Type") == b"application/json"
+    assert got.one("Cache-Control") == b"no-store"
+    error = got.json["error"]
+    assert error["http"] == got.status
+    assert error["text"]
+    return got.status, error["code"]
+
+
+def test_a_retired_version(program: Program) -> None:
+    got = get(program, "/v1/a", "X-Request-Id: an-id")
+    assert refusal(got) == (410, "version_retired")
+    assert (got.json["id"], got.json["use"]) == ("an-id", ["2", "3", "4"])
+    assert list(got.json) == ["error", "id", "use"]
+    assert ask(program, "HEAD", "/v1/a").status == 410
+    assert refusal(ask(program, "DELETE", "/v1/a")) == (405, "method_not_allowed")
+
+
+def test_what_goes_wrong_on_the_way(program: Program, house: House) -> None:
+    house.service.answer = answer(b"no JSON")
+    got = get(program, "/v2/a")
+    assert refusal(got) == (502, "conversion_failed")
+    assert "use" not in got.json  # the fault is not about a version
+    lines = "Content-Type: application/json", "Content-Length: 1"
+    assert refusal(ask(program, "POST", "/v2/a", *lines, body=b"{")) == (
+        400,
+        "unconvertible_request",
+    )
+
+
+def test_before_a_version_is_known(program: Program) -> None:
+    for target in ("/v9/a", "/nowhere"):
+        got = get(program, target)
+        assert (got.status, got.one("Content-Type")) == (404, b"application/problem+json")
+    assert get(program, "/v3/a", "Expect: magic").one("Content-Type") == b"application/problem+json"
+
+
+@pytest.mark.parametrize(
+    ("target", "sent", "got"),
+    [
+        ("/v2/a", "application/problem+json", b"application/json"),
+        ("/v4/a", "application/json; charset=utf-8", b"application/problem+json"),
+        ("/v4/a", "text/html", b"text/html"),
+        ("/v3/a", "application/problem+json", b"application/problem+json"),
+    ],
+)
+def test_errors_of_services(
+    program: Program, house: House, target: str, sent: str, got: bytes
+) -> None:
+    house.service.answer = answer(b'{"a":1}', status="409 Taken", content_type=sent)
+    assert get(program, target).one("Content-Type") == got
+    house.service.answer = answer(b'{"a":1}', content_type="application/json")
+    assert get(program, target).one("Content-Type") == b"application/json"

@@ -1,0 +1,46 @@
+"""Links lead the client back to its own version, over sockets: where they go, and what is told."""
+
+import pytest
+
+from tests.gateway.kit import wait_for
+from tests.gateway.live.conftest import House
+from tests.gateway.live.raw import answer, ask, get
+
+
+@pytest.mark.parametrize(
+    ("target", "field", "wanted"),
+    [
+        ("/down/v1", "A: b", "/down/v1"),
+        ("/down/v2", "A: b", "/down/v2"),
+        ("/down/param?version=1", "A: b", "/down/param?version=1"),
+        ("/down/header", "X-API-VERSION: 1", "/down/header"),
+        ("/down/accept", "Accept: application/vnd.t-v1+json", "/down/accept"),
+    ],
+)
+@pytest.mark.parametrize("status", ["201 Created", "303 See Other", "200 OK"])
+def test_location(house: House, target: str, field: str, wanted: str, status: str) -> None:
+    house.service.answer = answer(
+        b'{"name":{"firstName":"Bob"}}',
+        f"Location: http://127.0.0.1:{house.service.port}/down/2",
+        'Link: </down/2>; rel="self"',
+        status=status,
+    )
+    got = ask(house.gateway, "POST", target, field, body=b"")
+    assert got.one("Location") == f"http://api.test{wanted}".encode()
+    assert got.all("Link")[0] == f'<{wanted}>; rel="self"'.encode()
+    followed = get(house.gateway, wanted, field)
+    assert followed.status == int(status[:3])
+    assert house.service.last.line.split()[1].partition(b"?")[0] == b"/down/2"
+
+
+def test_a_link_that_fits_no_endpoint_is_counted_and_logged(house: House) -> None:
+    house.service.answer = answer(b"{}", "Location: /nowhere?secret=1")
+    assert get(house.gateway, "/down/v1", "X-Request-Id: nowhere").one("Location") == (
+        b"/nowhere?secret=1"
+    )
+
+    def line() -> list[object]:
+        lines = house.gateway.log("request")
+        return [one.get("unmapped_link") for one in lines if one["request_id"] == "nowhere"]
+
+    assert wait_for(line) == ["/nowhere"]

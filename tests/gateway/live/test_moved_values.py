@@ -1,0 +1,118 @@
+"""Values that are in the body in one version and beside it in the other, over sockets."""
+
+from urllib.parse import unquote
+
+import pytest
+
+from tests.gateway.live.conftest import House
+from tests.gateway.live.raw import answer, ask, get
+
+JSON = "Content-Type: application/json"
+
+
+def test_a_total_and_a_cursor(house: House) -> None:
+    house.service.answer = answer(b'{"data":[{"a":1}],"total":12,"next":"b&"}', "X-Sum: 3")
+    got = get(house.gateway, "/moved/v1/items?size=2&cursor=a")
+    assert house.service.last.line == b"GET /moved/3/items?size=2&after=a HTTP/1.1"
+    assert (got.status, got.body) == (200, b'[{"a":1}]')
+    assert got.one("X-Count") == b"12"
+    assert got.one("X-Total") == b"3"
+    assert got.one("Link") == b'</moved/v1/items?size=2&cursor=b%26>; rel="next"'
+    house.service.answer = answer(b'{"data":[],"total":12,"next":null}')
+    got = get(house.gateway, "/moved/v1/items")
+    assert (got.body, got.all("Link")) == (b"[]", [])
+
+
+def test_head_and_errors_have_no_such_values(house: House) -> None:
+    house.service.answer = b"HTTP/1.1 200 OK\r\nX-Sum: 3\r\nContent-Length: 40\r\n\r\n"
+    got = ask(house.gateway, "HEAD", "/moved/v1/items")
+    assert (got.status, got.one("X-Total")) == (200, b"3")
+    house.service.answer = answer(b'{"total":1}', status="404 Not Found")
+    got = get(house.gateway, "/moved/v1/items")
+    assert (got.status, got.body, got.all("X-Count")) == (404, b'{"total":1}', [])
+
+
+@pytest.mark.parametrize(
+    ("body", "target", "fields", "sent"),
+    [
+        (b'{"x":1,"dryRun":true}', "?after=b&dry_run=true", (), b'{"x":1}'),
+        (b'{"x":1}', "?after=b", ("Idempotency-Key: k1",), b'{"x":1,"key":"k1"}'),
+        (b"", "?after=b", ("Idempotency-Key: k1",), b'{"key":"k1"}'),
+        (b"", "?after=b", (), b""),
+    ],
+)
+def test_a_request(
+    house: House, body: bytes, target: str, fields: tuple[str, ...], sent: bytes
+) -> None:
+    house.service.answer = answer(b'{"x":1}', "Location: /moved/3/items/7", status="201 Created")
+    typed = (JSON, *fields) if body else fields
+    got = ask(house.gateway, "POST", "/moved/v1/items?cursor=b", *typed, body=body)
+    assert house.service.last.line == f"POST /moved/3/items{target} HTTP/1.1".encode()
+    assert house.service.last.body == sent
+    assert house.service.last.all("Idempotency-Key") == []
+    assert house.service.last.all("Content-Type") == ([b"application/json"] if sent else [])
+    assert (got.status, got.body, got.all("Location")) == (201, b'{"x":1,"id":7}', [])
+
+
+def test_an_answer_without_a_body_gets_one(house: House) -> None:
+    house.service.answer = answer(b"", "Location: http://x/moved/3/items/7", status="201 Created")
+    got = ask(house.gateway, "POST", "/moved/v1/items", JSON, body=b"{}")
+    assert (got.status, got.body) == (201, b'{"id":7}')
+    assert got.one("Content-Type") == b"application/json"
+    house.service.answer = answer(b"", status="201 Created")
+    got = ask(house.gateway, "POST", "/moved/v1/items", JSON, body=b"{}")
+    assert (got.status, got.body) == (201, b"")
+
+
+def test_what_does_not_fit(house: House) -> None:
+    got = ask(house.gateway, "POST", "/moved/v1/items", JSON, body=b'{"dryRun":1}')
+    assert got.refusal() == (400, "unconvertible_request")
+    assert got.problem["detail"] == (
+        "The body does not fit this version: /dryRun: expected a boolean, found a number."
+    )
+    house.service.answer = answer(b"{}", "Location: /elsewhere", status="201 Created")
+    got = ask(house.gateway, "POST", "/moved/v1/items", JSON, body=b"{}")
+    assert got.refusal() == (502, "conversion_failed")
+
+
+def test_streams_leave_the_header_fields_as_they_are(house: House) -> None:
+    lines = b'{"a":1,"dryRun":true}\n{"key":"x"}\n'
+    house.service.answer = answer(b"{}")
+    ask(
+        house.gateway,
+        "POST",
+        "/moved/v1/items?cursor=b",
+        "Content-Type: application/x-ndjson",
+        "Idempotency-Key: k1",
+        body=lines.splitlines(keepends=True)[0],
+    )
+    assert house.service.last.line == b"POST /moved/3/items?after=b HTTP/1.1"
+    assert house.service.last.one("Idempotency-Key") == b"k1"
+    assert house.service.last.body == b'{"a":1,"key":"k1"}\n'
+
+
+def test_a_function_knows_the_message(house: House) -> None:
+    house.service.answer = answer(b'{"x":1}', "X-A: 1", status="202 Accepted")
+    got = ask(house.gateway, "PUT", "/moved/v1/items?cursor=b", JSON, body=b"{}")
+    assert got.json["seen"] == ["PUT /moved/v{version}/{rest*}", {"cursor": ["b"]}, 202, "1"]
+
+
+def test_a_function_of_a_parameter_knows_the_message(house: House) -> None:
+    """As it was before its conversion: the query as the client has sent it, also in an answer."""
+    house.service.answer = answer(b"", "X-By: it", "X-A: 3", status="202 Accepted")
+    got = ask(house.gateway, "DELETE", "/moved/v1/items?by=me&a=1", "X-By: you", "X-A: 7")
+    asked = "up DELETE /moved/v{version}/{rest*} /moved/v1/items None 1 7 {}"
+    target = unquote(house.service.last.line.decode())
+    assert target == f"DELETE /moved/3/items?by=me {asked}&a=1 HTTP/1.1"
+    assert house.service.last.one("X-By") == f"you {asked}".encode()
+    told = "it down DELETE /moved/v{version}/{rest*} /moved/v1/items 202 1 3 {}"
+    assert got.one("X-By") == told.encode()
+
+
+def test_a_body_is_made_of_a_value_and_not_of_nothing(house: House) -> None:
+    """A default of a change makes no body; only a value that comes into it does."""
+    house.service.answer = answer(b"", status="201 Created")
+    ask(house.gateway, "PATCH", "/moved/v1/items", body=b"")
+    assert (house.service.last.body, house.service.last.all("Content-Type")) == (b"", [])
+    ask(house.gateway, "PATCH", "/moved/v1/items?x=1", "Idempotency-Key: k1", body=b"")
+    assert house.service.last.body == b'{"channel":"web","key":"k1"}'

@@ -1,0 +1,112 @@
+"""Operations that differ by version, over sockets: method, path, query and status, both ways."""
+
+import pytest
+
+from tests.gateway.live.conftest import House
+from tests.gateway.live.raw import answer, ask, get
+
+JSON = "Content-Type: application/json"
+
+
+@pytest.mark.parametrize(
+    ("asked", "arrives"),
+    [
+        ("POST /hotel/v1/booking/create", "POST /bookings"),
+        ("GET /hotel/v1/booking/find?id=7", "GET /hotel/bookings/7"),
+        ("HEAD /hotel/v1/booking/find?id=7", "HEAD /hotel/bookings/7"),
+        (
+            "GET /hotel/v1/booking/find?a=1&id=a%2Fb+c&with=x",
+            "GET /hotel/bookings/a%2Fb%20c?a=1&expand=x",
+        ),
+        ("GET /hotel/v1/booking/find?x=7", "GET /booking/find?x=7"),
+        ("GET /hotel/v1/booking/find?id=7&id=8", "GET /booking/find?id=7&id=8"),
+        ("PUT /hotel/v1/booking/7", "PATCH /hotel/bookings/7"),
+        ("POST /hotel/v1/booking/7/cancel", "DELETE /hotel/bookings/7"),
+        ("POST /hotel/v1/rpc?id=7&do=drop", "DELETE /hotel/bookings/7/rooms"),
+        ("POST /hotel/v1/rpc?id=7&do=other", "POST /rpc?id=7&do=other"),
+        ("GET /hotel/v1/booking/stats?x=1", "GET /booking/stats?x=1"),
+        ("GET /hotel/v1/other?with=1", "GET /other?with=1"),
+        ("GET /hotel/v2/bookings/7/rooms", "GET /hotel/bookings/7/rooms"),
+        ("GET /hotel/v3/bookings/7", "GET /bookings/7"),
+        ("POST /hotel/v4/stays/7", "PUT /hotel/bookings/7"),
+    ],
+)
+def test_a_request(house: House, asked: str, arrives: str) -> None:
+    method, _, target = asked.partition(" ")
+    assert ask(house.gateway, method, target).status < 300
+    assert house.service.last.line == f"{arrives} HTTP/1.1".encode()
+
+
+def test_what_is_written(house: House) -> None:
+    house.service.answer = answer(b'{"guest_name":"Ada"}', status="201 Created")
+    got = ask(house.gateway, "POST", "/hotel/v1/booking/create", JSON, body=b'{"name":"Ada"}')
+    assert (got.status, got.body) == (200, b'{"name":"Ada"}')
+    assert got.line == b"HTTP/1.1 200 OK"
+    assert house.service.last.body == b'{"guest_name":"Ada"}'
+    assert ask(house.gateway, "POST", "/hotel/v2/bookings", JSON, body=b"{}").status == 201
+
+
+def test_statuses_and_bodies(house: House) -> None:
+    house.service.answer = answer(b'{"guest_name":"too long"}', status="422 Unprocessable Entity")
+    got = ask(house.gateway, "POST", "/hotel/v1/booking/create", JSON, body=b"{}")
+    assert (got.status, got.body) == (400, b'{"guest":"too long"}')
+    house.service.answer = answer(b'{"guest_name":"Ada"}')
+    got = ask(house.gateway, "POST", "/hotel/v4/stays/7", JSON, body=b'{"who":"Ada"}')
+    assert (got.status, got.body) == (202, b'{"who":"Ada"}')
+    assert house.service.last.body == b'{"guest_name":"Ada"}'
+
+
+def test_a_body_of_nothing_and_nothing_of_a_body(house: House) -> None:
+    house.service.answer = b"HTTP/1.1 204 No Content\r\n\r\n"
+    got = ask(house.gateway, "POST", "/hotel/v1/booking/7/cancel")
+    assert (got.status, got.json) == (200, {"result": "cancelled"})
+    assert got.one("Content-Type") == b"application/json"
+    assert ask(house.gateway, "DELETE", "/hotel/v2/bookings/7").status == 204
+    house.service.answer = answer(b'{"x":1}')
+    got = ask(house.gateway, "POST", "/hotel/v1/rpc?do=drop&id=7")
+    assert (got.status, got.body, got.all("Content-Type")) == (204, b"", [])
+
+
+def test_a_put_that_becomes_a_patch_changes_only_what_it_has(house: House) -> None:
+    house.service.answer = answer(b'{"guest_name":"Ada","channel":"desk"}')
+    got = ask(house.gateway, "PUT", "/hotel/v1/booking/7", JSON, body=b'{"name":"Ada"}')
+    assert got.json == {"name": "Ada"}
+    assert house.service.last.body == b'{"guest_name":"Ada"}'
+
+
+def test_what_the_other_version_lacks(house: House) -> None:
+    got = ask(house.gateway, "POST", "/hotel/v1/booking/fax")
+    assert got.refusal() == (410, "operation_missing")
+    assert got.problem["detail"] == "There is no fax machine any more."
+    assert get(house.gateway, "/hotel/v4/stays").refusal() == (404, "operation_missing")
+    house.service.answer = answer(b'{"guest_name":"x","name":"y"}')
+    got = get(house.gateway, "/hotel/v1/booking/stats")
+    assert got.body == b'{"guest_name":"x","name":"y"}'
+
+
+@pytest.mark.parametrize(
+    ("written", "arrives"),
+    [
+        ("/hotel/bookings/7", "/hotel/v1/booking/find?id=7"),
+        ("/hotel/bookings/7?expand=x", "/hotel/v1/booking/find?id=7&with=x"),
+        ("/hotel/bookings/7/rooms?x", "/hotel/v1/rpc?do=drop&id=7&x"),
+        ("/other", "/hotel/v1/other"),
+    ],
+)
+def test_links_lead_back(house: House, written: str, arrives: str) -> None:
+    house.service.answer = answer(b"{}", f"Location: {written}", status="201 Created")
+    got = ask(house.gateway, "POST", "/hotel/v1/booking/create", JSON, body=b"{}")
+    assert got.one("Location") == arrives.encode()
+
+
+@pytest.mark.parametrize("value", ["..", "%2e%2e", "..%2Fadmin", "."])
+def test_no_way_out_of_the_path(house: House, value: str) -> None:
+    got = get(house.gateway, f"/hotel/v1/booking/find?id={value}")
+    assert got.refusal() == (400, "unconvertible_request")
+    assert not house.service.asked
+
+
+def test_the_methods_of_a_405_are_those_of_the_version(house: House) -> None:
+    house.service.answer = answer(b"", "Allow: GET, PATCH", status="405 Method Not Allowed")
+    got = ask(house.gateway, "PUT", "/hotel/v1/booking/7", JSON, body=b"{}")
+    assert (got.status, got.members("Allow")) == (405, ["put"])

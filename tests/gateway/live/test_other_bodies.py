@@ -1,0 +1,133 @@
+"""Bodies that are not one JSON document, where a conversion applies, over sockets."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from tests.gateway.kit import DEADLINE
+from tests.gateway.live.conftest import House
+from tests.gateway.live.raw import Message, answer, ask, chunked, get, request
+
+NEWER = b'{"name":{"firstName":"Bob","lastName":"Charlie"}}'
+OLDER = b'{"name":"Bob Charlie"}'
+CSV = b"first,last\r\nBob,Charlie\r\n"
+
+
+def test_a_listed_type_passes_both_ways(house: House) -> None:
+    house.service.answer = answer(CSV, "Content-MD5: x", content_type="text/csv; header=present")
+    got = ask(house.gateway, "POST", "/other/v1", "Content-Type: Text/CSV", body=CSV)
+    assert (got.status, got.body) == (200, CSV)
+    assert got.one("Content-MD5") == b"x"
+    assert house.service.last.body == CSV
+    assert house.service.last.one("Content-Type") == b"Text/CSV"
+
+
+def test_a_listed_type_is_not_bound_by_what_a_conversion_may_hold(house: House) -> None:
+    body = b"x" * 200_000  # limits.convert of house.yaml is 65,536
+    assert (
+        ask(house.gateway, "POST", "/other/v1", "Content-Type: image/png", body=body).status == 200
+    )
+    assert house.service.last.body == body
+
+
+def test_an_endpoint_overrules_the_api(house: House) -> None:
+    got = ask(house.gateway, "POST", "/other/v1/own", "Content-Type: text/csv", body=CSV)
+    assert got.problem["code"] == "unsupported_media_type"
+    got = ask(house.gateway, "POST", "/other/v1/own", "Content-Type: text/plain", body=CSV)
+    assert got.status == 200
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "text/csvs", "image"])
+def test_no_other_type_passes(house: House, content_type: str) -> None:
+    got = ask(house.gateway, "POST", "/other/v1", f"Content-Type: {content_type}", body=CSV)
+    assert got.problem["code"] == "unsupported_media_type"
+    house.service.answer = answer(CSV, content_type=content_type)
+    assert get(house.gateway, "/other/v1").problem["code"] == "conversion_failed"
+
+
+def test_a_form(house: House) -> None:
+    form = "Content-Type: application/x-www-form-urlencoded"
+    got = ask(house.gateway, "POST", "/other/v1", form, body=b"title=A+B&x=1&x=%C3%A4")
+    assert got.status == 200
+    assert house.service.last.body == b"label=A+B&x=1&x=%C3%A4&channel=web"
+    got = ask(house.gateway, "POST", "/other/v1", form, body=b"name=Bob")
+    assert got.problem["code"] == "unconvertible_request"
+    assert "an object, which a form cannot hold" in got.problem["detail"]
+
+
+def test_a_json_patch(house: House) -> None:
+    patch = [{"op": "replace", "path": "/title", "value": 1}]
+    lines = ["Content-Type: application/json-patch+json"]
+    got = ask(house.gateway, "PATCH", "/other/v1", *lines, body=json.dumps(patch).encode())
+    assert got.status == 200
+    assert json.loads(house.service.last.body) == [{"op": "replace", "path": "/label", "value": 1}]
+
+
+def test_a_merge_patch_fills_nothing_in(house: House) -> None:
+    lines = ["Content-Type: application/merge-patch+json"]
+    for method in ("PATCH", "POST"):
+        assert ask(house.gateway, method, "/other/v1", *lines, body=b'{"title":1}').status == 200
+        assert json.loads(house.service.last.body) == {"label": 1}
+    ask(house.gateway, "POST", "/other/v1", "Content-Type: application/json", body=b'{"title":1}')
+    assert json.loads(house.service.last.body) == {"label": 1, "channel": "web"}
+
+
+@pytest.mark.parametrize("content_type", ["application/x-ndjson", "application/jsonl"])
+def test_json_lines(house: House, content_type: str) -> None:
+    house.service.answer = answer(NEWER + b"\n\n" + NEWER, content_type=content_type)
+    sent = chunked(OLDER[:5], OLDER[5:] + b"\r\n" + OLDER)
+    lines = [f"Content-Type: {content_type}", "Transfer-Encoding: chunked"]
+    got = ask(house.gateway, "POST", "/other/v1", *lines, body=sent)
+    assert (got.status, got.body) == (200, OLDER + b"\n\n" + OLDER)
+    assert got.all("Content-Length") == []
+    expected = b'{"name":{"firstName":"Bob","lastName":"Charlie"},"channel":"web"}'
+    assert house.service.last.body == expected + b"\n" + expected
+
+
+def test_a_line_that_does_not_fit_is_refused(house: House) -> None:
+    lines = ["Content-Type: application/x-ndjson"]
+    got = ask(house.gateway, "POST", "/other/v1", *lines, body=b'{"name":7}\n')
+    assert got.problem["code"] == "unconvertible_request"
+
+
+def test_an_event_comes_when_it_is_whole(house: House) -> None:
+    """The service sends an event, and the next one only after the client has the first."""
+    arrived = threading.Event()
+
+    def events(_: Message) -> Iterator[bytes]:
+        yield b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+        yield b"id: 1\ndata: " + NEWER + b"\n\ndata: " + NEWER[:9]
+        arrived.wait(DEADLINE)
+        yield NEWER[9:] + b"\n\n: over\n\n"
+
+    house.service.answer = events
+    with socket.create_connection(("127.0.0.1", house.gateway.port), DEADLINE) as client:
+        client.sendall(request("GET", "/other/v1"))
+        read = b""
+        while b"\n\n" not in read.partition(b"\r\n\r\n")[2]:
+            piece = client.recv(65536)
+            assert piece, read
+            read += piece
+        assert b"id: 1\ndata: " + OLDER + b"\n\n" in read
+        arrived.set()
+        while piece := client.recv(65536):
+            read += piece
+    assert b"data: " + OLDER + b"\n\n: over\n" in read
+
+
+def test_a_stream_that_cannot_be_converted_is_cut(house: House) -> None:
+    body = NEWER + b"\n" + b'{"name":7}\n' + NEWER + b"\n"
+    house.service.answer = answer(body, content_type="application/x-ndjson")
+    with socket.create_connection(("127.0.0.1", house.gateway.port), DEADLINE) as client:
+        client.sendall(request("GET", "/other/v1"))
+        read = b""
+        try:
+            while piece := client.recv(65536):
+                read += piece
+        except ConnectionResetError:
+            pass
+    assert not read.endswith(b"0\r\n\r\n")
+    assert NEWER not in read

@@ -1,0 +1,93 @@
+"""Names of versions over sockets: aliases, and integers that are followed by dates."""
+
+import pytest
+
+from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream
+from tests.gateway.talk import OK, Answer, ask, connect
+
+RULES = """\
+version_header: API-Version
+services: {{ s: {{ targets: ["http://127.0.0.1:{port}"] }} }}
+apis:
+  orders:
+    version_format: [integer, date]
+    match: nearest_lower
+    aliases: {{ latest: 2026-01-31, v2: "2" }}
+    endpoints:
+      - path: "/{{version}}/orders"
+        version: {{ in: path }}
+      - path: /orders
+        version:
+          - {{ in: query, name: v }}
+          - {{ in: header, name: X-API-Version }}
+          - {{ in: accept, media_type: "application/vnd.orders.{{version}}+json" }}
+    versions:
+      "1": {{ service: s }}
+      "2": {{ service: s, lifecycle: {{ deprecated: 2020-01-01, successor: "2024-06-15" }} }}
+      "2024-06-15": {{ service: s }}
+      "2026-01-31": {{ service: s }}
+"""
+
+
+@pytest.fixture
+async def service(upstream: StartUpstream) -> Scripted:
+    """Return the service of all versions."""
+    return await upstream(OK)
+
+
+@pytest.fixture
+def program(reloaded: StartGateway, service: Scripted) -> Program:
+    """Start the rules above."""
+    return reloaded(RULES.format(port=service.port))
+
+
+async def get(to: Program, target: str, *fields: str) -> Answer:
+    """Return the answer to a request."""
+    async with connect(to) as client:
+        client.send(ask(f"GET {target}", *fields))
+        return await client.answer()
+
+
+@pytest.mark.parametrize(
+    ("asked", "served"),
+    [
+        ("1", "1"),
+        ("2", "2"),
+        ("v2", "2"),
+        ("3", "2"),
+        ("2024-06-15", "2024-06-15"),
+        ("2025-12-31", "2024-06-15"),
+        ("2026-01-31", "2026-01-31"),
+        ("2026-07-01", "2026-01-31"),
+        ("latest", "2026-01-31"),
+    ],
+)
+async def test_a_name_is_a_version_wherever_it_stands(
+    program: Program, service: Scripted, asked: str, served: str
+) -> None:
+    for target, *fields in (
+        (f"/{asked}/orders",),
+        (f"/orders?v={asked}",),
+        ("/orders", f"X-API-Version: {asked}"),
+        ("/orders", f"Accept: application/vnd.orders.{asked}+json"),
+    ):
+        answer = await get(program, target, *fields)
+        assert (answer.status, answer["api-version"]) == (200, served), target
+    assert len(service.requests) == 4
+
+
+async def test_an_alias_and_its_version_are_one(program: Program) -> None:
+    assert (await get(program, "/orders?v=v2", "X-API-Version: 2")).status == 200
+    assert (await get(program, "/orders?v=latest", "X-API-Version: v2")).status == 400
+
+
+async def test_a_link_names_the_successor_itself(program: Program) -> None:
+    answer = await get(program, "/v2/orders")
+    assert answer["link"] == '</2024-06-15/orders>; rel="successor-version"'
+
+
+@pytest.mark.parametrize("asked", ["newest", "0", "v1", "2026-02-30", "Latest"])
+async def test_no_other_name_is_one(program: Program, service: Scripted, asked: str) -> None:
+    assert (await get(program, f"/{asked}/orders")).status == 404
+    assert (await get(program, f"/orders?v={asked}")).status == 400
+    assert service.requests == []

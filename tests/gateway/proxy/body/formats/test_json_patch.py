@@ -1,0 +1,105 @@
+"""JSON Patch: places and values, as the other version has them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.core.conversion.chain import BodyConversion
+from gateway.core.conversion.changes.python_change import PythonChange
+from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.version_link import Direction, VersionLink
+from gateway.core.versions.version import Version
+from gateway.proxy.body.formats.json_patch import convert_patch
+from tests.gateway.proxy.body.formats.rules import conversion
+
+
+def upgraded(body: str) -> str:
+    """Return a patch of version 1 for a service of version 2."""
+    return convert_patch(body.encode(), conversion("PATCH")).decode()
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("[]", "[]"),
+        (
+            '[{"op":"replace","path":"/title","value":"Ada"}]',
+            '[{"op":"replace","path":"/name","value":"Ada"}]',
+        ),
+        ('[{"op":"remove","path":"/title"}]', '[{"op":"remove","path":"/name"}]'),
+        (
+            '[{"op":"test","path":"/size","value":"1.50"}]',
+            '[{"op":"test","path":"/size","value":1.50}]',
+        ),
+        (
+            '[{"op":"add","path":"/lines/-","value":{"amount":1}}]',
+            '[{"op":"add","path":"/lines/-","value":{"price":1}}]',
+        ),
+        (
+            '[{"op":"replace","path":"/lines/12/amount","value":2e3}]',
+            '[{"op":"replace","path":"/lines/12/price","value":2e3}]',
+        ),
+        (
+            '[{"op":"move","from":"/lines/1","path":"/lines/0"}]',
+            '[{"op":"move","from":"/lines/1","path":"/lines/0"}]',
+        ),
+        (
+            '[{"op":"add","path":"/email","value":"a@b"}]',
+            '[{"op":"add","path":"/customer/mail","value":"a@b"}]',
+        ),
+        (
+            '[{"op":"add","path":"/a~1b~0c","value":{"d":[]}}]',
+            '[{"op":"add","path":"/a~1b~0c","value":{"d":[]}}]',
+        ),
+        (
+            '[{"op":"replace","path":"","value":{"title":"Ada"}}]',
+            '[{"op":"replace","path":"","value":{"name":"Ada"}}]',
+        ),
+        (
+            '[{"op":"replace","path":"/state","value":2},{"op":"remove","path":"/x"}]',
+            '[{"op":"replace","path":"/state","value":"DONE"},{"op":"remove","path":"/x"}]',
+        ),
+    ],
+)
+def test_an_upgrade(older: str, newer: str) -> None:
+    assert upgraded(older) == newer
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("{}", "the body: not a JSON Patch (RFC 6902): "),
+        ("[{}]", "/0/op: is missing"),
+        ('[{"op":1,"path":""}]', "/0/op: expected a string"),
+        ('[{"op":"swap","path":"/a"}]', "/0/op: an operation that JSON Patch does not have"),
+        ('[{"op":"remove","path":"a"}]', "/0/path: not a JSON Pointer (RFC 6901)"),
+        ('[{"op":"add","path":"/a"}]', "/0/value: is missing"),
+        ('[{"op":"remove","path":"/full"}]', "/0/path: a place for which the other version"),
+        ('[{"op":"copy","from":"/title","path":"/x"}]', "/0/from: copy from a place other than"),
+        ('[{"op":"remove","path":"%s"}]' % ("/a" * 20_000), "/0: nested too deep"),
+        ('[{"op":"add","path":"/x","value":1},{"op":"test","path":"/state","value":9}]', "/1/"),
+    ],
+)
+def test_what_is_refused(body: str, message: str) -> None:
+    with pytest.raises(ConversionError) as error:
+        upgraded(body)
+    assert str(error.value).startswith(message)
+
+
+def listed(value: Any) -> Any:
+    """Return objects for the elements of a list."""
+    return [{"number": element} for element in value]
+
+
+@pytest.mark.parametrize("kind", ["add", "copy"])
+def test_a_new_element_that_would_be_a_part_of_one_is_refused(kind: str) -> None:
+    """A place within `-` is one within an element that is not there (RFC 6901, section 4)."""
+    change = PythonChange((), ("phones",), listed, listed)
+    link = VersionLink(Version(1), Version(2), (change,))
+    patch = {"op": kind, "from": "/phones/0", "path": "/phones/-", "value": "1"}
+    body, numbers = json.dumps([patch]).encode(), BodyConversion((link,), Direction.UP)
+    with pytest.raises(ConversionError) as caught:
+        convert_patch(body, numbers)
+    assert caught.value.pointer == "/0/path"
+    assert caught.value.reason.startswith("a new element, of which the other version has more")

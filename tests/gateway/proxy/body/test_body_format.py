@@ -1,0 +1,49 @@
+"""Formats of bodies, by their Content-Type."""
+
+import pytest
+
+from gateway.proxy.body.body_format import BodyFormat, format_of, is_unconverted
+
+
+@pytest.mark.parametrize(
+    ("content_type", "expected"),
+    [
+        (b"application/json", BodyFormat.JSON),
+        (b"Application/JSON ; charset=UTF-8", BodyFormat.JSON),
+        (b'application/vnd.a-v1+json; charset="utf-8"', BodyFormat.JSON),
+        (b"application/json; charset=latin-1", BodyFormat.OTHER),
+        (b"application/json; a=" + b"b" * 300, BodyFormat.JSON),
+        (b"application/merge-patch+json", BodyFormat.MERGE_PATCH),
+        (b"application/json-patch+json", BodyFormat.JSON_PATCH),
+        (b"application/x-www-form-urlencoded", BodyFormat.FORM),
+        (b"application/x-ndjson", BodyFormat.JSON_LINES),
+        (b"application/jsonl; charset=utf-8", BodyFormat.JSON_LINES),
+        (b"text/event-stream", BodyFormat.EVENT_STREAM),
+        (b"text/csv", BodyFormat.OTHER),
+        (b"", BodyFormat.OTHER),
+    ],
+)
+def test_a_content_type(content_type: bytes, expected: BodyFormat) -> None:
+    assert format_of([(b"A", b"b"), (b"content-Type", content_type)]) is expected
+
+
+def test_none_and_several_are_of_no_format() -> None:
+    line = (b"Content-Type", b"application/json")
+    assert format_of([]) is format_of([line, line]) is BodyFormat.OTHER
+
+
+@pytest.mark.parametrize(
+    ("content_type", "expected"),
+    [
+        (b"text/csv", True),
+        (b"Text/CSV; header=present", True),
+        (b"image/png", True),
+        (b"text/plain", False),
+        (b"image", False),
+    ],
+)
+def test_what_passes_unconverted(content_type: bytes, expected: bool) -> None:
+    fields = [(b"Content-Type", content_type)]
+    assert is_unconverted(fields, frozenset({"text/csv", "image/*"})) is expected
+    assert not is_unconverted(fields, frozenset())
+    assert not is_unconverted([], frozenset({"text/csv"}))

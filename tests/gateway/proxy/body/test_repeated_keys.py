@@ -1,0 +1,113 @@
+"""Repeated keys: no text hides one, and no text without one is refused."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.core.conversion.chain import BodyConversion
+from gateway.core.conversion.changes.rename import Rename
+from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.version_link import Direction, VersionLink
+from gateway.core.versions.version import Version
+from gateway.proxy.body import json_body, repeated_keys
+from tests.gateway.core.world import LAW
+
+# A conversion that opens an object, and changes nothing in it.
+LINK = VersionLink(Version(1), Version(2), (Rename((), ("no such",), ("neither",)),))
+OPENED = BodyConversion((LINK,), Direction.UP)
+
+# Keys that hide colons, quotes and themselves behind escapes, and values that look like members.
+KEYS = st.sampled_from(
+    [
+        *(
+            '"a"',
+            '"\\u0061"',
+            '":"',
+            '"\\u003a"',
+            '"\\u003A"',
+            '"\\\\"',
+            '"\\u005c"',
+            '""',
+            '"\\""',
+        ),
+        *('"\\u003a\\u003a"', '"::"', '"\u00e9"', '"\\u00e9"', '"\\u0022:"', '"b"'),
+    ]
+)
+SPACE = st.sampled_from(["", "", " ", "\n\t"])
+VALUES = st.sampled_from(
+    [
+        "1",
+        "null",
+        '"a"',
+        '":"',
+        '"\\u003a"',
+        '{"a":1,"a":2}',
+        '[":",{"b" : 1}]',
+        "{}",
+        '"\u00e9"',
+        "1.50",
+    ]
+)
+
+
+@st.composite
+def objects(draw: st.DrawFn) -> str:
+    """Return the text of an object, with white space anywhere."""
+    members = draw(st.lists(st.tuples(KEYS, VALUES), max_size=4))
+    one, two, three = draw(SPACE), draw(SPACE), draw(SPACE)
+    inner = f"{one},{two}".join(f"{key}{two}:{three}{value}" for key, value in members)
+    return f"{{{one}{inner}{three}}}"
+
+
+def is_refused(text: str) -> bool:
+    try:
+        json_body.convert(text.encode(), OPENED)
+    except ConversionError:
+        return True
+    return False
+
+
+@LAW
+@given(objects())
+def test_the_members_of_one_object(text: str) -> None:
+    pairs = json.loads(text, object_pairs_hook=list)
+    keys = [key for key, _ in pairs]
+    assert is_refused(text) == (len(set(keys)) < len(keys))
+
+
+def is_refused_within(text: str) -> bool:
+    try:
+        repeated_keys.refuse_within(text.encode(), json.loads(text))
+    except ConversionError:
+        return True
+    return False
+
+
+@LAW
+@given(objects())
+def test_all_objects_in_a_value(text: str) -> None:
+    repeated = False
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal repeated
+        repeated |= len({key for key, _ in pairs}) < len(pairs)
+
+    json.loads(text, object_pairs_hook=look)
+    assert is_refused_within(text) == repeated
+    assert is_refused_within(f"[{text}]") == repeated
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        (f'{{"a":1{"0" * 30},"b":2}}', False),
+        (f'{{"a":1{"0" * 30},"a":2}}', True),
+        ('"a:b:c"', False),
+        ("7", False),
+    ],
+)
+def test_large_numbers_and_scalars(text: str, refused: bool) -> None:
+    assert is_refused_within(text) == refused

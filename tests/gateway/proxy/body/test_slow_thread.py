@@ -1,0 +1,162 @@
+"""Slow conversions end in time, and keep neither other requests nor the process."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from gateway.config.load import load
+from gateway.core.conversion.document import ConversionError
+from gateway.core.errors import FaultCode, FaultError
+from gateway.proxy.body import body_conversion, slow_thread
+from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy.shadow.replay import CapturedAnswer
+from tests.gateway.kit import DEADLINE, ROOT
+
+CODE = """\
+import time
+
+def forever(value):
+    while True:
+        try:
+            while True:
+                time.sleep(0)
+        except Exception:
+            pass
+
+def back(value):
+    return {"long": value}
+"""
+JSON_TYPE = [(b"Content-Type", b"application/json")]
+
+
+async def test_what_it_returns_and_raises() -> None:
+    assert await slow_thread.run(lambda _: b"done", 10) == b"done"
+    with pytest.raises(ZeroDivisionError):
+        await slow_thread.run(lambda _: bytes(1 // 0), 10)
+
+
+async def ended() -> None:
+    """Wait until all threads have ended."""
+    for thread in slow_thread._running:
+        await asyncio.to_thread(thread.join, DEADLINE)
+        assert not thread.is_alive()
+
+
+async def test_one_that_never_ends_is_ended() -> None:
+    def forever(_: Event) -> bytes:
+        while True:
+            time.sleep(0)
+
+    with pytest.raises(ConversionError) as caught:
+        await slow_thread.run(forever, 0.05)
+    assert caught.value.reason == "the Python functions took longer than 0.05 s"
+    assert "s, at test_slow_thread.py:" in caught.value.cause
+    await ended()
+
+
+async def test_one_that_nobody_waits_for_is_ended() -> None:
+    began = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def waits(abandoned: Event) -> bytes:
+        loop.call_soon_threadsafe(began.set)
+        abandoned.wait(DEADLINE)
+        return b"late"
+
+    running = asyncio.create_task(slow_thread.run(waits, DEADLINE))
+    await began.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await ended()
+
+
+async def test_those_that_cannot_be_ended_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slow_thread, "_MOST", 2)
+    monkeypatch.setattr(slow_thread, "_interrupt", lambda _: None)
+    release = Event()
+    for _ in range(2):
+        with pytest.raises(ConversionError):
+            await slow_thread.run(lambda _: bytes(release.wait(DEADLINE)), 0.01)
+    with pytest.raises(FaultError) as caught:
+        await slow_thread.run(lambda _: b"", 10)
+    assert caught.value.fault.code is FaultCode.OVERLOADED
+    release.set()
+    await ended()
+    assert await slow_thread.run(lambda _: b"again", 10) == b"again"
+
+
+async def test_a_body_by_the_rules(tmp_path: Path) -> None:
+    """The loop goes on meanwhile, and the refusal is that of a body that does not fit."""
+    (tmp_path / "slow_code.py").write_text(CODE)
+    change = {"up": "slow_code:forever", "down": "slow_code:back", "timeout": 0.1}
+    api = {
+        "versions": {"1": {"via": "2"}, "2": {"service": "new"}},
+        "conversions": [
+            {"between": ["1", "2"], "changes": [{"python": {"field": "a", **change}}]},
+            {"between": ["1", "2"], "changes": [{"python": {"field": "b", **change}}]},
+        ],
+        "endpoints": [{"path": "/v{version}/a", "version": {"in": "path"}}],
+    }
+    services = {"new": {"targets": ["http://127.0.0.1:8002"]}}
+    rules = json.dumps({"services": services, "apis": {"a": api}}).encode()
+    found = load(rules, "rules.yaml", {}, tmp_path).router.find("/v1/a")
+    assert found is not None
+    (route,) = (one for one in found[0].routes.values() if one.request is not None)
+    assert route.request is not None
+    assert route.response is not None
+    up = route.request.for_request("POST")
+    down = route.response.for_response("GET", 200)
+    assert up is not None
+    assert down is not None
+    assert up.timeout == 0.2
+    room = ConversionRoom(1000, 1000)
+    turns = 0
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0.01)
+
+    turning = asyncio.create_task(turn())
+    with pytest.raises(FaultError) as caught:
+        await body_conversion.convert_request(b'{"a":1}', JSON_TYPE, up, room)
+    turning.cancel()
+    assert turns > 3
+    assert caught.value.fault.code is FaultCode.UNCONVERTIBLE_REQUEST
+    assert "longer than 0.2 s" in caught.value.fault.detail
+    response = CapturedAnswer(200, JSON_TYPE, b'{"a":1}')
+    converted = await body_conversion.convert_response(response, down, room)
+    assert converted == b'{"a":{"long":1}}'
+    room.release()
+    await ended()
+
+
+def test_it_does_not_keep_the_process(tmp_path: Path) -> None:
+    code = """
+import asyncio, time
+from gateway.proxy.body import slow_thread
+async def main():
+    try:
+        await slow_thread.run(lambda _: bytes(time.sleep(600) or 0), 0.1)
+    except Exception as error:
+        print(error)
+asyncio.run(main())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=DEADLINE,
+    )
+    assert done.stdout == "the body: the Python functions took longer than 0.1 s\n"
+    assert done.stderr == ""

@@ -1,0 +1,50 @@
+"""Streams of documents: each document has the bounds that a whole body has."""
+
+import pytest
+
+from gateway.core.errors import FaultCode, FaultError
+from gateway.proxy.body import body_conversion, conversion_room
+from gateway.proxy.body.body_format import BodyFormat
+from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy.shadow.replay import CapturedAnswer
+from tests.gateway.proxy.body.formats.rules import conversion
+
+LINES = [(b"Content-Type", b"application/x-ndjson")]
+LARGE = b'{"x":[' + b"{}," * 30_000 + b"{}]}\n"
+
+
+async def converted(body: bytes, room: ConversionRoom) -> bytes:
+    """Return the converted lines of an answer."""
+    answer = CapturedAnswer(200, LINES, body)
+    found = await body_conversion.convert_response(answer, conversion(), room)
+    assert not isinstance(found, bytes)
+    return b"".join([piece async for piece in found])
+
+
+async def test_a_large_line_takes_room() -> None:
+    room = ConversionRoom(len(LARGE), 100_000)
+    assert await converted(b'{"title":1}\n', room) == (b'{"name":1,"channel":"web","tries":3}\n')
+    assert room.held == 0
+    assert b"{},{}" in await converted(LARGE, room)
+    assert room.held == len(LARGE)
+    room.release()
+
+
+async def test_too_many_elements() -> None:
+    room = ConversionRoom(len(LARGE), 30_000)
+    with pytest.raises(FaultError, match="a document of more than 30000 elements"):
+        await converted(LARGE, room)
+    room.release()
+
+
+async def test_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversion_room, "_PATIENCE", 0.01)
+    full, room = ConversionRoom(conversion_room._ALL, 1), ConversionRoom(len(LARGE), 100_000)
+    assert full.take(conversion_room._ALL)
+    pieces = body_conversion.convert_request_stream(
+        LARGE, BodyFormat.JSON_LINES, conversion(), room, None
+    )
+    with pytest.raises(FaultError) as caught:
+        _ = [piece async for piece in pieces]
+    assert caught.value.fault.code is FaultCode.OVERLOADED
+    full.release()

@@ -1,0 +1,133 @@
+"""Links of whole answers and requests: fields and bodies, and what is counted and logged."""
+
+import pytest
+
+from gateway.proxy.answer_links import without_query
+from tests.gateway.live.raw import parse_answer
+from tests.gateway.proxy.wires import Gateway
+
+SERVICE = 8002
+RULES = f"""
+services: {{ shop: {{ targets: ["http://127.0.0.1:{SERVICE}"] }} }}
+trusted_proxies: [192.0.2.0/24]
+apis:
+  shop:
+    endpoints:
+      - {{ path: "/v{{version}}/orders", version: {{ in: path }}, upstream_path: /orders }}
+      - {{ path: "/v{{version}}/{{rest*}}", version: {{ in: path }}, upstream_path: "/{{rest*}}" }}
+    versions: {{ "1": {{ via: "3" }}, "2": {{ via: "3" }}, "3": {{ service: shop }} }}
+    conversions:
+      - between: ["2", "3"]
+        changes:
+          - link: {{ field: self }}
+          - use: {{ group: page, at: [pages] }}
+        headers: [ {{ rename: {{ field: X-Location, to: Location }} }} ]
+      - between: ["1", "2"]
+        changes: [ link: {{ field: self }}, link: {{ field: "all[]" }} ]
+    groups: {{ page: [ {{ link: {{ field: next }} }} ] }}
+"""
+
+
+def answered(body: bytes, *lines: str, status: str = "200 OK") -> bytes:
+    """Return an answer of the service."""
+    head = [f"HTTP/1.1 {status}", *lines, "Content-Type: application/json"]
+    return "\r\n".join([*head, f"Content-Length: {len(body)}", "", ""]).encode() + body
+
+
+def request(line: str, *fields: str, body: bytes = b"") -> bytes:
+    """Return a request of a client."""
+    head = [f"{line} HTTP/1.1", "Host: api.test", *fields]
+    if body:
+        head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+    return "\r\n".join([*head, "", ""]).encode() + body
+
+
+async def test_links_of_header_fields() -> None:
+    lines = (
+        "Location: /orders/7",
+        f"content-location: http://127.0.0.1:{SERVICE}/orders/8?x",
+        'LINK: </orders?page=2>; rel="next", <https://example.com/>; rel="help"',
+        "Link: <x/y/z>; rel=up",
+        "X-Self: /orders/9",
+    )
+    gateway = Gateway(RULES, {SERVICE: lambda _: answered(b"", *lines, status="201 Created")})
+    got = parse_answer(await gateway.ask(request("POST /v3/orders")))
+    gateway.close()
+    assert got.all("Location") == [b"/v3/orders/7"]
+    assert got.all("Content-Location") == [b"http://api.test/v3/orders/8?x"]
+    assert got.all("Link") == [
+        b'</v3/orders?page=2>; rel="next", <https://example.com/>; rel="help"',
+        b"<x/y/z>; rel=up",
+    ]
+    assert got.all("X-Self") == [b"/orders/9"]
+    assert gateway.exchanges[0].unmapped_links is None
+
+
+async def test_links_of_bodies() -> None:
+    """Both steps map `self`, which is mapped once; what one writes the other does not read."""
+    found = b'{"self":"/orders/7","all":["/orders","/orders"],"pages":{"next":"/orders?p=2"}}'
+    gateway = Gateway(RULES, {SERVICE: lambda _: answered(found)})
+    got = parse_answer(await gateway.ask(request("GET /v1/orders")))
+    assert got.body == (
+        b'{"self":"/v1/orders/7","all":["/v1/orders","/v1/orders"],'
+        b'"pages":{"next":"/v1/orders?p=2"}}'
+    )
+    sent = got.body.replace(b'"/v1/orders/7"', b'"http://api.test/v1/orders/7"')
+    await gateway.ask(request("PUT /v1/orders", body=sent))
+    gateway.close()
+    arrived = gateway.requests[SERVICE][1].partition(b"\r\n\r\n")[2]
+    assert arrived == found.replace(b'"/orders/7"', b'"http://api.test/orders/7"')
+
+
+async def test_a_field_that_a_conversion_makes() -> None:
+    gateway = Gateway(RULES, {SERVICE: lambda _: answered(b"{}", "X-Location: /orders/7")})
+    got = parse_answer(await gateway.ask(request("GET /v1/orders")))
+    gateway.close()
+    assert got.all("Location") == [b"/v1/orders/7"]
+
+
+async def test_links_that_fit_nothing_are_counted() -> None:
+    rules = RULES.replace('"/v{version}/{rest*}"', '"/v{version}/rest/{rest*}"').replace(
+        'upstream_path: "/{rest*}"', 'upstream_path: "/rest/{rest*}"'
+    )
+    lines = ("Location: /x?secret", 'Link: </y>; anchor="/z"')
+    gateway = Gateway(rules, {SERVICE: lambda _: answered(b'{"all":["/a","/b"]}', *lines)})
+    got = parse_answer(await gateway.ask(request("GET /v1/orders")))
+    assert got.all("Location") == [b"/x?secret"]
+    await gateway.ask(request("PUT /v1/orders", body=b'{"self":"/nowhere"}'))
+    gateway.close()
+    asked, put = gateway.exchanges
+    assert asked.unmapped_links == {"Location": 1, "Link": 2, "body": 2}
+    assert asked.unmapped_link == "/a"
+    assert put.unmapped_links == {"request": 1, "Location": 1, "Link": 2, "body": 2}
+
+
+@pytest.mark.parametrize(
+    ("fields", "origin"),
+    [
+        ([], "http://api.test"),
+        (["X-Forwarded-Host: shop.example, b", "X-Forwarded-Proto: HTTPS"], "https://shop.example"),
+        (['Forwarded: for=1;Host="shop.example:1";proto=https'], "https://shop.example:1"),
+        (["Forwarded: for=1, host=shop.example"], "http://shop.example"),
+        (["X-Forwarded-Proto: gopher"], "http://api.test"),
+    ],
+)
+async def test_the_origin_that_the_client_used(fields: list[str], origin: str) -> None:
+    lines = (f"Location: http://127.0.0.1:{SERVICE}/orders/7",)
+    gateway = Gateway(RULES, {SERVICE: lambda _: answered(b"", *lines, status="303 See")})
+    got = parse_answer(await gateway.ask(request("POST /v3/orders", *fields)))
+    gateway.close()
+    assert got.one("Location") == f"{origin}/v3/orders/7".encode()
+
+
+async def test_the_target_of_a_request_may_be_absolute() -> None:
+    gateway = Gateway(RULES, {SERVICE: lambda _: answered(b"{}", "Location: /orders/7")})
+    got = parse_answer(await gateway.ask(request("GET http://api.test/v3/orders")))
+    gateway.close()
+    assert got.one("Location") == b"/v3/orders/7"
+
+
+def test_what_is_logged_of_a_link() -> None:
+    assert without_query("/a b\x00?token=1#c") == "/a?b?"
+    assert without_query("/a#token=1") == "/a"
+    assert len(without_query("/a" * 300)) == 200

@@ -1,0 +1,118 @@
+"""Which replicas count as there, and what their absence leaves uncertain."""
+
+import pytest
+
+from gateway.state.fleet.roster import (
+    ReplicaPresence,
+    ReplicaRow,
+    fleet_view,
+    is_over,
+    lost,
+    presence,
+    silences,
+    warnings,
+)
+from gateway.state.state_access import Doubt, LogReading, UnknownReplicaError
+
+NOW = 1_000.0
+
+
+def row(
+    replica: str,
+    heard: float = 0.0,
+    *,
+    started: float = 900.0,
+    rules: str = "r1",
+    version: str = "1.0",
+    applied: int = 3,
+    gone: float | None = None,
+) -> ReplicaRow:
+    """Return a replica that was heard so many seconds ago."""
+    start = f"{replica}-{started:g}"
+    admin = f"http://{replica}"
+    return ReplicaRow(
+        start, replica, version, rules, admin, started, NOW - heard, 9, 8, applied, gone
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([row("a", 1)], ReplicaPresence.HEARD),
+        ([row("a", 5)], ReplicaPresence.HEARD),
+        ([row("a", 6)], ReplicaPresence.LOST),
+        ([row("a", 6), row("b", 0)], ReplicaPresence.LOST),
+        ([row("a", 6), row("a", 0, started=995)], ReplicaPresence.REPLACED),
+        # Two gateways of one name, heard at the same time: one of them is gone and counted.
+        ([row("a", 6), row("a", 0, started=950)], ReplicaPresence.LOST),
+        ([row("a", 6, started=950), row("a", 0)], ReplicaPresence.LOST),
+    ],
+)
+def test_presence(rows: list[ReplicaRow], expected: ReplicaPresence) -> None:
+    assert presence(rows[0], rows, NOW) is expected
+
+
+def test_only_what_is_lost_leaves_a_doubt() -> None:
+    rows = [
+        row("here"),
+        row("lost", 60),
+        row("left", 60, gone=NOW - 60),
+        row("again", 60),
+        row("again", started=950.0),
+    ]
+    assert silences(rows, NOW) == (Doubt("lost", NOW - 60),)
+    view = fleet_view(rows, [], NOW, "here-900", 3)
+    assert [(each.replica, each.presence, each.judges) for each in view.replicas] == [
+        ("again", "heard", False),
+        ("here", "heard", True),
+        ("lost", "lost", False),
+    ]
+    assert view.replicas[2].lag == 60
+    assert view.replicas[2].behind == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([row("a"), row("b")], []),
+        ([row("a"), row("b", 60, rules="r2", version="2.0", applied=0)], []),
+        ([row("a"), row("b", rules="r2")], ["the rules differ: r1 (a), r2 (b)"]),
+        (
+            [row("a"), row("a", started=901)],
+            ["2 replicas are called a; give each its own GATEWAY_REPLICA"],
+        ),
+        ([row("a"), row("b", version="2.0")], ["the versions of the gateway differ: 1.0, 2.0"]),
+        ([row("a", applied=2)], ["a has not applied the last change of the overrides"]),
+    ],
+)
+def test_warnings(rows: list[ReplicaRow], expected: list[str]) -> None:
+    assert warnings(rows, NOW, 3) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "over"),
+    [
+        ([row("a")], False),
+        ([row("a", 60)], False),
+        ([row("a", 3601)], True),
+        ([row("a", 60), row("a", started=950.0)], True),
+    ],
+)
+def test_a_lost_replica_is_forgotten_after_its_time(rows: list[ReplicaRow], *, over: bool) -> None:
+    assert is_over(rows[0], rows, NOW, 3600) is over
+
+
+def test_only_what_is_lost_can_be_forgotten() -> None:
+    rows = [row("a"), row("b", 60)]
+    assert lost("b", rows, NOW) == [rows[1]]
+    with pytest.raises(UnknownReplicaError, match="a is heard; stop it"):
+        lost("a", rows, NOW)
+    with pytest.raises(UnknownReplicaError, match="no replica is called 'c'; lost: b"):
+        lost("c", rows, NOW)
+
+
+def test_a_log_that_is_not_read_is_warned_of() -> None:
+    logs = [LogReading("edge", 0.0, NOW - 5, ""), LogReading("late", 0.0, NOW - 6, "")]
+    assert fleet_view([row("a")], logs, NOW, "", 3).warnings == [
+        "the log of the front proxy late is not read now"
+    ]

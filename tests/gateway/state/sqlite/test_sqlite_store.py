@@ -1,0 +1,275 @@
+"""The state file: what is put in comes out, and what cannot be used is refused in one line."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateTable
+
+from gateway.state import schema
+from gateway.state.history.history import History, HistoryQuery
+from gateway.state.history.interval import Resolution
+from gateway.state.schema.state_tables import REVISION, metadata
+from gateway.state.sqlite.sqlite_store import SqliteStore
+from gateway.state.state_changes import StateChanges, StateError, StateLostError
+from gateway.state.totals import Totals
+from gateway.telemetry.delta import CounterDelta, Delta, UsageDelta
+
+# A file of the last schema before Alembic.
+FORMER = Path(__file__).with_name("schema3.sql")
+USAGES = [UsageDelta("a", "1", "/p", client, 2, 1, 0, 1) for client in ("", "acme", "0")]
+REPORT = Delta(5.0, USAGES, [], [CounterDelta("differences", ("a", "1", "name"), 3)], [], [])
+
+
+def refused(path: Path, *, read_only: bool = False) -> str:
+    """Return the message about a file that cannot be used, without its name."""
+    with pytest.raises(StateError) as caught:
+        SqliteStore(path, read_only=read_only)
+    said, _, text = str(caught.value).partition(": ")
+    assert said == str(path)
+    return text
+
+
+async def put(path: Path, state: StateChanges) -> None:
+    async with opened(path) as store:
+        await store.write(state)
+
+
+async def kept(path: Path, *, read_only: bool = False) -> StateChanges:
+    async with opened(path, read_only=read_only) as store:
+        return await store.read()
+
+
+@asynccontextmanager
+async def opened(path: Path, *, read_only: bool = False) -> AsyncIterator[SqliteStore]:
+    store = SqliteStore(path, read_only=read_only)
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def test_a_ledger_comes_back(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    totals = Totals(StateChanges())
+    totals.absorb(REPORT)
+    await put(path, totals.changes())
+    totals.absorb(REPORT)
+    await put(path, totals.changes())
+    again = Totals(await kept(path))
+    assert again.clients["a", "1"].rows == totals.clients["a", "1"].rows
+    assert again.counts == totals.counts
+    assert not totals.changes()
+
+
+def test_what_was_not_written_is_returned_again() -> None:
+    totals = Totals(StateChanges())
+    totals.absorb(REPORT)
+    changes = totals.changes()
+    totals.revert(changes)
+    again = totals.changes()
+    assert sorted(again.usage) == sorted(changes.usage)
+    assert again.counts == changes.counts
+
+
+async def test_rows_go(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    row = ("a", "1", "/p", None, 1, 0, 0, 0, 1.0, 1.0, 1.0)
+    await put(path, StateChanges(usage=[row, ("a", "1", "/p", "x", 1, 0, 0, 0, 1.0, 1.0, 1.0)]))
+    await put(
+        path,
+        StateChanges(usage=[(*row[:4], 2, 0, 0, 0, 1.0, 1.0, 1.0)], gone=[("a", "1", "/p", "x")]),
+    )
+    assert [line[3:5] for line in (await kept(path)).usage] == [(None, 2)]
+
+
+async def test_counts_go(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    totals = Totals(StateChanges())
+    totals.absorb(REPORT)
+    await put(path, totals.changes())
+    totals.reset_shadow(("a", "2"))
+    assert not totals.changes()
+    totals.reset_shadow(("a", "1"))
+    changes = totals.changes()
+    totals.revert(changes)
+    assert changes.uncounted == totals.changes().uncounted == [("differences", ("a", "1", "name"))]
+    await put(path, changes)
+    assert (await kept(path)).counts == []
+    assert len((await kept(path)).usage) == 3
+
+
+async def test_documents(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    await put(path, StateChanges(documents={"overrides": {"paused": [["a", "1"]]}}))
+    assert (await kept(path, read_only=True)).documents == {"overrides": {"paused": [["a", "1"]]}}
+
+
+async def test_what_another_gateway_writes_can_only_be_watched(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    async with opened(path) as store:
+        await store.write(StateChanges(documents={"since": 1}))
+        assert refused(path) == (
+            "the state of another gateway that runs; name another file in 'state'"
+        )
+        assert (await kept(path, read_only=True)).documents == {"since": 1}
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_no_state(tmp_path: Path, *, read_only: bool) -> None:
+    text = "not the state of a gateway; move it away, or name another file in 'state'"
+    path = tmp_path / "text"
+    path.write_text("nothing that SQLite knows, " * 100)
+    assert refused(path, read_only=read_only) == text
+    other = tmp_path / "users.db"
+    with closing(sqlite3.connect(other)) as database:
+        database.execute("CREATE TABLE users (id)")
+    assert refused(other, read_only=read_only) == text
+
+
+async def test_of_the_future(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    await put(path, StateChanges())
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE alembic_version SET version_num = '0007'")
+        database.commit()
+    assert refused(path) == (
+        f"written by a newer gateway (schema 0007; this one knows {REVISION}); run that one, or"
+        " name another file in 'state'"
+    )
+
+
+@pytest.mark.parametrize("schema", [1, 2, 3])
+async def test_of_the_past(tmp_path: Path, schema: int) -> None:
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(FORMER.read_text())
+        if schema < 3:
+            database.executescript("UPDATE documents SET name = 'orders' WHERE name = 'overrides'")
+        if schema < 2:
+            database.executescript("ALTER TABLE usage DROP COLUMN served")
+        database.executescript(f"PRAGMA user_version = {schema}")
+    assert refused(path, read_only=True) == (
+        "written by an older gateway; start this one with it first"
+    )
+    for read_only in (False, True):
+        state = await kept(path, read_only=read_only)
+        assert sorted(state.usage, key=str) == [
+            ("a", "1", "/p", "", 3, 0, 0, 0, 1.5, 5.0, 5.0),
+            ("a", "1", "/p", "x", 2, 1, 0, 7, 1.0, 5.0, 5.0),
+            ("a", "1", "/p", "y", 2, 2, 1, 0, 1.0, 5.0, 0.0),
+            ("a", "1", "/p", None, 9, 1, 0, 0, 1.0, 5.0, 5.0),
+        ]
+        assert state.floors == {("a", "1"): 7}
+        assert state.counts == [("differences", ("a", "1", "name"), 3, 1.0, 5.0)]
+        assert state.documents == {"since": 1.0, "overrides": {"paused": [["a", "1"]]}}
+    with closing(sqlite3.connect(path)) as database:
+        names = {name for (name,) in database.execute("SELECT name FROM sqlite_schema")}
+    assert not {name for name in names if name.startswith("former_")}
+
+
+def test_the_newest_revision_is_the_one_that_is_looked_for() -> None:
+    folder = Path(schema.__file__).parent / "versions"
+    assert max(path.stem[1:5] for path in folder.glob("m*.py")) == REVISION
+
+
+async def test_the_revisions_make_the_tables(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    await put(path, StateChanges())
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.connect() as connection:
+        assert not compare_metadata(MigrationContext.configure(connection), metadata)
+    engine.dispose()
+
+
+def test_the_schema_is_the_same_on_postgresql() -> None:
+    """Its statements have nothing of one engine, so another is added beside them."""
+    for table in metadata.sorted_tables:
+        assert "sqlite" not in str(CreateTable(table).compile(dialect=postgresql.dialect())).lower()  # type: ignore[no-untyped-call]  # SQLAlchemy has no types there
+
+
+def test_names_of_clients_are_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    path.touch(0o644)
+    SqliteStore(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_file_that_was_removed_is_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    async with opened(path) as store:
+        await store.write(StateChanges(documents={"since": 1}))
+        path.unlink()
+        with pytest.raises(StateLostError, match="the state file was removed"):
+            await store.write(StateChanges(documents={"since": 2}))
+        await store.write(StateChanges(documents={"since": 3}))
+    assert (await kept(path)).documents == {"since": 3}
+
+
+async def test_a_file_that_was_replaced_is_left_alone(tmp_path: Path) -> None:
+    path, other = tmp_path / "state.db", tmp_path / "other.db"
+    await put(other, StateChanges(documents={"since": 9}))
+    async with opened(path) as store:
+        other.replace(path)
+        with pytest.raises(StateError, match="replaced while the gateway ran; put the former"):
+            await store.write(StateChanges(documents={"since": 2}))
+    assert (await kept(path)).documents == {"since": 9}
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    assert refused(tmp_path / "none" / "state.db") == (
+        "the state cannot be kept there: no such file or directory; name a file in a folder that"
+        " can be written in 'state'"
+    )
+    assert refused(tmp_path / "state.db", read_only=True) == (
+        "the state cannot be read: unable to open database file; is the path right?"
+    )
+
+
+def test_a_path_that_cannot_be_written(tmp_path: Path) -> None:
+    assert refused(tmp_path).startswith("the state cannot be kept there: is a directory")
+
+
+async def test_the_history_is_added_up_and_cut(tmp_path: Path) -> None:
+    """As in memory: of each version, the latest 1,440 minutes are kept."""
+    path = tmp_path / "state.db"
+    memory, totals = History(), Totals(StateChanges())
+    for minute in (*range(1500), 1499):
+        usage = UsageDelta("a", "1", "/p", f"client{minute % 3}", 2, 1, 0, 1)
+        for absorb in (memory.absorb, totals.absorb):
+            absorb(Delta(60.0 * minute, [usage], [], [], [], []))
+        if minute % 700 == 0:
+            await put(path, totals.changes())
+    await put(path, totals.changes())
+    assert totals.history.rows() == []
+    for by, most in ((Resolution.MINUTE, 1440), (Resolution.DAY, 2)):
+        async with opened(path, read_only=True) as store:
+            found = await store.history(HistoryQuery(by), 0.0)
+        kept = sorted(found.rows())
+        assert len(kept) == most
+        assert kept == sorted(row for row in memory.rows() if row.by == by)
+
+
+def test_history_that_was_not_written_is_returned_again() -> None:
+    totals = Totals(StateChanges())
+    totals.absorb(REPORT)
+    changes = totals.changes()
+    assert len(changes.history) == 2
+    totals.absorb(REPORT)
+    totals.revert(changes)
+    (minute, *_) = totals.changes().history
+    assert minute.requests == 2 * changes.history[0].requests
+
+
+async def test_the_audit_log_outlives_the_gateway(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    rows = [(float(at), "ann", "", "cutover", "a", "1", "", "", f"{at}%") for at in range(3)]
+    await put(path, StateChanges(audit=rows[:2]))
+    await put(path, StateChanges(audit=rows[2:]))
+    assert (await kept(path)).audit == rows

@@ -1,0 +1,125 @@
+"""What gates judge by: the window, on the old route at any time, and the moved clients before."""
+
+from gateway.core.cutover.cutover import Cutover
+from gateway.core.cutover.gates import GateEvidence, Gates
+from gateway.core.cutover.route_outcomes import OUTCOMES
+from gateway.state.cutover_evidence import CutoverEvidence
+from gateway.state.state_changes import StateChanges
+from gateway.state.totals import Totals
+from gateway.telemetry.delta import CounterDelta, CutoverDelta, Delta
+
+KEY = ("person", "1")
+CUTOVER = Cutover(KEY, "2", 90.0, gates=Gates(errors=0.01, minimum=10), steps=(5.0, 90.0))
+
+
+class Case:
+    """One cutover, and a clock."""
+
+    def __init__(self, cutover: Cutover = CUTOVER) -> None:
+        self.totals = Totals(StateChanges())
+        self.known = CutoverEvidence()
+        self.now = self.set_at = 1000.0
+        self.cutover = cutover
+
+    def count(self, route: str, requests: int, bad: int = 0, cell: int = 4) -> None:
+        """Count requests, of which some are answered 404."""
+        ends = [0] * len(OUTCOMES)
+        ends[OUTCOMES.index("2xx")], ends[OUTCOMES.index("404")] = requests - bad, bad
+        outcome = CutoverDelta(*KEY, route, cell, requests, 0, ends, 0.0, 0.0, [requests], 0.0)
+        self.totals.absorb(Delta(self.now, [], [], [], [outcome], []))
+
+    def seen(self, window: float = 30.0, percent: float = 5.0, passed: float = 1.0) -> GateEvidence:
+        """Return the evidence of a window after some seconds."""
+        self.now += passed
+        begin = self.now - window
+        return self.known.since(
+            begin, self.now, self.cutover, percent, self.totals, set_at=self.set_at
+        )
+
+
+def test_what_is_behind_the_window_is_gone() -> None:
+    case = Case()
+    case.seen()
+    case.count("new", 7)
+    case.count("old", 70)
+    found = case.seen()
+    assert (found.new.requests, found.old.requests) == (7, 70)
+    for _ in range(28):
+        assert case.seen().new.requests == 7
+    case.count("new", 1)
+    assert [case.seen().new.requests for _ in range(3)] == [8, 1, 1]
+
+
+def test_the_old_way_counts_at_any_time_where_it_serves_too_few() -> None:
+    """At least as many as a share is judged by, and the latest ones."""
+    case = Case()
+    case.count("old", 30, 30)
+    case.seen()
+    for _ in range(9):
+        case.count("old", 4, 1)
+        case.seen()
+    for _ in range(100):
+        found = case.seen()
+    assert found.new.requests == 0
+    assert 10 <= found.old.requests < 25
+    assert found.old.count("404") * 4 == found.old.requests
+    case.count("old", 10)
+    found = case.seen()
+    assert (found.old.requests, found.old.count("404")) == (10, 0)
+
+
+def test_the_moved_clients_are_known_from_before() -> None:
+    case = Case()
+    case.seen()
+    case.count("old", 40, 20, cell=4)
+    case.count("old", 60, 0, cell=89)
+    for percent, requests, bad in ((0.0, 0, 0), (5.0, 40, 20), (50.0, 40, 20), (90.0, 100, 20)):
+        found = case.seen(percent=percent)
+        assert (found.before.requests, found.before.count("404")) == (requests, bad)
+        assert [cell.requests for cell in found.cells] == [40, 60]
+    case.count("old", 7, 7)
+    assert case.seen(percent=90.0).before.requests == 100
+    by_chance = Case()
+    by_chance.count("old", 40, cell=-1)
+    found = by_chance.seen(percent=90.0)
+    assert (found.before.requests, found.cells) == (0, ())
+
+
+def test_a_time_to_come_begins_anew() -> None:
+    case = Case()
+    case.count("new", 5)
+    assert case.seen(window=-2.5).new.requests == 0
+    case.count("new", 3)
+    assert case.seen(window=-1.5).new.requests == 0
+    case.count("new", 2)
+    assert case.seen(window=0.5).new.requests == 2
+
+
+def test_the_shadow_begins_anew() -> None:
+    case = Case()
+    case.totals.absorb(Delta(1.0, [], [], [CounterDelta("compared", KEY, 50)], [], []))
+    case.seen()
+    case.totals.reset_shadow(KEY)
+    case.known.reset_shadow()
+    assert case.seen().compared == 0
+    case.totals.absorb(Delta(1.0, [], [], [CounterDelta("differing", KEY, 2)], [], []))
+    assert case.seen().differing == 2
+
+
+def test_all_that_was_served_since_the_percentage_was_set_is_shown() -> None:
+    """It does not end with the window, as what gates judge by does."""
+    case = Case()
+    case.count("old", 3)
+    case.seen()
+    case.count("old", 4)
+    case.count("new", 7, 1)
+    case.seen()
+    for _ in range(100):
+        found = case.seen()
+    assert found.new.requests == 0
+    assert (found.served_old.requests, found.served_new.requests) == (4, 7)
+    assert found.served_new.count("404") == 1
+    case.set_at = case.now
+    assert case.seen(percent=90.0).served_new.requests == 0
+    case.count("new", 2)
+    assert case.seen(percent=90.0).served_new.requests == 2

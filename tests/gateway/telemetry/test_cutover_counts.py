@@ -1,0 +1,84 @@
+"""Requests of cutovers count when they end or are overdue, and their outcomes when they end."""
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from gateway.core.cutover.cutover import Cutover, CutoverRoute, StickyBy
+from gateway.core.cutover.gates import Gates
+from gateway.core.cutover.route_outcomes import OUTCOMES
+from gateway.core.snapshot import Endpoint, Snapshot
+from gateway.core.versions.version import Version
+from gateway.proxy.client.exchange import Exchange
+from gateway.telemetry.cutover_counts import CutoverCounts
+from gateway.telemetry.delta import CutoverDelta
+from tests.gateway.proxy import wires
+
+CUTOVER = Cutover(("person", "1"), "2", 5.0, StickyBy.REQUEST, Gates(errors=0.01, overdue=4.0))
+
+
+def exchange(began: float = 100.0, cutover: Cutover = CUTOVER, client: str = "") -> Exchange:
+    """Return a request that took the new route."""
+    found = wires.exchange()
+    found.began, found.client = began, client
+    found.snapshot = cast(Snapshot, SimpleNamespace(cutovers={("person", "1"): cutover}))
+    found.endpoint = cast(Endpoint, SimpleNamespace(api="person"))
+    found.version, found.cutover_route = Version(1), CutoverRoute.NEW
+    return found
+
+
+def end(counts: CutoverCounts, ended: Exchange, seconds: float, status: int = 200) -> None:
+    ended.status = status
+    counts.end(ended, seconds)
+
+
+def ends(delta: CutoverDelta) -> dict[str, int]:
+    return {name: count for name, count in zip(OUTCOMES, delta.ends, strict=True) if count}
+
+
+@pytest.mark.parametrize("followed", [True, False])
+def test_it_counts_when_it_ends(followed: bool) -> None:
+    """Also one that never was under way, since it could not be converted."""
+    counts = CutoverCounts()
+    for status in (200, 404):
+        asked = exchange()
+        if followed:
+            counts.begin(asked)
+        end(counts, asked, 0.5, status)
+    assert not counts.waiting
+    (delta,) = counts.take(101.0)
+    assert (delta.api, delta.version, delta.route) == ("person", "1", "new")
+    assert (delta.cell, delta.requests, delta.overdue) == (-1, 2, 0)
+    assert (delta.seconds, delta.squares, delta.whole, sum(delta.buckets)) == (1.0, 0.5, 1.0, 2)
+    assert ends(delta) == {"2xx": 1, "404": 1}
+    assert counts.take(102.0) == []
+
+
+def test_it_counts_while_it_hangs() -> None:
+    counts = CutoverCounts()
+    first, second = exchange(100.0), exchange(101.0)
+    counts.begin(first)
+    counts.begin(second)
+    assert counts.take(103.9) == []
+    (delta,) = counts.take(104.5)
+    assert (delta.requests, delta.overdue, delta.seconds, delta.squares) == (1, 1, 4.0, 16.0)
+    assert (ends(delta), sum(delta.buckets), counts.waiting) == ({}, 0, True)
+    assert counts.take(104.9) == []
+    end(counts, first, 20.0, 504)
+    (delta,) = counts.take(104.95)
+    assert (delta.requests, delta.overdue, delta.seconds) == (0, 0, 0.0)
+    assert (ends(delta), delta.whole) == ({"5xx": 1}, 20.0)
+    end(counts, second, 6.0)  # between two looks
+    (delta,) = counts.take(107.0)
+    assert (delta.requests, delta.overdue, delta.seconds, delta.whole) == (1, 1, 4.0, 6.0)
+    assert not counts.waiting
+
+
+def test_it_has_the_cell_of_its_client() -> None:
+    counts = CutoverCounts()
+    cutover = Cutover(("person", "1"), "2", 90.0, steps=(50.0, 90.0))
+    for client in ("a", "b", ""):  # in the buckets 3414, 7206 and none
+        end(counts, exchange(cutover=cutover, client=client), 11.0)
+    found = {delta.cell: (delta.requests, delta.seconds) for delta in counts.take(200.0)}
+    assert found == {34: (1, 10.0), 72: (1, 10.0), -1: (1, 10.0)}

@@ -1,0 +1,108 @@
+"""The output of the log: whatever it is, nothing is lost while it is read, and nothing blocks."""
+
+import asyncio
+import os
+import socket
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gateway.telemetry import log_output
+from gateway.telemetry.log_output import LogOutput
+
+LINE = b"x" * 999 + b"\n"
+
+
+def test_a_file(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as file:
+        output = LogOutput(file.fileno())
+        assert output.most == 65536
+        for _ in range(3000):
+            output.write(LINE, "request", 1)
+    assert (tmp_path / "log").read_bytes() == LINE * 3000
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket"])
+async def test_lines_wait_for_a_slow_reader_and_keep_their_order(kind: str) -> None:
+    if kind == "pipe":
+        reading, writing = os.pipe()
+        ends: list[socket.socket] = []
+    else:
+        ends = list(socket.socketpair())
+        reading, writing = ends[0].fileno(), ends[1].fileno()
+    output = LogOutput(writing)
+    assert output.most == 4096
+    assert os.get_blocking(writing)  # other processes may have the same descriptor
+    count = 800
+    for number in range(count):
+        output.write(b"%0999d\n" % number, "request", 1)
+    text = b""
+    while text.count(b"\n") < count:
+        text += await asyncio.to_thread(os.read, reading, 100_000)
+    assert [int(line) for line in text.split()] == list(range(count))
+    output.write(LINE, "request", 1)
+    assert os.read(reading, 2000) == LINE
+    output.finish()
+    for end in ends:
+        end.close()
+    if not ends:
+        os.close(reading)
+        os.close(writing)
+
+
+async def test_what_cannot_wait_is_dropped_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_output, "_INTERVAL", 0.01)
+    reading, writing = os.pipe()
+    output = LogOutput(writing)
+    reported: asyncio.Queue[Counter[str]] = asyncio.Queue()
+    output.report = reported.put_nowait
+    for _ in range(500):
+        output.write(LINE * 4, "request", 4)
+    output.write(LINE, "event", 1)
+    dropped = await reported.get()
+    assert set(dropped) == {"request", "event"}
+    received = 0
+    os.set_blocking(reading, False)
+    while received < 2_001_000 - dropped.total() * 1000:
+        try:
+            received += len(os.read(reading, 1_000_000))
+        except BlockingIOError:
+            await asyncio.sleep(0.001)
+    assert received == 2_001_000 - dropped.total() * 1000
+    output.finish()
+    os.close(reading)
+    os.close(writing)
+
+
+def test_the_last_lines_are_waited_for() -> None:
+    reading, writing = os.pipe()
+    output = LogOutput(writing)
+    for _ in range(60):
+        output.write(LINE * 4, "request", 4)
+    os.read(reading, 1_000_000)
+    output.write(LINE, "event", 1)
+    output.finish()
+    assert len(os.read(reading, 1_000_000)) > 0
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_log_that_nobody_reads_ends_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_output, "_AT_END", 0.01)
+    reading, writing = os.pipe()
+    output = LogOutput(writing)
+    for _ in range(60):
+        output.write(LINE * 4, "request", 4)
+    output.finish()
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_log_whose_reader_has_left() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    output = LogOutput(writing)
+    output.write(LINE, "request", 1)
+    output.finish()
+    os.close(writing)

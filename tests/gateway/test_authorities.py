@@ -1,0 +1,81 @@
+"""Authorities of certificates: those of the system hold for whatever the gateway asks by HTTPS.
+
+The gateway imports aiohttp without them, so what asks has to take care; this needs a process of its
+own.
+"""
+
+import asyncio
+import os
+import ssl
+import sys
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from tests.gateway.admin.access.certificates import write_certificate
+from tests.gateway.kit import ROOT
+
+PROGRAM = """
+import asyncio
+import sys
+from pathlib import Path
+
+import gateway.__main__ as entry
+
+with entry._importing():
+    from gateway.admin.notify.notification import Notification
+    from gateway.admin.notify.webhook_client import WebhookClient
+    from gateway.core.operators.notify_rules import EventKind, MessageForm, Webhook
+    from gateway.verify.openapi.document_source import DocumentError, fetch
+
+
+async def run(url: str) -> None:
+    one = Notification("evt_1", "replica.lost", 5.0, "b", "It is lost.", "", "", "")
+    webhook = Webhook("ops", url, MessageForm.STANDARD, None, frozenset(EventKind))
+    async with WebhookClient() as client:
+        print(repr((await client.send(one, webhook, 7.0)).error))
+    try:
+        print(len(await fetch([url], Path())))
+    except DocumentError:
+        print(0)
+
+
+asyncio.run(run(sys.argv[1]))
+"""
+DOCUMENT = {"openapi": "3.1.0", "info": {"title": "t", "version": "1"}, "paths": {}}
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [("tls.crt", ["''", "1"]), ("other.crt", ["'cannot be reached: ", "0"])],
+    ids=["known", "unknown"],
+)
+async def test_an_authority_of_the_system(tmp_path: Path, named: str, expected: list[str]) -> None:
+    files = write_certificate(tmp_path)
+    write_certificate(tmp_path, "other")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(files.certificate, files.key)
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.json_response(DOCUMENT)
+
+    app = web.Application()
+    app.router.add_route("*", "/", answer)
+    server = TestServer(app)
+    await server.start_server(ssl=context)
+    try:
+        program = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", PROGRAM, str(server.make_url("/"))),
+            cwd=ROOT,
+            env=os.environ | {"SSL_CERT_FILE": str(tmp_path / named), "SSL_CERT_DIR": "/none"},
+            stdout=asyncio.subprocess.PIPE,
+        )
+        lines = (await program.communicate())[0].decode().splitlines()
+    finally:
+        await server.close()
+    assert program.returncode == 0
+    assert [line.startswith(start) for line, start in zip(lines, expected, strict=True)] == [
+        True
+    ] * 2

@@ -1,0 +1,373 @@
+"""Fields that changes name are looked up in the documents, as the changes before leave them."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from gateway.config.load import load_file
+from gateway.config.text.mistakes import ConfigError
+from gateway.verify.checks.conversion_check import check_conversions
+from tests.gateway.kit import ROOT
+from tests.gateway.verify.loans import document, written
+
+TEXT = {"type": "string"}
+
+
+def loan(name: str = "books", title: str = "title", **book: object) -> dict[str, object]:
+    """Return the schema of a loan, closed; `book` says more of what is in the array."""
+    inner = {
+        "type": "object",
+        "properties": {title: TEXT},
+        "additionalProperties": False,
+        **book,
+    }
+    return {
+        "type": "object",
+        "properties": {"id": TEXT, name: {"type": "array", "items": inner}},
+        "additionalProperties": False,
+    }
+
+
+KIDS: dict[str, object] = {"kids": {"type": "array", "items": {}}}
+NODE = {"type": "object", "properties": {**KIDS, "title": TEXT}, "additionalProperties": False}
+
+
+def said(folder: Path, older: object, newer: object, *changes: str) -> list[str]:
+    """Return what is said of changes, the place left out; `!` marks a mistake."""
+    listed = ", ".join(f"{{ {change} }}" for change in changes)
+    documents = document(older, loans="get"), document(newer, lendings="get")
+    path, snapshot = written(folder, *documents, listed)
+    try:
+        return [issue.text for issue in check_conversions(path, {}, snapshot)]
+    except ConfigError as error:
+        return [f"! {issue.text}" for issue in error.issues]
+
+
+RENAMED = "rename: { field: books, to: items }"
+TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "changes"),
+    [
+        (loan(), loan(), []),
+        (loan(), loan(), ["map: { field: id, values: { a: b } }"]),
+        (loan(title="name"), loan(), [TITLED]),
+        (loan(), loan(), ['map: { field: "books[]", values: { a: b } }']),
+        # What was renamed is found by its new name, with all that is in it.
+        (loan("items", "name"), loan(), [RENAMED, TITLED]),
+        # Where the document does not describe what is inside, any field may be.
+        (loan(), loan(), ["type: { field: id, newer: text, older: number }"]),
+        ({"type": "object"}, {}, ["rename: { field: a.b, to: c }"]),
+        (
+            loan(additionalProperties={"type": "object"}),
+            loan(additionalProperties=True),
+            ['rename: { field: "books[].anything.x", to: "books[].else.x" }'],
+        ),
+        # What an envelope holds is what the older version has bare, and the other way round.
+        (
+            {"type": "array", "items": loan(title="name")},
+            {"properties": {"data": {"type": "array", "items": loan()}}},
+            [TITLED, "extract: { key: data }", "map: { field: 'data[].id', values: { a: b } }"],
+        ),
+        (
+            {"properties": {"data": {"type": "array", "items": loan()}, "n": {}}},
+            {"type": "array", "items": loan(title="name")},
+            [
+                "envelope: { into: data, count: n }",
+                'rename: { field: "books[].name", to: "books[].title" }',
+            ],
+        ),
+        (
+            {"properties": {"customerId": {"type": "integer"}}},
+            {"properties": {"customer": {"properties": {"id": {"type": "integer"}}}}},
+            [
+                "rename: { field: customer, to: customerId }",
+                "extract: { field: customer, key: id }",
+                "type: { field: customer.id, newer: number, older: text }",
+            ],
+        ),
+        # A group that uses itself is followed once; what is deeper may be anything.
+        (
+            {"properties": {"tree": NODE}},
+            {"properties": {"tree": {**NODE, "properties": {**KIDS, "label": TEXT}}}},
+            [
+                "use: { group: node, at: [tree] }",
+                "map: { field: 'tree.kids[].label', values: { a: b } }",
+            ],
+        ),
+        (
+            {"properties": {"trees": {"additionalProperties": NODE}}},
+            {"properties": {"trees": {"additionalProperties": {"properties": {"label": TEXT}}}}},
+            ["use: { group: copied, at: ['trees.*'] }"],
+        ),
+        # The whole body may be anything after a function.
+        (loan(), loan(), ["python: { up: 'copy:copy', down: 'copy:copy' }"]),
+        (loan("items"), loan(), [RENAMED, "unwrap: { field: id }"]),
+        (
+            {"properties": {"name": {"properties": {"a": TEXT, "b": TEXT}}}},
+            {"properties": {"name": TEXT}},
+            ["split: { field: name, into: [name.a, name.b] }"],
+        ),
+    ],
+)
+def test_fields_that_are_there(
+    tmp_path: Path, older: object, newer: object, changes: list[str]
+) -> None:
+    assert said(tmp_path, older, newer, *changes) == []
+
+
+UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "changes", "expected"),
+    [
+        (
+            loan("items"),
+            loan(),
+            ["rename: { field: boks, to: itens }"],
+            [
+                f"! no body of version 1 has 'itens' {UP}; did you mean 'items'?",
+                f"! no body of version 2 has 'boks' {DOWN}; did you mean 'books'?",
+            ],
+        ),
+        (
+            loan("items"),
+            loan(),
+            [RENAMED, 'map: { field: "books[].titel", values: { a: b } }'],
+            [
+                f"! no body of version 1 has 'books[].titel' {UP}; did you mean 'books[].title'?",
+                f"! no body of version 2 has 'books[].titel' {DOWN}; did you mean 'books[].title'?",
+            ],
+        ),
+        # A text has no elements.
+        (
+            loan(),
+            loan(),
+            ['map: { field: "id[]", values: { a: b } }'],
+            [
+                f"! no body of version 1 has 'id[]' {UP}; did you mean 'id'?",
+                f"! no body of version 2 has 'id[]' {DOWN}; did you mean 'id'?",
+            ],
+        ),
+        # Further fields are neither declared nor forbidden: a warning.
+        (
+            {"properties": {"size": TEXT}},
+            {"properties": {"size": TEXT}},
+            ["map: { field: sise, values: { a: b } }"],
+            [
+                f"warning: no body of version 1 has 'sise' {UP}; did you mean 'size'?",
+                f"warning: no body of version 2 has 'sise' {DOWN}; did you mean 'size'?",
+            ],
+        ),
+        # An array has no fields of its own.
+        (
+            loan(),
+            loan(),
+            ["map: { field: books.title, values: { a: b } }"],
+            [
+                f"! no body of version 1 has 'books.title' {UP}; did you mean 'books[].title'?",
+                f"! no body of version 2 has 'books.title' {DOWN}; did you mean 'books[].title'?",
+            ],
+        ),
+        (
+            {"properties": {"p": {"additionalProperties": {"properties": {"x": TEXT}}}}},
+            {},
+            ['map: { field: "p.*.y", values: { a: b } }'],
+            [f"warning: no body of version 1 has 'p.*.y' {UP}; did you mean 'p.*.x'?"],
+        ),
+        # What an envelope holds, and what holds it, is known too.
+        (
+            {"type": "array", "items": loan()},
+            {"properties": {"data": {"type": "array", "items": loan()}}},
+            ["map: { field: idd, values: { a: b } }", "extract: { key: data }"],
+            [
+                f"! no body of version 1 has 'idd' {UP}; did you mean 'id'?",
+                f"! no body of version 2 has 'idd' {DOWN}; did you mean 'id'?",
+            ],
+        ),
+        # Only the newer version has it, and its document does not.
+        (
+            loan(),
+            loan(),
+            ["default: { field: gift, value: true }"],
+            [f"! no body of version 2 has 'gift' {DOWN}; known: books, id"],
+        ),
+        # The name that the change before gave it is not looked for in vain.
+        (
+            loan(title="name"),
+            loan(),
+            [TITLED, 'map: { field: "books[].name", values: { a: b } }'],
+            None,
+        ),
+    ],
+)
+def test_fields_that_are_not(
+    tmp_path: Path, older: object, newer: object, changes: list[str], expected: list[str] | None
+) -> None:
+    if expected is None:
+        with pytest.raises(ConfigError, match="is taken by"):
+            said(tmp_path, older, newer, *changes)
+    else:
+        assert said(tmp_path, older, newer, *changes) == expected
+
+
+def test_a_document_that_cannot_be_used_is_warned_of(tmp_path: Path) -> None:
+    older = document({"$ref": "#/nowhere"}, loans="get")
+    path, snapshot = written(tmp_path, older, document(lendings="get"))
+    (issue,) = check_conversions(path, {}, snapshot)
+    assert issue.place == "apis.loans.versions.1.schema"
+    assert issue.text.startswith("warning: the fields of changes are not looked up: v1.json: ")
+
+
+def test_the_command(tmp_path: Path) -> None:
+    change = "{ default: { field: x, value: 1 } }"
+    written(tmp_path, document(loans="get"), document(lendings="get"), change)
+    command = [sys.executable, "-m", "gateway", "check", str(tmp_path / "gateway.yaml")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "gateway.yaml:16:21: apis.loans.conversions[0].changes[0].default: " in done.stderr
+    assert "no body of version 2 has 'x' when a downgrade comes here" in done.stderr
+
+
+def test_a_gateway_that_serves_loads_none_of_it() -> None:
+    code = "import gateway.app, sys; print(*(n for n in sys.modules if 'verify.openapi' in n))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == []
+
+
+def checked(
+    folder: Path, older: Mapping[str, object], newer: Mapping[str, object], rules: str
+) -> list[str]:
+    """Return what is reported of rules, the place left out."""
+    (folder / "v1.json").write_text(json.dumps({"openapi": "3.1.0", "paths": older}))
+    (folder / "v2.json").write_text(json.dumps({"openapi": "3.1.0", "paths": newer}))
+    path = folder / "gateway.yaml"
+    path.write_text(rules)
+    return [issue.text for issue in check_conversions(path, {}, load_file(path, {}))]
+
+
+def written_operation(
+    place: str = "query", body: object = None, **parameters: object
+) -> dict[str, object]:
+    """Return an operation with parameters, and a body that is answered as well."""
+    content = {"content": {"application/json": {"schema": body or {}}}}
+    listed = [{"name": name, "in": place, "schema": {}} for name in parameters]
+    return {"parameters": listed, "requestBody": content, "responses": {"200": content}}
+
+
+PAYMENTS = """\
+services: { new: { targets: ["http://127.0.0.1:9002"] } }
+apis:
+  pay:
+    upstream_path: "/{rest}"
+    versions: { "1": { via: "2", schema: v1.json }, "2": { service: new, schema: v2.json } }
+    endpoints: [ { path: "/v{version}/{rest*}", version: { in: path }, methods: [POST] } ]
+    conversions:
+      - between: ["1", "2"]
+        operations: [ { newer: POST /payments, older: POST /pay } ]
+        changes: [ { rename: { field: total, to: sum } } ]
+        query: [ { rename: { field: offset, to: skip } }, { rename: { field: max, to: most } } ]
+      - between: ["1", "2"]
+        on: requests
+        headers: [ { rename: { field: X-Key, to: X-Id } } ]
+"""
+CLOSED = {"type": "object", "properties": {"sum": TEXT}, "additionalProperties": False}
+
+
+def test_an_operation_that_differs(tmp_path: Path) -> None:
+    older = {"/pay": {"post": written_operation(body=CLOSED, skip=1, most=1)}}
+    fields = {**CLOSED, "properties": {"totals": TEXT}}
+    newer = {"/payments": {"post": written_operation(body=fields, offset=1)}}
+    with pytest.raises(ConfigError) as caught:
+        checked(tmp_path, older, newer, PAYMENTS)
+    assert [issue.text for issue in caught.value.issues] == [
+        "no body of version 2 has 'total' when a downgrade comes here; did you mean 'totals'?"
+    ]
+
+
+def test_parameters(tmp_path: Path) -> None:
+    older = {"/pay": {"post": written_operation(skipped=1, most=1)}}
+    newer = {"/payments": {"post": written_operation("header", **{"X-Kee": 1})}}
+    assert checked(tmp_path, older, newer, PAYMENTS) == [
+        "warning: no request of version 1 has the query parameter 'skip'; did you mean 'skipped'?",
+        "warning: no request of version 2 has the header field 'X-Key'; known: x-kee",
+    ]
+
+
+def test_operations_without_endpoint(tmp_path: Path) -> None:
+    operation: dict[str, object] = {"get": {"responses": {}}, "post": {"responses": {}}}
+    older: dict[str, object] = {f"/a/{number}": operation for number in range(6)}
+    (found,) = checked(tmp_path, older, {"/payments": {"post": {"responses": {}}}}, PAYMENTS)
+    listed = ", ".join(f"GET /a/{number}" for number in range(5))
+    assert found == f"warning: no endpoint leads to {listed} and 1 more of this document"
+
+
+LISTS = """\
+services: { new: { targets: ["http://127.0.0.1:9002"] } }
+apis:
+  shop:
+    versions: { "1": { via: "2", schema: v1.json }, "2": { service: new, schema: v2.json } }
+    endpoints: [ { path: /orders, version: { in: header, name: X-Version } } ]
+    conversions:
+      - between: ["1", "2"]
+        on: responses
+        changes:
+          - to_header: { field: total, header: X-Count, type: number }
+          - to_header: { field: next, header: X-Next }
+          - from_header: { field: id, header: X-Id }
+        headers:
+          - rename: { field: X-Next, to: X-After }
+          - map: { field: Content-Type, values: { a/b: c/d } }
+      - between: ["1", "2"]
+        on: requests
+        changes:
+          - to_query: { field: dryRun, parameter: dry }
+          - to_header: { field: why, header: X-Why }
+"""
+
+
+def answered(*fields: str) -> dict[str, object]:
+    """Return a path whose requests have one field, and whose answers have some."""
+    named = {"name": "X-Reason", "in": "header", "schema": {}}
+    query = {"name": "dryRun", "in": "query", "schema": {}}
+    fields_of: dict[str, object] = {"headers": {name: {} for name in fields}}
+    return {"/orders": {"get": {"parameters": [named, query], "responses": {"200": fields_of}}}}
+
+
+def test_header_fields_of_answers(tmp_path: Path) -> None:
+    """Changes of bodies name them as the newer version does, behind those of header fields."""
+    older, newer = answered("X-Total", "X-After"), answered("X-Key", "X-Next")
+    assert checked(tmp_path, older, newer, LISTS) == [
+        "warning: no request of version 1 has the query parameter 'dry'; did you mean 'dryRun'?",
+        (
+            "warning: no answer of version 1 has the header field 'X-Count';"
+            " known: content-type, x-after, x-next, x-total"
+        ),
+        (
+            "warning: no request of version 1 has the header field 'X-Why';"
+            " known: content-type, x-next, x-reason"
+        ),
+        "warning: no answer of version 2 has the header field 'X-Id'; known: x-key, x-next",
+    ]
+
+
+def test_header_fields_that_no_document_describes(tmp_path: Path) -> None:
+    rules = LISTS.replace("        on: responses\n", "").partition(
+        '      - between: ["1", "2"]\n        on: req'
+    )[0]
+    assert checked(tmp_path, answered(), answered(), rules) == []
+    older, newer = answered("X-Count", "X-After"), answered("X-Next", "X-Old")
+    assert checked(tmp_path, older, newer, rules) == [
+        (
+            "warning: no message of version 2 has the header field 'X-Id';"
+            " known: x-next, x-old, x-reason"
+        ),
+    ]

@@ -1,0 +1,180 @@
+"""A live message is validated by the schemas of its operation."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.core.versions.version import Version
+from gateway.proxy.shadow.trial_request import TrialRequest
+from gateway.verify.live.answer_sample import AnswerSample
+from gateway.verify.live.contract import Contract
+from gateway.verify.openapi.openapi import Description
+from tests.gateway.verify.loans import document, written
+
+LOAN = b'{"id": 1}'
+
+
+def violations(
+    folder: Path, endpoint: str, target: str, body: bytes = LOAN, *, status: int = 200
+) -> list[tuple[str, str]]:
+    """Return what is found in a response to a client of version 1, whose ids are texts."""
+    older = document(lendings="get", lendings_ID="get", lendings_late="post")
+    older["paths"]["/lendings/late"]["get"] = {"responses": {"default": {}}}
+    _, snapshot = written(folder, older, document(lendings="get"))
+    found = next(one for one in snapshot.apis[0].endpoints if one.template.text == endpoint)
+    contract = Contract(Description(older, "v1.json"))
+    sample = AnswerSample(found, found.routes[Version(1)], "GET", target, status, body)
+    assert contract.violations(sample) == contract.violations(sample)
+    return contract.violations(sample)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "target"),
+    [
+        ("/v{version}/loans", "/lendings"),
+        # Of two operations at one endpoint, the path that was asked for decides.
+        ("/v{version}/loans/{id}", "/lendings/7?full=1"),
+    ],
+)
+def test_violations(tmp_path: Path, endpoint: str, target: str) -> None:
+    assert violations(tmp_path, endpoint, target) == [("/id", "type")]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "target", "status"),
+    [
+        ("/v{version}/loans", "/lendings", 404),
+        ("/v{version}/loans/overdue", "/lendings/late", 200),
+    ],
+)
+def test_what_is_not_declared_violates_nothing(
+    tmp_path: Path, endpoint: str, target: str, status: int
+) -> None:
+    assert violations(tmp_path, endpoint, target, status=status) == []
+
+
+def test_a_body_as_it_should_be(tmp_path: Path) -> None:
+    body = json.dumps({"id": "7", "books": [{"title": "B", "weight": 3}]}).encode()
+    assert violations(tmp_path, "/v{version}/loans", "/lendings", body) == []
+    half = rb'{"id": "\ud800"}'  # half of a pair of surrogates, which no parser need take
+    assert violations(tmp_path, "/v{version}/loans", "/lendings", half) == []
+
+
+BODY = {
+    "type": "object",
+    "required": ["title"],
+    "properties": {
+        "title": {"type": "string"},
+        "tags": {"type": "array", "items": {"type": "string"}},
+        "state": {"enum": ["open", "done"]},
+    },
+    "additionalProperties": False,
+}
+WRITE = {
+    "parameters": [
+        {"name": "notify", "in": "query", "required": True, "schema": {"type": "boolean"}},
+        {"name": "page", "in": "query", "schema": {"type": "integer"}},
+        {"name": "X-Mode", "in": "header", "schema": {"enum": ["fast", "slow"]}},
+        {"name": "Accept", "in": "header", "required": True, "schema": {}},
+    ],
+    "requestBody": {"required": True, "content": {"application/json": {"schema": BODY}}},
+    "responses": {"201": {}},
+}
+JSON = (b"Content-Type", b"application/json")
+TITLE = b'{"title": "B"}'
+
+
+def refusals(
+    folder: Path,
+    body: bytes | None = TITLE,
+    *fields: tuple[bytes, bytes],
+    query: str = "?notify=true",
+    method: str = "POST",
+) -> list[tuple[str, str]]:
+    """Return what version 2 would refuse of a request to make a loan, and by which rule."""
+    newer = document(lendings="get")
+    newer["paths"]["/lendings"] |= {"post": WRITE, "delete": {"responses": {}}}
+    _, snapshot = written(folder, document(lendings="get"), newer)
+    request = TrialRequest(
+        "v2.json",
+        snapshot.apis[0].endpoints[0],
+        Version(2),
+        method,
+        f"/lendings{query}",
+        [JSON, *fields],
+        body,
+    )
+    found = Contract(Description(newer, "v2.json")).refusals(request)
+    assert all(each.reason for each in found)
+    return [(each.field, each.rule) for each in found]
+
+
+def test_a_request_as_it_should_be(tmp_path: Path) -> None:
+    assert refusals(tmp_path) == []
+    assert refusals(tmp_path, TITLE, (b"x-mode", b"fast"), (b"X-Other", b"1")) == []
+    assert refusals(tmp_path, None, query="?whatever", method="DELETE") == []
+    coded = (b"Content-Encoding", b"gzip")
+    assert refusals(tmp_path, gzip.compress(TITLE), coded) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (b"{}", [("/title", "required")]),
+        (b'{"title": 5, "tags": ["a", 1, 2]}', [("/tags/*", "type"), ("/title", "type")]),
+        (b'{"title": "B", "state": "lost"}', [("/state", "enum")]),
+        (b'{"title": "B", "a/b": 1}', [("/a~1b", "additionalProperties")]),
+        (b"[]", [("body", "type")]),
+        (b"{", [("body", "json")]),
+        (b"", [("body", "required")]),
+        (None, [("body", "required")]),
+    ],
+)
+def test_bodies(tmp_path: Path, body: bytes | None, found: list[tuple[str, str]]) -> None:
+    assert sorted(set(refusals(tmp_path, body))) == found
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("", [("query notify", "required")]),
+        ("?notify=yes", [("query notify", "type")]),
+        ("?notify=false&page=two", [("query page", "type")]),
+        ("?notify=false&page=2&other=x", []),
+    ],
+)
+def test_parameters(tmp_path: Path, query: str, found: list[tuple[str, str]]) -> None:
+    assert refusals(tmp_path, query=query) == found
+
+
+def test_headers_and_codings(tmp_path: Path) -> None:
+    assert refusals(tmp_path, TITLE, (b"X-Mode", b"odd")) == [("header x-mode", "enum")]
+    coded = (b"Content-Encoding", b"gzip")
+    assert refusals(tmp_path, b"no gzip", coded) == [("body", "json")]
+
+
+def test_an_operation_that_the_document_has_not(tmp_path: Path) -> None:
+    assert refusals(tmp_path, method="PATCH") == [("operation", "operation")]
+
+
+@pytest.mark.parametrize(
+    ("target", "found"),
+    [
+        ("/lendings/7", []),
+        ("/api/lendings/7?x=1", []),
+        ("/lendings/seven", [("path id", "type")]),
+        ("/lendings/0", [("path id", "minimum")]),
+        ("/elsewhere", []),
+    ],
+)
+def test_path_parameters(tmp_path: Path, target: str, found: list[tuple[str, str]]) -> None:
+    newer = document(lendings_ID="get")
+    parameter = {"name": "id", "in": "path", "schema": {"type": "integer", "minimum": 1}}
+    newer["paths"]["/lendings/{id}"]["get"] |= {"parameters": [{**parameter, "required": True}]}
+    _, snapshot = written(tmp_path, document(loans="get"), newer)
+    endpoint = snapshot.apis[0].endpoints[2]
+    request = TrialRequest("v2.json", endpoint, Version(2), "GET", target, [], None)
+    refused = Contract(Description(newer, "v2.json")).refusals(request)
+    assert [(each.field, each.rule) for each in refused] == found

@@ -1,0 +1,47 @@
+"""Documents are loaded once, when they are needed; one that cannot be had is asked for later."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from gateway.core.versions.version import Version
+from gateway.proxy.shadow.trial_request import TrialRequest
+from gateway.telemetry import log
+from gateway.verify.live.contracts import Contracts
+from tests.gateway.verify.loans import document, written
+
+
+def request(folder: Path) -> TrialRequest:
+    _, snapshot = written(folder, document(), document(lendings="get"))
+    endpoint = snapshot.apis[0].endpoints[0]
+    return TrialRequest("v2.json", endpoint, Version(2), "PUT", "/lendings", [], None)
+
+
+async def test_a_document_is_loaded_once(tmp_path: Path) -> None:
+    contracts, trial = Contracts(tmp_path), request(tmp_path)
+    found = await contracts.validate(trial)
+    assert found is not None
+    assert [each.field for each in found] == ["operation"]
+    (tmp_path / "v2.json").unlink()
+    assert await contracts.validate(trial) == found
+    contracts.forget()
+    assert await contracts.validate(trial) is None
+
+
+async def test_a_document_that_cannot_be_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    monkeypatch.setattr(log, "event", lambda name, *_, **__: events.append(name))
+    contracts, trial = Contracts(tmp_path), request(tmp_path)
+    whole = (tmp_path / "v2.json").read_text()
+    (tmp_path / "v2.json").write_text(whole[:9])
+    for _ in range(3):
+        assert await contracts.validate(trial) is None
+    assert events == ["check_failed"]
+    (tmp_path / "v2.json").write_text(whole)
+    assert await contracts.validate(trial) is None
+    later = asyncio.get_running_loop().time() + 61
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: later)
+    assert await contracts.validate(trial) is not None

@@ -1,0 +1,59 @@
+"""The operations of a version's document, at the endpoints that lead to them."""
+
+import asyncio
+import json
+from pathlib import Path
+
+from gateway.config.load import load
+from gateway.verify.live.documented_operations import DocumentedOperations
+from tests.gateway.verify.loans import document, written
+
+KEY = ("loans", "1")
+
+
+async def test_operations(tmp_path: Path) -> None:
+    older = document(lendings="get post", lendings_ID="get put delete", elsewhere="get")
+    path, rules = written(tmp_path, older, document())
+    operations = DocumentedOperations(tmp_path)
+    found = await operations.find(rules, KEY)
+    assert found is not None
+    assert {*found} == {
+        ("GET", "/v{version}/loans"),
+        ("POST", "/v{version}/loans"),
+        ("GET", "/v{version}/loans/{id}"),
+        ("PUT", "/v{version}/loans/{id}"),  # the endpoint takes no DELETE
+    }
+    (tmp_path / "v1.json").unlink()
+    assert await operations.find(rules, KEY) is found
+    # Other rules may name other documents.
+    other = load(path.read_bytes(), str(path), {})
+    assert await operations.find(other, KEY) is None
+    assert await operations.find(rules, ("loans", "3")) is None
+    assert await operations.find(rules, ("books", "1")) is None
+
+
+async def test_nobody_waits_for_a_service_that_hangs(tmp_path: Path) -> None:
+    """Its document is waited for once, and there when it has come."""
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        asked.set()
+        await go_on.wait()
+        body = json.dumps(document(lendings="get")).encode()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    path, _ = written(tmp_path, document(), document())
+    text = path.read_text().replace("v1.json", f'"http://127.0.0.1:{port}/"')
+    rules = load(text.encode(), "gateway.yaml", {})
+    operations = DocumentedOperations(tmp_path, patience=0.01)
+    assert await operations.find(rules, KEY) is None
+    await asked.wait()
+    assert await operations.find(rules, KEY) is None
+    go_on.set()
+    operations.patience = 10
+    assert await operations.find(rules, KEY) == frozenset({("GET", "/v{version}/loans")})
+    server.close()

@@ -1,0 +1,170 @@
+"""The page of a fleet in a browser: two gateways on one PostgreSQL, each of which shows all."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.fleet.cluster import Cluster
+from tests.fleet.conftest import free_port
+from tests.fleet.fleet import CUTOVER, Fleet, call
+from tests.gateway.kit import Program
+from tests.page.conftest import WIDTHS, Tabs, act, examine, token
+
+ADMIN = f'admin: {{ tokens: {{ ann: {{ right: operate, token: "{token("ann")}" }} }} }}\n'
+VERSION = "/page/versions/person/1"
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """Start two gateways on one database."""
+    with ExitStack() as stack:
+        cluster = Cluster(free_port())
+        stack.callback(cluster.remove)
+        folder = tmp_path_factory.mktemp("fleet")
+        made = Fleet(stack, folder, cluster.create("page"), cluster, CUTOVER, ADMIN)
+        for name in "ab":
+            made.start(name)
+        yield made
+
+
+class Seats:
+    """Tabs at one gateway or the other."""
+
+    def __init__(self, browser: Browser, fleet: Fleet) -> None:
+        self._browser = browser
+        self._fleet = fleet
+        self._taken: list[Tabs] = []
+
+    def __call__(self, name: str, path: str) -> Page:
+        """Return a view of a replica, logged in and followed."""
+        made = Tabs(self._browser, self._fleet.replicas[name].admin_url)
+        self._taken.append(made)
+        page = made().open(path)
+        expect(page.locator("#live")).to_have_class("live on")
+        return page
+
+    def leave(self) -> None:
+        """Close all tabs; fail if one had a fault."""
+        for tabs in self._taken:
+            tabs.close()
+
+
+@pytest.fixture
+def seat(browser: Browser, fleet: Fleet) -> Iterator[Seats]:
+    """Open tabs at the gateways of the fleet."""
+    made = Seats(browser, fleet)
+    yield made
+    made.leave()
+
+
+def test_an_act_on_one_is_seen_on_the_other(seat: Seats) -> None:
+    """By itself, and on the audit page with its reason; a form from before is refused there."""
+    here, there, log = seat("a", VERSION), seat("b", VERSION), seat("b", "/page/audit")
+    expect(there.locator("#cutover .percent")).to_have_text("5 %")
+    act(here, "#cutover", "Set", "half of them", percent="50")
+    expect(there.locator("#cutover .percent")).to_have_text("50 %")
+    expect(there.locator("#cutover .latest")).to_contain_text("by ann, by the rules → 50%")
+    expect(log.locator("#audit tbody tr").first).to_contain_text("half of them")
+    act(there, "#cutover", "Clear", "it was tried")
+    expect(here.locator("#cutover .percent")).to_have_text("5 %")
+
+
+def callers(page: Page) -> Locator:
+    """Return the clients and their requests as the view of a version has them."""
+    return page.locator("#callers-table tbody").locator("th, td[data-label=Requests]")
+
+
+def test_each_counts_for_all(seat: Seats, fleet: Fleet) -> None:
+    """Whatever either serves, the views of both have the same sums, and follow them."""
+    pages = [seat(name, VERSION) for name in "ab"]
+    call(fleet.replicas["a"], "acme", 5)
+    call(fleet.replicas["b"], "globex", 2)
+    for page in pages:
+        expect(callers(page)).to_have_text(["acme", "5", "globex", "2"])
+    call(fleet.replicas["b"], "acme", 3)
+    for page in pages:
+        expect(callers(page)).to_have_text(["acme", "8", "globex", "2"])
+    for name in "ab":
+        row = seat(name, "/page/versions?find=person").locator("tbody tr").first
+        expect(row.locator("td[data-label=Requests]")).to_have_text("10")
+
+
+def test_a_replica_is_lost_and_comes_back(seat: Seats, fleet: Fleet) -> None:
+    """Next has it as long as it is not heard; whoever sees that can forget it."""
+    page, log = seat("a", "/"), seat("a", "/page/audit")
+    lost = page.locator(".item", has_text="Replica lost")
+    rows = log.locator("#replicas tbody tr")
+    expect(lost).to_have_count(0)
+    kill(fleet.replicas["b"])
+    expect(lost).to_contain_text("b")
+    expect(lost).to_contain_text("It has not been heard since")
+    expect(rows.nth(1)).to_contain_text("lost")
+    pictures(page, "next-lost")
+    pictures(log, "audit-lost")
+    fleet.start("b")
+    expect(lost).to_have_count(0)
+    expect(rows.nth(1)).to_contain_text("heard")
+    kill(fleet.start("c"))
+    expect(lost).to_contain_text("c")
+    act(log, "#replicas", "Forget", "its machine was returned")
+    expect(rows).to_have_count(2)
+    expect(lost).to_have_count(0)
+
+
+def pictures(page: Page, name: str) -> None:
+    """Examine a view as it stands, at all widths and in both themes."""
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 800})
+            examine(page, width, f"{name}-{width}-{theme}")
+
+
+def kill(program: Program) -> None:
+    """End a gateway as a crash would."""
+    program.process.send_signal(signal.SIGKILL)
+    program.process.wait()
+
+
+@pytest.mark.parametrize("how", ["dropped", "refused"])
+def test_the_store_is_gone(seat: Seats, fleet: Fleet, how: str) -> None:
+    """Each view says so by itself and still reads; no act is done; all is well once it is back."""
+    paths = {"next": "/", "versions": "/page/versions", "version": VERSION, "audit": "/page/audit"}
+    call(fleet.replicas["a"], f"before-{how}")
+    pages = {name: seat("a", path) for name, path in paths.items()}
+    expect(callers(pages["version"])).to_contain_text([f"before-{how}"])
+    each = pages["version"].locator("#callers-table tbody td[data-label=Requests]")
+    total = str(sum(int(count) for count in each.all_inner_texts()))
+    requests = pages["versions"].locator("tbody td[data-label=Requests]").first
+    expect(requests).to_have_text(total)
+    fleet.relay.drop() if how == "dropped" else fleet.relay.refuse()
+    try:
+        stale = pages["next"].locator(".item", has_text="State is stale")
+        expect(stale).to_contain_text("It has not been reached since")
+        for name in ("versions", "version", "audit"):
+            expect(pages[name].locator("#stale")).to_contain_text("has not been reached since")
+        expect(pages["audit"].locator("#audit")).to_contain_text("The audit log cannot be read:")
+        expect(pages["audit"].locator("#replicas")).to_contain_text("The replicas cannot be read:")
+        expect(pages["version"].locator("#retire h2")).to_contain_text("It cannot be")
+        expect(pages["version"].locator("#retire")).to_contain_text("has not been heard since")
+        expect(pages["version"].locator("#cutover .percent")).to_have_text("5 %")
+        expect(requests).to_have_text(total)
+        for name in pages if how == "refused" else ():
+            pictures(pages[name], f"{name}-stale")
+        # What is opened only now is no worse.
+        fresh = seat("a", "/page/versions")
+        expect(fresh.locator("tbody td[data-label=Requests]").first).to_have_text(total)
+        act(fresh := seat("a", VERSION), "#cutover", "Set", "in vain", percent="40")
+        expect(fresh.locator("h1")).to_have_text("Not now")
+        expect(fresh.locator(".sub")).to_contain_text("nothing was changed")
+    finally:
+        fleet.relay.pass_on()
+    expect(stale).to_have_count(0)
+    for name in ("versions", "version", "audit"):
+        expect(pages[name].locator("#stale")).to_have_text("")
+    expect(pages["audit"].locator("#replicas tbody tr")).to_have_count(2)
+    expect(pages["version"].locator("#cutover .percent")).to_have_text("5 %")
+    expect(callers(pages["version"])).to_contain_text([f"before-{how}"])

@@ -1,0 +1,297 @@
+"""The page in a browser: every view by eye and by axe, followed live, without scripts, and lost.
+
+Screenshots of every view are left in .page/, to be looked at.
+"""
+
+import re
+import signal
+from contextlib import ExitStack
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from gateway.admin.page.live_updates import MOST_STREAMS
+from tests.gateway.kit import ROOT, Program, start_program, wait_for
+from tests.page.conftest import HOSTILE, SHOTS, WIDTHS, Tabs, act, examine, token, use
+
+VIEWS = {
+    "next": "/",
+    "versions": "/page/versions",
+    "version": "/page/versions/person/1",
+    "ended": "/page/versions/orders/2024-01-31",
+    "unversioned": "/page/versions/plain",
+    "rules": "/page/rules",
+    "explained": "/page/rules?request=GET+/v1/person&client=acme",
+    "audit": "/page/audit",
+    "missing": "/page/versions/person/9",
+}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view(tabs: Tabs, view: str, theme: str) -> None:
+    """It fits, has no barrier that axe knows, and its picture is taken."""
+    tab = tabs(color_scheme=theme)
+    for width in WIDTHS:
+        tab.page.set_viewport_size({"width": width, "height": 800})
+        page = tab.open(VIEWS[view])
+        expect(page.locator("#live")).to_have_class("live on")
+        examine(page, width, f"{view}-{width}-{theme}")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_without_scripts(tabs: Tabs, view: str) -> None:
+    """A view shows the same text."""
+    plain, full = tabs(java_script_enabled=False), tabs()
+    words = [
+        tab.open(VIEWS[view]).locator("h1, h2, thead th, tbody th").all_inner_texts()
+        for tab in (plain, full)
+    ]
+    assert words[0] == words[1]
+    assert words[0]
+
+
+def test_forms_without_scripts(tabs: Tabs) -> None:
+    page = tabs(java_script_enabled=False).open("/page/versions")
+    page.get_by_label("Find").fill("orders")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("tbody tr")).to_have_count(3)
+    page.get_by_role("link", name="Requests").click()
+    expect(page).to_have_url(re.compile("find=orders.*sort=requests"))
+    page.get_by_role("link", name="orders 2025-03-01").click()
+    page.get_by_role("link", name="Rules", exact=True).click()
+    page.get_by_role("textbox", name="Request").fill("GET /v9/person")
+    page.get_by_role("button", name="Explain").click()
+    expect(page.locator(".steps .answer")).to_contain_text("404 version_unknown")
+    page.get_by_label("Draft of gateway.yaml").fill("apis: {}\nservices: 1\n")
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_role("alert")).to_contain_text("it from being used")
+    expect(page.locator("#draft .issues li").first).to_contain_text("Line")
+
+
+def test_by_keyboard(tabs: Tabs) -> None:
+    """The first stop leads over the navigation; every view can be reached by Tab and Enter."""
+    page = tabs().open("/")
+    page.keyboard.press("Tab")
+    expect(page.get_by_text("Skip to the content")).to_be_focused()
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Versions", exact=True)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("Versions")
+
+
+def test_hostile_names(tabs: Tabs) -> None:
+    """They are shown as they are; a dialog or a request would be a fault."""
+    for name in HOSTILE:
+        tab = tabs()
+        page = tab.open("/page/versions/person/1")
+        page.locator("#callers").get_by_label("Find").fill(name)
+        page.locator("#callers").get_by_role("button", name="Show").click()
+        expect(page.locator("#callers tbody th").first).to_have_text(name)
+
+
+def test_callers_as_csv(tabs: Tabs) -> None:
+    page = tabs().open("/page/versions/person/1")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="CSV").click()
+    path = download.value.path()
+    assert download.value.suggested_filename == "callers-person-1.csv"
+    assert Path(path).read_text().startswith("client,api,version,endpoint,count")
+
+
+def test_pages_of_callers(tabs: Tabs) -> None:
+    page = tabs().open("/page/versions/person/1?sort=client")
+    first = page.locator("#callers tbody th").first.inner_text()
+    page.locator("#callers").get_by_role("link", name="Next").click()
+    expect(page.locator("#callers .pages")).to_contain_text("Page 2 of")
+    assert page.locator("#callers tbody th").first.inner_text() != first
+
+
+def test_it_follows_the_counts(tabs: Tabs, gateway: Program) -> None:
+    page = tabs().open("/page/versions/plain")
+    before = page.locator("#callers-table tbody").inner_text()
+    use(gateway, 60, seed=7)
+    expect(page.locator("#callers-table tbody")).not_to_have_text(before, timeout=60_000)
+
+
+def test_it_follows_the_rules(tabs: Tabs, gateway: Program) -> None:
+    """What somebody types meanwhile stays; the view of the mistakes comes and goes."""
+    assert gateway.config is not None
+    right = gateway.config.read_text()
+    page = tabs().open("/page/rules")
+    page.get_by_label("Draft of gateway.yaml").fill("half a draft")
+    gateway.rewrite(right.replace("{ service: new }", "{ service: gone }"))
+    expect(page.locator("#mistakes")).to_contain_text("no service is called 'gone'")
+    gateway.rewrite(f"{right}\n# changed\n")
+    expect(page.locator("#mistakes")).to_have_count(0)
+    expect(page.locator("#changes .added").last).to_contain_text("# changed")
+    expect(page.get_by_label("Draft of gateway.yaml")).to_have_value("half a draft")
+    gateway.rewrite(right)
+
+
+VERSION = "/page/versions/person/1"
+FIELDS = "#shadow .fields-differ"
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_acts_on_a_cutover(tabs: Tabs, *, scripts: bool) -> None:
+    """Each one, with and without scripts; who and why are in the audit log."""
+    page = tabs(java_script_enabled=scripts).open(VERSION)
+    percent, chip = page.locator("#cutover .percent"), page.locator("#cutover h2 .chip")
+    expect(percent).to_have_text("10 %")
+    for label, why, shown, decided, fields in [
+        ("Pause", "wait for acme", "10 %", "by an operator", {}),
+        ("Set", "half of them", "50 %", "by an operator", {"percent": "50"}),
+        ("Roll back", "<b>it hurts</b>", "0 %", "by an operator", {}),
+        ("Clear", "mended", "10 %", "by the rules", {}),
+    ]:
+        act(page, "#cutover", label, why, **fields)
+        expect(page.locator("#done")).to_contain_text("Done:")
+        expect(percent).to_have_text(shown)
+        expect(chip).to_have_text(decided)
+        expect(page.locator("#cutover .latest")).to_contain_text("by ann")
+        expect(page.locator("#cutover .latest")).to_contain_text(why)
+    page.get_by_role("link", name="Audit", exact=True).click()
+    expect(page.locator("#audit tbody tr").first).to_contain_text("mended")
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_acts_on_brownouts(tabs: Tabs, *, scripts: bool) -> None:
+    page = tabs(java_script_enabled=scripts).open(VERSION)
+    act(page, "#brownouts", "Pause them", "a holiday")
+    expect(page.locator("#brownouts h2")).to_contain_text("paused")
+    act(page, "#brownouts", "Let them go on", "it is over")
+    expect(page.locator("#brownouts h2")).not_to_contain_text("paused")
+
+
+def test_a_shadow(tabs: Tabs, gateway: Program) -> None:
+    """What differs, what would mend it, to copy; then it begins anew."""
+    page = tabs(permissions=["clipboard-read", "clipboard-write"]).open(VERSION)
+    expect(page.locator(f"{FIELDS} summary code")).to_have_text("/name")
+    expect(page.locator(f"{FIELDS} .samples")).to_contain_text('"Bob Marley"')
+    change = 'map: { field: name, values: { "Bob Marley": "Bob Charlie" } }'
+    expect(page.locator("#change-1")).to_have_text(change)
+    page.locator("#change-1 + button").click()
+    assert page.evaluate("navigator.clipboard.readText()") == change
+    expect(page.locator("#ignore-1")).to_have_text('ignore: ["/name"]')
+    act(page, "#shadow", "Begin anew", "the service was mended")
+    expect(page.locator("#shadow")).to_contain_text("0 answers compared, 0 differ")
+    use(gateway, 400, seed=3)
+    expect(page.locator(f"{FIELDS} summary code")).to_have_text("/name", timeout=60_000)
+
+
+def test_two_tabs_see_each_others_act(tabs: Tabs) -> None:
+    """What one does, the other sees by itself; a form from before is refused with what is true."""
+    first, second, stale = (tabs().open(VERSION) for _ in range(3))
+    section = stale.locator("#cutover")
+    section.locator("summary", has_text="Set…").click()
+    form = section.locator("details[open] form")
+    form.get_by_label("Why").fill("what I thought before")  # so that it is not replaced
+    form.get_by_label("Percent").fill("70")
+    act(first, "#cutover", "Set", "from the first tab", percent="30")
+    expect(second.locator("#cutover .percent")).to_have_text("30 %")
+    with stale.expect_response(lambda answer: answer.request.method == "POST") as sent:
+        form.get_by_role("button", name="Set").click()
+    assert sent.value.status == 409
+    expect(stale.get_by_role("alert")).to_contain_text("Nothing was done.")
+    expect(stale.get_by_role("alert")).to_contain_text("now stands at 30 %")
+    expect(stale.locator("#cutover .percent")).to_have_text("30 %")
+    act(stale, "#cutover", "Clear", "seen it now")
+    expect(first.locator("#cutover .percent")).to_have_text("10 %")
+
+
+def test_who_may_read_alone(tabs: Tabs) -> None:
+    """There is no form, and the commands are shown; nor does a post from there do anything."""
+    page = tabs(who="bob").open(VERSION)
+    expect(page.locator(".act")).to_have_count(0)
+    page.locator("#commands-cutover summary").click()
+    expect(page.locator("#commands-cutover")).to_contain_text("cutover set person 1 0 --why")
+    answer = page.request.post(f"{page.url}/cutover", form={"act": "roll_back", "why": "x"})
+    assert answer.status == 403
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("Token")).to_be_visible()
+
+
+def test_the_pictures_of_the_documentation(tabs: Tabs, gateway: Program) -> None:
+    """Those in docs/ are copies of what this leaves, made when the page looks otherwise."""
+    assert gateway.config is not None
+    right = gateway.config.read_text()
+    gateway.rewrite(right.replace("{ service: new }", "{ service: newer }"))
+    SHOTS.mkdir(exist_ok=True)
+    page = tabs(viewport={"width": 1000, "height": 560}).open("/")
+    expect(page.locator(".item").first).to_contain_text("Rules refused")
+    page.screenshot(path=SHOTS / "page-next.png")
+    gateway.rewrite(right)
+    page.goto(page.url + VERSION[1:])
+    use(gateway, 400, seed=9)
+    for outcome in page.locator("#cutover td[data-label='New route']").all()[1:]:
+        expect(outcome).not_to_have_text("–", timeout=60_000)
+    for part in ("cutover", "trend"):
+        page.locator(f"#{part}").screenshot(path=SHOTS / f"page-{part}.png")
+    assert all(
+        (ROOT / "docs" / f"page-{part}.png").exists() for part in ("next", "cutover", "trend")
+    )
+
+
+def test_a_wrong_token(tabs: Tabs) -> None:
+    page = tabs(who="").open("/page/audit")
+    page.get_by_label("Token").fill("wrong-0123456789abcdef")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    page.get_by_label("Token").fill(token("bob"))
+    page.get_by_role("button", name="Log in").click()
+    expect(page.locator("h1")).to_have_text("Audit")
+
+
+def test_a_lost_gateway_that_comes_back(browser: Browser, tmp_path: Path) -> None:
+    """Suspended, it is noticed by its silence; killed, at once; it is found again both times."""
+    with ExitStack() as stack:
+        config = tmp_path / "gateway.yaml"
+        config.write_text((ROOT / "gateway.yaml").read_text())
+        first = start_program(stack, tmp_path, "gateway")
+        tabs = Tabs(browser, first.admin_url)
+        page = tabs(who="").open("/page/versions")
+        status = page.locator("#live")
+        expect(status).to_have_class("live on")
+        first.process.send_signal(signal.SIGSTOP)
+        expect(status).to_have_class("live lost", timeout=30_000)
+        expect(status).to_contain_text("Lost since")
+        first.process.send_signal(signal.SIGCONT)
+        expect(status).to_have_class("live on", timeout=30_000)
+        first.process.kill()
+        first.process.wait()
+        expect(status).to_have_class("live lost", timeout=30_000)
+        text = config.read_text().replace("  person:\n", "  people:\n")
+        config.write_text(text)
+        again = start_program(stack, tmp_path, "gateway", GATEWAY_ADMIN_PORT=str(first.admin))
+        wait_for(lambda: again.log("listening"))
+        expect(status).to_have_class("live on", timeout=30_000)
+        expect(page.locator("tbody th").first).to_have_text("people 1")
+        tabs.close()
+
+
+def test_more_pages_than_are_followed(tabs: Tabs, gateway: Program) -> None:
+    """A further page says so, and is followed as soon as there is room."""
+    with ExitStack() as stack:
+        for _ in range(MOST_STREAMS):
+            connection = HTTPConnection("127.0.0.1", gateway.admin, timeout=60)
+            stack.callback(connection.close)
+            fields = {"Authorization": f"Bearer {token('ann')}"}
+            connection.request("GET", "/page/events", headers=fields)
+            # Kept, since a response that is forgotten closes its connection.
+            stream = stack.enter_context(connection.getresponse())
+            assert stream.status == 200
+        tab = tabs()
+        tab.page.clock.install()
+        status = tab.open("/").locator("#live")
+        expect(status).to_have_class("live full")
+        expect(status).to_have_text("Updated each 30 s: 32 pages are open")
+    for _ in range(20):
+        if status.get_attribute("class") == "live on":
+            break
+        tab.page.clock.run_for(30_000)
+        tab.page.wait_for_timeout(1000)
+    expect(status).to_have_class("live on")

@@ -1,0 +1,193 @@
+"""The attackers: all at once, with ordinary connections, for as long as the program runs.
+
+    python -m tests.siege.attacks PORT
+
+Each attack is a function that is called again and again; it lasts some seconds, or until it is cut.
+"""
+
+import asyncio
+import gzip
+import logging
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from tests.gateway.kit import Program
+from tests.gateway.talk import Client, ask, connect
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from subprocess import Popen
+
+JSON = "Content-Type: application/json"
+_random = Random(2)
+_BOMB = gzip.compress(b"[" + b"{}," * 5_500_000 + b"{}]")
+_MANY = b"[" + b"{}," * 200_000 + b"{}]"
+_HOLD = 5.0
+_FAILURES = (OSError, EOFError, TimeoutError, AssertionError, LookupError, ValueError)
+
+# Each is refused, or passed on without what it tries to add.
+TRICKS = (
+    ask("GET /v1/person/..%2fadmin"),
+    ask("GET /person/header", "Connection: X-API-VERSION", "X-API-VERSION: 1"),
+    ask("POST /users", "X-HTTP-Method-Override: DELETE", "Content-Length: 0"),
+    ask("POST /v1/catalog", JSON, "Content-Length: 15", body=b'{"a":1,"a":222}'),
+    ask("POST /v1/catalog", JSON, "Transfer-Encoding: chunked", body=b"0\r\n\r\n"),
+    ask("GET /v1/person", "Host: evil", "X_Forwarded_For: 1", "Connection: close"),
+    b"POST /users HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+)
+
+
+async def deaf(client: Client) -> None:
+    """Ask for a large answer and take none of it."""
+    client.send(ask("GET /bytes?size=12000000"))
+    await asyncio.sleep(_HOLD)
+
+
+async def deaf_converted(client: Client) -> None:
+    """Have a large answer converted and take none of it."""
+    client.send(ask("GET /v1/catalog?size=3000"))
+    await asyncio.sleep(_HOLD)
+
+
+async def slow_reader(client: Client) -> None:
+    """Take an answer a little at a time."""
+    client.send(ask("GET /bytes?size=300000"))
+    for _ in range(50):
+        await client.reader.read(100)
+        await asyncio.sleep(_HOLD / 50)
+
+
+async def slow_sender(client: Client) -> None:
+    """Send a body a byte at a time, with and without its length."""
+    framing = _random.choice(["Content-Length: 4000", "Transfer-Encoding: chunked"])
+    client.send(ask("PUT /bytes", framing))
+    for _ in range(25):
+        client.send(b"1\r\nx\r\n")
+        await asyncio.sleep(_HOLD / 25)
+
+
+async def slow_head(client: Client) -> None:
+    """Send a head a field at a time."""
+    client.send(b"GET /v1/person HTTP/1.1\r\nHost: api.test\r\n")
+    for number in range(25):
+        client.send(b"X-%d: a\r\n" % number)
+        await asyncio.sleep(_HOLD / 25)
+
+
+async def large_head(client: Client) -> None:
+    """Send heads that are too large, one without an end, and many at once."""
+    client.send(b"GET /v1/person HTTP/1.1\r\nHost: api.test\r\n" + b"X: %b\r\n" % (b"a" * 60_000))
+    client.send(b"Y: " + b"a" * 1_000_000)
+    await client.rest()
+
+
+async def bomb(client: Client) -> None:
+    """Have a few kilobytes converted that are millions of elements."""
+    gzipped = "Content-Encoding: gzip"
+    client.send(ask("POST /v1/catalog", JSON, gzipped, f"Content-Length: {len(_BOMB)}", body=_BOMB))
+    await client.final()
+    client.send(ask("POST /v1/catalog", JSON, f"Content-Length: {len(_MANY)}", body=_MANY))
+    await client.final()
+
+
+async def flood(client: Client) -> None:
+    """Send many requests at once that the gateway answers itself, and take the answers."""
+    for _ in range(20):
+        client.send(ask("GET /nowhere") * 100)
+        for _ in range(100):
+            await client.final()
+
+
+async def one_byte_chunks(client: Client) -> None:
+    """Send a body in chunks of a byte."""
+    client.send(ask("PUT /bytes", "Transfer-Encoding: chunked"))
+    for _ in range(20):
+        client.send(b"1\r\nx\r\n" * 10_000)
+        await client.writer.drain()
+    client.send(b"0\r\n\r\n")
+    await client.final()
+
+
+async def idle_socket(client: Client) -> None:
+    """Switch to WebSocket, and say nothing."""
+    key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
+    fields = ("Connection: Upgrade", "Upgrade: websocket", key, "Sec-WebSocket-Version: 13")
+    client.send(ask("GET /socket", *fields))
+    await asyncio.sleep(_HOLD)
+
+
+async def tricks(client: Client) -> None:
+    """Try to get where a request should not."""
+    client.send(_random.choice(TRICKS))
+    with suppress(TimeoutError):
+        async with asyncio.timeout(1):
+            await client.rest()
+
+
+async def come_and_go(client: Client) -> None:
+    """Leave in the middle of a request."""
+    client.send(ask("GET /v1/catalog?size=100")[: _random.randrange(60)])
+    await asyncio.sleep(0.05)
+    client.cut()
+
+
+Attack = Callable[[Client], Awaitable[None]]
+ATTACKS: tuple[tuple[Attack, int, int], ...] = (
+    # the attack, how many clients make it, and the window of their connections in bytes
+    (deaf, 12, 4096),
+    (deaf_converted, 6, 4096),
+    (slow_reader, 20, 4096),
+    (slow_sender, 40, 0),
+    (slow_head, 40, 0),
+    (large_head, 4, 0),
+    (bomb, 2, 0),
+    (flood, 2, 0),
+    (one_byte_chunks, 2, 0),
+    (idle_socket, 20, 0),
+    (tricks, 2, 0),
+    (come_and_go, 2, 0),
+)
+
+
+async def attack(program: Program) -> None:
+    """Attack a gateway until cancelled."""
+    async with asyncio.TaskGroup() as group:
+        for each, clients, window in ATTACKS:
+            for _ in range(clients):
+                group.create_task(_again(program, each, window))
+
+
+async def _again(program: Program, each: Attack, window: int) -> None:
+    while True:
+        with suppress(*_FAILURES):
+            async with connect(program, window=window) as client:
+                try:
+                    await each(client)
+                finally:
+                    client.cut()
+        await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def attacking(program: Program) -> "AsyncIterator[None]":
+    """Attack a gateway from a process of its own meanwhile, so that it slows no honest client."""
+    attackers = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.siege.attacks", str(program.port)
+    )
+    try:
+        yield
+        assert attackers.returncode is None, "the attackers gave up"
+    finally:
+        with suppress(ProcessLookupError):
+            attackers.kill()
+        await attackers.wait()
+
+
+if __name__ == "__main__":
+    logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of each write to what was cut
+    _nothing: "Popen[bytes]" = None  # type: ignore[assignment]  # only the port is used
+    asyncio.run(attack(Program(_nothing, Path(), port=int(sys.argv[1]))))

@@ -1,0 +1,191 @@
+"""The siege: honest clients beside all attacks at once, kills and reloads; then a judgement."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from random import Random
+from statistics import quantiles
+from time import monotonic
+
+import psutil
+
+from tests.gateway.kit import wait_for
+from tests.gateway.talk import get
+from tests.siege.attacks import attacking
+from tests.soak.house import House
+from tests.soak.leaks import Held, held
+from tests.soak.questions import echo, listed, person, written
+
+HONEST = 4
+READS = (person, echo, listed)
+MOST_RESIDENT = 256e6
+# The share of the time in which nobody attacks, to compare with.
+_IN_PEACE = 0.25
+_BETWEEN_KILLS = 4.0
+
+
+@dataclass
+class Siege:
+    """One run.
+
+    Attributes:
+        house: the running stack.
+        random: decides what is asked.
+        say: takes a line for whoever watches.
+        stop: ends the run early once set.
+        peace: the seconds that honest clients waited for answers while nobody attacked.
+        war: the same while all attacks went on.
+        resident: the most memory that a worker held, in bytes.
+        done: how often a worker was killed and replaced, and the rules were changed.
+        asked: how often honest clients sent each write, by its key, until it was answered.
+        arrived: how often the service had each of them, at the end.
+    """
+
+    house: House
+    random: Random
+    say: Callable[[str], None]
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    peace: list[float] = field(default_factory=list)
+    war: list[float] = field(default_factory=list)
+    resident: int = 0
+    done: int = 0
+    asked: Counter[str] = field(default_factory=Counter)
+    arrived: Counter[str] = field(default_factory=Counter)
+    _over: bool = False
+
+    async def run(self, seconds: float) -> list[str]:
+        """Run for a while; return what is wrong, a line each."""
+        house = self.house
+        before = await asyncio.to_thread(self._idle)
+        async with asyncio.TaskGroup() as group:
+            self._times = self.peace
+            for _ in range(HONEST):
+                group.create_task(self._honest())
+            group.create_task(self._write())
+            try:
+                await self._wait(seconds * _IN_PEACE)
+                async with attacking(house.gateway):
+                    self._times = self.war
+                    operating = group.create_task(self._operate())
+                    await self._wait(seconds * (1 - _IN_PEACE))
+                    self._over = True
+                    await operating
+            finally:
+                house.load.over = True
+        self.arrived = Counter(
+            json.loads((await get(house.backends["mirror"], "GET /arrivals")).body)
+        )
+        self.say(str(self))
+        failures = [*self._answers(), *self._writes(), *await asyncio.to_thread(self._left, before)]
+        status = await asyncio.to_thread(house.end_gateway)
+        failures += [f"the gateway ended with {status}"] if status else []
+        if self.resident > MOST_RESIDENT:
+            failures.append(f"memory: a worker held {self.resident / 1e6:.0f} MB")
+        house.journal.read()
+        return failures + [f"logged: {entry}" for entry in house.journal.others]
+
+    def __str__(self) -> str:
+        load = self.house.load
+        return (
+            f"{self.done} workers killed; {load.right} right, {len(load.wrong)} wrong; errors:"
+            f" {load.explained.total()} explained, {len(load.unexplained)} not;"
+            f" {len(self.asked)} writes in {self.asked.total()} requests; in peace"
+            f" {_summary(self.peace)}; under attack {_summary(self.war)};"
+            f" at most {self.resident / 1e6:.0f} MB a worker"
+        )
+
+    async def _honest(self) -> None:
+        load = self.house.load
+        while not load.over:
+            async with load.visit("") as visit:
+                while not load.over and not visit.ended:
+                    began, times = monotonic(), self._times
+                    await visit.ask(self.random.choice(READS)(self.random))
+                    times.append(monotonic() - began)
+                    await asyncio.sleep(0.005)
+
+    async def _write(self) -> None:
+        """Write one document after the other, each until it is answered."""
+        load = self.house.load
+        keys = map(str, count())
+        key, answered = next(keys), True
+        while not load.over or not answered:
+            async with load.visit("") as visit:
+                while not visit.ended and not (load.over and answered):
+                    self.asked[key] += 1
+                    answered = False
+                    if await visit.ask(written(key)) is not None:
+                        key, answered = next(keys), True
+                    await asyncio.sleep(0.01)
+
+    async def _wait(self, seconds: float) -> None:
+        end = monotonic() + seconds
+        while (left := end - monotonic()) > 0 and not self.stop.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(0.25, left)):
+                    await self.stop.wait()
+            for worker in self.house.workers:
+                with suppress(psutil.Error):
+                    self.resident = max(self.resident, worker.memory_info().rss)
+
+    async def _operate(self) -> None:
+        """Kill workers, and change the rules, until it is over."""
+        next_kill = monotonic() + _BETWEEN_KILLS / 2
+        while not self._over:
+            await asyncio.sleep(0.25)
+            if monotonic() > next_kill:
+                next_kill = monotonic() + _BETWEEN_KILLS
+                await self.house.kill_worker()
+                await self.house.toggle()
+                self.done += 1
+
+    def _answers(self) -> list[str]:
+        load = self.house.load
+        return [f"wrong: {each}" for each in load.wrong] + [
+            f"no kill explains: {each}" for each in load.unexplained
+        ]
+
+    def _writes(self) -> list[str]:
+        """Return which writes were lost, or done more often than a client sent them."""
+        return [
+            f"write {key}: sent {sent} times, arrived {self.arrived[key]} times"
+            for key, sent in self.asked.items()
+            if not 1 <= self.arrived[key] <= sent
+        ]
+
+    def _idle(self) -> dict[str, Held]:
+        house = self.house
+        ports = house.rules.ports.values()
+        workers = [held(worker, ports) for worker in house.workers]
+        return {"supervisor": held(house.supervisor, ports), "worker": min(workers)}
+
+    def _left(self, before: dict[str, Held]) -> list[str]:
+        """Return who still holds more than before, with attackers and backends gone."""
+        house = self.house
+        house.end_backends()
+        failures = []
+        for process, role in [(house.supervisor, "supervisor")] + [
+            (each, "worker") for each in house.workers
+        ]:
+            try:
+                wait_for(partial(self._no_more, process, before[role]))
+            except AssertionError:
+                now = held(process, house.rules.ports.values())
+                failures.append(f"left: the {role} {process.pid} holds {now}, idle {before[role]}")
+        return failures
+
+    def _no_more(self, process: psutil.Process, before: Held) -> bool:
+        now = held(process, self.house.rules.ports.values())
+        return now.descriptors <= before.descriptors and now.tasks <= before.tasks
+
+
+def _summary(seconds: list[float]) -> str:
+    if len(seconds) < 100:
+        return f"{len(seconds)} answers"
+    cuts = quantiles(seconds, n=100)
+    return f"p50 {cuts[49] * 1000:.1f} ms, p99 {cuts[98] * 1000:.1f} ms of {len(seconds)}"

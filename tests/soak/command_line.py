@@ -1,0 +1,64 @@
+"""The command line that the soak and the siege have in common."""
+
+import argparse
+import asyncio
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Protocol
+
+from tests.soak.house import House, open_house
+from tests.soak.leaks import CENSUS
+
+_MOST_SHOWN = 20
+
+
+class Trial(Protocol):
+    """What a house goes through."""
+
+    async def run(self, seconds: float) -> list[str]:
+        """Run for a while; return what is wrong, a line each."""
+        ...
+
+
+MakeTrial = Callable[[House, Random, Callable[[str], None], asyncio.Event], Trial]
+"""Makes a trial of a house, the source of its random choices, what prints a line, and what is set
+to end it early."""
+
+
+def run(name: str, make: MakeTrial, praise: str) -> int:
+    """Run for so long as the command line has it; return the exit status.
+
+    Args:
+        name: of the module that is run.
+        make: makes what is run.
+        praise: the line that is printed if nothing is wrong.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m {name}")
+    parser.add_argument("--minutes", type=float, default=10.0, help="how long; 10 by default")
+    parser.add_argument("--seed", type=int, default=1, help="of what happens when")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        failures = asyncio.run(
+            _run(make, Path(folder), arguments.minutes * 60, Random(arguments.seed))
+        )
+    for failure in failures[:_MOST_SHOWN]:
+        _say(failure)
+    _say(f"{len(failures)} failures." if failures else praise)
+    return 1 if failures else 0
+
+
+async def _run(make: MakeTrial, folder: Path, seconds: float, random: Random) -> list[str]:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    with open_house(folder, **CENSUS) as house:
+        return await make(house, random, _say, stop).run(seconds)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -1,0 +1,31 @@
+"""A program as stack/run.py sees one: ready at once, and gone when it is told to end.
+
+The runner is tested with these in place of the four programs where only the runner can be at fault.
+"""
+
+import json
+import os
+import signal
+import socket
+import sys
+from typing import NoReturn
+
+NAME = sys.argv[1]
+PORTS = {"users_service": "USERS_PORT", "gateway": "GATEWAY_ADMIN_PORT"}
+
+
+def stop(*_: object) -> NoReturn:
+    """Log as the four programs do, and end."""
+    sys.stdout.write(json.dumps({"event": "stopped", "program": NAME}) + "\n")
+    sys.stdout.flush()
+    sys.exit(0)
+
+
+signal.signal(signal.SIGTERM, stop)
+port = int(os.environ[PORTS.get(NAME, f"{NAME.upper()}_PORT")])
+with socket.create_server(("127.0.0.1", port)) as server:
+    while True:
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n")

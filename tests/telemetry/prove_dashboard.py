@@ -1,0 +1,184 @@
+"""A real Prometheus scrapes the stack, and answers each query of the dashboard with data."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from tests.fleet.conftest import free_port
+from tests.gateway.conftest import stack  # noqa: F401  # the four programs, as a fixture
+from tests.gateway.kit import ROOT, Program, Stack, start_program, wait_for
+
+HERE = Path(__file__).parent
+# The alerts that fire, or would after a while, of what the requests here meet.
+DUE = ("VersionViolatesDocument", "DeprecatedVersionCalled")
+REQUESTS = [
+    ("/v1/person", {}),
+    ("/v2/person", {}),
+    ("/v3/person", {}),
+    ("/v9/person", {}),
+    ("/person/header", {"X-API-VERSION": "1"}),
+    ("/person/param?version=2", {}),
+    ("/users/1", {}),
+]
+# What no answer of a backend fits, so that converted answers violate it.
+DOCUMENT = {
+    "openapi": "3.1.0",
+    "info": {"title": "person", "version": "3"},
+    "paths": {
+        "/person": {
+            "get": {
+                "responses": {
+                    "200": {
+                        "description": "a person",
+                        "content": {
+                            "application/json": {
+                                "schema": {"properties": {"name": {"maxProperties": 1}}}
+                            }
+                        },
+                    }
+                }
+            }
+        }
+    },
+}
+
+
+@contextmanager
+def scraping(gateway: Program, variables: dict[str, str], folder: Path) -> Iterator[int]:
+    """Start a Prometheus that scrapes a gateway each second, with its alerts; yield its port."""
+    port = free_port()
+    target = f"127.0.0.1:{gateway.admin}"
+    (folder / "prometheus.yml").write_text(
+        json.dumps(
+            {
+                "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+                "rule_files": ["alerts.yaml"],
+                "scrape_configs": [
+                    {"job_name": "gateway", "static_configs": [{"targets": [target]}]}
+                ],
+            }
+        )
+    )
+    export(gateway, variables, "alerts", folder / "alerts.yaml")
+    with (folder / "prometheus.log").open("wb") as log:
+        process = subprocess.Popen(
+            [
+                "prometheus",
+                f"--web.listen-address=127.0.0.1:{port}",
+                f"--config.file={folder}/prometheus.yml",
+                f"--storage.tsdb.path={folder}/data",
+            ],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        wait_for(lambda: asked(port, "gateway_workers"))
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def export(gateway: Program, variables: dict[str, str], what: str, path: Path) -> None:
+    command = [sys.executable, "-m", "gateway", "export", what, str(gateway.config)]
+    subprocess.run(
+        [*command, "--out", str(path)], check=True, cwd=ROOT, env={**os.environ, **variables}
+    )
+
+
+def api(port: int, path: str) -> dict[str, Any]:
+    """Return what Prometheus answers; nothing while it starts."""
+    connection = HTTPConnection("127.0.0.1", port)
+    try:
+        connection.request("GET", f"/api/v1/{path}")
+        found: dict[str, Any] = json.load(connection.getresponse())["data"]
+        return found
+    except (OSError, json.JSONDecodeError):
+        return {}
+    finally:
+        connection.close()
+
+
+def asked(port: int, query: str) -> list[dict[str, Any]]:
+    """Return the series that Prometheus answers to a query."""
+    found: list[dict[str, Any]] = api(port, f"query?{urlencode({'query': query})}").get(
+        "result", []
+    )
+    return found
+
+
+def call(gateway: Program) -> None:
+    connection = HTTPConnection("127.0.0.1", gateway.port)
+    for path, fields in REQUESTS:
+        connection.request("GET", path, headers=fields)
+        connection.getresponse().read()
+    connection.close()
+
+
+def unanswered(gateway: Program, port: int, queries: set[str]) -> set[str]:
+    """Return the queries without data, though requests are made for a minute."""
+    end = time.monotonic() + 60
+    while queries and time.monotonic() < end:
+        call(gateway)
+        time.sleep(1)  # the next scrape
+        # Until there was a request between two scrapes, a share or a quantile is not a number.
+        queries = {
+            query
+            for query in queries
+            if not any(each["value"][1] != "NaN" for each in asked(port, query))
+        }
+    return queries
+
+
+def panels(gateway: Program, variables: dict[str, str], folder: Path) -> set[str]:
+    """Return the queries of the dashboard, as Grafana sends them."""
+    export(gateway, variables, "grafana", folder / "dashboard.json")
+    made = json.loads((folder / "dashboard.json").read_text())
+    queries = [target["expr"] for panel in made["panels"] for target in panel["targets"]]
+    return {
+        query.replace("$__rate_interval", "1m").replace("$api", ".*").replace("$datasource", "")
+        for query in queries
+    }
+
+
+def test_what_is_shipped(stack: Stack, tmp_path: Path) -> None:  # noqa: F811  # the fixture
+    """Every query is answered, and no alert fires of a gateway that is well."""
+    gateway, variables = stack.gateway, stack.variables
+    with scraping(gateway, variables, tmp_path) as port:
+        queries = panels(gateway, variables, tmp_path)
+        assert len(queries) >= 11
+        assert not unanswered(gateway, port, queries)
+
+        def evaluated() -> list[dict[str, Any]]:
+            groups = api(port, "rules").get("groups", [])
+            found = [rule for group in groups for rule in group["rules"]]
+            return found if found and all(rule["health"] == "ok" for rule in found) else []
+
+        rules = wait_for(evaluated)
+        assert {"VersionErrorBudget", "VersionGatewayAbsent"} <= {rule["name"] for rule in rules}
+        assert asked(port, 'ALERTS{alertstate="firing"}') == []
+
+
+def test_all_that_rules_may_have(stack: Stack, tmp_path: Path) -> None:  # noqa: F811  # likewise
+    """Every query of a panel is answered, and the alerts that are due come."""
+    variables = stack.variables
+    with ExitStack() as resources:
+        folder = tmp_path / "gateway"
+        folder.mkdir()
+        (folder / "three.json").write_text(json.dumps(DOCUMENT))
+        (folder / "gateway.yaml").write_text((HERE / "live.yaml").read_text())
+        gateway = start_program(resources, folder, "gateway", **variables)
+        gateway.config = folder / "gateway.yaml"
+        port = resources.enter_context(scraping(gateway, variables, tmp_path))
+        queries = panels(gateway, variables, tmp_path)
+        assert len(queries) >= 20
+        alerts = {f'ALERTS{{alertname="{name}"}}' for name in DUE}
+        assert not unanswered(gateway, port, queries | alerts)

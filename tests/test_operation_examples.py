@@ -1,0 +1,87 @@
+"""The example of operations in docs/conversions.md, both ways."""
+
+import json
+import re
+
+import pytest
+import yaml
+from multidict import CIMultiDict
+
+from gateway.config.changes.change_list import ParameterConfig
+from gateway.config.changes.change_site import ParameterSite
+from gateway.config.load import load
+from gateway.config.text.mistakes import Mistakes
+from gateway.core.conversion.parameter_change import rewrite_query
+from gateway.core.plan import Plan, plan
+from gateway.core.request import RequestHead
+from gateway.core.snapshot import Snapshot
+from tests.gateway.kit import ROOT
+
+PAGE = (ROOT / "docs" / "conversions.md").read_text()
+PART = PAGE.partition("\n## Operations\n")[2].partition("\n## ")[0]
+SECTION, _, QUERIES = PART.partition("\n### ")
+CHANGES = re.findall(r"^\| `(\w+: \{.*\})` \| `(.*?)` \| `(.*?)` \|$", QUERIES, re.MULTILINE)
+(WRITTEN,) = re.findall(r"```yaml\n([^`]+)```", SECTION)
+ROWS = re.findall(r"^\| `([A-Z]+ .+)` \| `([A-Z]+ .+)` \|$", SECTION, re.MULTILINE)
+
+
+def rules(served: str, via: str) -> Snapshot:
+    """Return rules with the example, in which one version is served via the other."""
+    api = {
+        "upstream_path": "/{rest}",
+        "versions": {served: {"via": via}, via: {"service": "new"}},
+        "conversions": yaml.safe_load(WRITTEN),
+        "endpoints": [{"path": "/v{version}/{rest*}", "version": {"in": "path"}}],
+    }
+    services = {name: {"targets": ["http://127.0.0.1:8002"]} for name in ("new", "statistics")}
+    return load(json.dumps({"services": services, "apis": {"a": api}}).encode(), "rules.yaml", {})
+
+
+def asked(snapshot: Snapshot, version: str, line: str) -> Plan:
+    """Return the plan for a request of a version."""
+    method, _, target = line.partition(" ")
+    path, mark, query = target.partition("?")
+    head = RequestHead(method, f"/v{version}{path}", query if mark else None, CIMultiDict())
+    planned = plan(snapshot, head)
+    assert isinstance(planned, Plan)
+    return planned
+
+
+def test_there_are_examples() -> None:
+    assert len(ROWS) == SECTION.count("\n| `") > 5
+
+
+@pytest.mark.parametrize(("older", "newer"), ROWS)
+def test_a_row(older: str, newer: str) -> None:
+    for source, target, given, wanted in (("1", "2", older, newer), ("2", "1", newer, older)):
+        found = asked(rules(source, target), source, given)
+        assert f"{found.method(given.split()[0])} {found.target}" == wanted
+
+
+def test_the_changes_and_the_statuses() -> None:
+    found = asked(rules("1", "2"), "1", "POST /pay")
+    assert found.status("POST", 201) == 200
+    assert found.request is not None
+    body = found.request.for_request("POST")
+    assert body is not None
+    assert body.convert({"sum": 1}) == {"amount": 1}
+    other = asked(rules("1", "2"), "1", "PUT /pay/7").request
+    assert other is not None
+    assert other.for_request("PUT") is None
+    assert asked(rules("1", "2"), "1", "GET /pay/statistics").route.service.name == "statistics"
+
+
+def test_there_are_examples_of_queries() -> None:
+    assert len(CHANGES) == QUERIES.count("\n| `") > 8
+
+
+@pytest.mark.parametrize(("written", "newer", "older"), CHANGES)
+def test_a_query(written: str, newer: str, older: str) -> None:
+    entry = ParameterConfig.model_validate_json(json.dumps(yaml.safe_load(written)))
+    ((_, section),) = entry.named().items()
+    mistakes = Mistakes()
+    change = section.parameter_change(ParameterSite((), mistakes, header=False))
+    assert change is not None
+    assert not mistakes.found
+    assert rewrite_query(newer, [change.down]) == older
+    assert rewrite_query(older, [change.up]) == newer

@@ -1,0 +1,18 @@
+"""The week of docs/operate.md, done as it stands, from Monday to Friday, by real processes."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.kit import ROOT
+from tests.transcript import beginner, section
+
+pytestmark = pytest.mark.slow
+
+WEEK = section((ROOT / "docs" / "operate.md").read_text(), "The week")
+
+
+def test_the_week(tmp_path: Path) -> None:
+    """Each command prints what is shown."""
+    with beginner(tmp_path) as reader:
+        reader.follow(WEEK)
