@@ -69,6 +69,41 @@ def replace_scalar(
     holder[key] = form.number(str(made)) if target is Type.NUMBER else made
 
 
+def replace_number(
+    fields: JsonObject, keys: Keys, form: JsonForm, convert: Callable[[str], str]
+) -> None:
+    """Replace the number of a field, or a text that is one, which stays a text.
+
+    An absent field stays absent, and null stays null.
+
+    Args:
+        fields: The object that contains the field.
+        keys: The keys that lead to the field.
+        form: The form in which the object holds its values.
+        convert: Returns the digits of the new number for those of the old one; may raise
+            ValueError.
+
+    Raises:
+        ConversionError: The value is neither a number nor a text, or `convert` refused it.
+    """
+    holder = reach(fields, keys, form)
+    key = keys[-1]
+    if holder is None or key not in holder:
+        return
+    digits = form.digits(holder[key])
+    text = form.open(holder[key]) if digits is None else digits
+    if text is None:
+        return
+    if not isinstance(text, str):
+        refuse("a number", text, *keys)
+    try:
+        made = convert(text)
+    except ValueError as error:
+        raise ConversionError(str(error), pointer(*keys)) from None
+    if made != text:
+        holder[key] = made if digits is None else form.number(made)
+
+
 def _is_boolean(text: str, source: Type, form: JsonForm) -> bool:
     return source is Type.BOOLEAN and not form.typed and text in WORDS.values()
 

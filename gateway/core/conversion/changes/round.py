@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 
 from gateway.core.conversion.change import FieldChange
-from gateway.core.conversion.document import ConversionError, JsonForm, JsonObject, reach, refuse
-from gateway.core.conversion.field_path import pointer
+from gateway.core.conversion.document import JsonForm, JsonObject
+from gateway.core.conversion.scalars import replace_number
 
 # RFC 8259, section 6; an exponent of more digits is no amount of anything.
 _NUMBER = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]{1,18}))?\Z", re.ASCII)
@@ -31,22 +31,7 @@ class Round(FieldChange):
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Round the number."""
-        holder = reach(fields, self.field, form)
-        key = self.field[-1]
-        if holder is None or key not in holder:
-            return
-        digits = form.digits(holder[key])
-        text = form.open(holder[key]) if digits is None else digits
-        if text is None:
-            return
-        if not isinstance(text, str):
-            refuse("a number", text, *self.field)
-        try:
-            rounded = self.rounded(text)
-        except ValueError as error:
-            raise ConversionError(str(error), pointer(*self.field)) from None
-        if rounded != text:
-            holder[key] = rounded if digits is None else form.number(rounded)
+        replace_number(fields, self.field, form, self.rounded)
 
     def rounded(self, text: str) -> str:
         """Return a number with at most so many digits after the decimal point; raises ValueError.

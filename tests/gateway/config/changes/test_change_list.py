@@ -147,6 +147,29 @@ EXAMPLES: dict[str, list[Example]] = {
             query=("a=1250", "a=12.50"),
         ),
     ],
+    "multiply": [
+        Example(
+            {"field": "a", "by": 60},
+            {"a": st.integers() | st.just("15") | st.none()},
+            {"a": st.integers().map(lambda n: 60 * n) | st.none()},
+            query=("a=15", "a=900"),
+        ),
+        Example(
+            {"field": "a[]", "by": 0.001, "digits": {"newer": 0}},
+            {"a": st.none() | st.lists(st.integers() | st.none())},
+            {"a": st.lists(st.sampled_from([7, "1.25"]))},
+            query=("a=1250", "a=1.25", {"field": "a", "by": 0.001}),
+        ),
+    ],
+    "divide": [
+        Example(
+            {"field": "a", "by": 60, "digits": {"newer": 0, "older": 1}, "inexact": "round"},
+            {"a": st.integers().map(lambda n: 60 * n) | st.none()},
+            {"a": st.integers() | st.none()},
+            lost={False: {"a": 100}, True: {"a": 0.33}},
+            query=("a=900", "a=15"),
+        ),
+    ],
     "round": [
         Example(
             {"field": "a", "digits": 2},

@@ -2,6 +2,7 @@
 
 import decimal
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from gateway.core.conversion.change import Change, ChangeSequence, Inverse
 from gateway.core.conversion.changes.default import Default
 from gateway.core.conversion.changes.join import Join
 from gateway.core.conversion.changes.map import Map, Unknown
+from gateway.core.conversion.changes.multiply import Multiply, Product
 from gateway.core.conversion.changes.python_change import PythonChange
 from gateway.core.conversion.changes.rename import Rename, Renamed
 from gateway.core.conversion.changes.retype import Retype
@@ -97,6 +99,26 @@ def link(old: str, new: str) -> VersionLink:
         (
             "type: { field: f, newer: number, older: integer, scale: 3 }",
             Inverse(Scale((), ("f",), 3, NUMBER)),
+        ),
+        (
+            "multiply: { field: a.f, by: 0.3048, digits: { older: 2 } }",
+            Multiply(
+                (), ("a", "f"), Product(Fraction(10000, 3048)), Product(Fraction("0.3048"), 2)
+            ),
+        ),
+        (
+            'divide: { field: "a[]", by: "60", digits: { older: 2 }, inexact: round }',
+            Elements(
+                (),
+                ("a",),
+                1,
+                Multiply(
+                    (),
+                    ELEMENT,
+                    Product(Fraction(60)),
+                    Product(Fraction(1, 60), 2, rounds=True),
+                ),
+            ),
         ),
         ("round: { field: a.f, digits: 2 }", Round((), ("a", "f"), 2)),
         ('round: { field: "a[][]", digits: 2 }', Elements((), ("a",), 2, Round((), ELEMENT, 2))),
@@ -201,6 +223,7 @@ QUERY = [
     ("type: { field: all, newer: boolean, older: number }", "all=true", "all=1"),
     ("type: { field: min, newer: integer, older: text, scale: 2 }", "min=1250", "min=12.50"),
     ("type: { field: min, newer: text, older: integer, scale: 2 }", "min=12.50", "min=1250"),
+    ("multiply: { field: min, by: 60 }", "min=12.25&min=3", "min=735&min=180"),
     ("round: { field: min, digits: 1 }", "min=12.25&min=3", "min=12.3&min=3"),
     ("time: { field: t, newer: rfc3339, older: unix }", "t=1970-01-01T00%3A00%3A01Z", "t=1"),
     ("affix: { field: id, older: { prefix: E } }", "id=12&id=13", "id=E12&id=E13"),
@@ -247,6 +270,14 @@ LOSSES = [
         [
             "lossy towards version 2: where 'a' is absent, it comes back as null",
             "lossy towards version 1: where 'a' is null, it comes back as absent",
+        ],
+    ),
+    ("multiply: { field: a, by: 60, digits: { newer: 0, older: 0 } }", []),
+    (
+        "multiply: { field: a, by: 60, digits: { newer: 0, older: 1 }, inexact: round }",
+        [
+            "lossy towards version 1: 'a' is rounded to 1 digit after the decimal point",
+            "lossy towards version 2: 'a' is rounded to 0 digits after the decimal point",
         ],
     ),
     (

@@ -1,6 +1,7 @@
 """Changes: the laws that hold for any document, and the inverse of a change."""
 
 import json
+from fractions import Fraction
 from importlib import import_module
 from pkgutil import walk_packages
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from gateway.core.conversion import changes, shapes
 from gateway.core.conversion.change import Change, ChangeSequence, Inverse
 from gateway.core.conversion.changes.map import Map
+from gateway.core.conversion.changes.multiply import Multiply, Product
 from gateway.core.conversion.changes.python_change import PythonChange
 from gateway.core.conversion.changes.rename import Rename
 from gateway.core.conversion.changes.retype import Retype
@@ -58,6 +60,7 @@ IN_PATCHES: list[tuple[Change, Change]] = [
         Retype((), ("a",), Type.TEXT, Type.NUMBER),
         Scale((), ("a",), 2, Type.TEXT),
         Round((), ("a",), 2),
+        Multiply((), ("a",), Product(Fraction(1, 60)), Product(Fraction(60))),
         Time((), ("a",), UnixTime(3), UnixTime()),
         Money((), ("c",), (), ("a",), Type.TEXT),
         Affix((), ("a",), AffixForm("E"), AffixForm()),

@@ -1,0 +1,123 @@
+"""`multiply` and its inverse `divide`: the same quantity in another unit."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from gateway.config.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
+from gateway.config.changes.change_site import BodySite, ChangeSite, ParameterSite
+from gateway.config.changes.value_kinds import ValueKinds
+from gateway.config.shape import NumberText, SectionModel
+from gateway.core.conversion.change import Change
+from gateway.core.conversion.changes.multiply import Multiply, Product, decimal_places
+from gateway.core.conversion.parameter_change import ParameterChange, Rewritten
+
+_KINDS = ValueKinds(frozenset({"a number", "a string"}))
+# What a float holds of any decimal number without a change.
+_DIGITS = 15
+Places = Annotated[int, Field(ge=0, le=18), NumberText]
+
+
+class DigitsConfig(SectionModel):
+    """The digits that a number has at most after the decimal point, in each version."""
+
+    newer: Places | None = None
+    """The digits in the newer version, such as 0 for an integer; without it, all that there are."""
+    older: Places | None = None
+    """The digits in the older version, such as 0 for an integer; without it, all that there are."""
+
+
+class _FactorSection(BodySection, ParameterSection):
+    """What `multiply` and `divide` have in common."""
+
+    divides: ClassVar[bool]
+
+    field: str
+    """The field, query parameter or header field, which has the same name in both versions."""
+    by: Annotated[float, Field(gt=0, le=1e15), NumberText]
+    """The factor between the two units, such as 60 for minutes and seconds, or 0.3048."""
+    digits: DigitsConfig = DigitsConfig()
+    """The digits that the number has at most after the decimal point; without it, all there are."""
+    inexact: Literal["refuse", "round"] = "refuse"
+    """What is done with a number that would have more digits: it is refused, or rounded, and
+    halfway is away from zero. The default is refuse."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it reads a number and leaves another."""
+        return Upgrade.in_place(self.field, _KINDS, _KINDS)
+
+    def losses(self) -> Iterator[Loss]:
+        """Yield the digits that are rounded, where a product can have more."""
+        if self.inexact == "round":
+            for newer, product in zip((False, True), (self._older, self._newer), strict=True):
+                if product.rounds:
+                    places = "1 digit" if product.digits == 1 else f"{product.digits} digits"
+                    yield Loss(
+                        newer, f"'{self.field}' is rounded to {places} after the decimal point"
+                    )
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field, or of the elements of an array."""
+        if not self._sound(site):
+            return None
+        newer, older = self._newer, self._older
+        return site.value_change(
+            self.field, lambda scopes, keys: Multiply(scopes, keys, newer, older), "field"
+        )
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of a parameter."""
+        if not self._sound(site):
+            return None
+        return Rewritten(site.name(self.field, "field"), self._newer, self._older)
+
+    @property
+    def _newer(self) -> Product:
+        return self._product(not self.divides, self.digits.newer)
+
+    @property
+    def _older(self) -> Product:
+        return self._product(self.divides, self.digits.older)
+
+    def _product(self, inverse: bool, digits: int | None) -> Product:
+        factor = Fraction(repr(self.by))
+        rounds = digits is not None and self.inexact == "round"
+        return Product(1 / factor if inverse else factor, digits, rounds)
+
+    def _sound(self, site: ChangeSite) -> bool:
+        """Whether the factor and the digits fit each other; False after recording the mistake."""
+        mistake = self._mistake()
+        if mistake is not None:
+            site.complain(*mistake)
+        return mistake is None
+
+    def _mistake(self) -> tuple[str, str] | None:
+        """Return what is wrong, and at which key; None without a mistake."""
+        if self.by == 1:
+            return "changes nothing; write the factor between the two units", "by"
+        if len(Decimal(repr(self.by)).normalize().as_tuple().digits) > _DIGITS:
+            return f"has more than {_DIGITS} digits; write a factor of fewer", "by"
+        if self.inexact == "refuse":
+            return None
+        if self.digits == DigitsConfig():
+            return "goes with digits; add them, such as digits: { newer: 0 }", "inexact"
+        for key, product in (("newer", self._newer), ("older", self._older)):
+            if product.digits is None and not decimal_places(product.factor)[1]:
+                text = f"'{key}' is missing here, where decimal places may have no end; add it"
+                return text, "digits"
+        return None
+
+
+class MultiplyConfig(_FactorSection):
+    """Multiply a number, or a text that is one, for the older version: minutes as seconds."""
+
+    divides = False
+
+
+class DivideConfig(_FactorSection):
+    """Divide a number, or a text that is one, for the older version: seconds as minutes."""
+
+    divides = True

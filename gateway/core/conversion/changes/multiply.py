@@ -1,0 +1,96 @@
+"""Multiply: a number is another multiple of the same quantity, as 900 seconds are 15 minutes.
+
+Digits are multiplied as they are written, in whole numbers, so that none is lost to binary
+fractions. A text that is a number stays a text. An absent field stays absent, and null stays null,
+both ways.
+"""
+
+import re
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import gcd
+
+from gateway.core.conversion.change import FieldChange
+from gateway.core.conversion.document import JsonForm, JsonObject
+from gateway.core.conversion.scalars import replace_number
+
+# RFC 8259, section 6; numbers of more digits, or of a longer exponent, are no quantity of anything.
+_NUMBER = re.compile(
+    r"(-?)(0|[1-9][0-9]{0,399})(?:\.([0-9]{1,400}))?(?:[eE]([+-]?[0-9]{1,3}))?\Z", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A number multiplied by a factor, with as many digits as it has or at most so many.
+
+    Attributes:
+        factor: The factor, which is greater than 0.
+        digits: The digits that the product has at most after the decimal point; None sets no bound.
+        rounds: Whether a product of more digits is rounded, and what lies halfway away from zero;
+            otherwise it is refused. It goes with `digits`.
+    """
+
+    factor: Fraction
+    digits: int | None = None
+    rounds: bool = False
+
+    _places: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_places", decimal_places(self.factor)[0])
+
+    def __call__(self, text: str) -> str:
+        """Return the product of a number, in its shortest form; raises ValueError."""
+        match = _NUMBER.match(text)
+        if match is None:
+            raise ValueError("expected a number such as 12.5, found something else")
+        sign, whole, fraction, exponent = match.groups("")
+        behind = len(fraction) - int(exponent or 0)
+        places = max(behind, 0) + self._places if self.digits is None else self.digits
+        divisor = self.factor.denominator * 10 ** max(behind - places, 0)
+        product, rest = divmod(
+            int(whole + fraction) * self.factor.numerator * 10 ** max(places - behind, 0), divisor
+        )
+        if rest and self.digits is None:
+            raise ValueError("the other version would have decimal places without end")
+        if rest and not self.rounds:
+            raise ValueError(f"the other version would have more than {places} decimal places")
+        # Halfway is away from zero.
+        product += 2 * rest >= divisor
+        if not product:
+            return "0"
+        digits = str(product).zfill(places + 1)
+        whole, fraction = digits[: len(digits) - places], digits[len(digits) - places :]
+        fraction = fraction.rstrip("0")
+        return f"{sign}{whole}.{fraction}" if fraction else sign + whole
+
+
+def decimal_places(factor: Fraction) -> tuple[int, bool]:
+    """Return the decimal places that a factor adds, and whether they end for any number."""
+    places, rest = 0, factor.denominator
+    while (shared := gcd(rest, 10)) > 1:
+        rest //= shared
+        places += 1
+    return places, rest == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Multiply(FieldChange):
+    """The two versions have different multiples of the same quantity.
+
+    Attributes:
+        newer: What makes the newer version's number of the older version's.
+        older: What makes the older version's number of the newer version's.
+    """
+
+    newer: Product
+    older: Product
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Make the newer version's number."""
+        replace_number(fields, self.field, form, self.newer)
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Make the older version's number."""
+        replace_number(fields, self.field, form, self.older)
