@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from io import BytesIO
 
 from gateway.core import headers
+from gateway.core.answers.link_mapper import LinkMapper
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.parameter_change import write_fields, write_query
@@ -186,26 +187,32 @@ def _message(
     link = links(exchange, mapper)
     if not conversion.needs_message:
         return Message(link=link)
-    return shown_message(exchange, plan, fields, status, link)
+    return _planned(exchange, plan, mapper, fields, status, link)
 
 
 def shown_message(
-    exchange: Exchange,
-    plan: Plan,
-    fields: HeaderFields,
-    status: int | None = None,
-    link: Callable[[str], str] = str,
+    exchange: Exchange, plan: Plan, fields: HeaderFields, status: int | None = None
 ) -> Message:
-    """Return the message that changes are shown.
+    """Return the message that changes of the query and of header fields are shown.
 
     Args:
         exchange: the request.
         plan: the plan for the request.
         fields: the header fields of the message.
         status: the status of the answer; None for the request.
-        link: returns a URL for the receiver of the message.
     """
     mapper = answer_links.link_mapper(exchange, plan)
+    return _planned(exchange, plan, mapper, fields, status)
+
+
+def _planned(
+    exchange: Exchange,
+    plan: Plan,
+    mapper: LinkMapper,
+    fields: HeaderFields,
+    status: int | None,
+    link: Callable[[str], str] = str,
+) -> Message:
     query = exchange.message.path.partition("?")[2]
     return planned_message(
         plan, exchange.method, mapper.path, query, mapper.captures, fields, status, link

@@ -31,6 +31,7 @@ ANSWER = (
     b"Content-Type: application/json\r\nContent-Length: %d\r\nConnection: keep-alive\r\n\r\n%b"
     % (len(BODY), BODY)
 )
+CARRYING = "- to_header: { field: name.lastName, header: X-Last-Name }"
 SHADOWED = rules(PORT).replace('"1": { service: s }', '"1": { service: s, shadow: { via: "2" } }')
 CASES = {
     # case: rules, target, further field, whether the process is busy, Python calls, C calls
@@ -39,6 +40,10 @@ CASES = {
     "header": (rules(PORT), "/header", "X-API-VERSION: 2", False, 80, 100),
     "accept": (rules(PORT), "/accept", "Accept: application/vnd.t-v2+json", False, 83, 108),
     "converted": (rules(PORT, via=True), "/v1/person", "A: b", False, 112, 137),
+    "converted with its fields": (
+        rules(PORT, via=True, changes=CARRYING),
+        *("/v1/person", "A: b", False, 304, 246),
+    ),
     "refused": (rules(PORT), "/v3/person", "A: b", False, 51, 64),
     "traced, not sampled": (
         rules(PORT) + "tracing: { ratio: 0 }\n",
