@@ -47,6 +47,20 @@ class FaultCode(StrEnum):
     CONVERSION_FAILED = "conversion_failed"
 
 
+BEFORE_VERSION: frozenset[FaultCode] = frozenset(
+    {
+        FaultCode.NOT_FOUND,
+        FaultCode.URI_TOO_LONG,
+        FaultCode.HEADERS_TOO_LARGE,
+        FaultCode.VERSION_MISSING,
+        FaultCode.VERSION_MALFORMED,
+        FaultCode.VERSION_UNKNOWN,
+        FaultCode.VERSION_CONFLICT,
+    }
+)
+"""The faults of requests whose version is not known; all others may be faults of any version."""
+
+
 @dataclass(frozen=True, slots=True)
 class FaultKind:
     """The properties that all faults of one code share.

@@ -7,7 +7,7 @@ placeholder has no value is left out.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
@@ -29,10 +29,14 @@ class ErrorTemplate:
     Attributes:
         content_type: The media type of errors.
         body: The template of the body; None for a problem detail (RFC 9457).
+        codes: The version's own codes, by those of the gateway.
+        default: The version's own code for all others; None leaves the gateway's.
     """
 
     content_type: str
     body: object = None
+    codes: Mapping[str, str | int] = field(default_factory=dict)
+    default: str | int | None = None
 
     def render(self, problem: Mapping[str, object], request_id: str) -> object:
         """Return the body of a refusal.
@@ -41,6 +45,9 @@ class ErrorTemplate:
             problem: The members of the problem detail.
             request_id: The id of the request.
         """
+        code = self.codes.get(str(problem["code"]), self.default)
+        if code is not None:
+            problem = {**problem, "code": code}
         if self.body is None:
             return problem
         return _rendered(self.body, {**problem, "request_id": request_id})

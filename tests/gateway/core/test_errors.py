@@ -4,7 +4,7 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from gateway.core.errors import FAULT_KINDS, Blame, Fault, FaultCode, FaultError
+from gateway.core.errors import BEFORE_VERSION, FAULT_KINDS, Blame, Fault, FaultCode, FaultError
 
 
 def test_every_code_has_its_kind() -> None:
@@ -91,3 +91,13 @@ def test_a_fault_never_changes() -> None:
         Fault(FaultCode.INTERNAL, "detail").detail = "other"  # type: ignore[misc]
     with pytest.raises(TypeError):
         FAULT_KINDS[FaultCode.INTERNAL] = FAULT_KINDS[FaultCode.BAD_REQUEST]  # type: ignore[index]
+
+
+def test_what_is_refused_before_the_version_is_known() -> None:
+    """Nothing about one version: a retired one and one that is browned out are known."""
+    about = {code for code in BEFORE_VERSION if code.startswith("version_")}
+    assert about == {code for code in FaultCode if code.startswith("version_")} - {
+        FaultCode.VERSION_RETIRED,
+        FaultCode.VERSION_BROWNOUT,
+    }
+    assert all(FAULT_KINDS[code].blame is Blame.CLIENT for code in BEFORE_VERSION)

@@ -13,6 +13,10 @@ SHAPE = (
     'errors: { body: { error: { code: "{code}", text: "{detail}", http: "{status}" },'
     ' id: "{request_id}", use: "{supportedVersions}" } }'
 )
+NUMBERS = (
+    'body: { errors: [ { code: "{code}", message: "{detail}" } ] },'
+    " codes: { method_not_allowed: 4050, conversion_failed: 5020, default: 5000 }"
+)
 RULES = f"""
 services: {{ told: {{ targets: ["http://${{TOLD}}"] }} }}
 apis:
@@ -22,11 +26,13 @@ apis:
       "1": {{ lifecycle: {{ sunset: 2020-01-01 }}, {SHAPE} }}
       "2": {{ via: "3", {SHAPE} }}
       "3": {{ service: told }}
+      "5": {{ via: "3", errors: {{ {NUMBERS} }} }}
       "4": {{ via: "3", errors: {{ content_type: application/problem+json }} }}
     conversions:
       - {{ between: ["1", "2"], changes: [] }}
       - {{ between: ["2", "3"], changes: [ rename: {{ field: a, to: b }} ] }}
       - {{ between: ["3", "4"], changes: [] }}
+      - {{ between: ["4", "5"], changes: [ rename: {{ field: c, to: d }} ] }}
 """
 
 
@@ -54,7 +60,7 @@ def refusal(got: Answer) -> tuple[int, str]:
 def test_a_retired_version(program: Program) -> None:
     got = get(program, "/v1/a", "X-Request-Id: an-id")
     assert refusal(got) == (410, "version_retired")
-    assert (got.json["id"], got.json["use"]) == ("an-id", ["2", "3", "4"])
+    assert (got.json["id"], got.json["use"]) == ("an-id", ["2", "3", "4", "5"])
     assert list(got.json) == ["error", "id", "use"]
     assert ask(program, "HEAD", "/v1/a").status == 410
     assert refusal(ask(program, "DELETE", "/v1/a")) == (405, "method_not_allowed")
@@ -70,6 +76,17 @@ def test_what_goes_wrong_on_the_way(program: Program, house: House) -> None:
         400,
         "unconvertible_request",
     )
+
+
+def test_codes_of_the_version(program: Program, house: House) -> None:
+    house.service.answer = answer(b"no JSON")
+    for method, status, code in (("GET", 502, 5020), ("PUT", 405, 4050)):
+        got = ask(program, method, "/v5/a")
+        assert got.status == status
+        (error,) = got.json["errors"]
+        assert (error["code"], list(error)) == (code, ["code", "message"])
+    got = ask(program, "POST", "/v5/a", "Content-Type: text/plain", "Content-Length: 1", body=b"x")
+    assert (got.status, got.json["errors"][0]["code"]) == (415, 5000)
 
 
 def test_before_a_version_is_known(program: Program) -> None:

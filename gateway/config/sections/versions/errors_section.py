@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import JsonValue
+from pydantic import BeforeValidator, Field, JsonValue
 
 from gateway.config.shape import SectionModel, matching
 from gateway.config.text.mistakes import Location, Mistakes, suggest
@@ -13,6 +13,9 @@ from gateway.core.answers.error_template import (
     ErrorTemplate,
     placeholders,
 )
+from gateway.core.errors import BEFORE_VERSION, FaultCode
+
+DEFAULT = "default"
 
 JsonType = Annotated[
     str,
@@ -23,12 +26,24 @@ JsonType = Annotated[
 ]
 
 
+def _own_code(value: object) -> object:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError("expected a text or a whole number")
+    return value
+
+
+OwnCode = Annotated[str | int, BeforeValidator(_own_code)]
+
+
 class ErrorsConfig(SectionModel):
     """The shape in which clients of the version get errors."""
 
     body: dict[str, JsonValue] | None = None
     """The body of the gateway's own refusals, with placeholders in its texts: `{code}`, `{detail}`,
     `{status}`. Without it, that is a problem detail (RFC 9457)."""
+    codes: dict[str, OwnCode] = Field(default_factory=dict)
+    """The version's own codes, texts or numbers, by those of the gateway, which they replace in
+    `{code}`; `default` is the code for all others. By default, the gateway's codes stay."""
     content_type: JsonType | None = None
     """The media type of errors, also of those that services of other versions answer with. The
     default is application/json with a body, and otherwise application/problem+json."""
@@ -36,15 +51,39 @@ class ErrorsConfig(SectionModel):
 
 def build_errors(config: ErrorsConfig, at: Location, mistakes: Mistakes) -> ErrorTemplate:
     """Return the shape of a version's errors; mistakes go to `mistakes`."""
-    if config.body is None and config.content_type is None:
+    if config.body is None and config.content_type is None and not config.codes:
         mistakes.add("has nothing in it; add body, such as { code: '{code}' }", *at)
     _check_quotes(config.body, (*at, "body"), mistakes)
     for name in dict.fromkeys(placeholders(config.body)):
         if name not in PLACEHOLDERS:
             hint = suggest(name, PLACEHOLDERS)
             mistakes.add(f"no part of a refusal is called '{name}'; {hint}", *at, "body")
+    if config.codes:
+        _check_codes(config, at, mistakes)
     fallback = PROBLEM if config.body is None else JSON
-    return ErrorTemplate(config.content_type or fallback, config.body)
+    codes = {code: own for code, own in config.codes.items() if code != DEFAULT}
+    return ErrorTemplate(
+        config.content_type or fallback, config.body, codes, config.codes.get(DEFAULT)
+    )
+
+
+def _check_codes(config: ErrorsConfig, at: Location, mistakes: Mistakes) -> None:
+    """Record codes that no refusal of the version has, and those that have none of its own."""
+    at = (*at, "codes")
+    known = [code for code in FaultCode if code not in BEFORE_VERSION]
+    for code in config.codes:
+        if code in BEFORE_VERSION:
+            text = "is refused before the version is known, as a problem detail; remove it"
+            mistakes.add(text, *at, code)
+        elif code not in known and code != DEFAULT:
+            hint = suggest(code, [*known, DEFAULT])
+            mistakes.add(f"the gateway has no such code; {hint}", *at, code)
+    if config.body is not None and "code" not in placeholders(config.body):
+        mistakes.add("stand nowhere in the body; write '{code}' in it, or remove them", *at)
+    lacking = [code for code in known if code not in config.codes]
+    if lacking and DEFAULT not in config.codes:
+        text = "warning: clients of the version get the gateway's own codes of"
+        mistakes.warn(f"{text} {', '.join(lacking)}; add them, or default", *at)
 
 
 def _check_quotes(value: JsonValue, at: Location, mistakes: Mistakes) -> None:

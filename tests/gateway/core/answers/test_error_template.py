@@ -39,6 +39,33 @@ def test_rendered(template: object, gone: object, missing: object) -> None:
         assert error.render(MISSING, "id") == missing
 
 
+CODES: dict[str, str | int] = {"version_retired": 4100, "internal": "E1"}
+
+
+@pytest.mark.parametrize(
+    ("template", "default", "gone", "missing"),
+    [
+        ("{code}", None, 4100, "not_found"),
+        ("{code}", 5000, 4100, 5000),
+        ("E-{code}", 0, "E-4100", "E-0"),
+        (
+            {"errors": [{"code": "{code}", "message": "{detail}"}]},
+            "",
+            {"errors": [{"code": 4100, "message": 'Version 1 was "retired".'}]},
+            {"errors": [{"code": "", "message": "No."}]},
+        ),
+        (None, 5000, {**GONE, "code": 4100}, {**MISSING, "code": 5000}),
+    ],
+)
+def test_codes_of_the_version(
+    template: object, default: str | int | None, gone: object, missing: object
+) -> None:
+    error = ErrorTemplate("application/json", template, CODES, default)
+    assert error.render(GONE, "id") == gone
+    assert error.render(MISSING, "id") == missing
+    assert GONE["code"] == "version_retired"
+
+
 def test_without_a_template_it_is_the_problem_detail() -> None:
     assert ErrorTemplate("application/json").render(GONE, "id") == GONE
 

@@ -1,10 +1,15 @@
 """`errors` of a version: the template, and the media type that it goes with."""
 
+import re
+
 import pytest
 
+from gateway.config.load import check
 from gateway.core.answers.error_template import ErrorTemplate
+from gateway.core.errors import Fault, FaultCode
 from gateway.core.versions.version import Version
 from tests.gateway.config.rules import edited, loaded
+from tests.gateway.kit import ROOT
 
 BODY = {"error": {"code": "{code}"}}
 
@@ -17,6 +22,12 @@ BODY = {"error": {"code": "{code}"}}
         (
             "{ content_type: application/json; charset=utf-8 }",
             ErrorTemplate("application/json; charset=utf-8"),
+        ),
+        (
+            "{ codes: { version_retired: 4100, internal: E1, default: 5000 } }",
+            ErrorTemplate(
+                "application/problem+json", None, {"version_retired": 4100, "internal": "E1"}, 5000
+            ),
         ),
         (
             '{ body: { error: { code: "{code}" } }, content_type: application/vnd.a.b+json }',
@@ -35,3 +46,47 @@ def test_errors(written: str, template: ErrorTemplate) -> None:
     found = loaded(edited(old, f'"1": {{ service: old, errors: {written} }}')).router.find("/param")
     assert found is not None
     assert found[0].routes[Version(1)].error_type is None
+
+
+MAPPED = (
+    *("bad_request", "method_not_allowed", "request_timeout", "body_too_large"),
+    *("expectation_failed", "unsupported_media_type", "unconvertible_request"),
+    *("operation_missing", "version_retired", "version_brownout", "internal", "overloaded"),
+    *("upstream_unavailable", "upstream_unreachable", "upstream_protocol", "upstream_timeout"),
+    "conversion_failed",
+)
+
+
+@pytest.mark.parametrize(
+    ("mapped", "lacking"),
+    [
+        (MAPPED, []),
+        (("default",), []),
+        ((), []),
+        (MAPPED[1:], ["bad_request"]),
+        (MAPPED[:-2], ["upstream_timeout, conversion_failed"]),
+    ],
+)
+def test_codes_that_the_version_lacks(mapped: tuple[str, ...], lacking: list[str]) -> None:
+    codes = ", ".join(f"{code}: {number}" for number, code in enumerate(mapped))
+    shape = f'{{ body: {{ code: "{{code}}" }}, codes: {{ {codes} }} }}'
+    text = edited('"1": { service: old }', f'"1": {{ service: old, errors: {shape} }}')
+    _, warnings = check(text.encode(), "gateway.yaml", {})
+    text = "warning: clients of the version get the gateway's own codes of"
+    assert [issue.text for issue in warnings if issue.place.endswith("errors.codes")] == [
+        f"{text} {named}; add them, or default" for named in lacking
+    ]
+
+
+def test_the_example_of_the_reference() -> None:
+    page = (ROOT / "docs" / "reference.md").read_text()
+    (example,) = (
+        part for part in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "codes:" in part
+    )
+    found = loaded(edited('"1": { service: old }', example.strip())).router.find("/param")
+    assert found is not None
+    problem = Fault(FaultCode.VERSION_RETIRED, "Gone.").problem("/param")
+    assert found[0].errors[Version(1)].render(problem, "7f") == {
+        "errors": [{"code": 4100, "message": "Gone.", "http": 410}],
+        "request": "7f",
+    }
