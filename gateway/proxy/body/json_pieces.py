@@ -15,6 +15,7 @@ _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 # What may stand between the parts of JSON (RFC 8259, section 2).
 _BLANKS = b" \t\r\n"
 _COMMA, _OPENING, _CLOSING = b","[0], b"[{", b"]}"
+_NO_MARKS = bytes(sorted({*range(256)} - {*b'"[{]}'}))
 
 
 def stripped(text: memoryview) -> memoryview:
@@ -46,38 +47,40 @@ def cut(inner: bytes | memoryview) -> Iterator[bytes]:
             if len(window) > 1 and window.endswith(b"\\"):  # the rest of the escape follows
                 window = window[:-1]
         at += len(window)
-        parts = window.split(b'"')
-        first = int(quoted)  # the parts outside of texts are every second one
-        quoted ^= len(parts) % 2 == 0
-        outside = b"".join(parts[first::2])
+        # Most texts have no bracket in them, so that nothing is left of them but two quotes.
+        marks = window.translate(None, _NO_MARKS).replace(b'""', b"").split(b'"')
+        outside = b"".join(marks[int(quoted) :: 2])  # every second part is outside of texts
         depth += sum(map(outside.count, (b"[", b"{"))) - sum(map(outside.count, (b"]", b"}")))
-        end = _last_comma(parts, first, depth, at)
-        if end is not None:
+        quoted ^= len(marks) % 2 == 0
+        comma = _last_comma(window, depth, quoted)
+        if comma is not None:
+            end = at - len(window) + comma
             yield bytes(inner[begin:end])
             begin = end + 1
     yield bytes(inner[begin:])
 
 
-def _last_comma(parts: list[bytes], first: int, depth: int, end: int) -> int | None:
-    """Return where the last comma stands that is in no element, or None.
+def _last_comma(window: bytes, depth: int, quoted: bool) -> int | None:
+    """Return where the last comma stands in a window on the text that is in no element, or None.
 
     Args:
-        parts: a window on the text, split at its quotes.
-        first: 0 if the first part is outside of a text, else 1.
-        depth: how many elements are open at the end of the window.
-        end: where the window ends.
+        window: the window.
+        depth: how many elements are open at its end.
+        quoted: whether its end is within a text.
     """
-    for number in range(len(parts) - 1, -1, -1):
-        part = parts[number]
-        if number % 2 == first:
-            for position in range(len(part) - 1, -1, -1):
-                character = part[position]
+    end = len(window)
+    while True:
+        quote = window.rfind(b'"', 0, end)  # -1 if there is none
+        if not quoted:
+            for position in range(end - 1, quote, -1):
+                character = window[position]
                 if character == _COMMA:
                     if depth == 0:
-                        return end - len(part) + position
+                        return position
                 elif character in _CLOSING:
                     depth += 1
                 elif character in _OPENING:
                     depth -= 1
-        end -= len(part) + 1
-    return None
+        if quote < 0:
+            return None
+        end, quoted = quote, not quoted
