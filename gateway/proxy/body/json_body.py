@@ -172,27 +172,17 @@ def _open(value: Document) -> Document:
         return Number(str(value, "ascii"))
     kind = type(opened)
     if kind is dict:
-        if len(value) > json_pieces.LARGE and _is_as_written(value, opened):
-            return opened
-        text, written = bytes(value), _encoded(opened)
-        if text != written:  # a compact object without repeated keys is the same
-            repeated_keys.refuse(text, written, opened)
+        # Of a repeated key, the parser has kept one. So an object that is as long as its members
+        # written again has each key once; white space and needless escapes only make it longer.
+        written = _encoded(opened)
+        if len(written) != len(value):
+            repeated_keys.refuse(bytes(value), written, opened)
         return opened
     if kind is str:
         return opened
     if kind is int or kind is float:
         return Number(str(value, "ascii"))
     return opened
-
-
-def _is_as_written(value: Raw, members: dict[str, Raw]) -> bool:
-    """Return whether a large object is compact and has no repeated keys, by its length alone.
-
-    A repeated key, white space and an escape that is not needed each make it longer than its
-    members, written again, would be.
-    """
-    keys = len(_encoded([*members]))
-    return len(value) == keys + sum(len(member) + 1 for member in members.values())
 
 
 def _open_in_pieces(value: Raw) -> Document:
@@ -219,10 +209,21 @@ def _open_in_pieces(value: Raw) -> Document:
 
 
 def _part(text: bytes) -> Any:
-    part = _open(Raw(text))
+    part = _opened(text)
     if not part:
         raise msgspec.DecodeError("JSON is malformed: an element is missing between two commas")
+    if isinstance(part, dict) and not _is_as_written(text, part):
+        repeated_keys.refuse(text, _encoded(part), part)
     return part
+
+
+def _is_as_written(text: bytes, members: dict[str, Raw]) -> bool:
+    """Return whether an object is compact and has no repeated keys, as `_open` finds it.
+
+    It may be large, so that its members are not written again to be counted.
+    """
+    keys = len(_encoded([*members]))
+    return len(text) == keys + sum(len(member) + 1 for member in members.values())
 
 
 def _digits(value: Document) -> str | None:
