@@ -12,7 +12,7 @@ class OmitNull:
 
     Downwards, a field that is null is removed, and with it a container that this empties. Upwards,
     a field that is absent becomes null, if the object is there that it belongs to. Other values
-    stay, and so does a null of the older version.
+    stay, and so does a null of the older version. A form has no null, and stays as it is.
 
     Attributes:
         in_patch: whether it is for a PATCH request, where it has no effect: null removes a field
@@ -30,7 +30,8 @@ class OmitNull:
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Write null where the field is absent."""
-        holder = None if self.in_patch else reach(fields, self.field, form)
+        stays = self.in_patch or not form.typed
+        holder = None if stays else reach(fields, self.field, form)
         if holder is not None:
             holder.setdefault(self.field[-1], None)
 

@@ -1,8 +1,11 @@
 """Omit null: null in the newer version, no field in the older one."""
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.core.conversion.changes.values.omit_null import OmitNull
+from gateway.core.conversion.document import PLAIN
 from tests.gateway.core.conversion.documents import Json, down, up
 
 CHANGE = OmitNull((), ("m", "f"))
@@ -38,3 +41,9 @@ def test_a_patch_leaves_what_it_does_not_name() -> None:
     for document in documents:
         assert up(patch, document) == down(patch, document) == document
     assert up(ELEMENTS.for_patch(), {"i": [{}]}) == {"i": [{"f": None}]}
+
+
+def test_a_form_has_no_null() -> None:
+    fields: dict[str, object] = {"m": {}}
+    CHANGE.up(fields, replace(PLAIN, typed=False))
+    assert fields == {"m": {}}
