@@ -118,6 +118,7 @@ class Refusal(NamedTuple):
 
 
 Decision = Plan | Options | Refusal
+_MEANT = "Access-Control-Request-Method"
 
 
 def plan(
@@ -254,7 +255,10 @@ def _by_operation(
 
     try:
         asked = _asked(endpoint, head, captures) if request.shows_message else None
-        passage = find_passage(request, response, head.method, path, head.query, asked)
+        meant = None
+        if head.method == "OPTIONS":
+            meant = next(iter(head.fields.getall(_MEANT, ())), None)
+        passage = find_passage(request, response, head.method, path, head.query, asked, meant)
     except ConversionError as error:
         return route, _unconvertible(error), None
     substitute = passage.substitute

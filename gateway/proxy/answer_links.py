@@ -18,6 +18,7 @@ _NAMES = {b"location": "Location", b"content-location": "Content-Location", b"li
 # The authority and the scheme that the client used, of a trusted proxy (RFC 7239, section 4).
 _FORWARDED = re.compile(r"[;, \t](host|proto)=(?:\"([^\"]*)\"|([^;, \t\"]*))", re.IGNORECASE)
 _SCHEMES = frozenset({"http", "https"})
+_ANY_METHOD = "*"  # of a preflight (Fetch, section 3.2.3)
 
 
 def map_answer_fields(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
@@ -37,10 +38,32 @@ def map_answer_fields(exchange: Exchange, plan: Plan, fields: HeaderFields) -> H
 
 
 def map_allow(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
-    """Return the fields of a 405 with the methods of the client's version, if operations differ."""
+    """Return the fields with the methods of the client's version, if operations differ.
+
+    They are those of a 405 or of an answer to OPTIONS, such as a CORS preflight.
+    """
+    if plan.passage is None:
+        return fields
+    for name in (b"allow", b"access-control-allow-methods"):
+        fields = _mapped_methods(exchange, plan, fields, name)
+    return fields
+
+
+def ask_about(fields: HeaderFields, method: str) -> HeaderFields:
+    """Return the fields of a CORS preflight with the method that it asks the service about."""
+    asked = b"access-control-request-method"
+    return [(name, method.encode() if name.lower() == asked else value) for name, value in fields]
+
+
+def _mapped_methods(
+    exchange: Exchange, plan: Plan, fields: HeaderFields, field: bytes
+) -> HeaderFields:
     route, passage = plan.route, plan.passage
-    given = [value.decode("latin-1") for name, value in fields if name.lower() == b"allow"]
-    if passage is None or route.request is None or route.response is None or not given:
+    given = [line for line in fields if line[0].lower() == field]
+    allowed = [part.strip() for _, value in given for part in value.decode("latin-1").split(",")]
+    if passage is None or route.request is None or route.response is None:
+        return fields
+    if not given or _ANY_METHOD in allowed:
         return fields
     mapper = link_mapper(exchange, plan)
     template = route.upstream_path or plan.endpoint.template
@@ -53,10 +76,10 @@ def map_allow(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFie
         path,
         exchange.message.path.partition("?")[2] or None,
         passage.path,
-        [part.strip() for value in given for part in value.split(",")],
+        allowed,
     )
-    others = [line for line in fields if line[0].lower() != b"allow"]
-    return [*others, (b"Allow", ", ".join(methods).encode())]
+    others = [line for line in fields if line not in given]
+    return [*others, (given[0][0], ", ".join(methods).encode())]
 
 
 def answer_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]:

@@ -105,6 +105,8 @@ async def outgoing(
                 exchange, plan, fields, body, conversion, room
             )
             fields = headers.end_to_end(fields, _CONVERTED)
+    if plan.passage is not None and plan.passage.meant is not None:
+        fields = answer_links.ask_about(fields, plan.passage.meant)
     if route.request_rewrite is not None:
         fields = route.request_rewrite.fields(fields)
     inherited = _inherited(exchange) if snapshot.trusted_proxies else ()
@@ -177,7 +179,12 @@ async def returning(
         fields = answer_links.map_answer_fields(exchange, plan, fields)
     if route.response_rewrite is not None:
         fields = route.response_rewrite.fields(fields)
-    if status == 405 or route.content_type is not None or route.error_type is not None:
+    if (
+        status == 405
+        or method == "OPTIONS"
+        or route.content_type is not None
+        or route.error_type is not None
+    ):
         fields = _renamed(exchange, plan, fields, answered)
     fields.append(_VIA)
     if tags is not None and b"etag" in watched:
@@ -308,7 +315,7 @@ def _none_match(exchange: Exchange) -> list[bytes]:
 def _renamed(exchange: Exchange, plan: Plan, fields: HeaderFields, status: int) -> HeaderFields:
     """Return the fields of an answer with the media type and the methods that the version has."""
     called: str | None = None
-    if status == 405:
+    if status == 405 or exchange.method == "OPTIONS":
         fields = answer_links.map_allow(exchange, plan, fields)
     if 200 <= status <= 299:
         called = plan.content_type

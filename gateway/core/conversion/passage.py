@@ -5,7 +5,7 @@ the method, path and query that the next version has for it, and it decides whic
 request and to its answer.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -39,6 +39,8 @@ class Passage(NamedTuple):
         path_of: Returns the path for a version that it has in it.
         substitute: What answers, where the next version lacks the operation; else None.
         query_hops: The changes of the query between each two versions on the way.
+        meant: The method, as the service has it, that an OPTIONS request asks about; None for any
+            other request, and where the versions do not have the operation otherwise.
     """
 
     method: str
@@ -51,6 +53,7 @@ class Passage(NamedTuple):
     path_of: Callable[[Version], str]
     substitute: Substitute | None = None
     query_hops: tuple[QueryHop, ...] = ()
+    meant: str | None = None
 
 
 def find_passage(
@@ -60,8 +63,12 @@ def find_passage(
     path: Callable[[Version], str],
     query: str | None,
     message: Message | None = None,
+    meant: str | None = None,
 ) -> Passage:
     """Return the passage of a request.
+
+    OPTIONS is asked at the path that the operation has which it is about. It is no request of that
+    operation, whose changes do not apply to it.
 
     Args:
         request: The conversion of requests, all operations included.
@@ -71,18 +78,26 @@ def find_passage(
             declared for the request.
         query: The raw query of the client's request.
         message: The client's request; None where nothing more of it is known.
+        meant: The method that an OPTIONS request asks about (Fetch, section 4.8); None where it
+            names none, so that any will do.
 
     Raises:
         ConversionError: The request does not fit the operations or the changes of its query.
     """
     lines = given = parse_query(query)
+    about: Iterable[str] = ()
+    if method == _OPTIONS:
+        about, meant = (_OPTIONS, *_METHODS) if meant is None else (meant,), None
     version, asked = request.hops[0].source, path
     choices: list[OperationChoice] = []
     query_hops: list[QueryHop] = []
     substitute: Substitute | None = None
     for hop in request.hops:
         before, added = lines, []
-        found = None if hop.table is None else hop.table.find(method, asked(version), lines)
+        found = None
+        if hop.table is not None:
+            tried = (hop.table.find(each, asked(version), lines) for each in about or (method,))
+            found = next(filter(None, tried), None)
         target = None
         if found is None:
             choice, after = hop.choice(None, method), method
@@ -92,8 +107,12 @@ def find_passage(
                 substitute = found.operation.substitute
                 break
             lines = found.rest
-            after = method if method == "HEAD" else target.method or method
-            choice = hop.choice(found.operation, method, after)
+            if about and target.method is not None:
+                choice, after, meant = hop.choice(None, method), method, target.method
+                about = (target.method,)
+            else:
+                after = method if method == "HEAD" else target.method or method
+                choice = hop.choice(found.operation, method, after)
         changes = request.along((choice,), len(choices)).query_rewrites(method)
         lines = rewrite_lines(lines, changes, QUERY.of(message))
         dropped: frozenset[str] = frozenset()
@@ -117,6 +136,7 @@ def find_passage(
         asked,
         substitute,
         tuple(query_hops),
+        meant,
     )
 
 
@@ -146,3 +166,4 @@ def find_link(
 
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_OPTIONS = "OPTIONS"

@@ -110,3 +110,21 @@ def test_the_methods_of_a_405_are_those_of_the_version(house: House) -> None:
     house.service.answer = answer(b"", "Allow: GET, PATCH", status="405 Method Not Allowed")
     got = ask(house.gateway, "PUT", "/hotel/v1/booking/7", JSON, body=b"{}")
     assert (got.status, got.members("Allow")) == (405, ["put"])
+
+
+@pytest.mark.parametrize("allowed", ["DELETE, GET", "DELETE"])
+def test_a_preflight_asks_about_the_operation(house: House, allowed: str) -> None:
+    named = f"Access-Control-Allow-Methods: {allowed}"
+    house.service.answer = f"HTTP/1.1 204 No Content\r\n{named}\r\n\r\n".encode()
+    asked = "Access-Control-Request-Method: POST"
+    got = ask(house.gateway, "OPTIONS", "/hotel/v1/booking/7/cancel", asked)
+    assert (got.status, got.members("Access-Control-Allow-Methods")) == (204, ["post"])
+    assert house.service.last.line == b"OPTIONS /hotel/bookings/7 HTTP/1.1"
+    assert house.service.last.one("Access-Control-Request-Method") == b"DELETE"
+
+
+def test_a_preflight_for_any_method(house: House) -> None:
+    house.service.answer = b"HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Methods: *\r\n\r\n"
+    got = ask(house.gateway, "OPTIONS", "/hotel/v1/booking/7")
+    assert got.one("Access-Control-Allow-Methods") == b"*"
+    assert house.service.last.line == b"OPTIONS /hotel/bookings/7 HTTP/1.1"

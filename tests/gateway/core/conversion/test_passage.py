@@ -82,12 +82,33 @@ def line(found: Passage) -> str:
         (V3, V2, "GET /v3/stays/7/8?x", "GET /bookings/7/8?x"),
         (V3, V1, "PATCH /v3/stays/7", "PUT /booking/7"),
         (V1, V3, "GET /bookings/stats", "GET /bookings/stats"),
+        (V1, V3, "OPTIONS /find?id=7&expand=a", "OPTIONS /v3/stays/7?expand=a"),
+        (V3, V1, "OPTIONS /v3/stays/7", "OPTIONS /find?id=7"),
+        (V1, V3, "OPTIONS /other", "OPTIONS /other"),
     ],
 )
 def test_what_the_service_is_asked(
     source: Version, target: Version, asked: str, arrives: str
 ) -> None:
     assert line(passage(source, target, asked)) == arrives
+
+
+@pytest.mark.parametrize(
+    ("way", "meant", "arrives", "service"),
+    [
+        ("/booking/7", "PUT", "OPTIONS /v3/stays/7", "PATCH"),
+        ("/booking/7", None, "OPTIONS /v3/stays/7", "PATCH"),
+        ("/booking/7", "GET", "OPTIONS /booking/7", None),
+        ("/other", "GET", "OPTIONS /other", None),
+    ],
+)
+def test_what_options_is_about(
+    way: str, meant: str | None, arrives: str, service: str | None
+) -> None:
+    there, back = compose(LADDER, LINKS, V1, V3), compose(LADDER, LINKS, V3, V1)
+    found = find_passage(there, back, "OPTIONS", lambda _: way, None, meant=meant)
+    assert (line(found), found.meant) == (arrives, service)
+    assert CHANGE not in found.operations  # its changes are of its own requests and answers
 
 
 def test_what_the_next_version_lacks() -> None:
