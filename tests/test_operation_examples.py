@@ -65,6 +65,14 @@ def test_the_changes_and_the_statuses() -> None:
     body = found.request.for_request("POST")
     assert body is not None
     assert body.convert({"sum": 1}) == {"amount": 1}
+    refund = asked(rules("1", "2"), "1", "POST /pay/7/refund").request
+    assert refund is not None
+    made = refund.made("POST")
+    assert made is not None
+    assert made.convert({}) == {"reason": "unknown"}
+    back = asked(rules("2", "1"), "2", "POST /payments/7/refunds").request
+    assert back is not None
+    assert back.drops_body
     other = asked(rules("1", "2"), "1", "PUT /pay/7").request
     assert other is not None
     assert other.for_request("PUT") is None

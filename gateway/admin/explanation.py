@@ -272,8 +272,14 @@ def _operations(chosen: Plan) -> list[tuple[str, str]]:
 
 
 def _bodies(chosen: Plan, method: str) -> list[tuple[str, str]]:
-    request = None if chosen.request is None else chosen.request.for_request(chosen.method(method))
-    facts = [] if request is None else [("request", f"a body is converted {_way(request)}")]
+    facts: list[tuple[str, str]] = []
+    if (asking := chosen.request) is not None:
+        if (request := asking.for_request(chosen.method(method))) is not None:
+            facts.append(("request", f"a body is converted {_way(request)}"))
+        if (made := asking.made(chosen.method(method))) is not None:
+            facts.append(("request", f"where it has no body, one is made {_way(made)}"))
+        if asking.drops_body:
+            facts.append(("request", "is sent without a body where nothing is left of it"))
     if chosen.response is not None:
         for way, statuses in _statuses(chosen.response, method).items():
             facts.append(("response", f"a body of status {', '.join(statuses)} is converted {way}"))

@@ -67,7 +67,14 @@ async def convert_request(
         )
         return plan.target, converted, streamed
     whole = await _whole(body, room)
-    if together is not None and not whole:
+    made = None if whole else plan.request.made(plan.method(exchange.method))
+    if made is not None:
+        whole, conversion = _NOTHING, made
+        converted = [*headers.end_to_end(converted, _TYPE), _JSON]
+        typed = [*headers.end_to_end(fields, _TYPE), _JSON]
+        message = _message(exchange, plan, made, typed, None)
+        together = message if made.needs_message else None
+    elif together is not None and not whole:
         # It stays without a body, unless a value comes into it.
         whole, converted = _NOTHING, [*headers.end_to_end(fields, _TYPE), _JSON]
         carried = await body_conversion.convert_request(
@@ -78,12 +85,13 @@ async def convert_request(
             return _target(plan, together), kept, body if isinstance(body, bytes) else None
         message = together = _message(exchange, plan, conversion, converted, None)
     whole = await body_conversion.convert_request(whole, converted, conversion, room, message)
-    if together is None:
-        return plan.target, converted, whole
-    converted = write_fields(together.headers)
-    if whole == _NOTHING and plan.method(exchange.method) in _BODILESS:
-        return _target(plan, together), headers.end_to_end(converted, _OF_BODY), None
-    return _target(plan, together), converted, whole
+    target, drops = plan.target, plan.request.drops_body
+    if together is not None:
+        target, converted = _target(plan, together), write_fields(together.headers)
+        drops = drops or plan.method(exchange.method) in _BODILESS
+    if drops and whole == _NOTHING:
+        return target, headers.end_to_end(converted, _OF_BODY), None
+    return target, converted, whole
 
 
 async def convert_response(

@@ -92,9 +92,11 @@ async def outgoing(
     if b"expect" in watched and exchange.has_body and not streamed:  # the body is complete
         fields = headers.end_to_end(fields, _EXPECT)
     if converting is not None:
-        if exchange.has_body or converting.needs_message:
+        made = None if exchange.has_body else converting.made(plan.method(method))
+        conversion = made
+        if made is None and (exchange.has_body or converting.needs_message):
             conversion = request_conversion(exchange, plan)
-        if conversion is None or not (exchange.has_body or conversion.needs_message):
+        if not (conversion and (made or exchange.has_body or conversion.needs_message)):
             shown = shown_message(exchange, plan, fields) if converting.shows_message else None
             fields = body_conversion.convert_request_fields(fields, converting, method, shown)
             conversion = None

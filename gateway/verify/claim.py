@@ -132,6 +132,8 @@ _About = tuple[str, Version, Version, str]
 # A group of changes that uses itself is followed so deep, and no deeper than documents are.
 _DEEP = 8
 _BODILESS = {"204", "205", "304"}
+# What changes make a body of, and what they leave of one, where a version has none.
+_NO_BODY: Schema = {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,10 +232,10 @@ def _requests(
     about: _About, operation: Operation, other: Operation, asking: Conversion
 ) -> Iterator[Claim | Gap]:
     method = operation.method
-    whole = asking.for_request(other.method)
+    whole, made = asking.for_request(other.method), asking.made(other.method)
     if whole is not None and whole.needs_message:
         given, wanted = message_schema(operation), message_schema(other)
-        convert_all = convert_message(whole, asking.query_hops(method), method, wanted)
+        convert_all = convert_message(asking, method, other.method, wanted)
         yield Claim(*about, MessagePart.MESSAGE, "", given, wanted, convert_all)
         return
     for part, place, convert in (
@@ -243,12 +245,15 @@ def _requests(
         given, wanted = (schema_of(one.parameters, place) for one in (operation, other))
         if given["properties"] or wanted["properties"]:
             yield Claim(*about, part, "", given, wanted, convert(asking, method, wanted))
-    if operation.request is not None and other.request is not None:
-        conversion = asking.for_request(other.method)
-        convert_part = None if conversion is None else convert_body(conversion)
-        yield Claim(*about, MessagePart.REQUEST, "", operation.request, other.request, convert_part)
-    elif operation.request is not None:
+    given, wanted = operation.request or _NO_BODY, other.request or _NO_BODY
+    if operation.request is not None and other.request is None and not asking.drops_body:
         yield Gap(*about, "takes no JSON body")
+    elif operation.request is not None or (other.request is not None and made is not None):
+        conversion = whole if operation.request is not None else made
+        convert_part = None if conversion is None else convert_body(conversion)
+        yield Claim(*about, MessagePart.REQUEST, "", given, wanted, convert_part)
+    elif other.body_required and not operation.body_required:
+        yield Gap(*about, "requires a body, and this version has none")
 
 
 def _responses(

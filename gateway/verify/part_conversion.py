@@ -15,7 +15,7 @@ from gateway.core.conversion.chain import BodyConversion, Conversion
 from gateway.core.conversion.change import Inverse, Whole
 from gateway.core.conversion.message.carry import Carry
 from gateway.core.conversion.message.message import Message
-from gateway.core.conversion.message.query_walk import QueryHop, QueryWalk
+from gateway.core.conversion.message.query_walk import QueryWalk
 from gateway.core.conversion.parameter_change import (
     FIELDS,
     QUERY,
@@ -60,41 +60,47 @@ def convert_body(conversion: BodyConversion) -> PartConversion:
 
 
 def convert_message(
-    conversion: BodyConversion, hops: tuple[QueryHop, ...], method: str, wanted: Schema
+    asking: Conversion, method: str, service_method: str, wanted: Schema
 ) -> PartConversion:
     """Return the conversion of a request as a whole, in the form of `message_schema`.
 
     Args:
-        conversion: the conversion of the body, which converts the message as well.
-        hops: the changes of the query on the way.
+        asking: the conversion of the request, whose body is converted with the message.
         method: the method of the client's request.
+        service_method: the method of the request to the service.
         wanted: the schema of the converted message, which gives the types to read texts as.
     """
-    parts = wanted["properties"]
+    whole, making = asking.for_request(service_method), asking.made(service_method)
+    assert whole is not None  # it converts the message
+    hops, parts = asking.query_hops(method), wanted["properties"]
     assert isinstance(parts, dict)
 
     def convert(document: object) -> object:
         assert isinstance(document, dict)
         query = _parameter_lines(document.get("query"), QUERY)
         fields = _parameter_lines(document.get("headers"), FIELDS)
-        way = QueryWalk(query, hops)
-        message = Message(method, headers=fields, query=query, way=way)
+        message = Message(method, headers=fields, query=query, way=QueryWalk(query, hops))
         given, has_body = msgspec.json.encode(document.get("body", {})), "body" in document
-        before = message.copied()
-        applied = conversion if has_body else conversion.carrying()
-        body = run_now(lambda: json_body.convert(given, applied, message), conversion.timeout)
-        if not has_body and body != _NOTHING:  # a value comes into it, and so all else
-            message.restore(before)
-            body = run_now(
-                lambda: json_body.convert(given, conversion, message), conversion.timeout
-            )
+
+        def converted(by: BodyConversion) -> bytes:
+            return run_now(lambda: json_body.convert(given, by, message), by.timeout)
+
+        if has_body or making is not None:
+            body = converted(whole if has_body or making is None else making)
+        else:
+            before = message.copied()
+            body = converted(whole.carrying())
+            if body != _NOTHING:  # a value comes into it, and so all else
+                message.restore(before)
+                body = converted(whole)
         raw = parse_qsl(write_query(message.query) or "", keep_blank_values=True)
         texts = [(line.key, FIELDS.read(line.value or "")) for line in message.headers]
         made: dict[str, object] = {
             "query": parameters_of(raw, parts["query"]),
             "headers": parameters_of(texts, parts["headers"]),
         }
-        if has_body or body != _NOTHING:
+        kept = not asking.drops_body if has_body else making is not None
+        if kept or body != _NOTHING:
             made["body"] = msgspec.json.decode(body)
         return made
 

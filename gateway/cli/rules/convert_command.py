@@ -187,11 +187,14 @@ def _converted(
 ) -> tuple[str | None, HeaderFields, bytes]:
     """Return the query, the header fields and the body; raises ConversionError, or ValueError."""
     status, given = message.status, write_fields(message.headers)
-    one = (
-        conversion.for_request(method)
-        if status is None
-        else conversion.for_response(message.method, status)
-    )
+    made = conversion.made(method) if status is None and not body else None
+    if made is not None:
+        body, given = b"{}", [(b"Content-Type", b"application/json"), *given]
+    one = made
+    if made is None and status is None:
+        one = conversion.for_request(method)
+    elif status is not None:
+        one = conversion.for_response(message.method, status)
     together = one is not None and one.needs_message
     converted = body.removesuffix(b"\n")
     if one is not None and (body or together):
@@ -205,6 +208,8 @@ def _converted(
             )
         call = partial(convert, body or b"{}", one, message)
         converted = run_now(call, one.timeout)
+    if status is None and conversion.drops_body and converted == b"{}":
+        converted = b""
     if together:
         return write_query(message.query), write_fields(message.headers), converted
     query = write_query(message.way.service) if status is None else None

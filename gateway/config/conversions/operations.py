@@ -19,6 +19,8 @@ from gateway.core.conversion.operations.operation import (
 from gateway.core.routing import Router, Template
 from gateway.core.service import Service
 
+# What stands for all methods is for GET as well.
+_BODILESS = (None, "GET", "HEAD")
 _Pair = tuple[str, str]
 _Identity = tuple[str | None, object, object]
 """A method, the shape of a path, and the parameters that belong to an operation."""
@@ -130,9 +132,13 @@ class OperationsBuilder:
         newer, older = sides.get("newer"), sides.get("older")
         if newer is not None and older is not None:
             self._check_both(newer, older, at)
+        if config.body is not None:
+            lacking = newer is None or older is None
+            self._check_body(None if lacking else sides[config.body], at)
         substitute = self._substitute(config, at)
         statuses = build_statuses(config.status, (*at, "status"), self.mistakes)
-        operation = MappedOperation(newer, older, statuses, substitute)
+        body_in_newer = None if config.body is None else config.body == "newer"
+        operation = MappedOperation(newer, older, statuses, substitute, body_in_newer)
         for pattern, is_newer in ((newer, True), (older, False)):
             if pattern is not None:
                 self._keep(pattern, operation, pair, at, newer=is_newer)
@@ -184,6 +190,14 @@ class OperationsBuilder:
         tails = [_tail(pattern) for pattern in (newer, older)]
         if tails[0] != tails[1]:
             self.mistakes.add("a rest of the path ('{name*}') is the same on both sides", *at)
+
+    def _check_body(self, pattern: OperationPattern | None, at: Location) -> None:
+        if pattern is None:
+            text = "goes with an operation that both versions have; remove it"
+            self.mistakes.add(text, *at, "body")
+        elif pattern.method in _BODILESS:
+            text = f"{pattern.method or 'a path for all methods'} has no body that can be made;"
+            self.mistakes.add(f"{text} write a method such as POST, or remove it", *at, "body")
 
     def _substitute(self, config: OperationConfig, at: Location) -> Substitute | None:
         lacking = [key for key in ("newer", "older") if getattr(config, key) is None]
@@ -243,7 +257,7 @@ def _narrowed(operation: MappedOperation, method: str | None) -> MappedOperation
         None if side is None else replace(side, method=method)
         for side in (operation.newer, operation.older)
     )
-    return MappedOperation(newer, older, operation.statuses, operation.substitute)
+    return replace(operation, newer=newer, older=older)
 
 
 def _identity(pattern: OperationPattern) -> _Identity:

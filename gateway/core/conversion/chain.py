@@ -1,17 +1,14 @@
 """Chains: links between adjacent versions, composed to the conversion between two versions."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import groupby
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gateway.core.conversion.document import PLAIN, Document, JsonForm
-from gateway.core.conversion.hop import Hop, OperationChoice
-from gateway.core.conversion.message.carry import is_carry
+from gateway.core.conversion.hop import Hop, OperationChoice, carrying, hops_of, making
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.message.message_step import MessageStep
 from gateway.core.conversion.message.query_walk import QueryHop
-from gateway.core.conversion.operations.operation_table import OperationTable
 from gateway.core.conversion.parameter_change import Rewrite, rewrite_fields, rewrite_query
 from gateway.core.conversion.steps import BodyStep, body_steps
 from gateway.core.conversion.version_link import Direction, VersionLink, is_success, rewrites
@@ -77,10 +74,7 @@ class BodyConversion:
 
     def carrying(self) -> "BodyConversion":
         """Return the conversion with those changes alone that move values beside the body."""
-        links = (
-            replace(link, changes=tuple(filter(is_carry, link.changes))) for link in self.links
-        )
-        return BodyConversion(tuple(links), self.direction)
+        return BodyConversion(tuple(map(carrying, self.links)), self.direction)
 
     def _with_message(self) -> Iterator[BodyStep]:
         """Yield the steps, with those of the query and the header fields around each link.
@@ -128,6 +122,7 @@ class Conversion:
         changes_status: Whether statuses of answers differ.
         needs_message: Whether a change needs to know more of a message than its body.
         shows_message: Whether a change of the query or of header fields needs to know the message.
+        drops_body: Whether the requests of the other version have no body.
         along: Finds the conversion with the links that apply to one operation.
     """
 
@@ -138,26 +133,36 @@ class Conversion:
     changes_status: bool = field(init=False, repr=False, compare=False)
     needs_message: bool = field(init=False, repr=False, compare=False)
     shows_message: bool = field(init=False, repr=False, compare=False)
+    drops_body: bool = field(init=False, repr=False, compare=False)
+    # What makes the body of a request without one, by whether the request becomes a PATCH.
+    _made: Mapping[bool, BodyConversion] = field(init=False, repr=False, compare=False)
     # By a method that links distinguish, and a status, or None for a request. Made at once, since
     # a few entries answer for all methods and statuses.
     _parts: Mapping[tuple[str, int | None], _Part] = field(init=False, repr=False, compare=False)
     along: "OperationConversions" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        hops = tuple(map(self._hop, self._by_versions()))
+        hops = tuple(hops_of(self.links, self.direction))
         object.__setattr__(self, "hops", hops)
         object.__setattr__(self, "along", OperationConversions(hops, self.direction))
         object.__setattr__(self, "has_operations", any(hop.table for hop in hops))
         object.__setattr__(self, "changes_status", any(link.status for link in self.links))
         object.__setattr__(self, "needs_message", any(link.needs_message for link in self.links))
         object.__setattr__(self, "shows_message", any(link.shows_message for link in self.links))
+        up, bodies = self.direction is Direction.UP, {link.body_in_newer for link in self.links}
+        object.__setattr__(self, "drops_body", (not up) in bodies)
+        made = {
+            patch: BodyConversion(tuple(making(hops, newer=up, patch=patch)), self.direction)
+            for patch in ((False, True) if up in bodies else ())
+        }
+        object.__setattr__(self, "_made", made)
         named = (link.methods for link in self.links if link.methods is not None)
         statuses = frozenset().union(
             *({*link.statuses, *link.status, *link.status.values()} for link in self.links)
         )
-        made: dict[tuple[int, ...], BodyConversion | None] = {(): None}
+        known: dict[tuple[int, ...], BodyConversion | None] = {(): None}
         parts = {
-            (method, status): self._part(method, status, made)
+            (method, status): self._part(method, status, known)
             for method in frozenset({_GET, _PATCH, _OTHER_METHOD}).union(*named)
             for status in (None, _OK, _SUCCESS, _OTHER_STATUS, *statuses)
         }
@@ -171,6 +176,10 @@ class Conversion:
     def for_request(self, method: str) -> BodyConversion | None:
         """Return the conversion of the body of a request, or None if no change applies to it."""
         return self._applied(method, None).body
+
+    def made(self, method: str) -> BodyConversion | None:
+        """Return what makes a body of `{}` where a request of the service's method has none."""
+        return None if method == "HEAD" else self._made.get(method == _PATCH)
 
     def for_response(self, method: str, status: int) -> BodyConversion | None:
         """Return the conversion of the body of a response, or None if no change applies to it.
@@ -272,17 +281,6 @@ class Conversion:
             found += [link for link in hop.links if link.applies(method, newer)]
             status = after
         return tuple(found)
-
-    def _by_versions(self) -> Iterator[tuple[VersionLink, ...]]:
-        for _, some in groupby(self.links, lambda link: (link.older, link.newer)):
-            yield tuple(some)
-
-    def _hop(self, links: tuple[VersionLink, ...]) -> Hop:
-        older, newer = links[0].older, links[0].newer
-        declared = dict.fromkeys(each for link in links for each in link.operations or ())
-        up = self.direction is Direction.UP
-        table = OperationTable(declared, newer=not up) if declared else None
-        return Hop(older, newer, links, table) if up else Hop(newer, older, links, table)
 
 
 class OperationConversions:

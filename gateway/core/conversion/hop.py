@@ -1,12 +1,14 @@
 """Hops: the part of a conversion between two adjacent versions, and which of it a request takes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import NamedTuple
 
+from gateway.core.conversion.message.carry import is_carry
 from gateway.core.conversion.operations.operation import MappedOperation, converted_status
 from gateway.core.conversion.operations.operation_table import OperationTable
-from gateway.core.conversion.version_link import VersionLink
+from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version
 
 
@@ -46,9 +48,11 @@ class Hop(NamedTuple):
     def chosen(self, choice: OperationChoice) -> Iterator[VersionLink]:
         """Yield the links that apply to a request, for any method and operation."""
         operation, methods = choice
-        if operation is not None and operation.statuses:
-            older, newer = sorted((self.source, self.target))
-            yield VersionLink(older, newer, (), status=operation.statuses)
+        if operation is not None:
+            statuses, body_in_newer = operation.statuses, operation.body_in_newer
+            if statuses or body_in_newer is not None:
+                older, newer = sorted((self.source, self.target))
+                yield VersionLink(older, newer, (), status=statuses, body_in_newer=body_in_newer)
         for link in self.links:
             here = link.operations is None or operation in link.operations
             if here and (link.methods is None or link.methods & methods):
@@ -63,3 +67,40 @@ class Hop(NamedTuple):
                 if made != status:
                     return made
         return status
+
+
+def hops_of(links: tuple[VersionLink, ...], direction: Direction) -> Iterator[Hop]:
+    """Yield the hops of links, which are in the order of the direction."""
+    up = direction is Direction.UP
+    for (older, newer), some in groupby(links, lambda link: (link.older, link.newer)):
+        here = tuple(some)
+        declared = dict.fromkeys(each for link in here for each in link.operations or ())
+        table = OperationTable(declared, newer=not up) if declared else None
+        yield Hop(older, newer, here, table) if up else Hop(newer, older, here, table)
+
+
+def making(hops: Sequence[Hop], *, newer: bool, patch: bool) -> Iterator[VersionLink]:
+    """Yield the links that make the body of a request, which the first version sends without one.
+
+    Until a hop makes a body, there is nothing to change, unless a value is carried into one. What
+    that hop makes leaves nothing out, so that it is a patch from the next hop on.
+
+    Args:
+        hops: The hops, with the links that apply to the request.
+        newer: Whether the hops lead to the newer version.
+        patch: Whether the request becomes a PATCH.
+    """
+    made = False
+    for hop in hops:
+        makes = any(link.body_in_newer is newer for link in hop.links)
+        for link in hop.links:
+            if link.applies("", None):
+                if made and patch:
+                    link = link.for_patch()
+                yield link if made or makes else carrying(link)
+        made = made or makes
+
+
+def carrying(link: VersionLink) -> VersionLink:
+    """Return a link with those changes alone that move values beside the body."""
+    return replace(link, changes=tuple(filter(is_carry, link.changes)))

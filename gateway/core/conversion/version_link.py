@@ -53,6 +53,8 @@ class VersionLink:
         shows_message: Whether a change of the query or of header fields needs to know the message.
         timeout: The longest time in seconds that the changes of one body may take; None sets no
             limit.
+        body_in_newer: Whether only the newer version's requests have a body, or only the older
+            version's; None where that does not differ.
     """
 
     older: Version
@@ -72,6 +74,7 @@ class VersionLink:
     needs_message: bool = False
     shows_message: bool = False
     timeout: float | None = None
+    body_in_newer: bool | None = None
 
     def applies(self, method: str, status: int | None) -> bool:
         """Return whether the link applies to a request, or to a response where status is given.

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.gateway.live.conftest import House
-from tests.gateway.live.raw import answer, ask, get
+from tests.gateway.live.raw import answer, ask, chunked, get
 
 JSON = "Content-Type: application/json"
 
@@ -72,6 +72,75 @@ def test_a_put_that_becomes_a_patch_changes_only_what_it_has(house: House) -> No
     got = ask(house.gateway, "PUT", "/hotel/v1/booking/7", JSON, body=b'{"name":"Ada"}')
     assert got.json == {"name": "Ada"}
     assert house.service.last.body == b'{"guest_name":"Ada"}'
+
+
+NONE: tuple[str, ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "fields", "sent", "arrives", "body"),
+    [
+        ("POST 1/booking/7/close", NONE, b"", "POST bookings/7/closings", b'{"reason":"none"}'),
+        (
+            "POST 1/booking/7/close",
+            ("Content-Length: 0", "Content-Type: text/plain", "Idempotency-Key: k"),
+            b"",
+            "POST bookings/7/closings",
+            b'{"reason":"none","key":"k"}',
+        ),
+        (
+            "POST 1/booking/7/close",
+            ("Transfer-Encoding: chunked",),
+            chunked(),
+            "POST bookings/7/closings",
+            b'{"reason":"none"}',
+        ),
+        (
+            "POST 1/booking/7/close",
+            (JSON,),
+            b'{"reason":"rain"}',
+            "POST bookings/7/closings",
+            b'{"reason":"rain"}',
+        ),
+        # What is made leaves nothing out, also where it is a patch.
+        ("PUT 1/booking/7/open", NONE, b"", "PATCH bookings/7/state", b'{"guest_name":"nobody"}'),
+        (
+            "PUT 1/booking/7/open",
+            ("Transfer-Encoding: chunked",),
+            chunked(),
+            "PATCH bookings/7/state",
+            b'{"guest_name":"nobody"}',
+        ),
+        ("POST 1/booking/7/clear", (JSON,), b'{"all":true}', "DELETE bookings/7/notes", b""),
+        (
+            "POST 1/booking/7/clear",
+            (JSON,),
+            b'{"all":true,"x":1}',
+            "DELETE bookings/7/notes",
+            b'{"x":1}',
+        ),
+        ("POST 4/stays/7/endings", (JSON,), b'{"reason":"x"}', "POST bookings/7/end", b""),
+    ],
+)
+def test_a_body_in_one_version_alone(
+    house: House, asked: str, fields: tuple[str, ...], sent: bytes, arrives: str, body: bytes
+) -> None:
+    method, _, path = asked.partition(" ")
+    assert ask(house.gateway, method, f"/hotel/v{path}", *fields, body=sent).status == 200
+    method, _, path = arrives.partition(" ")
+    got = house.service.last
+    assert got.line == f"{method} /hotel/{path} HTTP/1.1".encode()
+    assert got.body == body
+    assert got.all("Content-Type") == ([b"application/json"] if body else [])
+    assert got.all("Content-Length") == ([b"%d" % len(body)] if body else [])
+    assert got.all("Transfer-Encoding") == []
+    assert got.all("Idempotency-Key") == []
+
+
+def test_header_fields_beside_a_body_that_is_made(house: House) -> None:
+    ask(house.gateway, "PUT", "/hotel/v1/booking/7/open", "X-From: Ada", "Expect: 100-continue")
+    assert house.service.last.one("X-By") == b"Ada"
+    assert house.service.last.body == b'{"guest_name":"nobody"}'
 
 
 def test_what_the_other_version_lacks(house: House) -> None:

@@ -7,6 +7,7 @@ from gateway.core.versions.version import Version
 from gateway.verify import verification_report
 from gateway.verify.claim import Claim, DocumentedVersion, Gap, Unchecked, Unmatched, claims
 from gateway.verify.openapi.openapi import Description
+from gateway.verify.proof import prove
 from gateway.verify.verify import VerifyOptions, verify
 from tests.gateway.verify.loans import document, written
 
@@ -65,6 +66,72 @@ def test_the_report_of_what_has_no_proof(tmp_path: Path) -> None:
         "- GET /lendings/late without counterpart: version 1 has no such operation",
         "0 of 1 claims hold, by 0 examples; not checked: 1; without counterpart: 1",
     ]
+
+
+BODIES = """\
+services: { new: { targets: ["http://127.0.0.1:1"] } }
+apis:
+  clinic:
+    upstream_path: "/{rest}"
+    versions: { "1": { via: "2" }, "2": { service: new } }
+    endpoints: [ { path: "/v{version}/{rest*}", version: { in: path } } ]
+    conversions:
+      - between: ["1", "2"]
+        operations:
+          - { older: POST /cancel, newer: POST /cancellations, body: newer }
+          - { older: POST /clear, newer: DELETE /all, body: older }
+          - { older: POST /note, newer: POST /notes, body: newer }
+          - { older: POST /keyed, newer: POST /keys, body: newer }
+      - between: ["1", "2"]
+        operations: [ POST /cancellations ]
+        changes: [ default: { field: reason, value: none } ]
+      - between: ["1", "2"]
+        operations: [ DELETE /all ]
+        changes: [ remove: { field: sure, value: true } ]
+      - between: ["1", "2"]
+        operations: [ POST /keys ]
+        changes: [ to_header: { field: key, header: X-Key, default: "" } ]
+"""
+
+
+def test_bodies_that_one_version_has_alone() -> None:
+    def described(name: str, **bodies: dict[str, object] | None) -> Description:
+        text = {"type": "string"}
+        paths: dict[str, object] = {}
+        for operation, fields in bodies.items():
+            method, _, path = operation.partition("_")
+            schema = {
+                "properties": dict.fromkeys(fields or {}, text),
+                "required": [*(fields or {})],
+            }
+            content = {"application/json": {"schema": {"type": "object", **schema}}}
+            body = {} if fields is None else {"requestBody": {"content": content, "required": True}}
+            paths[f"/{path}"] = {method: body}
+        return Description({"openapi": "3.1.0", "paths": paths}, name)
+
+    api = load(BODIES.encode(), "gateway.yaml", {}).apis[0]
+    older = described(
+        "v1", post_cancel=None, post_clear={"sure": 1, "why": 1}, post_note=None, post_keyed=None
+    )
+    newer = described(
+        "v2",
+        post_cancellations={"reason": 1},
+        delete_all=None,
+        post_notes={"text": 1},
+        post_keys={"key": 1},
+    )
+    sides = (DocumentedVersion(Version(1), older), DocumentedVersion(Version(2), newer))
+    found = {
+        outcome.operation: [finding.field for finding in prove(outcome, 3, 0).findings]
+        for outcome in claims(api, *sides)
+        if isinstance(outcome, Claim)
+    }
+    assert found == {
+        "POST /cancel -> /cancellations": [],
+        "POST /clear -> DELETE /all": ["/why"],
+        "POST /note -> /notes": ["/text"],
+        "POST /keyed -> /keys": [],
+    }
 
 
 OPERATIONS = """\

@@ -1,5 +1,6 @@
 """Bodies, query parameters and header fields are converted as live ones are."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,23 @@ def test_the_body_of_an_answer_with_what_comes_from_header_fields() -> None:
     assert convert_body(moved(Direction.DOWN))({"b": 1, "c": "y"}) == {"total": 1, "a": 1}
 
 
+def test_a_whole_request_whose_body_one_version_has_alone() -> None:
+    wanted = message_schema(Operation("POST", "/thing", {"type": "object"}))
+    links = moved(Direction.UP).links
+    up, down = (
+        convert_message(
+            Conversion((replace(links[0], body_in_newer=True),), way), "POST", "POST", wanted
+        )
+        for way in Direction
+    )
+    empty: dict[str, object] = {"query": {}, "headers": {}}
+    assert up(empty) == {**empty, "body": {}}
+    assert up({**empty, "body": {"a": 1}}) == {**empty, "body": {"b": 1}}
+    assert down(empty) == down({**empty, "body": {}}) == empty
+    assert down({**empty, "body": {"c": "x"}}) == {"query": {}, "headers": {"x-c": "x"}}
+    assert down({**empty, "body": {"b": 1}}) == {**empty, "body": {"a": 1}}
+
+
 def test_a_whole_request() -> None:
     part = {"$ref": "#/components/schemas/a"}
     known = {"schemas": {"a": {"type": "integer"}}}
@@ -140,11 +158,13 @@ def test_a_whole_request() -> None:
     assert wanted["components"] == known
     without = message_schema(Operation("GET", "/thing"))
     assert without["required"] == ["query", "headers"]
-    up = convert_message(moved(Direction.UP), (), "POST", wanted)
+    up, down = (
+        convert_message(Conversion(moved(way).links, way), "POST", "POST", wanted)
+        for way in Direction
+    )
     message = {"query": {"dry_run": True}, "headers": {"x-c": "d"}, "body": {"a": 1}}
     assert up(message) == {"query": {}, "headers": {}, "body": {"dry": True, "b": 1, "c": "d"}}
     assert up({"query": {}, "headers": {}}) == {"query": {}, "headers": {}}
-    down = convert_message(moved(Direction.DOWN), (), "POST", wanted)
     made = down({"query": {}, "headers": {}, "body": {"dry": False}})
     assert made == {"query": {"dry_run": False}, "headers": {}, "body": {}}
     missing = {"headers": None, "body": {"a": 2}}

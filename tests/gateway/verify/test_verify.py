@@ -311,6 +311,12 @@ def test_every_field_that_is_wrong_is_found(tmp_path: Path) -> None:
         ({"post": {"requestBody": body(TEXT)}}, {"post": {}}, "POST /thing", "takes no JSON body"),
         (
             {"post": {}},
+            {"post": {"requestBody": {**body(TEXT), "required": True}}},
+            "POST /thing",
+            "requires a body, and this version has none",
+        ),
+        (
+            {"post": {}},
             {"post": {"responses": {"202": body(TEXT)}}},
             "POST /thing",
             "answers 202, of which this version does not know",

@@ -164,12 +164,15 @@ class MappedOperation:
         older: The operation in the older version; None where that lacks it.
         statuses: The statuses of answers that differ: the older version's by the newer version's.
         substitute: What answers where one version lacks it.
+        body_in_newer: Whether the newer version's requests have a body and the older version's have
+            none, or the reverse; None where that does not differ.
     """
 
     newer: OperationPattern | None
     older: OperationPattern | None
     statuses: Mapping[int, int] = field(default_factory=dict)
     substitute: Substitute | None = None
+    body_in_newer: bool | None = None
 
     def side(self, *, newer: bool) -> OperationPattern | None:
         """Return the operation as one of the two versions has it."""

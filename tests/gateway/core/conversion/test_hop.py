@@ -1,11 +1,14 @@
 """Hops: which links between two versions a request takes."""
 
-from gateway.core.conversion.hop import Hop
+from gateway.core.conversion.changes.default import Default
+from gateway.core.conversion.hop import Hop, hops_of, making
+from gateway.core.conversion.message.carry import Carry
+from gateway.core.conversion.message.places import QueryPlace
 from gateway.core.conversion.operations.operation import MappedOperation, parse_operation
-from gateway.core.conversion.version_link import VersionLink
+from gateway.core.conversion.version_link import Direction, MessageKind, VersionLink
 from gateway.core.versions.version import Version
 
-V1, V2 = Version(1), Version(2)
+V1, V2, V3, V4 = map(Version, (1, 2, 3, 4))
 PAY = MappedOperation(parse_operation("PATCH /payments"), parse_operation("PUT /pay"), {202: 200})
 
 
@@ -38,3 +41,50 @@ def test_a_status_both_ways() -> None:
     assert Hop(V2, V1, links, None).status("PUT", 201) == 200
     assert Hop(V2, V1, links, None).status("PUT", 404) == 404
     assert Hop(V2, V1, links, None).status("GET", 404) == 410
+
+
+def test_a_body_in_one_version_alone() -> None:
+    """The operation shows it by a link of its own, as it does its statuses."""
+    closed = MappedOperation(
+        parse_operation("POST /closings"), parse_operation("POST /close"), body_in_newer=True
+    )
+    first, second = hop(VersionLink(V1, V2, ())).chosen(hop().choice(closed, "POST"))
+    assert (first.body_in_newer, second.body_in_newer) == (True, None)
+
+
+def test_hops_of_links() -> None:
+    links = (
+        VersionLink(V1, V2, (), operations=(PAY,)),
+        VersionLink(V1, V2, ()),
+        VersionLink(V2, V3, ()),
+    )
+    first, second = hops_of(links, Direction.UP)
+    assert (first.source, first.target, first.links) == (V1, V2, links[:2])
+    assert (second.source, second.target, second.table) == (V2, V3, None)
+    assert first.table is not None
+    back, again = hops_of(links[::-1], Direction.DOWN)
+    assert (back.source, again.source, again.target) == (V3, V2, V1)
+
+
+def test_what_makes_a_body() -> None:
+    flag = Default((), ("flag",), 1)
+    moved = Carry(("dry",), QueryPlace("dry"))
+    links = (
+        VersionLink(V1, V2, (flag, moved)),
+        VersionLink(V2, V3, (), body_in_newer=True),
+        VersionLink(V2, V3, (flag,)),
+        VersionLink(V2, V3, (flag,), on=frozenset({MessageKind.RESPONSE})),
+        VersionLink(V3, V4, (flag,)),
+    )
+    hops = list(hops_of(links, Direction.UP))
+    for patch, last in ((False, flag), (True, flag.for_patch())):
+        made = [link.changes for link in making(hops, newer=True, patch=patch)]
+        assert made == [(moved,), (), (flag,), (last,)]
+    # Nothing makes one on the way back.
+    back = list(hops_of(links[::-1], Direction.DOWN))
+    assert [link.changes for link in making(back, newer=False, patch=False)] == [
+        (),
+        (),
+        (),
+        (moved,),
+    ]

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversion.chain import BodyConversion, compose
+from gateway.core.conversion.changes.default import Default
 from gateway.core.conversion.changes.rename import Rename, Renamed
 from gateway.core.conversion.document import ConversionError
 from gateway.core.conversion.hop import Hop
@@ -129,6 +130,31 @@ def test_which_links_apply() -> None:
     older, newer = {"a": 1, "b": 2, "c": 3}, {"a": 1, "e": 2, "d": 3}
     assert body(change.request.for_request("PUT"), older) == newer
     assert body(change.response.for_response("PUT", 200), newer) == older
+
+
+def test_a_request_whose_body_one_version_has_alone() -> None:
+    closed = MappedOperation(
+        parse_operation("PATCH /bookings/{id}/state"),
+        parse_operation("POST /close?id={id}"),
+        body_in_newer=True,
+    )
+    links = {
+        V1: [
+            VersionLink(V1, V2, (), operations=(closed,)),
+            VersionLink(V1, V2, (Default((), ("state",), "closed"),), operations=(closed,)),
+        ],
+        V2: [VersionLink(V2, V3, (Rename((), ("status",), ("state",)), Default((), ("x",), 1)))],
+    }
+    up, down = compose(LADDER, links, V1, V3), compose(LADDER, links, V3, V1)
+    found = find_passage(up, down, "POST", lambda _: "/close", "id=7")
+    assert line(found) == "PATCH /bookings/7/state"
+    assert body(found.request.made("PATCH"), {}) == {"status": "closed"}
+    assert body(found.request.made("POST"), {}) == {"status": "closed", "x": 1}
+    assert found.request.made("HEAD") is None
+    assert (found.request.drops_body, found.response.drops_body) == (False, True)
+    assert found.response.made("POST") is None
+    other = find_passage(up, down, "POST", lambda _: "/other", None).request
+    assert (other.made("POST"), other.drops_body) == (None, False)
 
 
 def body(conversion: BodyConversion | None, document: object) -> object:
