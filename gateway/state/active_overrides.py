@@ -1,7 +1,7 @@
 """ActiveOverrides: the overrides in force; operators and gates change them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -43,16 +43,12 @@ class ActiveOverrides:
             ChangedMeanwhileError: they are paused, or not, otherwise than was seen.
             TimeoutError: a worker has not confirmed it.
         """
-        self._check_seen(key, order)
-        self._ledger.record(order, "brownout pause", key, self._pause_text(key), "paused")
-        await self._change(lambda now: replace(now, paused=now.paused | {key}))
+        await self._set_paused(key, order, paused=True)
         log.event("brownout_paused", api=key[0], version=key[1])
 
     async def resume(self, key: VersionKey, order: Order) -> None:
         """End the pause of brownouts; in force on return; raises as `pause` does."""
-        self._check_seen(key, order)
-        self._ledger.record(order, "brownout resume", key, self._pause_text(key), "by the rules")
-        await self._change(lambda now: replace(now, paused=now.paused - {key}))
+        await self._set_paused(key, order, paused=False)
         log.event("brownout_resumed", api=key[0], version=key[1])
 
     async def set_percent(
@@ -66,17 +62,14 @@ class ActiveOverrides:
             why: the reason, for the log.
             order: who wants it; it is the gates' decision otherwise.
         """
-
-        def changed(now: Overrides) -> Overrides:
-            percents = {other: value for other, value in now.percents.items() if other != key}
-            return replace(
-                now, percents=percents if percent is None else {**percents, key: percent}
-            )
-
-        before = self.in_force.percents.get(key)
         order = order if order.why else order._replace(why=why)
-        self._ledger.record(order, "cutover", key, _percent_text(before), _percent_text(percent))
-        await self._change(changed)
+        async with self._lock:
+            percents = {**self.in_force.percents}
+            before = _percent_text(percents.pop(key, None))
+            if percent is not None:
+                percents[key] = percent
+            self._ledger.record(order, "cutover", key, before, _percent_text(percent))
+            await self._put(replace(self.in_force, percents=percents))
         log.event("cutover_set", api=key[0], version=key[1], percent=percent, reason=why)
 
     async def apply_again(self) -> None:
@@ -89,20 +82,23 @@ class ActiveOverrides:
             if self._apply is not None:
                 await self._apply(self.in_force)
 
-    def _check_seen(self, key: VersionKey, order: Order) -> None:
-        paused = key in self.in_force.paused
-        text = f"The brownouts are {'paused' if paused else 'not paused'} now."
-        order.check_seen(PAUSED if paused else RUNNING, text)
-
-    def _pause_text(self, key: VersionKey) -> str:
-        return "paused" if key in self.in_force.paused else "by the rules"
-
-    async def _change(self, change: Callable[[Overrides], Overrides]) -> None:
+    async def _set_paused(self, key: VersionKey, order: Order, *, paused: bool) -> None:
+        # What was seen, the audit log and the change go by the same overrides: within the lock.
         async with self._lock:
-            self.in_force = change(self.in_force)
-            await self._ledger.keep(_NAME, as_json(self.in_force))
-            if self._apply is not None:
-                await self._apply(self.in_force)
+            now = self.in_force.paused
+            text = f"The brownouts are {'paused' if key in now else 'not paused'} now."
+            order.check_seen(PAUSED if key in now else RUNNING, text)
+            what, after = (
+                ("brownout pause", now | {key}) if paused else ("brownout resume", now - {key})
+            )
+            self._ledger.record(order, what, key, _pause_text(key, now), _pause_text(key, after))
+            await self._put(replace(self.in_force, paused=after))
+
+    async def _put(self, overrides: Overrides) -> None:
+        self.in_force = overrides
+        await self._ledger.keep(_NAME, as_json(overrides))
+        if self._apply is not None:
+            await self._apply(overrides)
 
 
 class _Percent(msgspec.Struct):
@@ -114,6 +110,10 @@ class _Percent(msgspec.Struct):
 class _Kept(msgspec.Struct):
     paused: list[VersionKey]
     percents: list[_Percent]
+
+
+def _pause_text(key: VersionKey, paused: Collection[VersionKey]) -> str:
+    return "paused" if key in paused else "by the rules"
 
 
 def _percent_text(percent: float | None) -> str:
