@@ -44,9 +44,11 @@ class CutoverReport(msgspec.Struct):
         new: the outcomes of the new route, likewise.
         compared: the number of answers compared with a shadow.
         differing: the number of answers that differed.
-        gates: what each gate compares, and its result.
+        gates: what each gate compares, and its result; if gates have rolled it back, those for
+            which they did.
         then: what happens when a gate is exceeded; None without gates, or if they have no effect.
         uncompared: the operations of which no request was ever compared.
+        gates_at: when gates rolled it back, if `gates` are of that time; None if they are of now.
     """
 
     api: str
@@ -64,6 +66,7 @@ class CutoverReport(msgspec.Struct):
     gates: list[GateResult]
     then: str | None
     uncompared: list[str] = []
+    gates_at: str | None = None
 
 
 def cutover_report(current: CurrentCutover, uncompared: list[str]) -> CutoverReport:
@@ -85,6 +88,7 @@ def cutover_report(current: CurrentCutover, uncompared: list[str]) -> CutoverRep
         list(results),
         None if gates is None or gates.dry_run else gates.then,
         uncompared,
+        format_time(state.since) if state.results else None,
     )
 
 
@@ -117,7 +121,9 @@ def cutover_table(found: CutoverReport) -> str:
     if found.gates:
         shown = [gate for gate in found.gates if is_shown(gate)]
         effect = " (dry run: without effect)" if found.then is None else ""
-        lines.append(f"  gates{effect}, within {found.gates[0].window:g} s")
+        window = f"within {found.gates[0].window:g} s"
+        when = "" if found.gates_at is None else f" before {found.gates_at}"
+        lines.append(f"  gates{effect}, {window}{when}")
         rows = [("", "gate", "old route", "new route", "limit", "outcome"), *map(_row, shown)]
         lines += (f"  {line}" for line in columns(rows, {2, 3, 4}))
     return "\n".join(lines)

@@ -38,7 +38,10 @@ _SETTLE = 2.5
 
 
 class CurrentCutover(NamedTuple):
-    """A cutover of the rules, its state, the evidence since then, and the date of asking."""
+    """A cutover of the rules, its state, the evidence since then, and the date of asking.
+
+    Its `results` are those of the gates now, or those for which they rolled it back.
+    """
 
     cutover: Cutover
     state: CutoverState
@@ -164,7 +167,8 @@ class CutoverController:
             state = self._state(cutover, now)
             dated = state._replace(since=self._date(state.since))
             evidence = self._evidence(cutover, now)
-            results = judge(cutover.gates, evidence)
+            # Since a rollback, gates have seen nothing; people ask why it was made.
+            results = state.results or judge(cutover.gates, evidence)
             return CurrentCutover(cutover, dated, evidence, results, self._clock())
 
     def results(self, key: VersionKey) -> tuple[GateResult, ...]:
@@ -242,7 +246,11 @@ class CutoverController:
         kept = _read(self._ledger.documents.get(_NAME))
         self._states = {
             each.key: CutoverState(
-                each.percent, each.decided_by, each.why, self._monotonic(each.since)
+                each.percent,
+                each.decided_by,
+                each.why,
+                self._monotonic(each.since),
+                _results(each.results),
             )
             for each in kept
         }
@@ -289,7 +297,16 @@ class _Kept(msgspec.Struct):
     decided_by: DecidedBy = msgspec.field(name="word")
     why: str
     since: float
+    results: object = ()
     latest_old: RouteOutcomes = NOTHING
+
+
+def _results(document: object) -> tuple[GateResult, ...]:
+    """Return the results of a rollback; none where another release has other ones."""
+    try:
+        return msgspec.convert(document, tuple[GateResult, ...])
+    except msgspec.ValidationError:
+        return ()
 
 
 def _read(document: object) -> list[_Kept]:

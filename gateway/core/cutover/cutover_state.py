@@ -4,7 +4,14 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from gateway.core.cutover.cutover import Cutover, first
-from gateway.core.cutover.gates import GateAction, GateEvidence, judge, missing, objection
+from gateway.core.cutover.gates import (
+    GateAction,
+    GateEvidence,
+    GateResult,
+    judge,
+    missing,
+    objection,
+)
 
 
 class DecidedBy(StrEnum):
@@ -25,12 +32,14 @@ class CutoverState(NamedTuple):
         why: The reason for the percentage, as a text for operators.
         since: The time at which the percentage was set, in seconds; evidence from before that time
             does not count.
+        results: What the gates compared when they rolled it back; empty for any other state.
     """
 
     percent: float
     decided_by: DecidedBy
     why: str
     since: float
+    results: tuple[GateResult, ...] = ()
 
     @property
     def word(self) -> str:
@@ -69,13 +78,14 @@ def advance(
     gates = cutover.gates
     if gates is not None and gates.dry_run:
         gates = None
-    then, against = GateAction.WAIT, objection(judge(gates, evidence))
+    results = judge(gates, evidence)
+    then, against = GateAction.WAIT, objection(results)
     if gates is not None:
         then = gates.then
         if against is None and (against := _inconclusive(cutover, state, evidence, now)):
             then = gates.inconclusive
     if against is not None and then is GateAction.ROLL_BACK and state.percent > 0:
-        return CutoverState(0.0, DecidedBy.ROLLED_BACK, against, now)
+        return CutoverState(0.0, DecidedBy.ROLLED_BACK, against, now, results)
     wanted = _wanted(cutover, state, evidence, now)
     if against is not None and then is not GateAction.WAIT and wanted >= state.percent:
         held = state.decided_by is DecidedBy.HELD

@@ -99,7 +99,9 @@ def test_a_cutover() -> None:
         "    latency          4.0 ms (90)              -   1.5x  inconclusive",
         "    differences                -  10% (6 of 60)     1%  passed",
     ]
-    found.then = None
+    found.gates_at = THEN
+    assert "  gates, within 300 s before 2026-11-21T15:13:33Z" in cutover_table(found)
+    found.gates_at = found.then = None
     assert "  gates (dry run: without effect), within 300 s" in cutover_table(found)
     found.state, found.percent = DecidedBy.OPERATOR, 12.5
     found.uncompared = ["POST /p"]

@@ -84,6 +84,9 @@ async def test_a_bad_service_is_left_again(tmp_path: Path, upstream: StartUpstre
         assert (stands["percent"], stands["state"]) == (0, "rolled_back")
         assert stands["why"].startswith("errors (5xx): ")
         assert stands["next"] == "stays at 0% until it is cleared or set"
+        assert stands["gates_at"] == stands["since"]
+        (gate,) = (each for each in stands["gates"] if each["outcome"] == "exceeded")
+        assert (gate["text"], gate["new_count"] > 0) == (stands["why"], True)
         (line,) = lane.program.log("cutover_set")
         assert (line["percent"], line["reason"]) == (0, stands["why"])
         assert {(await lane.get()).status for _ in range(20)} == {200}

@@ -163,6 +163,31 @@ async def test_a_restart_forgets_neither_the_state_nor_the_old_way() -> None:
     assert (found.evidence.old.requests, found.evidence.old.count("404")) == (40, 30)
 
 
+async def test_what_it_was_rolled_back_for_outlives_a_restart() -> None:
+    snapshot: Snapshot = loaded(RULES_OF_STEPS)
+    writer = StateWriter(None)
+    cutovers = CutoverController(writer, ActiveOverrides(writer), lambda: snapshot)
+    await cutovers.decide(10.0)
+    await cutovers.decide(15.0)
+    writer.totals.absorb(outcomes(40, 30))
+    await cutovers.decide(16.0)
+    back = await cutovers.current(SERVED)
+    (gate,) = (each for each in back.results if each.outcome == "exceeded")
+    assert (gate.new_count, gate.new_requests, gate.text) == (30, 40, back.state.why)
+    kept = msgspec.json.decode(msgspec.json.encode(writer.documents))
+    for results, expected in (
+        (kept["cutovers"][0]["results"], back.results),
+        ([{"gate": "of another release"}], ()),
+    ):
+        kept["cutovers"][0]["results"] = results
+        again = StateWriter(None, StateChanges(documents=kept))
+        restarted = CutoverController(again, ActiveOverrides(again), lambda: snapshot)
+        assert restarted._states[SERVED].decided_by == "rolled_back"
+        assert restarted._states[SERVED].results == expected
+    await cutovers.clear(SERVED)
+    assert {each.new_requests for each in (await cutovers.current(SERVED)).results} == {0}
+
+
 KEPT = {"served": SERVED, "percent": 5, "word": "rules", "why": "so", "since": 1}
 
 

@@ -115,6 +115,14 @@ def test_it_says_why(cutover: Cutover) -> None:
     assert advance(cutover, at(50), BAD, 5).why.startswith("errors (5xx): 50 of 100 requests")
 
 
+def test_it_keeps_what_the_gates_rolled_it_back_for() -> None:
+    back = advance(CUTOVER, at(50), BAD, 5)
+    assert [each.text for each in back.results if each.outcome == "exceeded"] == [back.why]
+    assert advance(CUTOVER, back, NONE, 6) == back
+    for other in (advance(HOLDING, at(50), BAD, 5), advance(CUTOVER, at(50), GOOD, 5)):
+        assert other.results == ()
+
+
 def test_too_little_is_a_reason() -> None:
     why = "inconclusive: too little was seen in 60 s; 10 more requests are needed"
     for cutover in (HELD_BY_LITTLE, BACK_BY_LITTLE):
