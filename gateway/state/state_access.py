@@ -133,7 +133,10 @@ class StateAccess(Protocol):
 
     @property
     def judged_last(self) -> bool:
-        """Whether it did when the store was last reached."""
+        """Whether it did when the store was last reached.
+
+        One that has not reached it since its start cannot know who does, and speaks for itself.
+        """
         ...
 
     @property

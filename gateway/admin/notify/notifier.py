@@ -103,7 +103,8 @@ class Notifier:
         state, now, document = self._operator.state, time.time(), self._unstored
         if not state.judged_last:
             return
-        add(document, observation.state_stale(state.stale_since, now), rules, now)
+        found = observation.state_stale(state.replica, state.stale_since, now)
+        add(document, found, rules, now)
         sent = await asyncio.gather(
             *(self._send(document, webhook, client, now) for webhook in rules.webhooks)
         )
@@ -154,10 +155,11 @@ class Notifier:
             self._operator.count("notifications", outcome)
 
     def _own(self, _: NotifyDocument, now: float) -> list[Happening]:
-        replica, refused = self._operator.state.replica, self._operator.reloader.refused
+        state, refused = self._operator.state, self._operator.reloader.refused
+        replica = state.replica
         happenings = [*observation.tasks_failed(replica, self._operator.failing_tasks(now), now)]
-        if self._operator.state.judged_last:
-            happenings += observation.state_stale(self._operator.state.stale_since, now)
+        if state.judged_last:
+            happenings += observation.state_stale(replica, state.stale_since, now)
         if refused is not None:
             mistakes = [
                 f"line {issue.line}, {issue.place}: {issue.text}" for issue in refused.issues

@@ -51,17 +51,18 @@ def tasks_failed(replica: str, names: list[str], now: float) -> Iterator[Happeni
         yield Happening(EventKind.TASK_FAILED, replica, f"{name} {int(now // 3600)}", text)
 
 
-def state_stale(since: float | None, now: float) -> Iterator[Happening]:
+def state_stale(replica: str, since: float | None, now: float) -> Iterator[Happening]:
     """Yield that the store of the state has been out of reach for a while.
 
     Args:
+        replica: that reports it.
         since: when it was reached last; None if it is reached.
         now: the time, in seconds since 1970 as `since` is.
     """
     if since is not None and now - since >= _STALE_SECONDS:
         text = (
-            f"The store of the state has not been reached since {moment_text(since)}; requests are"
-            " answered all the same, counts wait, and no cutover moves."
+            f"The store of the state has not been reached since {moment_text(since)} (seen by"
+            f" {replica}); requests are answered all the same, counts wait, and no cutover moves."
         )
         yield Happening(EventKind.STATE_STALE, "the state", f"{since:.0f}", text)
 

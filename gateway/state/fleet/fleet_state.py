@@ -8,6 +8,7 @@ cannot be handed in stays in the Outbox, and the overrides that were heard last 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from uuid import uuid4
 
 from gateway.core.cutover.gates import GateResult
@@ -78,7 +79,7 @@ class FleetState:
         self._apply: Apply | None = None
         self._heard = 0.0
         self._stale_since: float | None = None
-        self._missed: StateError | None = None
+        self._missed: Callable[[], StateError] | None = None
         self._prepared = False
         self.replica = membership.replica
         self.totals = Totals(StateChanges())
@@ -124,8 +125,8 @@ class FleetState:
 
     @property
     def judged_last(self) -> bool:
-        """Whether it did when the database was last reached."""
-        return self._lease.start == self._start
+        """Whether it did when the database was last reached, or it never was since the start."""
+        return self._lease.start == self._start or not self._heard
 
     @property
     def in_force(self) -> Overrides:
@@ -306,13 +307,13 @@ class FleetState:
         if self._stale_since is None:
             log.event("state_unwritten", "error", reason=str(error))
             self._stale_since = self._heard or self._clock.now()
-        self._missed = type(error)(str(error))  # without its frames
+        self._missed = partial(type(error), str(error))  # without its frames
         return self._stale_since
 
     def _check_reached(self) -> None:
         """Raise what the last beat met, if it failed: who only looks does not wait for the same."""
         if self._missed is not None:
-            raise self._missed.with_traceback(None)
+            raise self._missed()
 
     def _report(self) -> Report:
         rules = self._membership.rules_hash()

@@ -69,13 +69,13 @@ def test_replicas() -> None:
 
 
 def test_the_store_of_the_state() -> None:
-    assert [*observation.state_stale(None, NOW)] == []
-    assert [*observation.state_stale(NOW, NOW + 29)] == []
-    (one,) = observation.state_stale(NOW, NOW + 30)
-    (later,) = observation.state_stale(NOW, NOW + 600)
+    assert [*observation.state_stale("a", None, NOW)] == []
+    assert [*observation.state_stale("a", NOW, NOW + 29)] == []
+    (one,) = observation.state_stale("a", NOW, NOW + 30)
+    (later,) = observation.state_stale("a", NOW, NOW + 600)
     assert one == later
     assert (one.kind, one.subject) == ("state.stale", "the state")
-    assert "has not been reached since 15 Jan 2027, 08:00 UTC" in one.text
+    assert "has not been reached since 15 Jan 2027, 08:00 UTC (seen by a)" in one.text
 
 
 def test_rules() -> None:
