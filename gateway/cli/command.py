@@ -1,7 +1,8 @@
 """Command: what each module `*_command` of this folder has."""
 
+import sys
 from argparse import ArgumentParser, Namespace
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 
 class Command(Protocol):
@@ -13,6 +14,9 @@ class Command(Protocol):
 
     def run(self, arguments: Namespace) -> int:
         """Run the command; return the exit status: 0 done, 1 refused, 2 wrongly asked.
+
+        An action for which these have another meaning sets the default `wrong` of its parser: the
+        status where it cannot be done.
 
         Raises:
             ConfigError: the rules cannot be used.
@@ -27,9 +31,20 @@ class CommandError(Exception):
     """A command that cannot be done; the text has the reason, and what would help."""
 
 
+class ActionParser(ArgumentParser):
+    """The parser of an action; its default `wrong` is the exit status where it is used wrongly."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit, with the usage and what is wrong on standard error."""
+        self.print_usage(sys.stderr)
+        self.exit(self.get_default("wrong") or 2, f"{self.prog}: error: {message}\n")
+
+
 def add_actions(parser: ArgumentParser) -> Any:
     """Return argparse's collection of the actions of a command, one of which is required."""
-    return parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    return parser.add_subparsers(
+        dest="action", metavar="ACTION", required=True, parser_class=ActionParser
+    )
 
 
 def add_version_action(

@@ -73,7 +73,12 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
             help="take variables that the environment lacks from NAME=value lines of this file",
         )
     command.add_arguments(parsers[wanted])
-    return partial(_run, command, parser.parse_args(words))
+    arguments, unknown = parser.parse_known_args(words)
+    if unknown:
+        parser.print_usage(sys.stderr)
+        reason = f"unrecognized arguments: {' '.join(unknown)}"
+        parser.exit(getattr(arguments, "wrong", 2), f"{parser.prog}: error: {reason}\n")
+    return partial(_run, command, arguments)
 
 
 def _run(command: Command, arguments: argparse.Namespace) -> int:
@@ -85,13 +90,13 @@ def _run(command: Command, arguments: argparse.Namespace) -> int:
     except BrokenPipeError:
         # The reader of the output has seen enough; the rest goes nowhere, so that no flush fails.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return getattr(arguments, "wrong", 0)
     except ConfigError as error:
         print(error, file=sys.stderr)
-        return 1
+        return getattr(arguments, "wrong", 1)
     except (CommandError, StateError, ValueError) as error:
         print(error, file=sys.stderr)
-        return 2
+        return getattr(arguments, "wrong", 2)
     return status
 
 

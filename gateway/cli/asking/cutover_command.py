@@ -1,5 +1,6 @@
 """The command `cutover`: shows, sets and awaits the percentage of a running gateway's cutover."""
 
+import os
 import re
 import shutil
 import sys
@@ -34,7 +35,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     clearing = add_version_action(actions, "clear", "go by the rules again", changes=True)
     clearing.set_defaults(method="DELETE")
     waiting = add_version_action(
-        actions, "wait", "wait until so much is: status 0; 1 when it is rolled back, 2 too late"
+        actions,
+        "wait",
+        "wait until so much is: status 0; 1 when it is rolled back, 2 too late, 64 wrongly asked",
     )
     waiting.add_argument(
         "--until", metavar="PERCENT", default="100", help="from 0 to 100; 100 by default"
@@ -42,7 +45,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     waiting.add_argument(
         "--timeout", metavar="DURATION", default="2h", help="such as 90s, 30m or 2h; 2h by default"
     )
-    waiting.set_defaults(method="GET")
+    # sysexits.h: what runs jobs is to tell a cutover that is late from a mistake in the job.
+    waiting.set_defaults(method="GET", wrong=os.EX_USAGE)
 
 
 def run(arguments: Namespace) -> int:

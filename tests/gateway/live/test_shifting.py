@@ -191,7 +191,10 @@ async def test_a_job_waits_for_it(gateway: StartGateway, upstream: StartUpstream
         (("--until", "all"), "'all' is no percentage; write it like 5 or 5%, from 0 to 100"),
         (("--timeout", "5"), "'5' is no duration; write it like 90s, 30m or 2h"),
     ):
-        assert command(lane.program, *wait, *wrong) == (2, f"{why}\n")
+        assert command(lane.program, *wait, *wrong) == (64, f"{why}\n")
+    refused = "person has no version '9'; known: 1, 2"
+    status, said = command(lane.program, "cutover", "wait", "person", "9")
+    assert (status, said) == (64, f"{refused}\n"), said
 
 
 async def test_a_person_watches_it(gateway: StartGateway, upstream: StartUpstream) -> None:
