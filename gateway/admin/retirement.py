@@ -36,7 +36,8 @@ class Reason(msgspec.Struct, frozen=True):
     Attributes:
         answer: the answer that follows from the reason, or `note` if none follows.
         text: the evidence.
-        remedy: the action that would change the answer; empty if none is needed.
+        remedy: the action that would change the answer; empty if none is needed. Its `within` is
+            that of the command, of the admin port and of the page alike.
     """
 
     answer: Literal["yes", "no", "unknown", "note"]
@@ -138,7 +139,7 @@ def _callers(
             f"{nobody} since counting began at {format_time(totals.since)}, which is less than"
             f" {spelled} ago",
             f"ask again after {format_time(totals.since + period)},"
-            " or look less far back: --within",
+            " or look less far back: 'within'",
         )
     elif is_over or not refused:
         yield Reason("yes", f"{nobody} {window}")
@@ -267,7 +268,7 @@ def _found(
         yield Reason(
             "no",
             f"{by} {kind}: {'; '.join(fields[:_MAX_NAMED])}{more}",
-            f"mend the conversion, or {_OTHER_REMEDY[kind]}; only what --within spans counts",
+            f"mend the conversion, or {_OTHER_REMEDY[kind]}; only what 'within' spans counts",
         )
     elif cases:
         yield Reason("yes", f"no {by} {kind} in {cases} answers")

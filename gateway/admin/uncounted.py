@@ -46,5 +46,5 @@ def _of_log(
         since = format_time(log.since) + (f", because {log.reason}" if log.reason else "")
         yield (
             f"what {name} sends straight is counted since {since}, less than {spelled} ago",
-            f"ask again after {format_time(log.since + period)}, or look less far back: --within",
+            f"ask again after {format_time(log.since + period)}, or look less far back: 'within'",
         )

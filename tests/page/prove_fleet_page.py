@@ -151,6 +151,10 @@ def test_the_store_is_gone(seat: Seats, fleet: Fleet, how: str) -> None:
         expect(pages["version"].locator("#retire h2")).to_contain_text("It cannot be")
         expect(pages["version"].locator("#retire")).to_contain_text("has not been heard since")
         expect(pages["version"].locator("#cutover .percent")).to_have_text("5 %")
+        for part in ("#callers-table", "#trend"):
+            alone = pages["version"].locator(f"{part} .alone")
+            expect(alone).to_contain_text("Counted by a alone since it started")
+        expect(pages["versions"].locator("#versions .alone")).to_contain_text("of before")
         expect(requests).to_have_text(total)
         for name in pages if how == "refused" else ():
             pictures(pages[name], f"{name}-stale")

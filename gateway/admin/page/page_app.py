@@ -80,6 +80,7 @@ class Page:
             "table_span": span_of(view.now),
             "now": view.now,
             "since": view.totals.since,
+            "alone": view.replica,
             "phases": PHASES,
         }
         return await self._html(request, "versions.html", values)
@@ -126,7 +127,8 @@ class Page:
         if version is None:
             return await self._missing(request)
         view = await self._operator.state.view(version.key)
-        name = "-".join(step for step in version.key if step)
+        alone = () if view.replica is None else (view.replica, "alone")
+        name = "-".join(step for step in (*version.key, *alone) if step)
         safe = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in name)
         disposition = f'attachment; filename="callers-{safe}.csv"'
         return web.Response(

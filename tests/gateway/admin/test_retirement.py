@@ -132,7 +132,7 @@ def test_what_was_found(kind: str, looked: str, by: str, mend: str) -> None:
     assert found.answer == "no"
     assert said(found, "no") == [f"{by} {kind}: name 2 times, last at 1972-09-26T00:00:00Z"]
     (remedy,) = [reason.remedy for reason in found.reasons if reason.answer == "no"]
-    assert remedy == f"mend {mend}; only what --within spans counts"
+    assert remedy == f"mend {mend}; only what 'within' spans counts"
 
 
 def test_writes_that_would_be_refused() -> None:

@@ -68,7 +68,7 @@
         const now = fresh.getElementById(old.id);
         if (now && now.innerHTML !== old.innerHTML && !busy(old)) replace(old, now);
       }
-      if (fresh.title) document.title = fresh.title;
+      if (answer.ok && fresh.title) document.title = fresh.title;
     } catch {
       // The stream notices that the gateway is gone, and comes back.
     }

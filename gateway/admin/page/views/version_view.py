@@ -14,7 +14,7 @@ from gateway.admin.page.views.cutover_view import CutoverPart, cutover_part
 from gateway.admin.page.views.shadow_view import ShadowPart, shadow_part
 from gateway.admin.page.views.trend_view import TrendPart, trend_part
 from gateway.admin.page.views.versions_view import phase, span_of, time_line
-from gateway.admin.retirement import Verdict, verdict
+from gateway.admin.retirement import WITHIN, Verdict, verdict
 from gateway.admin.uncompared import uncompared
 from gateway.core.lifecycle.openings import Opening
 from gateway.core.overrides import VersionKey
@@ -39,7 +39,10 @@ class VersionPage:
         now: in seconds since 1970, by the clock of the counts.
         since: when counting began.
         callers: one page of its clients.
+        alone: the name of this gateway if the counts are its own alone, as the store of the state
+            is away; None if they are of all.
         verdict: whether it can be retired.
+        within: how far back that looks.
         line: its notice, brownouts and end on a time line.
         span: the part of time that the line shows.
         brownouts: the next ten.
@@ -55,7 +58,9 @@ class VersionPage:
     now: float
     since: float
     callers: Listing[Caller]
+    alone: str | None
     verdict: Verdict
+    within: str
     line: list[Mark]
     span: TimeLine
     brownouts: list[Opening]
@@ -81,7 +86,7 @@ async def version_page(
     """
     now, key = view.now, version.key
     span = span_of(now)
-    in_force = operator.state.in_force
+    in_force, within = operator.state.in_force, query.get("within") or WITHIN
     operations = await documented(operator, key)
     missing = uncompared(key, view.totals, operator.rules, operations)
     made, _ = await latest_changes(operator.state)
@@ -92,14 +97,9 @@ async def version_page(
         now,
         view.totals.since,
         callers(view.totals, key, query),
-        verdict(
-            key,
-            view,
-            operator.rules,
-            in_force,
-            within=query.get("within", "30d"),
-            documented=operations,
-        ),
+        view.replica,
+        verdict(key, view, operator.rules, in_force, within=within, documented=operations),
+        within,
         list(time_line(version, now, span)),
         span,
         version.upcoming(now),

@@ -24,6 +24,7 @@ from gateway.config.text.mistakes import Issue
 from gateway.process.reloader import Reloader
 from gateway.state.ledger import Order
 from gateway.state.local_state import LocalState
+from gateway.state.state_access import Doubt, StateView
 from gateway.state.state_changes import StateUnreachableError
 from gateway.state.state_writer import StateWriter
 from gateway.telemetry.delta import Delta, TrafficDelta, UsageDelta
@@ -107,6 +108,46 @@ async def test_it_is_imported_beside_the_event_loop(
     assert {answer.status for answer in answers} == {200}
     assert len(threads) == 1
     assert threads[0] is not threading.main_thread()
+
+
+async def test_counts_of_one_gateway_are_marked_where_they_stand(
+    page: TestClient,  # type: ignore[type-arg]
+    operator: Operator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path, callers = "/page/versions/person/1", "/page/callers/person/1"
+    assert 'class="note alone"' not in await (await page.get(path)).text()
+    whole = await operator.state.view()
+
+    async def alone(*_: object) -> StateView:
+        return whole._replace(replica="a", doubts=(Doubt(None, whole.now),))
+
+    monkeypatch.setattr(LocalState, "view", alone)
+    text = await (await page.get(path)).text()
+    for part in ("trend", "callers"):
+        section = text.partition(f'<section class="card" id="{part}"')[2].partition("</section>")[0]
+        assert "Counted by a alone since it started" in section
+    disposition = (await page.get(callers)).headers["Content-Disposition"]
+    assert disposition == 'attachment; filename="callers-person-1-a-alone.csv"'
+
+
+async def test_how_far_back_the_verdict_looks(page: TestClient) -> None:  # type: ignore[type-arg]
+    """Its remedies name what a form beside it takes; forms keep what others have set."""
+    path = "/page/versions/person/1"
+    text = await (await page.get(path)).text()
+    assert "look less far back: &#39;within&#39;" not in text  # somebody called it
+    assert '<input name="within" required pattern="[0-9]{1,5}[smhd]"' in text
+    assert 'value="30d"></label>' in text
+    text = await (await page.get(f"{path}?within=5m&find=x&sort=-last")).text()
+    assert 'value="5m"></label>' in text
+    for hidden in (
+        'name="find" value="x"',
+        'name="sort" value="-last"',
+        'name="within" value="5m"',
+    ):
+        assert f'<input type="hidden" {hidden}>' in text
+    unseen = await (await page.get("/page/versions/person/2")).text()
+    assert "look less far back: &#39;within&#39;" in unseen
 
 
 async def test_hostile_names_are_text(page: TestClient) -> None:  # type: ignore[type-arg]
