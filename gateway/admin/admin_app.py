@@ -202,7 +202,7 @@ class _Admin:
         key = self._version_key(request)
         try:
             wanted = msgspec.json.decode(await request.read(), type=_Percent, strict=True)
-        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             _refuse(400, "bad_request", f'{error}; send {{"percent": 25}}, from 0 to 100')
         if not 0 <= wanted.percent <= 100:
             _refuse(400, "bad_request", "'percent' goes from 0 to 100")

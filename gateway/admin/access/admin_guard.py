@@ -12,6 +12,7 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from aiohttp import web
+from aiohttp.web_protocol import RequestPayloadError
 
 # From the connection to the end of the first request, and for each body, in seconds.
 REQUEST_SECONDS = 10.0
@@ -55,7 +56,7 @@ class AdminGuard:
         self._asked: set[asyncio.BaseTransport] = set()
 
     async def check(self, request: web.Request) -> None:
-        """Check a request, and read its body.
+        """Check a request, and read its body; that of a form is parsed for whoever reads it.
 
         Raises:
             AdminProblemError: it is refused.
@@ -69,14 +70,22 @@ class AdminGuard:
         try:
             async with asyncio.timeout(REQUEST_SECONDS) as limit:
                 await request.read()
+            await request.post()
         except TimeoutError:
             if not limit.expired():
                 raise
             detail = f"the body was not there within {REQUEST_SECONDS:g} seconds"
             raise AdminProblemError(408, "request_timeout", detail) from None
+        # Of the bytes, of their coding (LookupError), or of what they have to be.
+        except (RequestPayloadError, LookupError, ValueError):
+            detail = "the body cannot be read; send a form in UTF-8, without a content coding"
+            raise AdminProblemError(400, "bad_request", detail) from None
 
     def _check_host(self, authority: str) -> None:
-        host = urlsplit(f"//{authority}").hostname or ""
+        try:
+            host = urlsplit(f"//{authority}").hostname or ""
+        except ValueError:
+            raise AdminProblemError(400, "bad_request", "the field Host is no host") from None
         if host in self._hosts or "." not in host or host.endswith(".localhost") or _is_ip(host):
             return
         raise AdminProblemError(
@@ -88,7 +97,7 @@ class AdminGuard:
 
     def _check_origin(self, request: web.Request) -> None:
         origin = request.headers.get("Origin")
-        foreign = origin is not None and urlsplit(origin).netloc.lower() != request.host.lower()
+        foreign = origin is not None and not _is_of(origin, request.host)
         across = request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site")
         if foreign or (across and not _follows_link(request)):
             detail = "a page of another site may not ask this"
@@ -161,6 +170,13 @@ def _follows_link(request: web.Request) -> bool:
     # A link in a message opens a page in a tab of its own, which its sender cannot read.
     fetch = request.headers.get("Sec-Fetch-Mode"), request.headers.get("Sec-Fetch-Dest")
     return request.method == "GET" and fetch == ("navigate", "document")
+
+
+def _is_of(origin: str, host: str) -> bool:
+    try:
+        return urlsplit(origin).netloc.lower() == host.lower()
+    except ValueError:
+        return False
 
 
 def _is_ip(host: str) -> bool:

@@ -24,11 +24,11 @@ from gateway.admin.page.views.audit_view import (
 from gateway.admin.page.views.callers_view import callers_csv
 from gateway.admin.page.views.next_view import next_items
 from gateway.admin.page.views.rules_view import (
+    CheckedDraft,
     asked,
-    draft_report,
+    checked_draft,
     explained,
     rules_page,
-    with_lines,
 )
 from gateway.admin.page.views.version_view import version_page
 from gateway.admin.page.views.versions_view import PHASES, span_of, versions_table
@@ -139,25 +139,17 @@ class Page:
 
     async def rules(self, request: web.Request) -> web.Response:
         """Answer the rules, and what they would do with a request."""
-        return await self._rules(request, {})
+        return await self._rules(request, CheckedDraft())
 
     async def check_draft(self, request: web.Request) -> web.Response:
         """Answer what is wrong with a draft."""
         fields = await request.post()
         text = fields.get("draft", "")
-        draft = text if isinstance(text, str) else ""
-        report = await draft_report(self._operator, draft)
-        content = draft.encode("utf-8", "replace")
-        found = {
-            "draft": draft,
-            "summary": report.summary,
-            "draft_mistakes": with_lines(content, report.mistakes),
-            "draft_warnings": with_lines(content, report.warnings),
-        }
-        return await self._rules(request, found, 422 if report.mistakes else 200)
+        draft = await checked_draft(self._operator, text if isinstance(text, str) else "")
+        return await self._rules(request, draft, 422 if draft.mistakes else 200)
 
     async def _rules(
-        self, request: web.Request, draft: Mapping[str, object], status: int = 200
+        self, request: web.Request, draft: CheckedDraft, status: int = 200
     ) -> web.Response:
         typed = asked(request.query)
         steps, wrong = [], ""
@@ -167,15 +159,11 @@ class Page:
             except ValueError as error:
                 wrong, status = str(error), 422
         values = {
-            "found": rules_page(self._operator),
+            "found": await rules_page(self._operator),
             "typed": typed,
             "steps": steps,
             "wrong": wrong,
-            "draft": "",
-            "summary": "",
-            "draft_mistakes": [],
-            "draft_warnings": [],
-            **draft,
+            "draft": draft,
         }
         return await self._html(request, "rules.html", values, status)
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from gateway.config.text.syntax import (
-    MAX_DEPTH,
     MappingNode,
     Node,
     ScalarNode,
@@ -25,13 +24,14 @@ _SHORTEST = 4
 _VARIABLE = re.compile(r"\$\{[A-Za-z0-9_]+\}\Z")
 _PUBLIC = "BEGIN PUBLIC KEY"
 # What stands before the @ of a URL, but for a password of the environment, and a user of a database
-# without any.
+# without any. A password of a database may have a slash, a quote or a blank by mistake.
 _USER = re.compile(
-    r"(?<=://)(?!(?:[^/\s:]*:)?\$\{[A-Za-z0-9_]+\}@)(?:(?<!sql://)|(?=[^@/\s]*:))[^/\s\"']+(?=@)"
+    r"(?<=://)(?!(?:[^/\s:]*:)?\$\{[A-Za-z0-9_]+\}@)"
+    r"(?:(?<=sql://)(?=[^@\n]*:)(?:(?! #).)+|(?<!sql://)[^/\s\"']+)(?=@)"
 )
 _QUERY = re.compile(r"(?i)([?&](?:api_?key|key|password|secret|sig|token)=)[^&\s\"'#]+")
-# A key in a line that was made a comment.
-_COMMENT = re.compile(r"(#.*?\b(?:hash|keys?|password|secret|token|url)[\"']?:\s+)\S.*")
+# A key in a line that was made a comment; from the first # of the line, or many of them take long.
+_COMMENT = re.compile(r"(?m)(^[^#\n]*#.*?\b(?:hash|keys?|password|secret|token|url)[\"']?:\s+)\S.*")
 _LINE = re.compile(r"(?m)^([ \t]*)\S.*$")
 
 
@@ -61,7 +61,7 @@ def secret_lines(content: bytes) -> list[int]:
 
 def _without(content: bytes) -> str:
     root = compose(content)
-    found = [] if root is None else [*_secrets(root, 0, inside=False)]
+    found = [] if root is None else [*_secrets(root)]
     text, places = content.decode("utf-8-sig"), extents(content)
     # By its place, since a text in quotes may be written in many ways; the last one first.
     for begin, end in sorted({places[node.position] for node in found}, reverse=True):
@@ -82,21 +82,26 @@ def _masked(written: str) -> str:
     return quote + _HIDDEN + "\n" * written.count("\n") + quote
 
 
-def _secrets(node: Node, depth: int, *, inside: bool, section: str = "") -> Iterator[ScalarNode]:
-    if depth > MAX_DEPTH:  # an alias may hold itself
-        return
-    if isinstance(node, ScalarNode):
-        if inside and node.text and not _VARIABLE.match(node.text) and _PUBLIC not in node.text:
-            yield node
-    elif isinstance(node, MappingNode):
-        for key, value in node.pairs:
-            name = key.text if isinstance(key, ScalarNode) else ""
-            below = name if name in (_WEBHOOKS, _TLS) else section
-            found = inside or name in _SECRETS
-            if isinstance(value, ScalarNode):
-                found |= name in _SECRET and section != _TLS
-                found |= name == "url" and section == _WEBHOOKS
-            yield from _secrets(value, depth + 1, inside=found, section=below)
-    else:
-        for item in node.items:
-            yield from _secrets(item, depth + 1, inside=inside, section=section)
+def _secrets(root: Node) -> Iterator[ScalarNode]:
+    seen: set[tuple[int, bool, str]] = set()
+    waiting: list[tuple[Node, bool, str]] = [(root, False, "")]
+    while waiting:
+        node, inside, section = waiting.pop()
+        # Aliases share nodes, also with themselves: each is looked at once in the same place.
+        if (id(node), inside, section) in seen:
+            continue
+        seen.add((id(node), inside, section))
+        if isinstance(node, ScalarNode):
+            if inside and node.text and not _VARIABLE.match(node.text) and _PUBLIC not in node.text:
+                yield node
+        elif isinstance(node, MappingNode):
+            for key, value in node.pairs:
+                name = key.text if isinstance(key, ScalarNode) else ""
+                below = name if name in (_WEBHOOKS, _TLS) else section
+                found = inside or name in _SECRETS
+                if isinstance(value, ScalarNode):
+                    found |= name in _SECRET and section != _TLS
+                    found |= name == "url" and section == _WEBHOOKS
+                waiting.append((value, found, below))
+        else:
+            waiting += ((item, inside, section) for item in node.items)

@@ -3,15 +3,15 @@
 import asyncio
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import unified_diff
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import NamedTuple
 
 from gateway.admin.explanation import Fact, facts, parse_request
-from gateway.admin.operator import Operator
-from gateway.config.draft import MAX_BYTES, DraftReport, check_draft
+from gateway.admin.operator import Operator, Rules
+from gateway.config.draft import MAX_BYTES, check_draft
 from gateway.config.load import rules_hash
 from gateway.config.text.dates import parse_date
 from gateway.config.text.mistakes import Issue
@@ -83,9 +83,12 @@ class RulesPage:
     mistakes: list[Mistaken]
 
 
-def rules_page(operator: Operator) -> RulesPage:
-    """Return what the view of the rules shows."""
-    rules = operator.reloader
+async def rules_page(operator: Operator) -> RulesPage:
+    """Return what the view of the rules shows; made in a thread, as large ones take a while."""
+    return await asyncio.to_thread(_rules_page, operator.reloader)
+
+
+def _rules_page(rules: Rules) -> RulesPage:
     text = _shown(rules.content)
     refused = rules.refused
     changes = None if rules.former is None else _changes(rules.former, rules.content)
@@ -100,7 +103,7 @@ def rules_page(operator: Operator) -> RulesPage:
         max(len(text or ()) - _MOST_LINES, 0),
         None if changes is None else list(changes),
         None if refused is None else refused.at,
-        [] if refused is None else with_lines(refused.content, list(refused.issues)),
+        [] if refused is None else _with_lines(refused.content, list(refused.issues)),
     )
 
 
@@ -125,7 +128,7 @@ def _changes(before: bytes, after: bytes) -> tuple[Line, ...] | None:
     return tuple(found)
 
 
-def with_lines(content: bytes, issues: list[Issue]) -> list[Mistaken]:
+def _with_lines(content: bytes, issues: list[Issue]) -> list[Mistaken]:
     """Return issues with the lines that they are about."""
     lines = _shown(content) or ()
     return [
@@ -134,18 +137,31 @@ def with_lines(content: bytes, issues: list[Issue]) -> list[Mistaken]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class CheckedDraft:
+    """A draft: its text, what it has, and what is wrong with it or worth a look."""
+
+    text: str = ""
+    summary: str = ""
+    mistakes: list[Mistaken] = field(default_factory=list)
+    warnings: list[Mistaken] = field(default_factory=list)
+
+
 # One draft is checked at a time: it takes a thread, and time from the requests.
 _checking = asyncio.Lock()
 
 
-async def draft_report(operator: Operator, text: str) -> DraftReport:
+async def checked_draft(operator: Operator, text: str) -> CheckedDraft:
     """Return what is wrong with a draft; in a thread, as a large one takes a while."""
-    content = text.replace("\r\n", "\n").encode("utf-8", "replace")
-    rules = operator.reloader
     async with _checking:
-        return await asyncio.to_thread(
-            check_draft, content[: MAX_BYTES + 1], rules.content, rules.environment, rules.folder
-        )
+        return await asyncio.to_thread(_checked, operator.reloader, text)
+
+
+def _checked(rules: Rules, text: str) -> CheckedDraft:
+    content = text.replace("\r\n", "\n").encode("utf-8", "replace")[: MAX_BYTES + 1]
+    report = check_draft(content, rules.content, rules.environment, rules.folder)
+    mistakes, warnings = (_with_lines(content, each) for each in (report.mistakes, report.warnings))
+    return CheckedDraft(text, report.summary, mistakes, warnings)
 
 
 def explained(operator: Operator, asked: Asked) -> list[Fact]:

@@ -82,6 +82,7 @@ async def status(port: int, *lines: str, line: str = "GET /overrides", body: byt
         *[(host, 200) for host in ("a.localhost", "admin.example.com", "ADMIN.example.com:1")],
         *[(host, 421) for host in ("evil.example", "evil.example:8090", "127.0.0.1.evil.example")],
         ("example.com", 421),
+        ("[::1", 400),
     ],
 )
 async def test_only_names_that_no_stranger_can_have(host: str, expected: int) -> None:
@@ -97,6 +98,7 @@ async def test_only_names_that_no_stranger_can_have(host: str, expected: int) ->
         ("Origin: null", 403),
         ("Origin: http://127.0.0.1", 200),
         ("Origin: http://127.0.0.1:9", 403),
+        ("Origin: http://[", 403),
         ("Sec-Fetch-Site: cross-site", 403),
         ("Sec-Fetch-Site: same-site", 403),
         ("Sec-Fetch-Site: same-origin", 200),
@@ -129,6 +131,24 @@ async def test_half_a_body_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     async with guarded() as port:
         fields = (PLAIN, "Content-Length: 9")
         assert await status(port, *fields, line="PUT /x", body=b"half") == 408
+
+
+@pytest.mark.parametrize(
+    ("fields", "body", "expected"),
+    [
+        (["Content-Type: application/x-www-form-urlencoded; charset=none"], b"a=b", 400),
+        (["Content-Type: application/x-www-form-urlencoded"], b"a=\xff", 400),
+        (["Content-Type: multipart/form-data; boundary=x"], b"a", 400),
+        (["Content-Type: multipart/form-data"], b"a", 400),
+        (["Content-Encoding: gzip"], b"none", 400),
+        (["Content-Type: application/x-www-form-urlencoded"], b"a=" + b"b" * 2**21, 413),
+        (["Content-Type: application/x-www-form-urlencoded"], b"a=b", 200),
+    ],
+)
+async def test_a_body_that_cannot_be_read(fields: list[str], body: bytes, expected: int) -> None:
+    async with guarded() as port:
+        sent = (PLAIN, f"Content-Length: {len(body)}", *fields)
+        assert await status(port, *sent, line="POST /login", body=body) == expected
 
 
 async def test_there_is_a_bound_on_connections(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,15 @@ CASES = {
         "tokens: { ann: { right: operate, token: (hidden) } }",
     ),
     "a URL": ("state: postgresql://me:pass@host/db", "state: postgresql://(hidden)@host/db"),
+    "a URL with a mistake": (
+        "state: 'postgresql://me:it\"s/a b@host:5432/db' # ask a@b",
+        "state: 'postgresql://(hidden)@host:5432/db' # ask a@b",
+    ),
+    "a URL in a comment": (
+        "# state: postgresql://me:pass@host/db",
+        "# state: postgresql://(hidden)@host/db",
+    ),
+    "a comment in a comment": ("a: b # c # token: abcd", "a: b # c # token: (hidden)"),
     "a block": (
         KEY,
         KEY.replace("-----BEGIN KEY-----", "(hidden)")
@@ -85,3 +94,17 @@ def test_where_secrets_are() -> None:
     assert secret_lines(b"# token: old\na: b\ntoken: abc\nurl: http://x:y@z") == [3, 4]
     assert secret_lines(KEY.encode()) == [5, 6, 7]
     assert secret_lines(b"token: ${TOKEN}") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &a [*a, *a]",
+        "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 99)),
+        "#" * 250_000,
+    ],
+    ids=["itself, twice", "each twice the one before", "signs of comments"],
+)
+def test_a_text_made_to_take_long_does_not(text: str) -> None:
+    """Whoever may read can have a draft checked, of 256 KiB; these would take years."""
+    assert redacted(text.encode()) == text
