@@ -2,7 +2,8 @@
 
 A field is `status`, `header` with a name, or a place in the body: a JSON Pointer (RFC 6901) with
 `*` for the index of every array element, so that the elements of an array share their fields. A
-body that is not JSON is one field, `body`; so is the root of a JSON body.
+body that is not JSON is one field, `body`; so is the root of a JSON body. The documents of a stream
+are the elements of an array.
 
 Two values are equal if a client in a typed language would read them as equal:
 
@@ -189,11 +190,15 @@ def redacted(value: Document, key: bytes) -> str:
 
 
 def plain(value: Document, longest: int | None = _LONGEST_SAMPLE) -> str:
-    """Return a value as JSON, truncated to `longest` characters; None truncates nothing."""
+    """Return a value as JSON, truncated to `longest` characters; None truncates nothing.
+
+    Bytes are a text on one line, for tables and terminals.
+    """
     if value is MISSING:
         return "missing"
     if isinstance(value, bytes):
-        text = value[: longest and longest * 4].decode("utf-8", "replace")
+        start = value[: longest and longest * 4].decode("utf-8", "replace")
+        text = "".join(one if one.isprintable() else repr(one)[1:-1] for one in start)
     else:
         text = json.dumps(value, ensure_ascii=False, default=_written)
     return text if longest is None else truncated(text, longest)

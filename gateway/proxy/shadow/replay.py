@@ -8,6 +8,7 @@ from time import perf_counter
 
 import msgspec
 
+from gateway.core.conversion.document import Document
 from gateway.core.cutover.differences import ComparedAnswer
 from gateway.core.cutover.dry_run import DryRun
 from gateway.core.cutover.shadow import Shadow
@@ -18,6 +19,7 @@ from gateway.core.tracing.span import Span
 from gateway.proxy.body import content_coding, json_body
 from gateway.proxy.body.body_format import BodyFormat, format_of
 from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy.body.formats.event_stream import events
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.converted_message import bodiless
 from gateway.proxy.request_trace import ShadowTrace
@@ -80,8 +82,26 @@ class CapturedAnswer(msgspec.Struct):
             raise ShedError("large") from None
         except content_coding.ContentCodingError:
             return ComparedAnswer(self.status, chosen, self.body)
-        is_json = format_of(self.fields) is BodyFormat.JSON
-        return ComparedAnswer(self.status, chosen, json_body.parse(body) if is_json else body)
+        return ComparedAnswer(self.status, chosen, _parsed(body, format_of(self.fields)))
+
+
+def _parsed(body: bytes, kind: BodyFormat) -> Document:
+    """Return a body as it is compared: the documents of a stream are the elements of an array."""
+    if kind is BodyFormat.JSON:
+        return json_body.parse(body)
+    if kind is BodyFormat.JSON_LINES:
+        return [json_body.parse(line) for line in body.split(b"\n") if line.strip()]
+    if kind is BodyFormat.EVENT_STREAM:
+        return [
+            {
+                field: json_body.parse(value)
+                if field == "data"
+                else value.decode("utf-8", "replace")
+                for field, value in event.items()
+            }
+            for event in events(body)
+        ]
+    return body
 
 
 async def replay(

@@ -51,6 +51,25 @@ async def test_answers_that_agree(lane: Lane, upstream: StartUpstream) -> None:
     assert b"If-None-Match" not in sent
 
 
+async def test_streams_that_agree(lane: Lane, upstream: StartUpstream) -> None:
+    """White space is none of a document, and a conversion writes none."""
+
+    def lines(*documents: str) -> bytes:
+        body = "".join(f"{one}\n" for one in documents)
+        head = f"Content-Type: application/x-ndjson\r\nContent-Length: {len(body)}\r\n"
+        return f"HTTP/1.1 200 OK\r\n{head}\r\n{body}".encode()
+
+    old = await upstream(lines('{"name": "Bob Charlie"}', '{ "name": "Ada King" }'))
+    parts = '{"name": {"firstName": "%s", "lastName": "%s"}}'
+    new = await upstream(lines(parts % ("Bob", "Charlie"), parts % ("Ada", "Queen")))
+    lane.lead(old.port, new.port, shadow())
+    await lane.get()
+    now = await lane.found(lambda now: now["compared"])
+    assert [each["field"] for each in now["fields"]] == ["/*/name"]
+    (sample,) = now["samples"]
+    assert sample["old"].startswith("text of 8 #")
+
+
 async def test_a_field_that_differs(lane: Lane, upstream: StartUpstream) -> None:
     """Samples show types, sizes and marks, not values."""
     old, new = await upstream(OLD), await upstream(WRONG)

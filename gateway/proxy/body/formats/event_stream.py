@@ -59,6 +59,23 @@ class EventStream(ConvertedStream):
         return b"".join(_written(lines, converted))
 
 
+def events(body: bytes) -> list[dict[str, bytes]]:
+    """Return the complete events of a stream, each with its values by field, without comments."""
+    found: list[dict[str, bytes]] = []
+    event: dict[str, bytes] = {}
+    for line, end in _LINES.findall(body):
+        name, _, value = line.partition(b":")
+        if not line:
+            if event and end:
+                found.append(event)
+            event = {}
+        elif name:
+            field, value = name.decode("utf-8", "replace"), value.removeprefix(b" ")
+            several = field == "data" and field in event
+            event[field] = event[field] + b"\n" + value if several else value
+    return found
+
+
 def _written(
     lines: list[tuple[bytes, bytes, re.Match[bytes] | None]], converted: bytes
 ) -> Iterator[bytes]:

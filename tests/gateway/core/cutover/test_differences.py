@@ -209,6 +209,7 @@ def test_redacted(value: object, shown: str) -> None:
         (MISSING, "missing"),
         ("é", '"é"'),
         (b"\xff", "�"),
+        (b"a\r\nb\x1b", r"a\r\nb\x1b"),
         ({"a": [1, Decimal("1.50"), Huge("1e99")]}, '{"a": [1, "1.50", "1e99"]}'),
         ("x" * 500, '"' + "x" * 199 + "…"),
         (b"x" * 5000, "x" * 200 + "…"),

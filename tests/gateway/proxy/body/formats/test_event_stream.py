@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.core.conversion.document import ConversionError
 from gateway.proxy.body.formats import event_stream
-from gateway.proxy.body.formats.event_stream import EventStream
+from gateway.proxy.body.formats.event_stream import EventStream, events
 
 
 def marked(document: bytes) -> bytes:
@@ -43,6 +43,18 @@ def test_an_event_is_converted_when_it_ends() -> None:
     assert stream.feed(b"\ndata: x") == b"data: <{}>\n\n"
     assert stream.finish() == b"data: x"
     assert stream.finish() == b""
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        (b": ping\n\nid:7\ndata: {\ndata:}\n\n", [{"id": b"7", "data": b"{\n}"}]),
+        (b"event: a\r\r\n\r\ndata\r\n\r\n", [{"event": b"a"}, {"data": b""}]),
+        (b"id: 1\nid: 2\n\nid: 3\n", [{"id": b"2"}]),
+    ],
+)
+def test_the_events_of_a_stream(given: bytes, found: list[dict[str, bytes]]) -> None:
+    assert events(given) == found
 
 
 PIECES = [b"data: {}", b"data: 1", b"id: 2", b": a", b"\n", b"\n\n", b"\r\n", b"\r\n\r\n", b"\r"]

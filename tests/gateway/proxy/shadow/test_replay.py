@@ -1,0 +1,28 @@
+"""Replays: the parts of an answer that are compared."""
+
+import pytest
+
+from gateway.core.cutover.shadow import Shadow
+from gateway.proxy.shadow.replay import CapturedAnswer
+
+RULE = Shadow(("orders", "1"), headers=("x-kind",))
+
+
+@pytest.mark.parametrize(
+    ("media", "body", "compared"),
+    [
+        (b"application/json", b'{"a": 1}', {"a": 1}),
+        (b"application/x-ndjson", b'{"a": 1}\r\n\n[2]', [{"a": 1}, [2]]),
+        (b"application/x-ndjson", b"{", [b"{"]),
+        (
+            b"text/event-stream",
+            b': ping\n\nid: 7\ndata: {"a": 1}\n\ndata: bye\n\n',
+            [{"id": "7", "data": {"a": 1}}, {"data": b"bye"}],
+        ),
+        (b"text/csv", b"a,1", b"a,1"),
+    ],
+)
+def test_a_body(media: bytes, body: bytes, compared: object) -> None:
+    answer = CapturedAnswer(200, [(b"Content-Type", media), (b"X-Kind", b"one")], body)
+    assert answer.compared(RULE, "GET") == (200, {"x-kind": ("one",)}, compared)
+    assert answer.compared(RULE, "HEAD").body == b""
