@@ -5,7 +5,7 @@ allows must, once it is converted, be one that the recipient's document allows.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from gateway.core.conversion.chain import BodyConversion, Conversion, compose
@@ -162,23 +162,24 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
             listed.add((ours.operation.method, ours.operation.shape))
             yield Unchecked(*about, ours.name, "", ours.reason)
             continue
-        paired: set[object] = set()
+        paired: list[object] = []
         for path in ours.captures:
             asking, answering = up.at(path), down.at(path)
             passage = find_operation(ours, asking, answering)
             if passage is not None and passage.substitute is not None:
-                paired.add(path)
+                paired.append(path)
                 yield Unchecked(*about, ours.name, "", _substituted(passage.substitute))
                 break
             if passage is not None:
                 asking, answering = passage.request, passage.response
             for other in _counterparts(ours, theirs, path, passage):
                 listed.add(id(other))
-                key = (id(other), *map(id, asking.links))
+                key = (id(other), asking.links)
                 if key not in paired:  # else another endpoint leads there, by the same changes
-                    paired.add(key)
+                    paired.append(key)
                     pair = (*about, _name(ours, other))
-                    yield from _claims(pair, ours.operation, other.operation, asking, answering)
+                    own, their = _unmoved(ours.operation, other.operation, passage)
+                    yield from _claims(pair, own, their, asking, answering)
         if not paired:
             yield Gap(*about, ours.name, "has no such operation")
     for other in theirs:
@@ -199,6 +200,21 @@ def _counterparts(
     if passage is None:
         return [other for other in theirs if other.is_counterpart(ours, path)]
     return [other for other in theirs if other.is_asked_by(passage, theirs)]
+
+
+def _unmoved(
+    ours: Operation, other: Operation, passage: Passage | None
+) -> tuple[Operation, Operation]:
+    """Return both operations without the query parameters that are in the path of the other."""
+    hops = () if passage is None else passage.query_hops
+    taken = frozenset().union(*(hop.dropped for hop in hops))
+    added = frozenset(line.key for hop in hops for line in hop.added)
+    return _without(ours, taken), _without(other, added)
+
+
+def _without(operation: Operation, names: frozenset[str]) -> Operation:
+    kept = (one for one in operation.parameters if one.place != "query" or one.name not in names)
+    return replace(operation, parameters=tuple(kept))
 
 
 def _substituted(substitute: Substitute) -> str:

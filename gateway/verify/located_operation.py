@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from urllib.parse import urlencode
 
 from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.document import ConversionError
 from gateway.core.conversion.passage import Passage, find_passage
+from gateway.core.conversion.version_link import Direction
 from gateway.core.routing import Router, Segment, Template
 from gateway.core.snapshot import Endpoint
 from gateway.core.versions.version import Version
@@ -64,12 +67,44 @@ def find_operation(
     """
     if not request.has_operations:
         return None
-    path = located.operation.shape.replace("{}", "0")
+    for path, query in _samples(located.operation.shape, request):
+        passage = _passage(request, response, located.operation.method, path, query)
+        if passage is not None and (passage.substitute is not None or any(passage.operations)):
+            return passage
+    return None
+
+
+def _passage(
+    request: Conversion, response: Conversion, method: str, path: str, query: str | None
+) -> Passage | None:
     try:
-        passage = find_passage(request, response, located.operation.method, lambda _: path, None)
+        return find_passage(request, response, method, lambda _: path, query)
     except ConversionError:
         return None
-    return passage if passage.substitute is not None or any(passage.operations) else None
+
+
+def _samples(shape: str, request: Conversion) -> Iterator[tuple[str, str | None]]:
+    """Yield paths and queries that an operation may be asked by.
+
+    A parameter of a document takes all of a segment, where the rules may have the part that both
+    versions share, as in `C-{id}`, and may read a part of it from the query.
+    """
+    yield shape.replace("{}", "0"), None
+    first, newer = request.hops[0], request.direction is Direction.DOWN
+    declared = (each for link in first.links for each in link.operations or ())
+    for side in dict.fromkeys(operation.side(newer=newer) for operation in declared):
+        if side is not None:
+            own = ((part.name, part.value or "0") for part in side.query)
+            yield _filled_in(shape, side.template), urlencode([*own]) or None
+
+
+def _filled_in(shape: str, template: Template) -> str:
+    """Return the path of an operation with what a template has around its captures."""
+    written = []
+    for text, part in zip_longest(shape.split("/")[1:], template.segments):
+        around = ("", "") if part is None or part.capture is None else (part.prefix, part.suffix)
+        written.append((text or "").replace("{}", "0".join(around) if text == "{}" else "0"))
+    return "".join(f"/{text}" for text in written)
 
 
 def locate(

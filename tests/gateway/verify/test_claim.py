@@ -189,3 +189,55 @@ def test_operations_that_differ_are_paired_as_they_are_declared() -> None:
         ("Gap", "GET /lost", "has no such operation"),
         ("Claim", "GET /same", ""),
     ]
+
+
+MOVED = """\
+services: { new: { targets: ["http://127.0.0.1:1"] } }
+apis:
+  shop:
+    upstream_path: "/{rest}"
+    versions: { "1": { via: "2" }, "2": { service: new } }
+    endpoints:
+      - { path: "/v{version}/{rest*}", version: { in: path } }
+      - { path: "/named/{rest*}", version: { in: header, name: X-Version } }
+    conversions:
+      - between: ["1", "2"]
+        operations:
+          - { newer: "GET /payments/pay_{id}", older: "GET /pay/P-{id}" }
+          - { newer: "GET /found/{id}", older: "GET /find?id={id}&in=all" }
+          - { newer: "GET /search?of={id}", older: "GET /sought/{id}" }
+"""
+
+
+def test_what_an_operation_has_in_another_place_is_paired_and_proven_once() -> None:
+    """A prefix that the document does not write, and a parameter that becomes part of the path."""
+
+    def described(**paths: tuple[str, ...]) -> Description:
+        text = {"type": "string"}
+        answer = {"content": {"application/json": {"schema": {"type": "object"}}}}
+        listed = {
+            "/" + path.replace("_ID", "/{number}"): {
+                "get": {
+                    "parameters": [
+                        {"name": name, "in": "query", "required": True, "schema": text}
+                        for name in names
+                    ],
+                    "responses": {"200": answer},
+                }
+            }
+            for path, names in paths.items()
+        }
+        return Description({"openapi": "3.1.0", "paths": listed}, "document")
+
+    api = load(MOVED.encode(), "gateway.yaml", {}).apis[0]
+    older = described(pay_ID=(), find=("id", "in", "page"), sought_ID=())
+    newer = described(payments_ID=(), found_ID=("page",), search=("of",))
+    client, service = DocumentedVersion(Version(1), older), DocumentedVersion(Version(2), newer)
+    found = [one for one in claims(api, client, service) if isinstance(one, Claim)]
+    assert [(one.operation, one.part.value) for one in found] == [
+        ("GET /pay/{number} -> /payments/{number}", "response"),
+        ("GET /find -> /found/{number}", "query"),
+        ("GET /find -> /found/{number}", "response"),
+        ("GET /sought/{number} -> /search", "response"),
+    ]
+    assert found[1].given["properties"] == {"page": {"type": "string"}}
