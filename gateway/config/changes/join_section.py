@@ -29,9 +29,13 @@ class _PartsSection(ChangeSection):
     separator: Annotated[str, Field(min_length=1)] = " "
     """The text that stands between two parts. The default is a space."""
 
-    def _loss(self, whole: str, *, newer: bool) -> Iterable[Loss]:
+    def _loss(self, whole: str, parts: tuple[str, ...], *, newer: bool) -> Iterable[Loss]:
         text = f"'{whole}' is split at the first '{self.separator}', wherever it was joined"
-        return (Loss(newer, text),)
+        return (Loss(newer, text + self._lacking(parts)),)
+
+    def _lacking(self, parts: tuple[str, ...]) -> str:
+        """Return what a text of fewer parts is taken to lack, as a part of a sentence."""
+        return ""
 
 
 class _JoinSection(_PartsSection):
@@ -53,7 +57,7 @@ class _JoinSection(_PartsSection):
 
     def losses(self) -> Iterable[Loss]:
         """Return what an upgrade cannot restore."""
-        return self._loss(self.into, newer=True)
+        return self._loss(self.into, self.fields, newer=True)
 
 
 class _SplitSection(_PartsSection):
@@ -75,7 +79,7 @@ class _SplitSection(_PartsSection):
 
     def losses(self) -> Iterable[Loss]:
         """Return what a downgrade cannot restore."""
-        return self._loss(self.field, newer=False)
+        return self._loss(self.field, self.into, newer=False)
 
 
 class _ParameterParts(ParameterSection):
@@ -117,8 +121,16 @@ class SplitParameterConfig(_SplitSection, _ParameterParts):
 
 
 class _BodyParts(_PartsSection, BodySection):
-    default: str = ""
-    """The value of a part that the text does not reach. The default is the empty text."""
+    default: str | None = ""
+    """The value of a part that the text lacks; it may be null. The default is the empty text."""
+    optional: tuple[str, ...] = ()
+    """The parts that a text of fewer parts lacks, the first of them first; without it, the last
+    parts."""
+
+    def _lacking(self, parts: tuple[str, ...]) -> str:
+        optional = [part for part in self.optional if part in parts]
+        lacked = [*optional, *(part for part in reversed(parts) if part not in optional)]
+        return f"; with fewer parts, it has no {', then no '.join(lacked[:-1])}"
 
     def _join(
         self, site: BodySite, parts: tuple[str, ...], whole: str, parts_key: str, whole_key: str
@@ -131,7 +143,11 @@ class _BodyParts(_PartsSection, BodySection):
         keys = tuple(path.keys for path in some)
         if not site.apart(keys):
             return None
-        return Join(text.scopes, keys, text.keys, self.separator, self.default)
+        if len({*self.optional}) < len(self.optional) or not {*self.optional} <= {*parts}:
+            site.complain(f"names parts, each once; they are {', '.join(parts)}", "optional")
+            return None
+        optional = tuple(map(parts.index, self.optional))
+        return Join(text.scopes, keys, text.keys, self.separator, self.default, optional)
 
 
 class JoinConfig(_JoinSection, _BodyParts):

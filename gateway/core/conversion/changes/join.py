@@ -21,23 +21,36 @@ class Join:
     """The newer version holds in parts what the older one holds as one text.
 
     Downwards, the parts that are present and not empty are joined in their order. Upwards, the
-    text is split at the first separators; what is left over stays with the last part, and a part
-    that the text does not reach becomes `missing`. So a split restores what a join made whenever
-    no part is empty and, behind each part but the last, the joining separator is the first.
+    text is split at the first separators; what is left over stays with the last part. A text of
+    fewer parts lacks the `optional` ones, the first of them first, then the last of the others;
+    what it lacks becomes `missing`, and such a part is left out of the text. So a split restores
+    what a join made whenever no other part is empty and, behind each part but the last, the joining
+    separator is the first.
 
     A field of the older version that is absent stays absent, and null stays null, both ways.
+
+    Attributes:
+        scopes: The scopes that lead to the object with the parts.
+        parts: The parts in the newer version, in the order of the text.
+        whole: The text in the older version.
+        separator: What stands between two parts.
+        missing: The part that the text lacks; None for null.
+        optional: The indices of the parts that the text lacks first.
     """
 
     scopes: tuple[Scope, ...]
     parts: tuple[Keys, ...]
     whole: Keys
     separator: str
-    missing: str = ""
+    missing: str | None = ""
+    optional: tuple[int, ...] = ()
 
     # The parts may live in an object that the text takes the place of: `name.firstName` in `name`.
     # Then they are looked for there, by the keys that are left.
     _inside: bool = field(init=False, repr=False, compare=False)
     _keys: tuple[Keys, ...] = field(init=False, repr=False, compare=False)
+    # The indices of all parts, those that a text lacks first before the others.
+    _lacked: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         depth = len(self.whole)
@@ -45,6 +58,8 @@ class Join:
         keys = tuple(part[depth:] for part in self.parts) if inside else self.parts
         object.__setattr__(self, "_inside", inside)
         object.__setattr__(self, "_keys", keys)
+        others = (index for index in reversed(range(len(keys))) if index not in self.optional)
+        object.__setattr__(self, "_lacked", (*self.optional, *others))
 
     @property
     def touches(self) -> tuple[Keys, ...]:
@@ -61,7 +76,8 @@ class Join:
         pieces: list[str | None]
         if isinstance(text, str):
             pieces = [*text.split(self.separator, len(self.parts) - 1)]
-            pieces += [self.missing] * (len(self.parts) - len(pieces))
+            for index in sorted(self._lacked[: len(self.parts) - len(pieces)]):
+                pieces.insert(index, self.missing)
         elif text is not None:
             refuse("a string", text, *self.whole)
         elif self._inside:
@@ -84,10 +100,11 @@ class Join:
         if not self._inside:
             found = self._found(fields, form)
             if found:
+                joined = self._joined(found, fields, form)
                 for part in self.parts:
                     take(fields, part, form)
                 nothing = found.count(None) == len(found)
-                put(fields, self.whole, None if nothing else self._joined(found), form)
+                put(fields, self.whole, None if nothing else joined, form)
             return
         holder = fields if len(self.whole) == 1 else reach(fields, self.whole, form)
         key = self.whole[-1]
@@ -99,7 +116,7 @@ class Join:
         if not isinstance(container, dict):
             refuse("an object", container, *self.whole)
         try:
-            holder[key] = self._joined(self._found(container, form))
+            holder[key] = self._joined(self._found(container, form), container, form)
         except ConversionError as error:
             raise error.under(*self.whole) from None
 
@@ -122,5 +139,17 @@ class Join:
                 refuse("a string", value, *keys)
         return found
 
-    def _joined(self, parts: list[str | None]) -> str:
+    def _joined(self, parts: list[str | None], fields: JsonObject, form: JsonForm) -> str:
+        if self.missing and self.missing in parts:
+            parts = self._without_missing(fields, form)
         return self.separator.join([part for part in parts if part])
+
+    def _without_missing(self, fields: JsonObject, form: JsonForm) -> list[str | None]:
+        """Return the parts without those that a split of the others makes."""
+        found = [get(fields, keys, form) for keys in self._keys]
+        parts = [part if isinstance(part, str) else None for part in found]
+        for index in self._lacked[:-1]:
+            if parts[index] and parts[index] != self.missing:
+                break
+            parts[index] = None
+        return parts

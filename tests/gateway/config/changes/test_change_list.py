@@ -338,6 +338,13 @@ EXAMPLES: dict[str, list[Example]] = {
     ],
     "split": [
         Example(
+            {"field": "c", "into": ["a", "b"], "optional": ["a"], "default": None},
+            {"c": words},
+            {"a": words | st.none(), "b": words},
+            lost={False: {"c": "a "}},
+            query=("c=x", "a=x", {"field": "c", "into": ["a", "b"]}),
+        ),
+        Example(
             {"field": "c", "into": ["a", "b"]},
             {"c": words},
             {"a": words, "b": words},

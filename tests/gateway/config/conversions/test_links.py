@@ -58,6 +58,10 @@ def link(old: str, new: str) -> VersionLink:
     [
         (JOIN, Join((), (("name", "first"), ("name", "last")), ("name",), " ", "")),
         (
+            "join: { fields: [b, a, d], into: c, optional: [d, b], default: null }",
+            Join((), (("b",), ("a",), ("d",)), ("c",), " ", None, (2, 0)),
+        ),
+        (
             'join: { fields: [b, a], into: c, separator: ", ", default: "?" }',
             Join((), (("b",), ("a",)), ("c",), ", ", "?"),
         ),
@@ -247,10 +251,32 @@ def test_headers() -> None:
 
 
 LOSSES = [
-    (JOIN, ["lossy towards version 2: 'name' is split at the first ' ', wherever it was joined"]),
+    (
+        JOIN,
+        [
+            (
+                "lossy towards version 2: 'name' is split at the first ' ', wherever it was joined;"
+                " with fewer parts, it has no name.last"
+            )
+        ],
+    ),
+    (
+        "join: { fields: [a, b, c, d], into: e, optional: [c, b] }",
+        [
+            (
+                "lossy towards version 2: 'e' is split at the first ' ', wherever it was joined;"
+                " with fewer parts, it has no c, then no b, then no d"
+            )
+        ],
+    ),
     (
         "split: { field: c, into: [a, b] }",
-        ["lossy towards version 1: 'c' is split at the first ' ', wherever it was joined"],
+        [
+            (
+                "lossy towards version 1: 'c' is split at the first ' ', wherever it was joined;"
+                " with fewer parts, it has no b"
+            )
+        ],
     ),
     ("default: { field: a, value: 1 }", ["lossy towards version 1: 'a' is left out"]),
     ("remove: { field: a }", ["lossy towards version 2: 'a' is left out"]),

@@ -184,12 +184,19 @@ def fails(at: str, reason: str) -> "pytest.RaisesExc[ConversionError]":
     )
 
 
-def join(parts: str, into: str, separator: str = " ", missing: str = "") -> Join:
+def join(
+    parts: str,
+    into: str,
+    separator: str = " ",
+    missing: str | None = "",
+    optional: tuple[int, ...] = (),
+) -> Join:
     """Declare a join; `parts` are paths with a space between them."""
     paths = [parse_path(part) for part in parts.split()]
     whole = parse_path(into)
     assert all(path.scopes == whole.scopes for path in paths)
-    return Join(whole.scopes, tuple(p.keys for p in paths), whole.keys, separator, missing)
+    keys = tuple(path.keys for path in paths)
+    return Join(whole.scopes, keys, whole.keys, separator, missing, optional)
 
 
 def default(field: str, value: Document) -> Default:

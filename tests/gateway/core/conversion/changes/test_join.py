@@ -207,6 +207,38 @@ class TestJoin:
     ) -> None:
         assert up(join("a b c", "abc", "-", missing="?"), older) == newer
 
+    @pytest.mark.parametrize(
+        ("optional", "missing", "newer", "older"),
+        [
+            ((), None, {"a": "Ann", "b": None, "c": None}, {"abc": "Ann"}),
+            ((), None, {"a": "Ann", "b": "B", "c": None}, {"abc": "Ann B"}),
+            ((1,), None, {"a": "Ann", "b": None, "c": "King"}, {"abc": "Ann King"}),
+            ((1,), None, {"a": "Ann", "b": None, "c": None}, {"abc": "Ann"}),
+            ((1,), "", {"a": "Ann", "b": "M.", "c": "de King"}, {"abc": "Ann M. de King"}),
+            ((1, 0), "", {"a": "", "b": "", "c": "King"}, {"abc": "King"}),
+            ((0,), "", {"a": "", "b": "Ann", "c": "King"}, {"abc": "Ann King"}),
+            ((), "?", {"a": "Ann", "b": "?", "c": "?"}, {"abc": "Ann"}),
+            ((1,), "?", {"a": "Ann", "b": "?", "c": "King"}, {"abc": "Ann King"}),
+            ((), "?", {"a": "?", "b": "?", "c": "King"}, {"abc": "? ? King"}),
+            ((), "?", {"a": "?", "b": "?", "c": "?"}, {"abc": "?"}),
+            ((), None, {"a": "", "b": None, "c": None}, {"abc": ""}),
+        ],
+    )
+    def test_parts_that_a_text_lacks(
+        self, optional: tuple[int, ...], missing: str | None, newer: Json, older: Json
+    ) -> None:
+        for inside in (False, True):
+            names = "abc.a abc.b abc.c" if inside else "a b c"
+            change = join(names, "abc", missing=missing, optional=optional)
+            document = {"abc": newer} if inside else newer
+            assert down(change, document) == older
+            assert up(change, older) == document
+
+    def test_a_part_that_is_absent_is_lacked_too(self) -> None:
+        change = join("a b c", "abc", missing="?")
+        assert down(change, {"a": "Ann", "b": "?"}) == {"abc": "Ann"}
+        assert down(change, {"a": "Ann", "c": "?"}) == {"abc": "Ann"}
+
     @pytest.mark.parametrize("value", [7, 1.5, True, False, [], ["Bob"], {}, {"firstName": "Bob"}])
     @pytest.mark.parametrize("change", [NAME, FLAT], ids=["inside", "beside"])
     def test_a_text_that_is_none_is_refused(self, change: Join, value: Json) -> None:
@@ -279,6 +311,10 @@ def cases(draw: st.DrawFn) -> Case:
     )
     separator = draw(st.sampled_from(SEPARATORS))
     texts = st.text(st.sampled_from(f"ab-é{separator}"), max_size=6)
+    indices = range(len(parts))
+    optional = tuple(draw(st.lists(st.sampled_from(indices), unique=True)))
+    lacked = (*optional, *(index for index in reversed(indices) if index not in optional))
+    missing = draw(st.sampled_from(["", None, "?"]))
 
     def restorable(text: str) -> bool:
         return text == "" or all(text.split(separator, len(parts) - 1))
@@ -302,11 +338,16 @@ def cases(draw: st.DrawFn) -> Case:
     @st.composite
     def newer(draw: st.DrawFn) -> Json:
         values = draw(pieces | st.sampled_from(nothing))
+        if isinstance(values, list) and not any(each and separator in each for each in values):
+            lacking = lacked[: draw(st.integers(0, len(parts) - 1))]
+            kept = [each for index, each in enumerate(values) if index not in lacking]
+            if None not in values and separable(kept):
+                values = [missing if i in lacking else each for i, each in enumerate(values)]
         found = {} if values is ABSENT else merged(*map(fields, parts, values))
         return draw(mixed(*found.items()))
 
     return Case(
-        Join(SCOPES[where], parts, whole, separator),
+        Join(SCOPES[where], parts, whole, separator, missing, optional),
         where,
         draw(documents(SCOPES[where], older())),
         draw(documents(SCOPES[where], newer())),
