@@ -7,6 +7,7 @@ of keys and unknown fields are preserved, and converting is fast.
 import json
 import re
 from codecs import getincrementaldecoder
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from math import isfinite
@@ -94,7 +95,7 @@ def convert(
             _check_utf8(body)  # values left unparsed are not checked for it later
         before = None if message is None else message.copied()
         try:
-            form = _form(_FORM, message, abandoned, large)
+            form = _form(_FORM, message, abandoned)
             if large:
                 return _convert_large(body, conversion, form)
             return _encoded(conversion.convert(Raw(body), form))
@@ -104,7 +105,7 @@ def convert(
                 raise
             if message is not None and before is not None:
                 message.restore(before)
-            form = _form(_REPLACED, message, abandoned, large)
+            form = _form(_REPLACED, message, abandoned)
             return surrogates.restore(_convert_large(replaced, conversion, form))
     except UnicodeDecodeError:
         raise ConversionError("not UTF-8, which JSON is (RFC 8259, section 8.1)") from None
@@ -133,22 +134,10 @@ def _check_utf8(body: bytes) -> None:
     decode(b"", True)
 
 
-def _form(
-    form: JsonForm, message: Message | None, abandoned: Event | None, large: bool
-) -> JsonForm:
+def _form(form: JsonForm, message: Message | None, abandoned: Event | None) -> JsonForm:
     if message is not None:
         form = replace(form, message=message)
-    if not large:
-        return form
-
-    def open_large(value: Document) -> Document:
-        if abandoned is not None and abandoned.is_set():
-            raise AbandonedError
-        if type(value) is Raw and len(value) > json_pieces.LARGE:
-            return _open_in_pieces(value)
-        return _open(value)
-
-    return replace(form, open=open_large)
+    return form if abandoned is None else replace(form, open=_opener(abandoned))
 
 
 def parse(body: bytes) -> Document:
@@ -163,49 +152,63 @@ def parse(body: bytes) -> Document:
         return body
 
 
-def _open(value: Document) -> Document:
-    if type(value) is not Raw:
-        return value
-    try:
-        opened = _opened(value)
-    except msgspec.ValidationError:  # a number out of the range of float
-        return Number(str(value, "ascii"))
-    kind = type(opened)
-    if kind is dict:
-        # Of a repeated key, the parser has kept one. So an object that is as long as its members
-        # written again has each key once; white space and needless escapes only make it longer.
-        written = _encoded(opened)
-        if len(written) != len(value):
-            repeated_keys.refuse(bytes(value), written, opened)
+def _opener(abandoned: Event | None) -> Callable[[Document], Document]:
+    """Return what opens a value, until the conversion is abandoned; see `JsonForm.open`."""
+
+    def opens(value: Document) -> Document:
+        if type(value) is not Raw:
+            return value
+        if abandoned is not None and abandoned.is_set():
+            raise AbandonedError
+        if len(value) > json_pieces.LARGE and (large := _open_in_pieces(value)) is not None:
+            return large
+        try:
+            opened = _opened(value)
+        except msgspec.ValidationError:  # a number out of the range of float
+            return Number(str(value, "ascii"))
+        kind = type(opened)
+        if kind is dict:
+            # Of a repeated key, the parser has kept one. So an object that is as long as its
+            # members written again has each key once; white space and needless escapes only make
+            # it longer.
+            written = _encoded(opened)
+            if len(written) != len(value):
+                repeated_keys.refuse(bytes(value), written, opened)
+            return opened
+        if kind is str:
+            return opened
+        if kind is int or kind is float:
+            return Number(str(value, "ascii"))
         return opened
-    if kind is str:
-        return opened
-    if kind is int or kind is float:
-        return Number(str(value, "ascii"))
-    return opened
+
+    return opens
+
+
+_open = _opener(None)
 
 
 def _open_in_pieces(value: Raw) -> Document:
+    """Return an open array or object; None for any other value."""
     text = json_pieces.stripped(memoryview(value))
     begin, inner, end = bytes(text[:1]), text[1:-1], bytes(text[-1:])
+    if begin + end not in (b"[]", b"{}"):
+        return None
     if not json_pieces.stripped(inner):  # it is empty, and no element is missing
         return _open(Raw(begin + end))
-    if begin == b"[" and end == b"]":
+    if begin == b"[":
         array: list[Document] = []
         for piece in json_pieces.cut(inner):
             array += _part(begin + piece + end)
         return array
-    if begin == b"{" and end == b"}":
-        members: dict[str, Document] = {}
-        count = 0
-        for piece in json_pieces.cut(inner):
-            some = _part(begin + piece + end)
-            members.update(some)
-            count += len(some)
-        if len(members) < count:
-            raise repeated_keys.repeated()
-        return members
-    return _open(value)
+    members: dict[str, Document] = {}
+    count = 0
+    for piece in json_pieces.cut(inner):
+        some = _part(begin + piece + end)
+        members.update(some)
+        count += len(some)
+    if len(members) < count:
+        raise repeated_keys.repeated()
+    return members
 
 
 def _part(text: bytes) -> Any:

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.chain import BodyConversion
+from gateway.core.conversion.change import Whole
+from gateway.core.conversion.changes.map import Map, Unknown
+from gateway.core.conversion.document import ConversionError, Number
+from gateway.core.conversion.steps import BODY
+from gateway.core.conversion.version_link import Direction, VersionLink
+from gateway.core.versions.version import Version
 from gateway.proxy.body import json_body, json_pieces
 from tests.gateway.proxy.body.formats.rules import conversion
 
@@ -137,3 +143,12 @@ def test_elements_are_counted(body: bytes) -> None:
 @given(st.text(alphabet=" \t\r\na[", max_size=30))
 def test_white_space_is_stripped(text: str) -> None:
     assert bytes(json_pieces.stripped(memoryview(text.encode()))) == text.encode().strip()
+
+
+def test_a_digit_behind_much_white_space_is_itself() -> None:
+    """It is the first character of its text and the last."""
+    eleven = Map((), BODY, {}, {Number("11"): "eleven"}, unknown_back=Unknown.KEEP)
+    link = VersionLink(Version(1), Version(2), (Whole(eleven),))
+    converts = BodyConversion((link,), Direction.UP)
+    assert json_body.convert(b" " * 100_000 + b"1", converts).strip() == b"1"
+    assert json_body.convert(b"11", converts) == b'"eleven"'
