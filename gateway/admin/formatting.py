@@ -3,6 +3,7 @@
 import time
 from collections.abc import Container, Iterator, Sequence
 
+from gateway.config.text.mistakes import printable
 from gateway.state.state_access import Doubt
 from gateway.state.totals import OTHERS
 
@@ -10,7 +11,11 @@ ANONYMOUS = "(anonymous)"
 
 
 def columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterator[str]:
-    """Yield lines of aligned columns; those in `right` are aligned on the right."""
+    """Yield lines of aligned columns; those in `right` are aligned on the right.
+
+    What is not printable is escaped: services name the fields in which their answers differ.
+    """
+    rows = [[printable(text) for text in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (

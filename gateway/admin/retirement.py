@@ -10,6 +10,7 @@ import msgspec
 from gateway.admin.formatting import client_text, doubt_text, format_time
 from gateway.admin.uncompared import is_served_elsewhere, listed, uncompared
 from gateway.admin.uncounted import uncounted
+from gateway.config.text.mistakes import printable
 from gateway.core.cutover.cutover import in_force
 from gateway.core.overrides import Overrides, VersionKey
 from gateway.core.snapshot import Snapshot
@@ -312,7 +313,7 @@ def sentence(found: Verdict) -> str:
     head = {"yes": "can be retired", "no": "cannot be retired yet", "unknown": "cannot be judged"}
     lines = [f"Version {found.version} of {found.api} {head[found.answer]}:"]
     for reason in found.reasons:
-        lines.append(f"  {reason.answer:<7}  {reason.text}")
+        lines.append(f"  {reason.answer:<7}  {printable(reason.text)}")
         if reason.remedy:
             lines.append(f"           -> {reason.remedy}")
     return "\n".join(lines)

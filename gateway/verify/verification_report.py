@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 
+from gateway.config.text.mistakes import printable
 from gateway.verify.claim import Claim, Gap, MessagePart, Unchecked, Unmatched
 from gateway.verify.hint import hint
 from gateway.verify.openapi.excerpt import excerpt, values_at
@@ -69,7 +70,7 @@ def _count(proof: ClaimProof) -> str:
 
 
 def _finding(claim: Claim, finding: Finding, advise: Advise) -> Iterator[str]:
-    yield f"           {_printable(finding.field) or 'the body'}: {_printable(finding.reason)}"
+    yield f"           {printable(finding.field) or 'the body'}: {printable(finding.reason)}"
     if (advice := advise(claim, finding)) is not None:
         yield f"             missing   {advice}"
     if finding.example is not None:
@@ -79,11 +80,6 @@ def _finding(claim: Claim, finding: Finding, advise: Advise) -> Iterator[str]:
         yield f"             smallest  {example}"
         if claim.conversion is not None and finding.converted is not None:
             yield f"             becomes   {excerpt(finding.converted, finding.field, values)}"
-
-
-def _printable(text: str) -> str:
-    """Return a text on one line: keys and values may hold any character."""
-    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def _object(result: VerificationResult, advise: Advise) -> dict[str, object]:

@@ -31,8 +31,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_import_arguments(actions.add_parser("import", help="count by the log of a front proxy"))
     parser.add_argument("--api", help="of this API only")
     parser.add_argument("--version", help="of this version only")
-    parser.add_argument("--retire", metavar="VERSION", help="show whether a version can be retired")
-    parser.add_argument("--history", metavar="VERSION", help="show how the calls came over time")
+    one = parser.add_mutually_exclusive_group()
+    one.add_argument("--retire", metavar="VERSION", help="show whether a version can be retired")
+    one.add_argument("--history", metavar="VERSION", help="show how the calls came over time")
     parser.add_argument(
         "--by",
         choices=["day", "minute"],
@@ -64,6 +65,8 @@ def run(arguments: Namespace) -> int:
     settings = Settings.from_environment(os.environ)
     if arguments.action == "import":
         return import_log(arguments, settings)
+    if arguments.replica is not None and (arguments.state or arguments.history) is not None:
+        raise ValueError("a store and the history are of all replicas; leave --replica out")
     if arguments.history is not None:
         told = _history(arguments, settings)
         print(_json(told) if arguments.json else history_table(told))

@@ -52,11 +52,14 @@ def report(source: str, issues: Iterable[Issue]) -> Iterator[str]:
         line = f":{issue.line}:{issue.column}: " if issue.line else ": "
         text = f"{issue.place}: {issue.text}" if issue.place else issue.text
         shown = text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."
-        yield f"{source}{line}{_printable(shown)}"
+        yield f"{source}{line}{printable(shown)}"
 
 
-def _printable(text: str) -> str:
-    # Quotes from the file may hold line breaks or control sequences of terminals.
+def printable(text: str) -> str:
+    """Return a text on one line, without the control sequences of terminals that it may hold.
+
+    Quotes from a file, and keys and values of bodies, may have any character.
+    """
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 

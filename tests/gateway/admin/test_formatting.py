@@ -25,6 +25,14 @@ def test_no_line_ends_in_blanks() -> None:
     assert list(columns([("a", "long"), ("b", "")])) == ["a  long", "b"]
 
 
+def test_a_cell_is_on_its_line_and_changes_no_terminal() -> None:
+    rows = [("FIELD", "N"), ("/a\n/\x1b[2J\x9b\u202e", "1")]
+    assert list(columns(rows)) == [
+        "FIELD                   N",
+        r"/a\n/\x1b[2J\x9b\u202e  1",
+    ]
+
+
 @pytest.mark.parametrize(("client", "text"), [(None, OTHERS), ("", ANONYMOUS), ("acme", "acme")])
 def test_clients(client: str | None, text: str) -> None:
     assert client_text(client) == text

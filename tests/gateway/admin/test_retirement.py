@@ -135,6 +135,14 @@ def test_what_was_found(kind: str, looked: str, by: str, mend: str) -> None:
     assert remedy == f"mend {mend}; only what 'within' spans counts"
 
 
+def test_a_field_changes_no_terminal() -> None:
+    """Whoever fills the bodies of a service names the fields in which they differ."""
+    field = "/a\n  yes  nobody has called it\x1b[1A"
+    found = judged(totals(counts=(CounterDelta("differences", (*SERVED, field), 2),)))
+    (line,) = (each for each in sentence(found).splitlines() if "shadow differences" in each)
+    assert r"shadow differences: /a\n  yes  nobody has called it\x1b[1A 2 times" in line
+
+
 def test_writes_that_would_be_refused() -> None:
     counts = (
         CounterDelta("validated", SERVED, 4),
