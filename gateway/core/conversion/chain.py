@@ -231,7 +231,8 @@ class Conversion:
             fields: The field lines.
             message: The message before its conversion; None where nothing of it is known.
         """
-        rewrites = self._applied(method, status).headers
+        # A 304 has fields of the answer 200 that it stands for (RFC 9110, section 15.4.5).
+        rewrites = self._applied(method, _OK if status == 304 else status).headers
         return rewrite_fields(fields, rewrites, message) if rewrites else fields
 
     def _applied(self, method: str, status: int | None) -> _Part:

@@ -27,6 +27,11 @@ def test_head_and_errors_have_no_such_values(house: House) -> None:
     house.service.answer = b"HTTP/1.1 200 OK\r\nX-Sum: 3\r\nContent-Length: 40\r\n\r\n"
     got = ask(house.gateway, "HEAD", "/moved/v1/items")
     assert (got.status, got.one("X-Total")) == (200, b"3")
+    assert got.all("X-Count") == []
+    house.service.answer = b"HTTP/1.1 304 Not Modified\r\nX-Sum: 3\r\nVary: Accept\r\n\r\n"
+    got = get(house.gateway, "/moved/v1/items", 'If-None-Match: "a"')
+    assert (got.status, got.one("X-Total"), got.all("X-Count")) == (304, b"3", [])
+    assert "accept" in got.members("Vary")
     house.service.answer = answer(b'{"total":1}', status="404 Not Found")
     got = get(house.gateway, "/moved/v1/items")
     assert (got.status, got.body, got.all("X-Count")) == (404, b'{"total":1}', [])
