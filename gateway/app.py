@@ -16,12 +16,11 @@ from ipaddress import ip_address
 
 # uvloop: libuv's event loop, on which moving bytes costs least.
 import uvloop
-from aiohttp import web
 
 from gateway.admin.access.admin_guard import AdminGuard
 from gateway.admin.access.admin_listener import AdminListener
 from gateway.admin.access.admin_tls import AdminTls
-from gateway.admin.admin_app import admin_app
+from gateway.admin.admin_app import admin_runner
 from gateway.admin.operator import Operator
 from gateway.config.load import rules_hash
 from gateway.config.text.mistakes import ConfigError
@@ -232,7 +231,7 @@ async def _state(
 @asynccontextmanager
 async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncIterator[str]:
     guard = AdminGuard([settings.admin_host, *settings.admin_hosts.replace(",", " ").split()])
-    runner = web.AppRunner(admin_app(operator, guard), access_log=None, lingering_time=1.0)
+    runner = admin_runner(operator, guard)
     await runner.setup()
     server = runner.server
     assert server is not None  # it is set up

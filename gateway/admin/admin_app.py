@@ -31,6 +31,17 @@ if TYPE_CHECKING:
 _SHADOW_CASES = ("compared", "validated", "shed")
 
 
+# After an answer, a connection is kept for so many seconds; aiohttp would keep it for an hour, and
+# whoever asked once could hold all that there may be.
+IDLE_SECONDS = 30.0
+
+
+def admin_runner(operator: Operator, guard: AdminGuard) -> web.AppRunner:
+    """Return what runs the admin application."""
+    app = admin_app(operator, guard)
+    return web.AppRunner(app, access_log=None, keepalive_timeout=IDLE_SECONDS, lingering_time=1.0)
+
+
 def admin_app(operator: Operator, guard: AdminGuard) -> web.Application:
     """Return the admin application; the guard and the rights check each request first."""
     admin = _Admin(operator)
@@ -251,12 +262,14 @@ class _Admin:
         from gateway.admin.shadow_report import shadow_report
 
         key, operator = self._version_key(request), self._operator
-        totals = (await self._view(request, key)).totals
+        view = await self._view(request, key)
+        totals = view.totals
         has_rules = any(route.shadow is not None for route in operator.rules.routes(key))
         counted = (totals.counted(kind, *key) for kind in _SHADOW_CASES)
         if not (has_rules or any(any(counts) for counts in counted)):
             _refuse_missing(key, "shadow")
-        return shadow_report(totals, key, await operator.uncompared(key, totals))
+        missing = await operator.uncompared(key, totals)
+        return shadow_report(totals, key, missing, view.replica)
 
     def _check_named(self, api: str | None, version: str | None) -> None:
         known = self._operator.rules.labels

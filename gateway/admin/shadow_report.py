@@ -85,6 +85,7 @@ class ShadowReport(msgspec.Struct):
         old: how long the version's own service took for the answers compared; None for no answers.
         new: how long the other version's service took for the same.
         uncompared: the operations of which no request was ever compared.
+        replica: the replica whose counts alone these are; None for all of them.
     """
 
     api: str
@@ -99,10 +100,20 @@ class ShadowReport(msgspec.Struct):
     old: LatencyReport | None = None
     new: LatencyReport | None = None
     uncompared: list[str] = []
+    replica: str | None = None
 
 
-def shadow_report(totals: Totals, key: VersionKey, uncompared: list[str]) -> ShadowReport:
-    """Return the report of a version, with the operations that were never compared."""
+def shadow_report(
+    totals: Totals, key: VersionKey, uncompared: list[str], replica: str | None = None
+) -> ShadowReport:
+    """Return the report of a version, with the operations that were never compared.
+
+    Args:
+        totals: what was counted.
+        key: the version.
+        uncompared: its operations of which no request was ever compared.
+        replica: the replica whose counts alone these are; None for all of them.
+    """
 
     def total(kind: str) -> int:
         return sum(occurrences.count for _, occurrences in totals.counted(kind, *key))
@@ -138,6 +149,7 @@ def shadow_report(totals: Totals, key: VersionKey, uncompared: list[str]) -> Sha
         _latency(totals, key, CutoverRoute.OLD),
         _latency(totals, key, CutoverRoute.NEW),
         uncompared,
+        replica,
     )
 
 
@@ -181,4 +193,6 @@ def shadow_table(found: ShadowReport) -> str:
         ]
         head = ("SAMPLE", "CLIENT GOT", "WOULD GET", "REQUEST", "ID")
         lines += columns([head, *samples])
+    if found.replica is not None:
+        lines.append(f"These are the counts of the replica {found.replica} alone.")
     return "\n".join(lines)

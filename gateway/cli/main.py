@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
@@ -91,6 +92,9 @@ def _run(command: Command, arguments: argparse.Namespace) -> int:
         # The reader of the output has seen enough; the rest goes nowhere, so that no flush fails.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return getattr(arguments, "wrong", 0)
+    except KeyboardInterrupt:
+        print(file=sys.stderr)  # a line that was being rewritten stays
+        return 128 + signal.SIGINT  # as a shell has it
     except ConfigError as error:
         print(error, file=sys.stderr)
         return getattr(arguments, "wrong", 1)

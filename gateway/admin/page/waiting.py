@@ -264,7 +264,8 @@ def _violations(seen: Situation) -> Iterator[Waiting]:
     for (api, version, field), times in seen.totals.counted("violations"):
         key, known = (api, version), latest.get((api, version), ("", 0, 0.0))
         if times.last >= seen.now - DAY and key in seen.versions:
-            latest[key] = (field, known[1] + times.count, max(times.last, known[2]))
+            field, last = max((known[0], known[2]), (field, times.last), key=lambda one: one[1])
+            latest[key] = (field, known[1] + times.count, last)
     for key, (field, count, last) in latest.items():
         yield Waiting(
             *("soon", 3, -last, "warn", "Schema violated", name_of(key)),

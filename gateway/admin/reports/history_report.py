@@ -98,8 +98,12 @@ def _milliseconds(seconds: float | None) -> float | None:
 
 def history_table(report: HistoryReport) -> str:
     """Return the history as a table for people."""
+    alone = []
+    if report.replica is not None:
+        alone = [f"These are the counts of the replica {report.replica} alone."]
     if not report.lines:
-        return f"Nobody has called version {report.version} of {report.api}."
+        nobody = f"Nobody has called version {report.version} of {report.api}."
+        return "\n".join((nobody, *alone))
     head = ("START", "REQUESTS", "SHARE", "ERRORS", "REFUSED", "MEAN", "P95", "CALLERS")
     rows = [
         (
@@ -114,4 +118,4 @@ def history_table(report: HistoryReport) -> str:
         )
         for line in report.lines
     ]
-    return "\n".join(columns([head, *rows], range(1, len(head))))
+    return "\n".join((*columns([head, *rows], range(1, len(head))), *alone))

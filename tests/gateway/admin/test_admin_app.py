@@ -1,13 +1,15 @@
 """The admin port: which tasks failed is on /readyz, and keeps nothing from being ready."""
 
+import asyncio
 import time
 from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from gateway.admin import admin_app as admin_app_module
 from gateway.admin.access.admin_guard import AdminGuard
-from gateway.admin.admin_app import admin_app
+from gateway.admin.admin_app import admin_app, admin_runner
 from gateway.admin.operator import Operator
 from gateway.process.tasks import Tasks
 from gateway.state.local_state import LocalState
@@ -51,3 +53,23 @@ async def test_metrics_have_a_head_alone(operator: Operator) -> None:
             assert answer.content_type == "text/plain"
         async with client.get("/metrics") as answer:  # the connection is as good as before
             assert "gateway_workers 1" in await answer.text()
+
+
+async def test_who_asked_once_does_not_keep_a_connection(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin_app_module, "IDLE_SECONDS", 0.1)
+    runner = admin_runner(operator, AdminGuard())
+    await runner.setup()
+    assert runner.server is not None
+    server = await asyncio.get_running_loop().create_server(runner.server, "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    asked = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    writer.write(asked + b"\r\n")
+    await reader.readuntil(b'{"status":"ok"}')
+    writer.write(asked)  # and not the end of the head
+    async with asyncio.timeout(60):
+        assert await reader.read() == b""
+    writer.close()
+    server.close()
+    await runner.cleanup()

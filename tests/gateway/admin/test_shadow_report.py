@@ -5,6 +5,7 @@ from gateway.admin.shadow_report import (
     FieldReport,
     LatencyReport,
     shadow_report,
+    shadow_table,
 )
 from gateway.telemetry.delta import CounterDelta, Delta, LatencyDelta
 from gateway.telemetry.latency import bucket
@@ -59,3 +60,6 @@ def test_nothing_is_found_of_another_version_or_once_it_is_forgotten() -> None:
     found = shadow_report(forgotten, KEY, [])
     assert (found.compared, found.fields, found.samples, found.shed) == (0, [], [], {})
     assert found.old is None
+    assert found.replica is None
+    alone = shadow_report(totals(), KEY, [], "gw-2")
+    assert shadow_table(alone).endswith("\nThese are the counts of the replica gw-2 alone.")

@@ -5,6 +5,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -209,6 +210,17 @@ async def test_a_person_watches_it(gateway: StartGateway, upstream: StartUpstrea
         stdout=terminal,
     )
     shown = await asyncio.to_thread(os.read, own, 2**16)
+    another = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "gateway", "cutover", "wait", "person", "1"),
+        env={"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(lane.program.admin)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert another.stdout is not None
+    await another.stdout.readline()
+    another.send_signal(signal.SIGINT)  # Ctrl-C
+    assert await another.communicate() == (b"", b"\n")
+    assert another.returncode == 130
     lane.lead(old.port, new.port, ALL)
     assert await asyncio.wait_for(watching.wait(), 60) == 0
     shown += os.read(own, 2**16)

@@ -63,8 +63,9 @@ def replica(presence: str) -> ReplicaView:
 
 def violated(days: float) -> Totals:
     totals = Totals(StateChanges())
-    counts = [CounterDelta("violations", (*KEY, field), 3) for field in ("/name", "/id")]
-    totals.absorb(Delta(NOW - days * DAY, [], [], counts, [], []))
+    for field, hours in (("/name", 0), ("/id", 1)):
+        counts = [CounterDelta("violations", (*KEY, field), 3)]
+        totals.absorb(Delta(NOW - days * DAY - hours * 3600, [], [], counts, [], []))
     return totals
 
 
@@ -125,7 +126,7 @@ CASES = {
     "one without an end": (situation(ALWAYS), "soon", "Brownout", "refuses 5 % of its requests w"),
     "violations": (
         situation(totals=violated(0.5)),
-        *("soon", "Schema violated", "document 6 times, last at 26 Sep 1972, 12:00 UTC in /"),
+        *("soon", "Schema violated", "document 6 times, last at 26 Sep 1972, 12:00 UTC in /n"),
     ),
     "one that can go": (situation(retirable=[KEY]), "ready", "Can be retired", "30 days"),
 }

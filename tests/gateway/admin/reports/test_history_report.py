@@ -32,7 +32,8 @@ def test_a_version() -> None:
     assert history_table(report) == (
         "START       REQUESTS   SHARE  ERRORS  REFUSED    MEAN     P95  CALLERS\n"
         "1970-01-01         3  100.0%       2        1  2.0 ms  4.8 ms        1\n"
-        "1970-01-02         4   25.0%       2        1  2.0 ms  4.8 ms        1"
+        "1970-01-02         4   25.0%       2        1  2.0 ms  4.8 ms        1\n"
+        "These are the counts of the replica a alone."
     )
 
 
