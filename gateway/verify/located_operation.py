@@ -94,7 +94,9 @@ def _samples(shape: str, request: Conversion) -> Iterator[tuple[str, str | None]
     declared = (each for link in first.links for each in link.operations or ())
     for side in dict.fromkeys(operation.side(newer=newer) for operation in declared):
         if side is not None:
-            own = ((part.name, part.value or "0") for part in side.query)
+            own = (
+                (part.name, part.filled("" if part.capture is None else "0")) for part in side.query
+            )
             yield _filled_in(shape, side.template), urlencode([*own]) or None
 
 

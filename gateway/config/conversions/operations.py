@@ -261,7 +261,9 @@ def _narrowed(operation: MappedOperation, method: str | None) -> MappedOperation
 
 
 def _identity(pattern: OperationPattern) -> _Identity:
-    query = frozenset((part.name, None if part.capture else part.value) for part in pattern.query)
+    query = frozenset(
+        (part.name, part.capture is None, part.value, part.suffix) for part in pattern.query
+    )
     return pattern.method, pattern.template.shape, query
 
 

@@ -12,7 +12,7 @@ from gateway.core.service import Service
 from gateway.core.versions.version import Version
 
 _PATTERN = re.compile(r"(?:([A-Z]+(?:-[A-Z]+)*) +)?(/[^?\s]*)(?:\?(\S+))?\Z")
-_VALUE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}\Z")
+_VALUE = re.compile(r"([^{}]*)\{([A-Za-z_][A-Za-z0-9_]*)\}([^{}]*)\Z")
 Captures = Mapping[str, str]
 """The raw texts of captures, as a path holds them."""
 
@@ -23,13 +23,34 @@ class QueryPart:
 
     Attributes:
         name: The name of the parameter.
-        capture: The name under which the value is captured; None where the value is fixed.
-        value: The fixed value.
+        capture: The name under which the value, or a part of it, is captured; None where the value
+            is fixed.
+        value: The fixed value, or what stands before the captured part.
+        suffix: What stands behind the captured part.
     """
 
     name: str
     capture: str | None
     value: str = ""
+    suffix: str = ""
+
+    @property
+    def text(self) -> str:
+        """The parameter as it is written."""
+        captured = "" if self.capture is None else f"{{{self.capture}}}"
+        return f"{self.name}={self.value}{captured}{self.suffix}"
+
+    def filled(self, captured: str) -> str:
+        """Return the value with what is captured."""
+        return f"{self.value}{captured}{self.suffix}"
+
+    def read(self, value: str) -> str | None:
+        """Return the captured part of a value, empty where it is fixed; None without a match."""
+        if self.capture is None:
+            return "" if value == self.value else None
+        if not (value.startswith(self.value) and value.endswith(self.suffix)):
+            return None
+        return value[len(self.value) : len(value) - len(self.suffix)] or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +76,7 @@ class OperationPattern:
     @property
     def text(self) -> str:
         """The pattern as it is written."""
-        pairs = (
-            f"{part.name}={part.value if part.capture is None else f'{{{part.capture}}}'}"
-            for part in self.query
-        )
-        query = "&".join(pairs)
+        query = "&".join(part.text for part in self.query)
         path = f"{self.template.text}?{query}" if query else self.template.text
         return path if self.method is None else f"{self.method} {path}"
 
@@ -74,14 +91,11 @@ class OperationPattern:
             values = [line.value or "" for line in lines if line.key == part.name]
             if len(values) != 1:
                 return None
-            value = unquote_plus(values[0])
-            if part.capture is None:
-                if value != part.value:
-                    return None
-            elif value:
-                found[part.capture] = quote(value, safe="")
-            else:
+            value = part.read(unquote_plus(values[0]))
+            if value is None:
                 return None
+            if part.capture is not None:
+                found[part.capture] = quote(value, safe="")
         names = {part.name for part in self.query}
         return found, [line for line in lines if line.key not in names]
 
@@ -100,9 +114,7 @@ class OperationPattern:
             ParameterLine(
                 part.name,
                 QUERY.name(part.name),
-                QUERY.write(
-                    part.value if part.capture is None else unquote(captures[part.capture])
-                ),
+                QUERY.write(part.filled(unquote(captures.get(part.capture or "", "")))),
             )
             for part in self.query
         ]
@@ -129,10 +141,13 @@ def parse_operation(text: str) -> OperationPattern:
         if not name or not sign:
             raise ValueError(f"'{pair}' is no parameter; write name={{capture}} or name=value")
         captured = _VALUE.match(value)
-        name = unquote_plus(name)
-        parts.append(
-            QueryPart(name, captured[1]) if captured else QueryPart(name, None, unquote_plus(value))
-        )
+        if captured is None and not {"{", "}"}.isdisjoint(value):
+            raise ValueError(
+                f"'{pair}' has no capture; write one, as in name={{id}} or name=C-{{id}}"
+            )
+        before, capture, behind = (value, None, "") if captured is None else captured.groups()
+        fixed = unquote_plus(before), unquote_plus(behind)
+        parts.append(QueryPart(unquote_plus(name), capture, *fixed))
     names = [*template.captures, *(part.capture for part in parts if part.capture is not None)]
     for name in names:
         if names.count(name) > 1:

@@ -29,8 +29,8 @@ class OperationTable:
     """The operations between two adjacent versions, as one of the two has them.
 
     Of several that match a request, those with query parameters come before those without, those
-    with more literal text in the path before those with less, and those with a method before those
-    for all methods.
+    with more literal text in the path before those with less, then those with more of it in the
+    query, and those with a method before those for all methods.
     """
 
     __slots__ = ("_all", "_by_method")
@@ -81,6 +81,7 @@ def _routers(entries: Iterable[_Entry]) -> tuple[_Router, _Router]:
     return with_query, without
 
 
-def _rank(entry: _Entry) -> tuple[int, bool]:
+def _rank(entry: _Entry) -> tuple[int, int, bool]:
     side, _ = entry
-    return -len(side.query), side.method is None
+    literal = sum(len(part.value) + len(part.suffix) for part in side.query)
+    return -len(side.query), -literal, side.method is None

@@ -23,6 +23,7 @@ TWO = Version(2)
         ("/pay/{id}", None, {"id"}),
         ("POST  /v{version}/a/{rest*}", "POST", {"rest"}),
         ("GET /find?do=%66ind&id={id}", "GET", {"id"}),
+        ("GET /find?no=C-{id}.x", "GET", {"id"}),
     ],
 )
 def test_what_is_written(text: str, method: str | None, captures: set[str]) -> None:
@@ -43,6 +44,8 @@ def test_what_is_written(text: str, method: str | None, captures: set[str]) -> N
         ("GET /pay?id", "'id' is no parameter; write name={capture} or name=value"),
         ("GET /pay?=1", "'=1' is no parameter; "),
         ("GET /{id}?id={id}", "'{id}' stands twice; every capture needs a name of its own"),
+        ("GET /a?b={c", "'b={c' has no capture; write one, as in name={id} or name=C-{id}"),
+        ("GET /a?b={c}{d}", "'b={c}{d}' has no capture; "),
         ("GET /{a}{b}", "segment '{a}{b}' has several captures"),
     ],
 )
@@ -69,6 +72,23 @@ def test_a_query_that_is_captured(
     assert (None if found is None else found[0]) == captured
     if found is not None:
         assert write_query(found[1]) == rest
+
+
+@pytest.mark.parametrize(
+    ("query", "captured"),
+    [
+        ("no=C-7%2F8.x", {"id": "7%2F8"}),
+        ("no=C-.x", None),
+        ("no=7.x", None),
+        ("no=C-7", None),
+    ],
+)
+def test_a_part_of_a_value(query: str, captured: dict[str, str] | None) -> None:
+    pattern = parse_operation("/find?no=C-{id}.x")
+    found = pattern.read(parse_query(query))
+    assert (None if found is None else found[0]) == captured
+    if found is not None:
+        assert write_query(pattern.written(found[0], [])) == query
 
 
 def test_a_fixed_query() -> None:

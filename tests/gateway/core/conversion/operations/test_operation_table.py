@@ -15,6 +15,7 @@ PAIRS = [
     ("/all/{rest*}", "/{rest*}"),
     (None, "GET /stats"),
     ("GET /one/{id}", "GET /lone?id={id}"),
+    ("GET /two/{id}", "GET /lone?id=C-{id}"),
 ]
 OPERATIONS = [
     MappedOperation(parse_operation(newer) if newer else None, parse_operation(older))
@@ -36,6 +37,8 @@ OLDER, NEWER = (OperationTable(OPERATIONS, newer=newer) for newer in (False, Tru
         ("DELETE /a/b", 5, {"rest": "a/b"}),
         ("POST /find", 5, {"rest": "find"}),
         ("GET /stats", 6, {}),
+        ("GET /lone?id=C-7", 8, {"id": "7"}),
+        ("GET /lone?id=7", 7, {"id": "7"}),
         ("GET /lone?x=1", 5, {"rest": "lone"}),
         ("GET /a//b", None, {}),
     ],
