@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from gateway.config.changes.change_section import WHOLE, Upgrade
+from gateway.config.changes.message.carry_section import CarrySection
 from gateway.config.changes.value_kinds import ValueKinds
 from gateway.config.conversions.groups import DeclaredChange
 from gateway.config.conversions.part import Part
@@ -25,7 +26,8 @@ class _Use(NamedTuple):
 def find_clashes(part: Part, before: Sequence[Part], mistakes: Mistakes) -> None:
     """Report changes that look for a field which another has taken, or make what another made.
 
-    And changes of bodies that cannot read what another leaves in a field.
+    And changes of bodies that cannot read what another leaves in a field, and links with the
+    parameters of the other version.
 
     Args:
         part: of a conversion.
@@ -35,6 +37,7 @@ def find_clashes(part: Part, before: Sequence[Part], mistakes: Mistakes) -> None
     for parts in ([part], *([other, part] for other in before if _meet(other.link, part.link))):
         _find(_uses_of(parts, "changes"), _within, mistakes)
         _find_unreadable(parts, mistakes)
+        _find_misnamed(parts, mistakes)
         _find(_uses_of(parts, "query"), str.__eq__, mistakes)
         _find(_uses_of(parts, "headers", str.lower), str.__eq__, mistakes)
 
@@ -140,6 +143,28 @@ def _find_unreadable(parts: Sequence[Part], mistakes: Mistakes) -> None:
                     )
             held = _still_known(held, upgrade)
             held |= {field: (left, here) for field, left in upgrade.leaves.items()}
+
+
+def _find_misnamed(parts: Sequence[Part], mistakes: Mistakes) -> None:
+    """Report links with a parameter that is of the other version, where a change renames it."""
+    renamed = [change.upgrade() for part in parts for change in _parameters(part, "query")]
+    for change in (change for part in parts for change in part.changes()):
+        section = change.section
+        if not isinstance(section, CarrySection) or section.linked is None:
+            continue
+        # The link is of the version that has no such field in the body.
+        version, other = ("newer", "older") if section.inverse else ("older", "newer")
+        for upgrade in renamed:
+            own, others = upgrade.makes, upgrade.takes
+            if not section.inverse:
+                own, others = others, own
+            if section.linked in others and section.linked not in own and own:
+                mistakes.add(
+                    f"'{section.linked}' is what the {other} version calls the parameter, and the"
+                    f" link is of the {version} version; name '{own[0]}'",
+                    *change.at,
+                    "parameter",
+                )
 
 
 def _still_known(held: _Known, upgrade: Upgrade) -> _Known:

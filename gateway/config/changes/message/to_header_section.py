@@ -33,6 +33,11 @@ class _HeaderSection(CarrySection):
         return is_link or (self.rel is not None and self.parameter is None)
 
     @property
+    def linked(self) -> str | None:
+        """The parameter of the link."""
+        return self.parameter
+
+    @property
     def beside(self) -> tuple[Literal["query", "header"], str]:
         """The header field."""
         return "header", self.header
