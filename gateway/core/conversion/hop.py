@@ -32,12 +32,14 @@ class Hop(NamedTuple):
         target: The version that the hop converts to.
         links: The links between the two, in the order of the direction.
         table: The operations as the source has them; None where none are declared.
+        lacked: The operations, as the target has them, that the source lacks; None without any.
     """
 
     source: Version
     target: Version
     links: tuple[VersionLink, ...]
     table: OperationTable | None
+    lacked: OperationTable | None = None
 
     def choice(self, operation: MappedOperation | None, *methods: str) -> OperationChoice:
         """Return what a request with these methods is."""
@@ -76,7 +78,10 @@ def hops_of(links: tuple[VersionLink, ...], direction: Direction) -> Iterator[Ho
         here = tuple(some)
         declared = dict.fromkeys(each for link in here for each in link.operations or ())
         table = OperationTable(declared, newer=not up) if declared else None
-        yield Hop(older, newer, here, table) if up else Hop(newer, older, here, table)
+        only = [each for each in declared if each.side(newer=not up) is None]
+        lacked = OperationTable(only, newer=up) if only else None
+        source, target = (older, newer) if up else (newer, older)
+        yield Hop(source, target, here, table, lacked)
 
 
 def making(hops: Sequence[Hop], *, newer: bool, patch: bool) -> Iterator[VersionLink]:

@@ -99,6 +99,11 @@ def find_passage(
             tried = (hop.table.find(each, asked(version), lines) for each in about or (method,))
             found = next(filter(None, tried), None)
         target = None
+        if found is None and hop.lacked is not None:
+            foreign = hop.lacked.find(method, asked(hop.target), lines)
+            if foreign is not None:
+                substitute = _of_another_version(foreign.operation)
+                break
         if found is None:
             choice, after = hop.choice(None, method), method
         else:
@@ -138,6 +143,12 @@ def find_passage(
         tuple(query_hops),
         meant,
     )
+
+
+def _of_another_version(operation: MappedOperation) -> Substitute:
+    """Return the refusal of an operation that the client's version never had."""
+    given = operation.substitute or Substitute(None)
+    return Substitute(None, given.status, given.detail or "This operation is of another version.")
 
 
 def find_link(

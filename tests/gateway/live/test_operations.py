@@ -148,6 +148,8 @@ def test_what_the_other_version_lacks(house: House) -> None:
     assert got.refusal() == (410, "operation_missing")
     assert got.problem["detail"] == "There is no fax machine any more."
     assert get(house.gateway, "/hotel/v4/stays").refusal() == (404, "operation_missing")
+    assert get(house.gateway, "/hotel/v1/offers").refusal() == (404, "operation_missing")
+    assert get(house.gateway, "/hotel/v2/offers").status == 200
     house.service.answer = answer(b'{"guest_name":"x","name":"y"}')
     got = get(house.gateway, "/hotel/v1/booking/stats")
     assert got.body == b'{"guest_name":"x","name":"y"}'

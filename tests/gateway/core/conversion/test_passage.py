@@ -121,6 +121,24 @@ def test_what_the_next_version_lacks() -> None:
     assert {link.newer for link in found.response.links} == {V2}
 
 
+@pytest.mark.parametrize(
+    ("given", "status", "detail"),
+    [
+        (Substitute(None, 410, "Ask version 2."), 410, "Ask version 2."),
+        (Substitute(STATS), 404, "This operation is of another version."),
+        (None, 404, "This operation is of another version."),
+    ],
+)
+def test_what_only_the_next_version_has(given: Substitute | None, status: int, detail: str) -> None:
+    new = MappedOperation(parse_operation("GET /v{version}/new"), None, {}, given)
+    links = {V1: [VersionLink(V1, V2, (), operations=(new,))]}
+    there, back = compose((V1, V2), links, V1, V2), compose((V1, V2), links, V2, V1)
+    found = find_passage(there, back, "GET", lambda version: f"/v{version}/new", None)
+    assert found.substitute == Substitute(None, status, detail)
+    other = find_passage(there, back, "GET", lambda version: f"/v{version}/old", None)
+    assert (other.substitute, line(other)) == (None, "GET /v2/old")
+
+
 def test_which_links_apply() -> None:
     found = passage(V1, V3, "POST /create")
     assert found.operations == (CREATE, None)
