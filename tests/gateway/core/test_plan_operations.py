@@ -82,7 +82,7 @@ VIA_2 = Route(
 OWN = Route(V1, V1, PERSON_V1, parse_template("/{rest}"))
 
 
-def decide(route: Route, asked: str, draw: float = 1.0) -> Decision:
+def decide(route: Route, asked: str, draw: float = 1.0, *fields: tuple[str, str]) -> Decision:
     """Return the decision about a request of version 1."""
     method, _, target = asked.partition(" ")
     endpoint = Endpoint(
@@ -94,7 +94,7 @@ def decide(route: Route, asked: str, draw: float = 1.0) -> Decision:
         (),
     )
     mark = "&" if "?" in target else "?"
-    asking = head(f"/api{target}{mark}version=1", method=method)
+    asking = head(f"/api{target}{mark}version=1", *fields, method=method)
     return plan(snapshot([endpoint]), asking, RequestContext(cutover_draw=draw))
 
 
@@ -118,6 +118,15 @@ def test_a_request(asked: str, method: str, target: str) -> None:
     assert (found.method(asked.split()[0]), found.target) == (method, target)
     assert found.request is not VIA_2.request
     assert found.response is not VIA_2.response
+
+
+@pytest.mark.parametrize(
+    ("meant", "target"), [("POST", "/payments?version=2"), ("GET", "/pay?version=2")]
+)
+def test_a_preflight(meant: str, target: str) -> None:
+    found = decide(VIA_2, "OPTIONS /pay", 1.0, ("Access-Control-Request-Method", meant))
+    assert isinstance(found, Plan)
+    assert (found.method("OPTIONS"), found.target) == ("OPTIONS", target)
 
 
 def test_a_status() -> None:
