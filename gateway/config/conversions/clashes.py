@@ -102,7 +102,7 @@ def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes:
                 if (
                     known != field
                     and within(known, field)
-                    and not any(within(known, each) for each in taken)
+                    and not any(within(known, each) and within(each, field) for each in taken)
                 ):
                     mistakes.add(
                         f"'{field}' is made here, and {place(other)}, which comes before, looks for"

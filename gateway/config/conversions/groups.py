@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gateway.config.changes.change_list import ChangeConfig
-from gateway.config.changes.change_section import WHOLE, ChangeSection, Loss, Upgrade
+from gateway.config.changes.change_section import WHOLE, ChangeSection, Upgrade
 from gateway.config.changes.shapes.use_section import UseConfig
 from gateway.config.text.mistakes import Location
 
@@ -36,11 +36,6 @@ class DeclaredChange(NamedTuple):
             leaves={named(field): kinds for field, kinds in one.leaves.items()},
             moves={named(target): named(source) for target, source in one.moves.items()},
         )
-
-    def losses(self) -> Iterator[Loss]:
-        """Yield what it loses."""
-        for newer, text in self.section.losses():
-            yield Loss(newer, f"{text} in '{self.place}'" if self.place else text)
 
     @property
     def _named(self) -> Callable[[str], str]:
@@ -76,6 +71,29 @@ def _expanded(
             for section in entry.named().values():
                 inner = DeclaredChange(one.at, section, outer)
                 yield from _expanded(inner, groups, inside | {use.group})
+
+
+def listed_changes(
+    entries: Sequence[ChangeConfig], at: Location, groups: GroupConfigs, groups_at: Location
+) -> Iterator[DeclaredChange]:
+    """Yield the changes of a list, and those of the groups that are used, each where it is written.
+
+    Args:
+        entries: the list.
+        at: where it is written.
+        groups: the groups, by name.
+        groups_at: where they are written.
+    """
+    waiting, seen = [(entries, at)], set[str]()
+    while waiting:
+        some, here = waiting.pop(0)
+        for index, entry in enumerate(some):
+            for name, section in entry.named().items():
+                yield DeclaredChange((*here, index, name), section)
+                if isinstance(section, UseConfig) and section.group not in seen:
+                    seen.add(section.group)
+                    inner = groups.get(section.group, ())
+                    waiting.append((inner, (*groups_at, section.group)))
 
 
 def endless(groups: GroupConfigs) -> Iterator[str]:

@@ -14,9 +14,10 @@ from gateway.config.conversions.groups import (
     GroupConfigs,
     declared_changes,
     endless,
+    listed_changes,
 )
 from gateway.config.conversions.operations import build_statuses
-from gateway.config.text.mistakes import Location, Mistakes
+from gateway.config.text.mistakes import Location, Mistake, Mistakes
 from gateway.core.conversion.change import Change, Whole
 from gateway.core.conversion.operations.operation import MappedOperation
 from gateway.core.conversion.parameter_change import ParameterChange
@@ -158,10 +159,13 @@ def _warn(config: ConversionConfig, at: Location, mistakes: Mistakes, groups: Gr
         for index, entry in enumerate(entries)
         for name, section in entry.named().items()
     )
-    for change in (*declared_changes(config.changes, (*at, "changes"), groups), *parameters):
-        for newer, text in change.losses():
+    changes = listed_changes(config.changes, (*at, "changes"), groups, (*at[:-2], "groups"))
+    for change in (*changes, *parameters):
+        for newer, text in change.section.losses():
             lossy = f"warning: lossy towards version {config.between[newer]}: {text}"
-            mistakes.warn(lossy, *change.at)
+            # The same group may be used by several conversions between the same versions.
+            if Mistake(change.at, lossy) not in mistakes.warnings:
+                mistakes.warn(lossy, *change.at)
 
 
 def _statuses(text: str) -> range:

@@ -152,7 +152,10 @@ class _Walk:
         for part in parts:
             for change in self._changes(part):
                 upgrade, at = change.upgrade(), change.at
-                for name in upgrade.takes if self.direction == "up" else upgrade.makes:
+                looked = (*upgrade.takes, *upgrade.moves.values())
+                if self.direction == "down":
+                    looked = (*upgrade.makes, *upgrade.moves)
+                for name in dict.fromkeys(looked):
                     if (path := _path(name)) is None:
                         continue
                     found = self.look_ups.setdefault((at, name), _LookUp())

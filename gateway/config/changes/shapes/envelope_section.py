@@ -36,6 +36,17 @@ class _EnvelopeSection(BodySection):
             return Upgrade.in_place(WHOLE)
         return Upgrade.in_place(self.field, reads, leaves)
 
+    def _fields(self, key: str) -> tuple[str, ...]:
+        """Return the fields of the envelope that the change knows.
+
+        There are none for the whole body: it may be an array, whose elements have other fields of
+        the same names.
+        """
+        if self.field is None:
+            return ()
+        keys = (key,) if self.count is None else (key, self.count)
+        return tuple(map(self._inside, keys))
+
     def _moves(self, target: str, source: str) -> Mapping[str, str]:
         """Return where the value comes from; elements have no names of their own."""
         return {} if (self.field or "").endswith("[]") else {target: source}
@@ -72,9 +83,10 @@ class EnvelopeConfig(_EnvelopeSection):
     """The field of the envelope that holds the value, such as data."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it reads an object."""
+        """Return the upgrade: it reads an object, whose fields are gone afterwards."""
         moves = self._moves(self.field or WHOLE, self._inside(self.into))
-        return replace(self._upgrade(_OBJECT, self._bare), moves=moves)
+        one = self._upgrade(_OBJECT, self._bare)
+        return replace(one, takes=(*one.takes, *self._fields(self.into)), moves=moves)
 
     def losses(self) -> Iterable[Loss]:
         """Return what an upgrade leaves out of the envelope."""
@@ -92,9 +104,10 @@ class ExtractConfig(_EnvelopeSection):
     """The field of the envelope that holds the value, such as data, or id."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it leaves an object."""
+        """Return the upgrade: it leaves an object, whose fields were not there before."""
         moves = self._moves(self._inside(self.key), self.field or WHOLE)
-        return replace(self._upgrade(self._bare, _OBJECT), moves=moves)
+        one = self._upgrade(self._bare, _OBJECT)
+        return replace(one, makes=(*one.makes, *self._fields(self.key)), moves=moves)
 
     def losses(self) -> Iterable[Loss]:
         """Return what a downgrade leaves out of the envelope."""

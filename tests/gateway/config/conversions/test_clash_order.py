@@ -71,3 +71,60 @@ def test_clashes(changes: list[str], clash: str) -> None:
 )
 def test_changes_that_fit(changes: list[str]) -> None:
     assert said(*changes) == []
+
+
+ID = "type: { field: customer.id, newer: text, older: number }"
+
+
+@pytest.mark.parametrize(
+    ("changes", "made"),
+    [
+        ([ID, "extract: { field: customer, key: id }"], "'customer.id' is made here"),
+        (
+            [
+                "map: { field: 'tags[].id', values: { a: b } }",
+                "extract: { field: 'tags[]', key: id }",
+            ],
+            "'tags[].id' is made here",
+        ),
+        (
+            [
+                "rename: { field: page.sum, to: total }",
+                "extract: { field: page, key: data, count: sum }",
+            ],
+            "'page.sum' is made by",
+        ),
+        (
+            ["rename: { field: total, to: page.sum }", "envelope: { field: page, into: sum }"],
+            "'page.sum' is taken by",
+        ),
+        (
+            [
+                "map: { field: name.first.x, values: { a: b } }",
+                "join: { fields: [name.first, name.last], into: name }",
+            ],
+            "'name.first' is made here",
+        ),
+    ],
+)
+def test_a_field_of_what_is_made_later(changes: list[str], made: str) -> None:
+    (text,) = said(*changes)
+    assert text.startswith(made)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ["extract: { field: customer, key: id }", ID],
+        # The object is there in the older version; the envelope goes around it.
+        [
+            "rename: { field: customer.name, to: customer.title }",
+            "extract: { field: customer, key: data }",
+        ],
+        # Of the elements of the array that the older version has for a body.
+        ["rename: { field: total, to: sum }", "extract: { key: data, count: total }"],
+        ["rename: { field: 'data[].nr', to: 'data[].number' }", "extract: { key: data }"],
+    ],
+)
+def test_fields_in_and_around_an_envelope(changes: list[str]) -> None:
+    assert said(*changes) == []

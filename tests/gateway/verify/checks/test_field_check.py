@@ -191,6 +191,12 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
                 f"! no body of version 2 has 'idd' {DOWN}; did you mean 'id'?",
             ],
         ),
+        (
+            {"type": "array", "items": loan()},
+            {"properties": {"data": {"type": "array", "items": loan()}}},
+            ["extract: { key: dta }"],
+            [f"warning: no body of version 2 has 'dta' {DOWN}; did you mean 'data'?"],
+        ),
         # Only the newer version has it, and its document does not.
         (
             loan(),
