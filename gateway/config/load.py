@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import os
-import stat
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,11 +14,9 @@ from gateway.config.python_functions import look_in
 from gateway.config.root import Config
 from gateway.config.schema_files import check_documents
 from gateway.config.text.mistakes import ConfigError, Issue, Mistakes
+from gateway.config.text.regular_file import read_regular
 from gateway.config.text.source import read
 from gateway.core.snapshot import Snapshot
-
-MAX_BYTES = 16 * 2**20
-"""The size of the largest file of rules; 10,000 routes are 2 MB."""
 
 
 class RefusedRules(NamedTuple):
@@ -60,25 +56,11 @@ def read_rules(path: Path) -> bytes:
     Raises:
         ConfigError: it cannot be read, is not a regular file, or is too large.
     """
-
-    def refused(text: str) -> ConfigError:
-        return ConfigError(str(path), [Issue(0, 0, "", text)])
-
     try:
-        with open(path, "rb", opener=_open_at_once) as file:  # Path.open has no opener
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise refused("is not a regular file; name one")
-            content = file.read(MAX_BYTES + 1)
+        return read_regular(path)
     except OSError as error:
-        raise refused(f"cannot be read: {error.strerror}; is the path right?") from None
-    if len(content) > MAX_BYTES:
-        raise refused(f"is larger than {MAX_BYTES // 2**20} MiB; is the path right?")
-    return content
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    # Without O_NONBLOCK, opening a FIFO waits for a process that writes to it.
-    return os.open(path, flags | os.O_NONBLOCK)
+        text = f"cannot be read: {error.strerror}; is the path right?"
+        raise ConfigError(str(path), [Issue(0, 0, "", text)]) from None
 
 
 def load(

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from gateway.config.text.mistakes import Mistakes
+from gateway.config.text.regular_file import read_regular
 from gateway.core.snapshot import Api
 
 # What an OpenAPI 3 document begins with, in JSON or YAML (OpenAPI 3.1.0, section 4.8.1).
@@ -33,7 +34,7 @@ def check_documents(apis: Iterable[Api], folder: Path, mistakes: Mistakes) -> No
 
 def _check(folder: Path, location: str) -> None:
     try:
-        text = (folder / location).read_bytes()
+        text = read_regular(folder / location)
     except (OSError, ValueError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or str(error)
         raise ValueError(

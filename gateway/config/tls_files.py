@@ -3,6 +3,7 @@
 import ssl
 from pathlib import Path
 
+from gateway.config.text.regular_file import read_regular
 from gateway.core.operators.admin_rules import TlsFiles
 
 
@@ -12,7 +13,7 @@ def server_context(files: TlsFiles) -> ssl.SSLContext:
     context.set_alpn_protocols(["http/1.1"])
     for what, path in (("certificate", files.certificate), ("key", files.key)):
         try:
-            Path(path).read_bytes()
+            read_regular(Path(path))
         except OSError as error:
             raise ValueError(f"the {what} cannot be read: {error.strerror}") from None
     try:

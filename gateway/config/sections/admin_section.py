@@ -10,6 +10,7 @@ from pydantic import Field
 from gateway.config.sections.trusted_proxies_section import network
 from gateway.config.shape import FieldName, Name, NonEmptyText, SectionModel, Some, matching
 from gateway.config.text.mistakes import Location, Mistakes
+from gateway.config.text.regular_file import read_regular
 from gateway.core.operators.admin_rules import (
     AdminRules,
     AdminToken,
@@ -113,7 +114,7 @@ def _text(config: AdminTokenConfig, folder: Path) -> str:
         return config.token
     assert config.token_file is not None
     try:
-        text = (folder / config.token_file).read_text().strip()
+        text = read_regular(folder / config.token_file).decode().strip()
     except OSError as error:
         reason = error.strerror
     except ValueError:

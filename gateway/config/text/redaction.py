@@ -27,7 +27,7 @@ _PUBLIC = "BEGIN PUBLIC KEY"
 # without any. A password of a database may have a slash, a quote or a blank by mistake.
 _USER = re.compile(
     r"(?<=://)(?!(?:[^/\s:]*:)?\$\{[A-Za-z0-9_]+\}@)"
-    r"(?:(?<=sql://)(?=[^@\n]*:)(?:(?! #).)+|(?<!sql://)[^/\s\"']+)(?=@)"
+    r"(?:(?<=sql://)(?=[^@\n]{0,999}:)(?:(?! #).){1,999}|(?<!sql://)[^/\s\"']+)(?=@)"
 )
 _QUERY = re.compile(r"(?i)([?&](?:api_?key|key|password|secret|sig|token)=)[^&\s\"'#]+")
 # A key in a line that was made a comment; from the first # of the line, or many of them take long.

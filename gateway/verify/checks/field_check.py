@@ -15,6 +15,7 @@ from gateway.config.conversions.groups import DeclaredChange
 from gateway.config.conversions.part import Part, parts_of
 from gateway.config.root import Config
 from gateway.config.text.mistakes import Location, Mistakes, suggest
+from gateway.config.text.regular_file import read_regular
 from gateway.core.conversion.field_path import FieldPath, parse_path
 from gateway.core.conversion.version_link import VersionLink
 from gateway.core.snapshot import Api
@@ -49,7 +50,7 @@ class DocumentFolder:
         """Return the document at a path; raises DocumentError."""
         if location not in self._known:
             try:
-                content = (self._folder / location).read_bytes()
+                content = read_regular(self._folder / location)
                 self._known[location] = read_description(content, location)
             except DocumentError as error:
                 self._known[location] = error

@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+import pytest
+
 from gateway.config.draft import MAX_BYTES, check_draft
 from tests.gateway.kit import rules
 
@@ -51,3 +53,21 @@ def test_secrets_are_not_told(tmp_path: Path) -> None:
 def test_one_that_is_too_large(tmp_path: Path) -> None:
     (mistake,) = check_draft(b"#" * (MAX_BYTES + 1), IN_FORCE, {}, tmp_path).mistakes
     assert "larger than 256 KiB" in mistake.text
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "admin: { tokens: { ann: { right: read, token_file: /dev/zero } } }",
+        "admin: { tls: { certificate: /dev/zero, key: /dev/zero } }",
+        "clients: { by: [{ jwt: { claim: a, key_file: /dev/zero, algorithms: [HS256] } }] }",
+        "",
+    ],
+    ids=["token_file", "tls", "key_file", "schema"],
+)
+def test_a_file_that_has_no_end_is_not_read(named: str, tmp_path: Path) -> None:
+    draft = f"{named}\n{rules(1)}"
+    if not named:
+        draft = draft.replace('"1": { service: s', '"1": { schema: /dev/zero, service: s')
+    (mistake,) = check_draft(draft.encode(), IN_FORCE, {}, tmp_path).mistakes
+    assert "not a regular file" in mistake.text

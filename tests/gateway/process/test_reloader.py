@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config.load import MAX_BYTES
 from gateway.config.text.mistakes import ConfigError
+from gateway.config.text.regular_file import MAX_BYTES
 from gateway.process import reloader as reloader_module
 from gateway.process.reloader import Reloader
 from gateway.telemetry import log
@@ -81,9 +81,9 @@ def mistaken(path: Path) -> None:
 
 # What becomes of the file, and what the first line says, beside its name.
 BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
-    "a FIFO": (pipe, "is not a regular file; name one"),
+    "a FIFO": (pipe, "cannot be read: not a regular file; is the path right?"),
     "a folder": (folder, "cannot be read: Is a directory; is the path right?"),
-    "2 GB": (enormous, f"is larger than {MAX_BYTES // 2**20} MiB; is the path right?"),
+    "2 GB": (enormous, f"cannot be read: larger than {MAX_BYTES // 2**20} MiB; is the path right?"),
     "20,000 mistakes": (mistaken, "is missing here; add it"),
     "an empty list": (
         lambda path: put(path, rules(1).replace('"1": { service: s }', PAUSED)),

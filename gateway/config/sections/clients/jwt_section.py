@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from gateway.config.shape import FieldName, NonEmptyText, SectionModel
+from gateway.config.text.regular_file import read_regular
 from gateway.core.clients import Claims
 from gateway.core.unverified_token import LONGEST, unverified
 
@@ -81,7 +82,7 @@ def _key(config: JwtConfig, folder: Path) -> str | None:
     if config.key_file is None:
         return config.key
     try:
-        return (folder / config.key_file).read_text()
+        return read_regular(folder / config.key_file).decode()
     except OSError as error:
         reason = error.strerror
     except ValueError:

@@ -247,6 +247,17 @@ async def test_a_request_is_explained(page: TestClient) -> None:  # type: ignore
         assert (status, 'role="alert"' in text) == (422, True)
 
 
+async def test_a_wrong_line_with_many_blanks_is_refused_at_once(
+    page: TestClient,  # type: ignore[type-arg]
+) -> None:
+    query = {"request": "GET /v1/person", "headers": f"A:{' ' * 6000}\x01"}
+    answer = await page.get("/page/rules", params=query)
+    assert answer.status == 422
+    assert "is not a header" in await answer.text()
+    query["headers"] = " A: \t b \t "
+    assert (await page.get("/page/rules", params=query)).status == 200
+
+
 async def test_what_changed_and_what_is_wrong(page: TestClient, operator: Operator) -> None:  # type: ignore[type-arg]
     rules = operator.reloader
     assert isinstance(rules, Reloader)

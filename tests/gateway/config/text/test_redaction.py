@@ -102,8 +102,9 @@ def test_where_secrets_are() -> None:
         "a: &a [*a, *a]",
         "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 99)),
         "#" * 250_000,
+        "a: '" + "sql://" * 40_000 + "'",
     ],
-    ids=["itself, twice", "each twice the one before", "signs of comments"],
+    ids=["itself, twice", "each twice the one before", "signs of comments", "databases"],
 )
 def test_a_text_made_to_take_long_does_not(text: str) -> None:
     """Whoever may read can have a draft checked, of 256 KiB; these would take years."""
