@@ -137,12 +137,13 @@ class Handler:
         if snapshot.naming is not None:
             exchange.client = snapshot.naming.name(head, exchange.peer)
         # The draws of brownouts, cutovers and shadows need no cryptographic randomness.
-        given = (exchange.client, time(), self.overrides, random(), random(), random())  # noqa: S311
-        # A fifth of the cost of RequestContext(...).
-        context = tuple.__new__(RequestContext, given)
+        draw = random()  # noqa: S311
         # Under load no shadow is planned, since it would not be sent: a draw of 1.0 selects none.
-        busy = self._shadowed and self._shadows.busy
-        outcome = plan(snapshot, head, context._replace(shadow_draw=1.0) if busy else context)
+        busy = self._shadowed and self._shadows.load.high
+        shadow_draw = 1.0 if busy else draw
+        given = (exchange.client, time(), self.overrides, random(), random(), shadow_draw)  # noqa: S311
+        # A fifth of the cost of RequestContext(...).
+        outcome = plan(snapshot, head, tuple.__new__(RequestContext, given))
         exchange.endpoint = outcome.endpoint
         exchange.fields = outcome.fields
         if isinstance(outcome, Plan):
@@ -153,7 +154,7 @@ class Handler:
                 self._begin(exchange)
             if busy and route.shadow:
                 rule, path = route.shadow.rule, outcome.endpoint.template.text
-                if rule.falls_on(head.method, path, context):
+                if rule.falls_on(head.method, path, draw):
                     self._shadows.shed(rule, "load")
             return outcome
         exchange.version = outcome.version

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gateway.core.context import RequestContext
 from gateway.core.cutover.differences import NOTHING, Ignored
 from gateway.core.cutover.dry_run import WRITES, DryRun
 from gateway.core.overrides import VersionKey
@@ -66,8 +65,8 @@ class Shadow:
             return ShadowMode.VALIDATE
         return None
 
-    def falls_on(self, method: str, path: str, context: RequestContext) -> bool:
-        """Return whether a request is to be compared in the background."""
-        return context.shadow_draw * 100 < self.percent and (
+    def falls_on(self, method: str, path: str, draw: float) -> bool:
+        """Return whether a request is to be compared in the background, by its draw."""
+        return draw * 100 < self.percent and (
             method in self.methods or self.mode(method, path) is not None
         )

@@ -107,11 +107,6 @@ class Shadows:
         self._waiting: deque[_Case] = deque()
         self._running: set[asyncio.Task[None]] = set()
 
-    @property
-    def busy(self) -> bool:
-        """Whether the process is too busy for comparisons; checked before a shadow is planned."""
-        return self.load.high
-
     async def send(
         self, exchange: Exchange, plan: Plan, request: UpstreamRequest
     ) -> UpstreamResponse:
