@@ -114,8 +114,11 @@ class Recorder:
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
         """Increment a counter; `delta.COUNTERS` lists the kinds and their labels."""
         key = kind, labels
-        if key in self._counts or len(self._counts) < _MOST_LABELS:
-            self._counts[key] = self._counts.get(key, 0) + times
+        known = self._counts.get(key)
+        if known is not None:
+            self._counts[key] = known + times
+        elif len(self._counts) < _MOST_LABELS:
+            self._counts[key] = times
             self._expect()
         else:
             self._dropped += times
