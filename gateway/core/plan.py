@@ -233,7 +233,7 @@ def _target(
     endpoint: Endpoint, route: Route, head: RequestHead, captures: Mapping[str, str]
 ) -> str | Fault:
     query, request = head.query, route.request
-    if request is not None:
+    if request is not None and request.changes_query:
         try:
             asked = _asked(endpoint, head, captures) if request.shows_message else None
             query = request.query(head.method, query, asked)

@@ -9,7 +9,7 @@ from io import BytesIO
 
 from gateway.core import headers
 from gateway.core.answers.link_mapper import LinkMapper
-from gateway.core.conversion.chain import BodyConversion
+from gateway.core.conversion.chain import BodyConversion, Conversion
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.parameter_change import write_fields, write_query
 from gateway.core.headers import HeaderFields
@@ -57,10 +57,7 @@ async def convert_request(
     together = message if conversion.needs_message and not streams else None
     converted = fields
     if together is None:
-        shown = shown_message(exchange, plan, fields) if plan.request.shows_message else None
-        converted = body_conversion.convert_request_fields(
-            fields, plan.request, exchange.method, shown
-        )
+        converted = convert_request_fields(exchange, plan, fields, plan.request)
     if streams:
         streamed = body_conversion.convert_request_stream(
             body, format_of(converted), conversion, room, message
@@ -128,12 +125,7 @@ async def convert_response(
     if not conversion.needs_message or format_of(fields) in STREAMS:
         together = None
     if together is None:
-        shown = None
-        if converting.shows_message:
-            shown = shown_message(exchange, plan, fields, status)
-        fields = body_conversion.convert_response_fields(
-            fields, converting, method, response, shown
-        )
+        fields = convert_response_fields(exchange, plan, fields, converting, response)
     body: bytes | AsyncIterator[bytes] | None = None
     if changes:
         fields, body = other_body(response, answered, conversion, fields, message)
@@ -144,6 +136,33 @@ async def convert_response(
         if body and not any(name.lower() in _TYPE for name, _ in fields):
             fields.append(_JSON)
     return fields, body
+
+
+def convert_request_fields(
+    exchange: Exchange, plan: Plan, fields: HeaderFields, converting: Conversion
+) -> HeaderFields:
+    """Return the header fields of a request for the service; raises FaultError."""
+    if not converting.changes_fields:
+        return fields
+    shown = shown_message(exchange, plan, fields) if converting.shows_message else None
+    return body_conversion.convert_request_fields(fields, converting, exchange.method, shown)
+
+
+def convert_response_fields(
+    exchange: Exchange,
+    plan: Plan,
+    fields: HeaderFields,
+    converting: Conversion,
+    response: UpstreamHead,
+) -> HeaderFields:
+    """Return the header fields of an answer for the client; raises FaultError."""
+    if not converting.changes_fields:
+        return fields
+    shows = converting.shows_message
+    shown = shown_message(exchange, plan, fields, response.status) if shows else None
+    return body_conversion.convert_response_fields(
+        fields, converting, exchange.method, response, shown
+    )
 
 
 def request_conversion(exchange: Exchange, plan: Plan) -> BodyConversion | None:

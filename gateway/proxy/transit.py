@@ -35,10 +35,11 @@ from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.converted_message import (
     bodiless,
     convert_request,
+    convert_request_fields,
     convert_response,
+    convert_response_fields,
     other_body,
     request_conversion,
-    shown_message,
 )
 from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead, UpstreamRequest
 
@@ -92,13 +93,13 @@ async def outgoing(
     if b"expect" in watched and exchange.has_body and not streamed:  # the body is complete
         fields = headers.end_to_end(fields, _EXPECT)
     if converting is not None:
-        made = None if exchange.has_body else converting.made(plan.method(method))
+        fills = converting.makes_bodies and not exchange.has_body
+        made = converting.made(plan.method(method)) if fills else None
         conversion = made
         if made is None and (exchange.has_body or converting.needs_message):
             conversion = request_conversion(exchange, plan)
         if not (conversion and (made or exchange.has_body or conversion.needs_message)):
-            shown = shown_message(exchange, plan, fields) if converting.shows_message else None
-            fields = body_conversion.convert_request_fields(fields, converting, method, shown)
+            fields = convert_request_fields(exchange, plan, fields, converting)
             conversion = None
         else:
             if b"expect" in watched and streamed:
@@ -168,11 +169,7 @@ async def returning(
                 exchange, plan, fields, conversion, response, answered, room
             )
         else:
-            shows = converting.shows_message
-            shown = shown_message(exchange, plan, fields, status) if shows else None
-            fields = body_conversion.convert_response_fields(
-                fields, converting, method, response, shown
-            )
+            fields = convert_response_fields(exchange, plan, fields, converting, response)
             if answered != status and bodiless(method, answered) != bodiless(method, status):
                 fields, body = other_body(response, answered, conversion, fields)
             elif conversion is not None and not bodiless(method, status):

@@ -21,6 +21,8 @@ _PATCH = "PATCH"
 _OTHER_METHOD, _SUCCESS, _OTHER_STATUS = "", 299, 0
 # The most frequent status, which is found at once.
 _OK = 200
+# The conversions of bodies, by the links that they have.
+_Made = dict[tuple[int, ...], "BodyConversion | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +119,10 @@ class Conversion:
         links: The links, in the order of the direction.
         direction: The direction of the conversion.
         hops: The same links, by the two versions that they are between.
-        has_operations: Whether operations are declared, which `gateway.core.conversion.passage`
-            finds for each request.
+        has_operations: Whether operations are declared; `passage` finds that of a request.
+        makes_bodies: Whether requests without a body may get one; see `made`.
+        changes_query: Whether query parameters differ.
+        changes_fields: Whether header fields differ.
         changes_status: Whether statuses of answers differ.
         needs_message: Whether a change needs to know more of a message than its body.
         shows_message: Whether a change of the query or of header fields needs to know the message.
@@ -130,6 +134,9 @@ class Conversion:
     direction: Direction
     hops: tuple[Hop, ...] = field(init=False, repr=False, compare=False)
     has_operations: bool = field(init=False, repr=False, compare=False)
+    makes_bodies: bool = field(init=False, repr=False, compare=False)
+    changes_query: bool = field(init=False, repr=False, compare=False)
+    changes_fields: bool = field(init=False, repr=False, compare=False)
     changes_status: bool = field(init=False, repr=False, compare=False)
     needs_message: bool = field(init=False, repr=False, compare=False)
     shows_message: bool = field(init=False, repr=False, compare=False)
@@ -146,6 +153,8 @@ class Conversion:
         object.__setattr__(self, "hops", hops)
         object.__setattr__(self, "along", OperationConversions(hops, self.direction))
         object.__setattr__(self, "has_operations", any(hop.table for hop in hops))
+        object.__setattr__(self, "changes_query", any(link.query for link in self.links))
+        object.__setattr__(self, "changes_fields", any(link.headers for link in self.links))
         object.__setattr__(self, "changes_status", any(link.status for link in self.links))
         object.__setattr__(self, "needs_message", any(link.needs_message for link in self.links))
         object.__setattr__(self, "shows_message", any(link.shows_message for link in self.links))
@@ -156,11 +165,12 @@ class Conversion:
             for patch in ((False, True) if up in bodies else ())
         }
         object.__setattr__(self, "_made", made)
+        object.__setattr__(self, "makes_bodies", bool(made))
         named = (link.methods for link in self.links if link.methods is not None)
         statuses = frozenset().union(
             *({*link.statuses, *link.status, *link.status.values()} for link in self.links)
         )
-        known: dict[tuple[int, ...], BodyConversion | None] = {(): None}
+        known: _Made = {(): None}
         parts = {
             (method, status): self._part(method, status, known)
             for method in frozenset({_GET, _PATCH, _OTHER_METHOD}).union(*named)
@@ -187,10 +197,6 @@ class Conversion:
         Changes describe the bodies of successful responses (2xx). The body of a redirect does not
         describe the resource, and the body of an error has a structure of its own, so both stay
         unchanged unless a declaration lists the status.
-
-        Args:
-            method: The method of the request.
-            status: The status of the response.
         """
         return self._applied(method, status).body
 
@@ -246,12 +252,7 @@ class Conversion:
             part = parts[method, status]
         return part
 
-    def _part(
-        self,
-        method: str,
-        status: int | None,
-        made: dict[tuple[int, ...], BodyConversion | None],
-    ) -> _Part:
+    def _part(self, method: str, status: int | None, made: _Made) -> _Part:
         links = self._links(method, status)
         needs = any(link.needs_message for link in links)
         with_bodies = tuple(link for link in links if link.changes or needs)
