@@ -77,7 +77,8 @@ async def convert_response(
     if response.status == 206:
         raise _failed(response, "a part of a representation cannot be converted")
     body_format, codings = described(response.fields)
-    if body_format in STREAMS:
+    is_json = body_format is BodyFormat.JSON
+    if not is_json and body_format in STREAMS:
         if codings:
             raise _failed(response, "it is a stream with a content coding")
         stream = converted_stream(body_format, conversion, room, message)
@@ -91,7 +92,7 @@ async def convert_response(
             return body
         message.restore(before)  # a value comes into the body, and with it all that changes make
         return convert_made(response, conversion, message)
-    convert = json_body.convert if body_format is BodyFormat.JSON else converter(body_format, room)
+    convert = json_body.convert if is_json else converter(body_format, room)
     if convert is None:
         cause = "it is not JSON; unconverted: in the rules lets its type pass"
         raise _failed(response, "it is not JSON", cause)

@@ -77,7 +77,10 @@ def _describing(fields: Iterable[tuple[bytes, bytes]]) -> tuple[list[bytes], lis
     codings: list[bytes] = []
     known = _DESCRIBING.known
     for name, value in fields:
-        found = known[name] if name in known else _DESCRIBING.examine(name)
+        try:
+            found = known[name]
+        except KeyError:
+            found = _DESCRIBING.examine(name)
         if found is not None:
             (types if found == b"content-type" else codings).append(value)
     return types, codings

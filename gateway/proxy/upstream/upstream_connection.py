@@ -43,9 +43,7 @@ _RELEASE = TRANSITIONS.after(UpstreamEvent.RELEASE)
 
 
 class UpstreamConnection(asyncio.Protocol):
-    """A connection to one target, reused only when that is certainly safe.
-
-    Its states are defined in `upstream_state`.
+    """A connection to one target, reused only if that is surely safe; see `upstream_state`.
 
     Args:
         loop: the event loop.
@@ -61,8 +59,7 @@ class UpstreamConnection(asyncio.Protocol):
         release: Callable[["UpstreamConnection"], None],
         lost: Callable[["UpstreamConnection"], None],
     ) -> None:
-        self.loop = loop
-        self.name = name
+        self.loop, self.name = loop, name
         self._host = name.encode()
         self._release = release
         self._lost = lost
@@ -251,7 +248,10 @@ class UpstreamConnection(asyncio.Protocol):
         # llhttp keeps trailing white space, which is no part of a value (RFC 9110, section 5.5).
         if not response.head:
             response.fields.append((name, value.rstrip(b" \t")))
-            hop = _KNOWN[name] if name in _KNOWN else _HOP.examine(name)
+            try:
+                hop = _KNOWN[name]
+            except KeyError:
+                hop = _HOP.examine(name)
             if hop is not None:
                 self._note(response, hop, value)
         else:
