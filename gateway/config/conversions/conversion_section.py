@@ -63,7 +63,7 @@ class OperationConfig(SectionModel):
     status: OneOrSome[StatusConfig, StatusConfig] | None = None
     """The status of answers that differs, such as `{ newer: 201, older: 200 }`, or a list of them.
     By default, none does."""
-    body: Literal["newer", "older"] | None = None
+    request_body: Literal["newer", "older"] | None = None
     """The version whose requests alone have a body: newer or older. It is made of `{}` by the
     changes where the other version's requests have none. By default, both may have one."""
     service: str | None = None

@@ -132,12 +132,12 @@ class OperationsBuilder:
         newer, older = sides.get("newer"), sides.get("older")
         if newer is not None and older is not None:
             self._check_both(newer, older, at)
-        if config.body is not None:
+        if config.request_body is not None:
             lacking = newer is None or older is None
-            self._check_body(None if lacking else sides[config.body], at)
+            self._check_body(None if lacking else sides[config.request_body], at)
         substitute = self._substitute(config, at)
         statuses = build_statuses(config.status, (*at, "status"), self.mistakes)
-        body_in_newer = None if config.body is None else config.body == "newer"
+        body_in_newer = None if config.request_body is None else config.request_body == "newer"
         operation = MappedOperation(newer, older, statuses, substitute, body_in_newer)
         for pattern, is_newer in ((newer, True), (older, False)):
             if pattern is not None:
@@ -194,10 +194,12 @@ class OperationsBuilder:
     def _check_body(self, pattern: OperationPattern | None, at: Location) -> None:
         if pattern is None:
             text = "goes with an operation that both versions have; remove it"
-            self.mistakes.add(text, *at, "body")
+            self.mistakes.add(text, *at, "request_body")
         elif pattern.method in _BODILESS:
             text = f"{pattern.method or 'a path for all methods'} has no body that can be made;"
-            self.mistakes.add(f"{text} write a method such as POST, or remove it", *at, "body")
+            self.mistakes.add(
+                f"{text} write a method such as POST, or remove it", *at, "request_body"
+            )
 
     def _substitute(self, config: OperationConfig, at: Location) -> Substitute | None:
         lacking = [key for key in ("newer", "older") if getattr(config, key) is None]

@@ -47,7 +47,7 @@ from tests.gateway.config.rules import edited, report
             [
                 (
                     "18:66: apis.person.conversions[0].changes[0].join.as: unknown key;"
-                    " known: default, fields, into, separator"
+                    " known: default, fields, into, optional, separator"
                 )
             ],
             id="keys are those of the change",

@@ -78,10 +78,10 @@ apis:
     conversions:
       - between: ["1", "2"]
         operations:
-          - { older: POST /cancel, newer: POST /cancellations, body: newer }
-          - { older: POST /clear, newer: DELETE /all, body: older }
-          - { older: POST /note, newer: POST /notes, body: newer }
-          - { older: POST /keyed, newer: POST /keys, body: newer }
+          - { older: POST /cancel, newer: POST /cancellations, request_body: newer }
+          - { older: POST /clear, newer: DELETE /all, request_body: older }
+          - { older: POST /note, newer: POST /notes, request_body: newer }
+          - { older: POST /keyed, newer: POST /keys, request_body: newer }
       - between: ["1", "2"]
         operations: [ POST /cancellations ]
         changes: [ default: { field: reason, value: none } ]
