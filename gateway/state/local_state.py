@@ -162,6 +162,11 @@ class LocalState:
         )
         return FleetView([itself], [])
 
+    async def record(self, order: Order, what: str, about: str) -> None:
+        """Add an act to the audit log that changes nothing in the state."""
+        self.writer.record(order, what, (about, ""), "", "")
+        await self.writer.write()
+
     async def forget(self, replica: str, order: Order) -> None:
         """Refuse: there is no other replica."""
         raise UnknownReplicaError(

@@ -221,3 +221,13 @@ class StateAccess(Protocol):
             UnknownReplicaError: it is not lost, or there is none of that name.
         """
         ...
+
+    async def record(self, order: Order, what: str, about: str) -> None:
+        """Add an act to the audit log that changes nothing in the state.
+
+        Args:
+            order: who does it, and why.
+            what: it is.
+            about: what it is done to; empty for nothing in particular.
+        """
+        ...

@@ -218,6 +218,15 @@ async def test_of_two_who_saw_the_same_one_changes_it(database: str, tmp_path: P
         ]
 
 
+async def test_an_act_that_changes_nothing_is_in_the_audit_log(
+    database: str, tmp_path: Path
+) -> None:
+    async with opened(database, tmp_path, "a", "b") as (one, other):
+        await one.record(ANN, "notification test", "ops")
+        (entry,) = await other.audit()
+        assert entry[1:] == (*ANN[:2], "notification test", "ops", "", ANN.why, "", "")
+
+
 async def test_a_shadow_begins_anew(database: str, tmp_path: Path) -> None:
     async with opened(database, tmp_path, "a", "b") as (one, other):
         one.absorb(delta())

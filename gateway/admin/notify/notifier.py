@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from uuid import uuid4
 
 import msgspec
@@ -202,33 +202,37 @@ class Notifier:
         return view.series.get(key, {})
 
 
-async def send_test(
-    rules: NotifyRules, name: str | None, who: str, now: float
-) -> list[WebhookTest]:
-    """Send a test message to a webhook, or to all, and return how that ended.
-
-    Args:
-        rules: have the webhooks.
-        name: of the webhook; None for all.
-        who: asked for it.
-        now: the time, in seconds since 1970.
+def chosen(rules: NotifyRules, name: str | None) -> list[Webhook]:
+    """Return the webhook of a name, or all for None.
 
     Raises:
-        LookupError: there is no webhook of that name; the text is for the operator.
+        LookupError: there is none; the text is for the operator.
     """
     names = [webhook.name for webhook in rules.webhooks]
     if name is not None and name not in names:
         raise LookupError(f"no webhook is called '{name}'; {suggest(name, names)}")
     if not names:
         raise LookupError("the rules have no webhooks; name one in 'notify'")
+    return [webhook for webhook in rules.webhooks if name in (None, webhook.name)]
+
+
+async def send_test(
+    rules: NotifyRules, webhooks: Sequence[Webhook], who: str, now: float
+) -> list[WebhookTest]:
+    """Send a test message to webhooks, and return how that ended.
+
+    Args:
+        rules: have the address of the page.
+        webhooks: get the message.
+        who: asked for it.
+        now: the time, in seconds since 1970.
+    """
     one = Notification(
         f"evt_{uuid4().hex}",
         *("test", now, "a test", f"A test message, for which {who} asked.", "", ""),
         rules.page,
     )
     async with WebhookClient() as client:
-        return [
-            WebhookTest(webhook.name, (await client.send(one, webhook, now)).error)
-            for webhook in rules.webhooks
-            if name in (None, webhook.name)
-        ]
+        sent = await asyncio.gather(*(client.send(one, webhook, now) for webhook in webhooks))
+    tests = zip(webhooks, sent, strict=True)
+    return [WebhookTest(webhook.name, attempt.error) for webhook, attempt in tests]

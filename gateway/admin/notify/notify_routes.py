@@ -23,14 +23,16 @@ def notify_routes(operator: Operator) -> list[web.RouteDef]:
         return _json(notify_report(read_document(found)))
 
     async def test(request: web.Request) -> web.Response:
-        from gateway.admin.notify.notifier import send_test
+        from gateway.admin.notify.notifier import chosen, send_test
 
-        who, name = (await order(request)).who, request.query.get("webhook")
+        act, name = await order(request), request.query.get("webhook")
         try:
-            results = await send_test(operator.rules.notify, name, who, time.time())
+            webhooks = chosen(operator.rules.notify, name)
         except LookupError as error:
             raise AdminProblemError(404, "not_found", str(error)) from None
-        log.event("notify_tested", who=who, webhook=name)
+        await operator.state.record(act, "notification test", name or "")
+        results = await send_test(operator.rules.notify, webhooks, act.who, time.time())
+        log.event("notify_tested", who=act.who, webhook=name)
         return _json(results)
 
     return [web.get("/notifications", show), web.post("/notifications/test", test)]

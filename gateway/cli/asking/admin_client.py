@@ -13,8 +13,8 @@ import msgspec
 from gateway.cli.command import CommandError
 from gateway.settings import Settings
 
-# Longer than a worker may take to apply overrides, in seconds.
-_TIMEOUT = 15.0
+# Longer than a worker may take to apply overrides, or a webhook to answer, in seconds.
+_TIMEOUT = 20.0
 
 
 class AdminUnreachableError(CommandError):

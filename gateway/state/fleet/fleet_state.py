@@ -48,11 +48,8 @@ from gateway.state.totals import Totals
 from gateway.telemetry import log
 from gateway.telemetry.delta import Delta
 
-# Seconds between two beats, and between two attempts to listen.
-_INTERVAL = 1.0
-_LISTEN_AGAIN = 5.0
-# Seconds between two judgements while batches wait.
-_CATCH_UP = 0.05
+# Seconds between two beats, two attempts to listen, and two judgements while batches wait.
+_INTERVAL, _LISTEN_AGAIN, _CATCH_UP = 1.0, 5.0, 0.05
 # The documents that a start without the database goes by.
 _KEPT = ("overrides", "cutovers", "revision")
 
@@ -240,6 +237,11 @@ class FleetState:
             for row in lost(replica, rows, self._clock.now()):
                 await mark_gone(connection, row.start, self._clock.now())
             ledger.record(order, "replica forgotten", (replica, ""), "lost", "forgotten")
+
+    async def record(self, order: Order, what: str, about: str) -> None:
+        """Add an act to the audit log that changes nothing in the state."""
+        async with self._ledger() as (ledger, _):
+            ledger.record(order, what, (about, ""), "", "")
 
     async def _join(self) -> None:
         await self._database.prepare()

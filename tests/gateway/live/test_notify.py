@@ -37,6 +37,11 @@ async def test_word_of_broken_rules(gateway: StartGateway) -> None:
         assert (status, said.startswith("ops: sent\ngone: cannot be reached: ")) == (1, True)
         status, said = await told("notify test opps")
         assert (status, "did you mean 'ops'?" in said) == (2, True)
+        audit = (await told("fleet audit"))[1].splitlines()
+        assert [line.split()[-3:] for line in audit[1:]] == [
+            ["notification", "test", "trial"],
+            ["notification", "test", "ops"],
+        ]
 
         assert program.config is not None
         program.config.write_text("servces: {}\n")

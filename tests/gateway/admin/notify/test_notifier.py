@@ -9,7 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from gateway.admin.notify.notification import DOCUMENT, NotifyDocument, read_document
-from gateway.admin.notify.notifier import Notifier, send_test
+from gateway.admin.notify.notifier import Notifier, chosen, send_test
 from gateway.admin.notify.webhook_client import WebhookClient
 from gateway.admin.operator import Operator
 from gateway.config.load import RefusedRules
@@ -172,16 +172,17 @@ async def test_what_the_rules_have_is_looked_at(
 
 async def test_a_test_message(operating: MakeOperator, receiver: Receiver) -> None:
     operator = operating(receiver.rules())
-    (result,) = await send_test(operator.rules.notify, None, "ann", 5.0)
+    rules = operator.rules.notify
+    (result,) = await send_test(rules, chosen(rules, None), "ann", 5.0)
     assert (result.webhook, result.error) == ("ops", "")
     receiver.status = 403
-    (result,) = await send_test(operator.rules.notify, "ops", "ann", 5.0)
+    (result,) = await send_test(rules, chosen(rules, "ops"), "ann", 5.0)
     assert result.error == "it answered 403"
     assert [kind for _, kind in receiver.got] == ["test", "test"]
     with pytest.raises(LookupError, match="no webhook is called 'opps'; did you mean 'ops'"):
-        await send_test(operator.rules.notify, "opps", "ann", 5.0)
+        chosen(rules, "opps")
 
 
 async def test_there_is_nobody_to_send_a_test_to(operator: Operator) -> None:
     with pytest.raises(LookupError, match="name one in 'notify'"):
-        await send_test(operator.rules.notify, None, "ann", 5.0)
+        chosen(operator.rules.notify, None)
