@@ -122,8 +122,15 @@ def _bodies(asked: AskedOperation) -> Iterator[_Body]:
 
 @dataclass(slots=True)
 class _LookUp:
-    """One field of one change, looked up in many bodies."""
+    """One field of one change, looked up in many bodies.
 
+    Attributes:
+        inner: the change and the field, as its group has them.
+        place: where the group is used.
+    """
+
+    inner: tuple[int, str]
+    place: tuple[Location, str]
     presences: set[Presence] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
 
@@ -145,21 +152,25 @@ class _Walk:
             if applied and key not in walked:  # most statuses share a schema and the changes
                 walked.add(key)
                 self._walk(BodyShape.of(body.schema), applied)
+        there = [one for one in self.look_ups.values() if Presence.DECLARED in one.presences]
+        fields, places = {one.inner for one in there}, {one.place for one in there}
         for (at, name), found in self.look_ups.items():
-            if Presence.DECLARED not in found.presences:
+            # A group is of whole objects, of which a request may have a part.
+            if found.inner not in fields or found.place not in places:
                 self._report(at, name, found, mistakes)
 
     def _walk(self, shape: BodyShape, parts: Sequence[Part]) -> None:
         for part in parts:
             for change in self._changes(part):
-                upgrade, at = change.upgrade(), change.at
-                looked = (*upgrade.takes, *upgrade.moves.values())
-                if self.direction == "down":
-                    looked = (*upgrade.makes, *upgrade.moves)
-                for name in dict.fromkeys(looked):
+                upgrade, own = change.upgrade(), change.section.upgrade()
+                names = zip(
+                    _wanted(upgrade, self.direction), _wanted(own, self.direction), strict=True
+                )
+                for name, inner in names:
                     if (path := _path(name)) is None:
                         continue
-                    found = self.look_ups.setdefault((at, name), _LookUp())
+                    new = _LookUp((id(change.section), inner), (change.at, change.place))
+                    found = self.look_ups.setdefault((change.at, name), new)
                     found.presences.add(presence := shape.look_up(path))
                     if presence is not Presence.DECLARED:
                         found.names |= set(shape.names())
@@ -179,6 +190,13 @@ class _Walk:
             mistakes.add(text, *at)
         else:
             mistakes.warn(f"warning: {text}", *at)
+
+
+def _wanted(upgrade: Upgrade, direction: _Direction) -> Iterable[str]:
+    """Return the fields that a change looks for, each once."""
+    if direction == "up":
+        return dict.fromkeys((*upgrade.takes, *upgrade.moves.values()))
+    return dict.fromkeys((*upgrade.makes, *upgrade.moves))
 
 
 def _path(name: str) -> FieldPath | None:

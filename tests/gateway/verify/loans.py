@@ -28,6 +28,9 @@ apis:
       node:
         - rename: { field: label, to: title }
         - use: { group: node, at: ["kids[]"] }
+      card:
+        - rename: { field: label, to: title }
+        - rename: { field: text, to: note }
       copied:
         - python: { up: "copy:copy", down: "copy:copy" }
 """

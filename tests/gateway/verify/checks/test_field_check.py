@@ -36,6 +36,15 @@ KIDS: dict[str, object] = {"kids": {"type": "array", "items": {}}}
 NODE = {"type": "object", "properties": {**KIDS, "title": TEXT}, "additionalProperties": False}
 
 
+def cards(**fields: tuple[str, ...]) -> dict[str, object]:
+    """Return the schema of objects with these fields, all of them closed."""
+    closed = {"type": "object", "additionalProperties": False}
+    inner = {
+        name: {**closed, "properties": dict.fromkeys(given, TEXT)} for name, given in fields.items()
+    }
+    return {**closed, "properties": inner}
+
+
 def said(folder: Path, older: object, newer: object, *changes: str) -> list[str]:
     """Return what is said of changes, the place left out; `!` marks a mistake."""
     listed = ", ".join(f"{{ {change} }}" for change in changes)
@@ -104,6 +113,12 @@ TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
             {"properties": {"trees": {"additionalProperties": NODE}}},
             {"properties": {"trees": {"additionalProperties": {"properties": {"label": TEXT}}}}},
             ["use: { group: copied, at: ['trees.*'] }"],
+        ),
+        # A group is of whole objects, of which a request may have a part.
+        (
+            cards(all=("title", "note"), some=("note",)),
+            cards(all=("label", "text"), some=("text",)),
+            ["use: { group: card, at: [all, some] }"],
         ),
         # The whole body may be anything after a function.
         (loan(), loan(), ["python: { up: 'copy:copy', down: 'copy:copy' }"]),
@@ -203,6 +218,16 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
             loan(),
             ["default: { field: gift, value: true }"],
             [f"! no body of version 2 has 'gift' {DOWN}; known: books, id"],
+        ),
+        # Where an object has nothing of its group, another one is meant.
+        (
+            cards(all=("title", "note")),
+            cards(all=("label", "text")),
+            ["use: { group: card, at: [all, al] }"],
+            [
+                f"! no body of version 1 has 'al.title' {UP}; did you mean 'all.text'?",
+                f"! no body of version 2 has 'al.text' {DOWN}; did you mean 'all.text'?",
+            ],
         ),
         # The name that the change before gave it is not looked for in vain.
         (
