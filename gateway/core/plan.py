@@ -218,10 +218,11 @@ def _media_type(
     if route.content_type is None or version is None or chosen_by in UNNAMED:
         return None
     assert endpoint.selector is not None  # an endpoint with versions has a selector
-    readers = endpoint.selector.readers
-    if len(readers) == 1:  # the one that read the version
+    readers, matching = endpoint.selector.readers, endpoint.selector.matching
+    if len(readers) == 1 and matching.is_exact:  # the one that read the version, by its label
         return route.content_type
-    return next(filter(None, (reader.answers_with(head, version) for reader in readers)), None)
+    called = (reader.answers_with(head, version, matching) for reader in readers)
+    return next(filter(None, called), None)
 
 
 def _offered(endpoint: Endpoint, context: RequestContext) -> tuple[str, ...]:

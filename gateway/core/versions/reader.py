@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple
 from gateway.core.headers import HeaderFields
 from gateway.core.request import RequestHead
 from gateway.core.versions.chosen_by import ChosenBy
+from gateway.core.versions.matching import EXACT, Matching
 from gateway.core.versions.version import Version
 
 
@@ -114,8 +115,16 @@ class Reader(ABC):
         """Return the media type of a JSON answer in a version; None keeps the service's own."""
         return None
 
-    def answers_with(self, head: RequestHead, version: Version) -> str | None:
-        """Return the media type of a JSON answer to a request; None keeps the service's own."""
+    def answers_with(
+        self, head: RequestHead, version: Version, matching: Matching = EXACT
+    ) -> str | None:
+        """Return the media type of a JSON answer to a request; None keeps the service's own.
+
+        Args:
+            head: The request.
+            version: The version that it gets.
+            matching: What else than its label may have named it.
+        """
         return self.content_type(version)
 
     def rewrite_query(self, query: str, label: str) -> str:

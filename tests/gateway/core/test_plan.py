@@ -757,6 +757,26 @@ class TestMatched:
         assert isinstance(chosen, Plan)
         assert (chosen.version, chosen.chosen_by, chosen.target) == (V2, "path", "/v2/person")
 
+    @pytest.mark.parametrize(
+        ("wants", "called"),
+        [
+            (VENDOR.format(9), 9),
+            (f"{VENDOR.format(2)};q=0.1, {VENDOR.format(9)};q=0.2", 9),
+            (f"{VENDOR.format(9)};q=0.1, {VENDOR.format(2)}", 2),
+            (f"{VENDOR.format('foo')}, {VENDOR.format(7)};q=0.5", 7),
+        ],
+    )
+    def test_an_answer_is_of_the_type_that_was_accepted(self, wants: str, called: int) -> None:
+        typed = {
+            key: replace(it, content_type=VENDOR.format(2)) for key, it in BY_ACCEPT.routes.items()
+        }
+        chosen = plan(
+            self.nearest(replace(BY_ACCEPT, routes=typed)),
+            head("/person/accept", ("Accept", wants)),
+        )
+        assert isinstance(chosen, Plan)
+        assert (chosen.version, chosen.content_type) == (V2, VENDOR.format(called))
+
     def test_nobody_gets_what_he_refuses(self) -> None:
         wants = f"{VENDOR.format(9)}, {VENDOR.format(2)};q=0"
         outcome = plan(self.nearest(BY_ACCEPT), head("/person/accept", ("Accept", wants)))

@@ -76,6 +76,17 @@ async def test_a_name_is_a_version_wherever_it_stands(
     assert len(service.requests) == 4
 
 
+async def test_an_answer_has_the_media_type_that_its_client_accepts(
+    reloaded: StartGateway, upstream: StartUpstream
+) -> None:
+    json = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+    program = reloaded(RULES.format(port=(await upstream(json)).port))
+    for asked in ("v2", "latest", "3", "2026-01-31"):
+        accepted = f"application/vnd.orders.{asked}+json"
+        answer = await get(program, "/orders", f"Accept: {accepted}")
+        assert answer["content-type"] == accepted
+
+
 async def test_an_alias_and_its_version_are_one(program: Program) -> None:
     assert (await get(program, "/orders?v=v2", "X-API-Version: 2")).status == 200
     assert (await get(program, "/orders?v=latest", "X-API-Version: v2")).status == 400

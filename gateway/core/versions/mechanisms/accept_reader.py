@@ -7,6 +7,7 @@ from functools import lru_cache
 from gateway.core.request import RequestHead
 from gateway.core.versions import accept
 from gateway.core.versions.chosen_by import ChosenBy
+from gateway.core.versions.matching import EXACT, Matching
 from gateway.core.versions.mechanisms.media_type_reader import MediaTypeReader, version_in
 from gateway.core.versions.reader import VersionAddress
 from gateway.core.versions.version import Version
@@ -56,16 +57,22 @@ class AcceptReader(MediaTypeReader):
         """Return the media type of a version."""
         return self.media_type(version)
 
-    def answers_with(self, head: RequestHead, version: Version) -> str | None:
+    def answers_with(
+        self, head: RequestHead, version: Version, matching: Matching = EXACT
+    ) -> str | None:
         """Return the media type of a version where Accept names such a one, or is open to any.
 
-        Another field may have named the version, and Accept a type like application/json, which
-        the client gets if the service sends it.
+        It is the one that Accept names where that has an alias or a range: a client takes no type
+        that it did not name (RFC 9110, section 12.5.1). Another field may have named the version,
+        and Accept a type like application/json, which the client gets if the service sends it.
         """
+        label, named = str(version), self.read(head, {})
+        if named:
+            such = (name for name in named if name == label or matching.find(name) == version)
+            return self.media_type(next(such, label))
         lines = head.fields.getall("Accept", ())
-        if self.read(head, {}) or all(member.essence == "*/*" for member in accept.parse(lines)):
-            return self.media_type(version)
-        return None
+        is_open = all(member.essence == "*/*" for member in accept.parse(lines))
+        return self.media_type(version) if is_open else None
 
 
 def _preferred(prefix: str, suffix: str, lines: Sequence[str]) -> tuple[str, ...]:
