@@ -50,7 +50,8 @@ def run(arguments: Namespace) -> int:
         parts = declared_parts(arguments.file, rules)
         fields = arguments.header if arguments.status is None else ()
         lines = tuple(field_lines(parse_fields(fields)))
-        body = ExplainedBody(read_body(arguments.body), arguments.status, parts, lines)
+        content = read_body(arguments.body) or b"{}"  # the changes make a body of nothing
+        body = ExplainedBody(content, arguments.status, parts, lines)
     elif arguments.status is not None:
         raise ValueError("--status is of the answer that has a body; name one with --body FILE")
     print(explain(rules, head, now, _address(arguments.peer), arguments.client, body))
