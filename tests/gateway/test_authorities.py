@@ -25,8 +25,8 @@ from pathlib import Path
 import gateway.__main__ as entry
 
 with entry._importing():
-    from gateway.admin.notify.notification import Notification
-    from gateway.admin.notify.webhook_client import WebhookClient
+    from gateway.admin.notifications.notification import Notification
+    from gateway.admin.notifications.webhook_client import WebhookClient
     from gateway.core.operators.notify_rules import EventKind, MessageForm, Webhook
     from gateway.verify.openapi.document_source import DocumentError, fetch
 

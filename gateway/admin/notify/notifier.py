@@ -7,8 +7,7 @@ from uuid import uuid4
 
 import msgspec
 
-from gateway.admin.notify import observation
-from gateway.admin.notify.notification import (
+from gateway.admin.notifications.notification import (
     DOCUMENT,
     Attempt,
     Happening,
@@ -22,8 +21,9 @@ from gateway.admin.notify.notification import (
     note,
     read_document,
 )
-from gateway.admin.notify.notify_report import WebhookTest
-from gateway.admin.notify.webhook_client import WebhookClient
+from gateway.admin.notifications.notify_report import WebhookTest
+from gateway.admin.notifications.webhook_client import WebhookClient
+from gateway.admin.notify import observation
 from gateway.admin.operator import Operator
 from gateway.admin.page.catalog import catalog
 from gateway.admin.page.standing import Standings

@@ -16,8 +16,8 @@ def notify_routes(operator: Operator) -> list[web.RouteDef]:
 
     async def show(_: web.Request) -> web.Response:
         # Imported when they are asked for, as other reports are.
-        from gateway.admin.notify.notification import DOCUMENT, read_document
-        from gateway.admin.notify.notify_report import notify_report
+        from gateway.admin.notifications.notification import DOCUMENT, read_document
+        from gateway.admin.notifications.notify_report import notify_report
 
         found, _now = await operator.state.documents.read(DOCUMENT)
         return _json(notify_report(read_document(found)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from math import inf
 
 from gateway.admin.formatting import moment_text, period_text
-from gateway.admin.notify.notification import Happening, NotifyDocument
+from gateway.admin.notifications.notification import Happening, NotifyDocument
 from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.standing import Standing
 from gateway.core.cutover.cutover_state import CutoverState, DecidedBy

@@ -20,6 +20,7 @@ from gateway.admin.page.views.audit_view import (
     audit_table,
     known_replicas,
     latest_changes,
+    latest_word,
 )
 from gateway.admin.page.views.callers_view import callers_csv
 from gateway.admin.page.views.next_view import next_items
@@ -175,6 +176,8 @@ class Page:
             "table": audit_table(changes, request.query),
             "unread": unread,
             "fleet": await known_replicas(state),
+            "word": await latest_word(state),
+            "webhooks": self._operator.rules.notify.webhooks,
         }
         return await self._html(request, "audit.html", values)
 

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from gateway.admin.notify.notify_report import NotifyLine, WebhookTest, notify_table
+from gateway.admin.notifications.notify_report import NotifyLine, WebhookTest, notify_table
 from gateway.cli.asking.admin_client import AdminClient
 from gateway.cli.command import add_actions, add_reason
 from gateway.settings import Settings

@@ -1,7 +1,8 @@
-"""The view Audit: what was changed, by whom, from where, and why; and the replicas."""
+"""The view Audit: what was changed, by whom, from where, and why; the replicas; word of events."""
 
 from collections.abc import Mapping
 
+from gateway.admin.notifications.notification import DOCUMENT, Notification, read_document
 from gateway.admin.page.listing import Listing, listing
 from gateway.state.ledger import AuditEntry
 from gateway.state.state_access import FleetView, StateAccess
@@ -29,6 +30,15 @@ async def known_replicas(state: StateAccess) -> FleetView:
         return await state.fleet()
     except StateError as error:
         return FleetView([], [f"the replicas cannot be read: {error}"])
+
+
+async def latest_word(state: StateAccess) -> list[Notification]:
+    """Return the events of which word was sent, the latest first; none if unreadable."""
+    try:
+        found, _ = await state.documents.read(DOCUMENT)
+    except StateError:
+        return []
+    return read_document(found).items[::-1]
 
 
 def audit_table(entries: list[AuditEntry], query: Mapping[str, str]) -> Listing[AuditEntry]:

@@ -8,9 +8,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from gateway.admin.notify.notification import DOCUMENT, NotifyDocument, read_document
+from gateway.admin.notifications.notification import DOCUMENT, NotifyDocument, read_document
+from gateway.admin.notifications.webhook_client import WebhookClient
 from gateway.admin.notify.notifier import Notifier, chosen, send_test
-from gateway.admin.notify.webhook_client import WebhookClient
 from gateway.admin.operator import Operator
 from gateway.config.load import RefusedRules
 from gateway.config.text.mistakes import Issue

@@ -2,8 +2,8 @@
 
 import pytest
 
+from gateway.admin.notifications.notification import Happening, NotifyDocument
 from gateway.admin.notify import observation
-from gateway.admin.notify.notification import Happening, NotifyDocument
 from gateway.admin.page.catalog import CatalogVersion, catalog
 from gateway.admin.page.standing import Standing
 from gateway.core.cutover.cutover_state import CutoverState, DecidedBy

@@ -11,12 +11,19 @@ from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
 import pytest
 from aiohttp import ClientResponse
 from aiohttp.test_utils import TestClient, TestServer
 
 from gateway.admin.access.admin_guard import AdminGuard
 from gateway.admin.admin_app import admin_app
+from gateway.admin.notifications.notification import (
+    DOCUMENT,
+    Delivery,
+    Notification,
+    NotifyDocument,
+)
 from gateway.admin.operator import Operator
 from gateway.admin.page.live_updates import MOST_STREAMS
 from gateway.config.load import RefusedRules
@@ -228,6 +235,36 @@ async def test_a_draft(page: TestClient) -> None:  # type: ignore[type-arg]
     assert "Line 14, column 14" in text
     assert "no service is called &#39;&lt;b&gt;new&#39;" in text
     assert "<b>new" not in text
+
+
+async def test_word_of_events_is_listed(
+    page: TestClient,  # type: ignore[type-arg]
+    operator: Operator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert 'id="word"' not in await (await page.get("/page/audit")).text()
+    deliveries = {
+        "ops": Delivery("sent", 1),
+        "chat": Delivery("waiting", 2, 86_400.0, "it answered 500"),
+    }
+    items = [
+        Notification(f"evt_{at}", "task.failed", at, "a", f"<b>{at}</b>", "", "", "", deliveries)
+        for at in range(30)
+    ]
+    document = msgspec.to_builtins(NotifyDocument(items))
+    await operator.state.documents.change(DOCUMENT, lambda _: document)
+    text = (await (await page.get("/page/audit")).text()).partition('id="word"')[2]
+    assert text.index("&lt;b&gt;29&lt;/b&gt;") < text.index("&lt;b&gt;5&lt;/b&gt;")
+    assert "&lt;b&gt;4&lt;/b&gt;" not in text
+    assert "And 5 more" in text
+    assert "ops: sent" in text
+    assert "it answered 500; again 2 Jan 1970, 00:00 UTC" in text
+
+    async def away(*_: object) -> tuple[object, float]:
+        raise StateUnreachableError("gone")
+
+    monkeypatch.setattr(operator.state.documents, "read", away)
+    assert (await page.get("/page/audit")).status == 200
 
 
 async def test_a_request_is_explained(page: TestClient) -> None:  # type: ignore[type-arg]

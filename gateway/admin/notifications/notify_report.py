@@ -9,7 +9,7 @@ from gateway.admin.formatting import columns, format_time
 
 # A command that prints these needs none of what sends them.
 if TYPE_CHECKING:
-    from gateway.admin.notify.notification import NotifyDocument
+    from gateway.admin.notifications.notification import NotifyDocument
 
 
 class DeliveryLine(msgspec.Struct, frozen=True):

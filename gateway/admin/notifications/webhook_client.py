@@ -7,8 +7,8 @@ from typing import Self
 
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 
-from gateway.admin.notify.notification import Attempt, Notification
-from gateway.admin.notify.webhook_message import message
+from gateway.admin.notifications.notification import Attempt, Notification
+from gateway.admin.notifications.webhook_message import message
 from gateway.core.operators.notify_rules import Webhook
 
 # From the connection to the head of the answer, in seconds; Standard Webhooks suggests 15 to 30.

@@ -6,9 +6,9 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer, unused_port
 
-from gateway.admin.notify import webhook_client
-from gateway.admin.notify.notification import Attempt, Notification
-from gateway.admin.notify.webhook_client import WebhookClient
+from gateway.admin.notifications import webhook_client
+from gateway.admin.notifications.notification import Attempt, Notification
+from gateway.admin.notifications.webhook_client import WebhookClient
 from gateway.core.operators.notify_rules import EventKind, MessageForm, Webhook
 
 ONE = Notification("evt_1", "replica.lost", 5.0, "b", "It is lost.", "", "", "")

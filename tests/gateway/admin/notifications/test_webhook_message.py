@@ -5,8 +5,8 @@ from base64 import b64decode
 
 import msgspec
 
-from gateway.admin.notify.notification import Notification
-from gateway.admin.notify.webhook_message import message, signature
+from gateway.admin.notifications.notification import Notification
+from gateway.admin.notifications.webhook_message import message, signature
 from gateway.core.operators.notify_rules import EventKind, MessageForm, Webhook
 
 KEY = b64decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")

@@ -13,7 +13,7 @@ import msgspec
 
 from gateway import __version__
 from gateway.admin.formatting import format_time
-from gateway.admin.notify.notification import Notification
+from gateway.admin.notifications.notification import Notification
 from gateway.core.operators.notify_rules import MessageForm, Webhook
 
 _SLACK = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from gateway.admin.notify import notification
-from gateway.admin.notify.notification import (
+from gateway.admin.notifications import notification
+from gateway.admin.notifications.notification import (
     Attempt,
     Happening,
     NotifyDocument,
