@@ -115,7 +115,7 @@ async def outgoing(
     inherited = _inherited(exchange) if snapshot.trusted_proxies else ()
     fields += headers.forwarding(exchange.peer, exchange.authority, "http", inherited)
     fields.append(_VIA if message.version == HttpVersion11 else _VIA_1_0)
-    fields += ((b"X-Request-Id", exchange.request_id.encode()),)
+    fields.append((b"X-Request-Id", exchange.request_id.encode()))
     fields += exchange.trace_fields
     upgrade: bytes | None = None
     if answer is not None:

@@ -212,4 +212,4 @@ def _head(
 ) -> bytes:
     """Return the bytes of a response, with further lines behind those of its fields."""
     begin = _STATUS_LINES.get((status, reason)) or b"HTTP/1.1 %d %b" % (status, reason)
-    return b"\r\n".join((begin, *map(FIELD_LINE, fields), *lines, b"", body))
+    return b"\r\n".join([begin, *map(FIELD_LINE, fields), *lines, b"", body])
