@@ -146,6 +146,7 @@ class Lifecycle:
         moving: The parts of a link to the successor that depends on the request: literal texts
             that alternate with names of captures. It is empty where no link depends on it.
         moves: Whether operations may have other paths in a successor.
+        ported: Whether a successor is at another host, whose links have the port of the request.
     """
 
     terms: Terms
@@ -154,10 +155,12 @@ class Lifecycle:
     graces: Mapping[str, FieldLines]
     moving: tuple[str, ...] = ()
     moves: bool = False
+    ported: bool = False
 
-    @staticmethod
-    def places(captures: Mapping[str, str], head: RequestHead) -> Mapping[str, str]:
+    def places(self, captures: Mapping[str, str], head: RequestHead) -> Mapping[str, str]:
         """Return the values that links are filled with: the captures of the path, and the port."""
+        if not self.ported:
+            return captures
         port = _PORT.search(head.authority)
         return {**captures, PORT: port[0] if port else ""}
 
@@ -217,7 +220,8 @@ def lifecycle(terms: Terms, successors: tuple[Successor, ...]) -> Lifecycle:
     graces = {client: _fields(terms, until, link) for client, until in terms.exempt.items()}
     fields = _fields(terms, terms.sunset, link)
     moves = any(successor.conversions is not None for successor in successors)
-    return Lifecycle(terms, successors, fields, graces, moving, moves)
+    ported = any(successor.address.host is not None for successor in successors)
+    return Lifecycle(terms, successors, fields, graces, moving, moves, ported)
 
 
 def _fields(terms: Terms, sunset: float, link: str | None) -> FieldLines:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.core.context import RequestContext
 from gateway.core.errors import FaultCode
-from gateway.core.lifecycle.lifecycle import PORT, Lifecycle, Successor, Terms, lifecycle
+from gateway.core.lifecycle.lifecycle import PORT, Successor, Terms, lifecycle
 from gateway.core.routing import parse_template
 from gateway.core.versions.reader import VersionAddress
 from gateway.core.versions.version import Version
@@ -115,7 +115,8 @@ class TestSuccessor:
     )
     def test_another_host_is_asked_at_the_same_port(self, authority: str, port: str) -> None:
         successor = Successor(V2, None, MOVING, VersionAddress(host="v2.api.test"))
-        where = Lifecycle.places({"id": "5"}, head("/")._replace(authority=authority))
+        asked = head("/")._replace(authority=authority)
+        where = lifecycle(Terms(V1), (successor,)).places({"id": "5"}, asked)
         assert told(Terms(V1), successor, **where) == [
             f'Link: <//v2.api.test{port}/v2/users/5>; rel="successor-version"'
         ]
