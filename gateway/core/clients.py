@@ -22,6 +22,8 @@ ANONYMOUS = ""
 
 # The maximum length of a name, in characters. Names are keys of tables that are kept for long.
 LONGEST = 64
+# What tables have in place of a name.
+_RESERVED = frozenset({"(anonymous)", "(others)"})
 _HASHED = re.compile(r"hash-[0-9a-f]{12}\Z")
 UNVERIFIED = "unverified:"
 """The prefix of a claimed, unproved name, where another source can verify names."""
@@ -123,14 +125,16 @@ class ClientNaming:
         return mark + (name if _HASHED.match(name) else self._shown(name))
 
     def _shown(self, name: str) -> str:
-        # A name that could break a log line or a table is hashed as well, and so is one that is too
-        # long, since truncation could merge two clients. The hash of a credential stays as it is.
+        # A name that could break a log line or a table is hashed as well, and so is one that stands
+        # for others there, or that is too long, since truncation could merge two clients. The hash
+        # of a credential stays as it is.
         if (
             not self.key
             and len(name) <= LONGEST
             and name.isprintable()
             and not _INVISIBLE.search(name)
             and not name.startswith(UNVERIFIED)
+            and name not in _RESERVED
         ):
             return name
         return digest(name, self.key)

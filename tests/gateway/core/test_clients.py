@@ -245,6 +245,8 @@ def test_the_first_that_says_something_names_the_client() -> None:
         "a\u202eb",
         "\u2028",
         "n" * (LONGEST + 1),
+        "(anonymous)",
+        "(others)",
     ],
     ids=lambda name: ascii(name)[:12],
 )
