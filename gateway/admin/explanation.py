@@ -198,7 +198,7 @@ def _plan(chosen: Plan, head: RequestHead, readings: Readings) -> list[tuple[str
 
 def _why(chosen: Plan, readings: Readings) -> str:
     if chosen.chosen_by is ChosenBy.NEWEST:
-        return "the newest, as OPTIONS names none"
+        return "the newest that fits, as OPTIONS names none"
     named_there = [value for _, values in readings for value in values]
     named = not named_there or str(chosen.route.version) in named_there
     return f"by {chosen.chosen_by}" + ("" if named else ", as the newest that fits")

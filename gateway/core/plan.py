@@ -4,8 +4,10 @@
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
+from gateway.core.answers.preflight import PREFLIGHT, answering
 from gateway.core.answers.successor_paths import successor_paths
 from gateway.core.context import ANONYMOUS_CONTEXT, RequestContext
 from gateway.core.conversion.chain import Conversion
@@ -118,7 +120,6 @@ class Refusal(NamedTuple):
 
 
 Decision = Plan | Options | Refusal
-_MEANT = "Access-Control-Request-Method"
 
 
 def plan(
@@ -221,8 +222,7 @@ def _media_type(
     readers, matching = endpoint.selector.readers, endpoint.selector.matching
     if len(readers) == 1 and matching.is_exact:  # the one that read the version, by its label
         return route.content_type
-    called = (reader.answers_with(head, version, matching) for reader in readers)
-    return next(filter(None, called), None)
+    return next(filter(None, (it.answers_with(head, version, matching) for it in readers)), None)
 
 
 def _offered(endpoint: Endpoint, context: RequestContext) -> tuple[str, ...]:
@@ -258,7 +258,7 @@ def _by_operation(
         asked = _asked(endpoint, head, captures) if request.shows_message else None
         meant = None
         if head.method == "OPTIONS":
-            meant = next(iter(head.fields.getall(_MEANT, ())), None)
+            meant = next(iter(head.fields.getall(PREFLIGHT, ())), None)
         passage = find_passage(request, response, head.method, path, head.query, asked, meant)
     except ConversionError as error:
         return route, _unconvertible(error), None
@@ -339,12 +339,12 @@ def _choose(
         # A default or pinned version serves requests that name no version. It does not serve a
         # request that excludes it, as an Accept header field can.
         selected = selector.missing(context)
+    chosen = None
     if isinstance(selected, Selected):
-        return selected.version, selected.chosen_by
-    if head.method == "OPTIONS" and selected.code is FaultCode.VERSION_MISSING:
-        # A CORS preflight cannot carry the header field that it requests permission for (Fetch,
-        # section 4.8), and the allowed methods are no representation of a version, so the response
-        # is that of the newest version.
-        offered = selector.offered(context) or selector.supported
-        return max(selector.supported[label] for label in offered), ChosenBy.NEWEST
-    return selected
+        chosen = selected.version, selected.chosen_by
+        if head.method != "OPTIONS" or selected.chosen_by not in UNNAMED:
+            return chosen
+    elif head.method != "OPTIONS" or selected.code is not FaultCode.VERSION_MISSING:
+        return selected
+    asked = partial(_by_operation, endpoint, captures=captures)
+    return answering(endpoint.routes, selector, chosen, head, context, asked)
