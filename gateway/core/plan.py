@@ -219,10 +219,10 @@ def _media_type(
     if route.content_type is None or version is None or chosen_by in UNNAMED:
         return None
     assert endpoint.selector is not None  # an endpoint with versions has a selector
-    readers, matching = endpoint.selector.readers, endpoint.selector.matching
-    if len(readers) == 1 and matching.is_exact:  # the one that read the version, by its label
+    readers, aliases = endpoint.selector.readers, endpoint.selector.matching.aliases
+    if len(readers) == 1 and not aliases:  # the one that read the version, and not by another name
         return route.content_type
-    return next(filter(None, (it.answers_with(head, version, matching) for it in readers)), None)
+    return next(filter(None, (it.answers_with(head, version, aliases) for it in readers)), None)
 
 
 def _offered(endpoint: Endpoint, context: RequestContext) -> tuple[str, ...]:

@@ -28,7 +28,6 @@ class Matching:
         nearest_lower: a version that is not on offer stands for the newest one before it.
         ranges: `1.2+` is the newest version from there on, `1.x` the newest that begins so.
         aliases: the versions that other names stand for, such as `latest`.
-        is_exact: whether nothing but the labels themselves names a version.
     """
 
     ladder: tuple[Version, ...] = ()
@@ -36,11 +35,11 @@ class Matching:
     nearest_lower: bool = False
     ranges: bool = False
     aliases: Mapping[str, Version] = field(default_factory=lambda: MappingProxyType({}))
-    is_exact: bool = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        is_exact = not self.nearest_lower and not self.ranges and not self.aliases
-        object.__setattr__(self, "is_exact", is_exact)
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing but the labels themselves names a version."""
+        return not self.nearest_lower and not self.ranges and not self.aliases
 
     def find(self, raw: str) -> Version | None:
         """Return the version that `raw` stands for, or None."""

@@ -11,7 +11,6 @@ from typing import ClassVar, NamedTuple
 from gateway.core.headers import HeaderFields
 from gateway.core.request import RequestHead
 from gateway.core.versions.chosen_by import ChosenBy
-from gateway.core.versions.matching import EXACT, Matching
 from gateway.core.versions.version import Version
 
 
@@ -116,14 +115,14 @@ class Reader(ABC):
         return None
 
     def answers_with(
-        self, head: RequestHead, version: Version, matching: Matching = EXACT
+        self, head: RequestHead, version: Version, aliases: Mapping[str, Version]
     ) -> str | None:
         """Return the media type of a JSON answer to a request; None keeps the service's own.
 
         Args:
             head: The request.
             version: The version that it gets.
-            matching: What else than its label may have named it.
+            aliases: The versions that other names stand for.
         """
         return self.content_type(version)
 

@@ -81,10 +81,10 @@ async def test_an_answer_has_the_media_type_that_its_client_accepts(
 ) -> None:
     json = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
     program = reloaded(RULES.format(port=(await upstream(json)).port))
-    for asked in ("v2", "latest", "3", "2026-01-31"):
-        accepted = f"application/vnd.orders.{asked}+json"
-        answer = await get(program, "/orders", f"Accept: {accepted}")
-        assert answer["content-type"] == accepted
+    called = {"v2": "v2", "latest": "latest", "2026-01-31": "2026-01-31", "3": "2"}
+    for asked, named in called.items():  # a later version says which one it got
+        answer = await get(program, "/orders", f"Accept: application/vnd.orders.{asked}+json")
+        assert answer["content-type"] == f"application/vnd.orders.{named}+json"
 
 
 async def test_an_alias_and_its_version_are_one(program: Program) -> None:

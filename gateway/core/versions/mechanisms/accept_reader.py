@@ -7,7 +7,6 @@ from functools import lru_cache
 from gateway.core.request import RequestHead
 from gateway.core.versions import accept
 from gateway.core.versions.chosen_by import ChosenBy
-from gateway.core.versions.matching import EXACT, Matching
 from gateway.core.versions.mechanisms.media_type_reader import MediaTypeReader, version_in
 from gateway.core.versions.reader import VersionAddress
 from gateway.core.versions.version import Version
@@ -58,17 +57,18 @@ class AcceptReader(MediaTypeReader):
         return self.media_type(version)
 
     def answers_with(
-        self, head: RequestHead, version: Version, matching: Matching = EXACT
+        self, head: RequestHead, version: Version, aliases: Mapping[str, Version]
     ) -> str | None:
         """Return the media type of a version where Accept names such a one, or is open to any.
 
-        It is the one that Accept names where that has an alias or a range: a client takes no type
-        that it did not name (RFC 9110, section 12.5.1). Another field may have named the version,
-        and Accept a type like application/json, which the client gets if the service sends it.
+        It has the alias that Accept names: a client takes no type that it did not name (RFC 9110,
+        section 12.5.1). Of a range, or a later version, it says which version the client got.
+        Another field may have named the version, and Accept a type like application/json, which
+        the client gets if the service sends it.
         """
         label, named = str(version), self.read(head, {})
         if named:
-            such = (name for name in named if name == label or matching.find(name) == version)
+            such = (name for name in named if name == label or aliases.get(name) == version)
             return self.media_type(next(such, label))
         lines = head.fields.getall("Accept", ())
         is_open = all(member.essence == "*/*" for member in accept.parse(lines))

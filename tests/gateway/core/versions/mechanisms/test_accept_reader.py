@@ -118,4 +118,4 @@ def test_a_client_that_asks_for_another_type_does_not_get_that_of_the_version(
     lines: list[str], *, named: bool
 ) -> None:
     fields = [("Accept", line) for line in lines]
-    assert ACCEPT.answers_with(head("/", *fields), V1) == (VENDOR.format(1) if named else None)
+    assert ACCEPT.answers_with(head("/", *fields), V1, {}) == (VENDOR.format(1) if named else None)
