@@ -14,7 +14,7 @@ Word for word, except for what no two runs have in common:
 - What a busy machine did not find the time to compare.
 
 What is counted, and what moves by itself, is asked for again until it is as shown: see `_AGAIN`.
-After an edit, the next command waits until the gateway has taken it.
+After an edit, the next command waits until every gateway that runs has taken it.
 """
 
 import json
@@ -90,7 +90,7 @@ class Reader:
     """Somebody who does what a document says, in a folder like a clone's.
 
     Args:
-        folder: has gateway.yaml; the gateway logs to gateway.log there.
+        folder: has gateway.yaml; gateways log to files there, named for them and `.log`.
         variables: of the environment.
         addresses: by the address that documents name, the one that stands for it here.
     """
@@ -102,29 +102,36 @@ class Reader:
     def follow(self, text: str) -> None:
         """Do all that a document says; fail where something else happens than it shows."""
         for step in steps(text):
-            before, known = self._rules.read_text(), len(self._verdicts())
+            before = self._rules.read_text()
+            known = {name: len(said) for name, said in self._verdicts().items()}
             match step:
                 case Command():
                     self._type(step)
                 case Edit():
                     self._edit(step)
-            if self._rules.read_text() != before and self._log.exists():
-                wait_for(lambda: len(self._verdicts()) > known)  # noqa: B023  # it is called at once
-                assert self._verdicts()[-1]["event"] == "config_loaded", self._verdicts()[-1]
+            if self._rules.read_text() != before:
+                wait_for(lambda: self._all_have_said(known))  # noqa: B023  # it is called at once
+                for said in self._verdicts().values():
+                    assert said[-1]["event"] == "config_loaded", said[-1]
 
     @property
     def _rules(self) -> Path:
         return self.folder / "gateway.yaml"
 
-    @property
-    def _log(self) -> Path:
-        return self.folder / "gateway.log"
+    def _all_have_said(self, known: Mapping[str, int]) -> bool:
+        return all(len(said) > known.get(name, 0) for name, said in self._verdicts().items())
 
-    def _verdicts(self) -> list[dict[str, Any]]:
-        """Return what the gateway has said of rules so far; what it does not end is half a line."""
-        lines = self._log.read_bytes().splitlines(keepends=True) if self._log.exists() else []
-        entries = [json.loads(line) for line in lines if line.endswith(b"\n")]
-        return [entry for entry in entries if entry["event"].startswith("config_")]
+    def _verdicts(self) -> dict[str, list[dict[str, Any]]]:
+        """Return what each gateway that runs has said of rules so far, by the name of its log."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for log in self.folder.glob("*.log"):
+            lines = log.read_bytes().splitlines(keepends=True)
+            # What it does not end is half a line; other programs write what is no JSON.
+            whole = [line for line in lines if line.startswith(b"{") and line.endswith(b"\n")]
+            entries = [json.loads(line) for line in whole]
+            if any("admin" in entry for entry in entries) and _runs(log.with_suffix(".pid")):
+                found[log.name] = [one for one in entries if one["event"].startswith("config_")]
+        return found
 
     def _edit(self, step: Edit) -> None:
         text = f"\n{self._rules.read_text()}"
@@ -188,6 +195,15 @@ def beginner(folder: Path) -> Iterator[Reader]:
         }
         stack.callback(end_all, folder)
         yield Reader(folder, {**ports, **targets}, addresses)
+
+
+def _runs(started: Path) -> bool:
+    """Whether the program of a file named for it and `.pid` runs, or has no such file."""
+    if not started.exists():
+        return True
+    with suppress(psutil.NoSuchProcess, ValueError):
+        return psutil.Process(int(started.read_text())).status() != psutil.STATUS_ZOMBIE
+    return False
 
 
 def end_all(folder: Path) -> None:
