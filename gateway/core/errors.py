@@ -160,6 +160,12 @@ class Fault:
         return problem
 
 
+def method_not_allowed(allow: str) -> Fault:
+    """Return the fault of a method that is not one of those in `allow` (RFC 9110, 15.5.6)."""
+    fields = ((b"Allow", allow.encode()),)
+    return Fault(FaultCode.METHOD_NOT_ALLOWED, f"This endpoint answers {allow}.", fields=fields)
+
+
 class FaultError(Exception):
     """The exception that carries a Fault up to the code that answers the request.
 

@@ -16,7 +16,7 @@ from gateway.core.conversion.message.message import Message, request_message
 from gateway.core.conversion.passage import Passage, find_passage
 from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.cutover.shadow import Shadow, ShadowMode
-from gateway.core.errors import Fault, FaultCode
+from gateway.core.errors import Fault, FaultCode, method_not_allowed
 from gateway.core.headers import FieldLines
 from gateway.core.request import RequestHead
 from gateway.core.snapshot import Alternative, Endpoint, Route, Snapshot
@@ -308,12 +308,7 @@ def _other_method(
     allow = ", ".join(dict.fromkeys((*(endpoint.methods or ()), "OPTIONS")))
     if method == "OPTIONS":
         return Options(endpoint, allow, version, fields)
-    fault = Fault(
-        FaultCode.METHOD_NOT_ALLOWED,
-        f"This endpoint answers {allow}.",
-        fields=((b"Allow", allow.encode()),),
-    )
-    return Refusal(endpoint, fault, version, fields)
+    return Refusal(endpoint, method_not_allowed(allow), version, fields)
 
 
 def _choose(

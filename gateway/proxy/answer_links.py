@@ -7,7 +7,7 @@ where a conversion has the change `link`.
 import re
 from collections.abc import Callable, Sequence
 
-from gateway.core.answers.allowed_methods import client_methods
+from gateway.core.answers.allowed_methods import client_methods, methods_elsewhere
 from gateway.core.answers.link_mapper import LinkMapper, MappedLink, map_link_field
 from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan
@@ -65,21 +65,36 @@ def _mapped_methods(
         return fields
     if not given or _ANY_METHOD in allowed:
         return fields
-    mapper = link_mapper(exchange, plan)
-    template = route.upstream_path or plan.endpoint.template
-
-    def path(version: Version) -> str:
-        return template.fill({**mapper.captures, "version": str(version)})
-
-    methods = client_methods(
-        (route.request, route.response),
-        path,
-        exchange.message.path.partition("?")[2] or None,
-        passage.path,
-        allowed,
-    )
+    conversions = route.request, route.response
+    path, query = _asked(exchange, plan)
+    methods = client_methods(conversions, path, query, passage.path, allowed)
     others = [line for line in fields if line not in given]
     return [*others, (given[0][0], ", ".join(methods).encode())]
+
+
+def methods_of_version(exchange: Exchange, plan: Plan) -> list[str]:
+    """Return the methods that the client's version has at the path, all elsewhere in the service.
+
+    There are none where the method of the request is one of them, or may be.
+    """
+    route, passage = plan.route, plan.passage
+    if passage is None or route.request is None or route.response is None:
+        return []
+    if any(passage.operations) or exchange.method == "OPTIONS":
+        return []
+    path, query = _asked(exchange, plan)
+    return methods_elsewhere((route.request, route.response), path, query, passage.path)
+
+
+def _asked(exchange: Exchange, plan: Plan) -> tuple[Callable[[Version], str], str | None]:
+    """Return the path that a service of a version is asked for, and the query of the client."""
+    captures = link_mapper(exchange, plan).captures
+    template = plan.route.upstream_path or plan.endpoint.template
+
+    def path(version: Version) -> str:
+        return template.fill({**captures, "version": str(version)})
+
+    return path, exchange.message.path.partition("?")[2] or None
 
 
 def answer_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]:

@@ -23,6 +23,7 @@ from gateway.core.answers.accepted_coding import accepted_coding
 from gateway.core.answers.entity_tags import CONDITIONS
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.cutover.shadow import SAFE
+from gateway.core.errors import FaultError, method_not_allowed
 from gateway.core.headers import LINK, FieldFates, FieldLines, HeaderFields
 from gateway.core.plan import Plan
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
@@ -134,7 +135,7 @@ async def outgoing(
     )
 
 
-async def returning(
+async def returning(  # noqa: C901  # one walk in one frame, for speed
     exchange: Exchange, plan: Plan, response: UpstreamHead, room: ConversionRoom
 ) -> tuple[HeaderFields, bytes | AsyncIterator[bytes] | None]:
     """Return the header fields of an answer for the client, and its body if that is converted.
@@ -149,10 +150,13 @@ async def returning(
         room: the room for a body that is converted.
 
     Raises:
-        FaultError: the answer cannot be converted completely; no part of it may be sent.
+        FaultError: the answer cannot be converted completely, and no part of it may be sent; or
+            the client's version does not have the method.
     """
     status, route, method = response.status, plan.route, exchange.method
     converting = (plan.passage or route).response
+    if status == 404 and plan.passage is not None:
+        _check_method(exchange, plan)
     answered = status if converting is None else converting.status(method, status)
     ranges = plan.endpoint.unconverted if status < 400 else plan.endpoint.unconverted | _TEXTS
     passes = ranges and is_unconverted(response.fields, ranges)
@@ -242,6 +246,16 @@ def dressed(
         fields.append(_date(int(time())))
     fields.append((b"X-Request-Id", exchange.request_id.encode()))
     return fields
+
+
+def _check_method(exchange: Exchange, plan: Plan) -> None:
+    """Raise FaultError for a method that the client's version lacks, which a service cannot know.
+
+    Where all that the version has at a path is elsewhere in the service, that has nothing there.
+    """
+    methods = answer_links.methods_of_version(exchange, plan)
+    if methods:
+        raise FaultError(method_not_allowed(", ".join(methods)))
 
 
 def _host(exchange: Exchange, route: Route) -> bytes | None:

@@ -181,6 +181,33 @@ def test_the_methods_of_a_405_are_those_of_the_version(house: House) -> None:
     house.service.answer = answer(b"", "Allow: GET, PATCH", status="405 Method Not Allowed")
     got = ask(house.gateway, "PUT", "/hotel/v1/booking/7", JSON, body=b"{}")
     assert (got.status, got.members("Allow")) == (405, ["put"])
+    house.service.answer = answer(b"", "Allow: PATCH,OPTIONS,GET", status="405 Method Not Allowed")
+    got = ask(house.gateway, "PUT", "/hotel/v1/booking/7", JSON, body=b"{}")
+    assert got.one("Allow") == b"PUT, OPTIONS"
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "allow"),
+    [
+        ("GET /hotel/v1/booking/7/cancel", 405, [b"POST"]),
+        ("HEAD /hotel/v1/booking/7/cancel", 405, [b"POST"]),
+        ("DELETE /hotel/v4/stays/7/endings", 405, [b"POST"]),
+        # It is not known whether the service still has a booking under the path of the older one.
+        ("GET /hotel/v1/booking/7", 404, []),
+        ("POST /hotel/v1/booking/7/cancel", 404, []),  # there is no such booking
+        ("GET /hotel/v1/booking/stats/none", 404, []),
+        ("GET /hotel/v3/booking/7/cancel", 404, []),
+    ],
+)
+def test_a_method_that_the_version_lacks(
+    house: House, asked: str, status: int, allow: list[bytes]
+) -> None:
+    """A service has nothing at the path of an operation that is elsewhere, and answers 404."""
+    house.service.answer = answer(b"{}", status="404 Not Found")
+    got = ask(house.gateway, *asked.split())
+    assert (got.status, got.all("Allow")) == (status, allow)
+    if status == 405 and not asked.startswith("HEAD"):
+        assert got.refusal() == (405, "method_not_allowed")
 
 
 @pytest.mark.parametrize("allowed", ["DELETE, GET", "DELETE"])

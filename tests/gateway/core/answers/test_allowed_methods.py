@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.core.answers.allowed_methods import client_methods
+from gateway.core.answers.allowed_methods import client_methods, methods_elsewhere
 from gateway.core.conversion.chain import compose
 from gateway.core.conversion.operations.operation import (
     MappedOperation,
@@ -45,8 +45,9 @@ BOTH = compose((V1, V2), LINKS, V1, V2), compose((V1, V2), LINKS, V2, V1)
     ("path", "query", "asked", "allowed", "methods"),
     [
         ("/a/7", None, "/a/7", ["GET", "HEAD", "PATCH"], ["GET", "HEAD", "PUT", "DELETE"]),
+        ("/a/7", None, "/a/7", ["OPTIONS", "PATCH", "GET"], ["OPTIONS", "PUT", "GET", "DELETE"]),
         ("/a/7", None, "/a/7", ["DELETE"], ["DELETE"]),
-        ("/a/7", None, "/b", ["POST"], ["PUT", "DELETE"]),
+        ("/a/7", None, "/b", ["POST"], ["DELETE", "PUT"]),
         ("/s", None, "/s", ["GET"], ["GET", "POST"]),
         ("/dots", "id=..", "/dots", ["PUT"], ["PUT"]),
     ],
@@ -55,3 +56,47 @@ def test_methods(
     path: str, query: str | None, asked: str, allowed: list[str], methods: list[str]
 ) -> None:
     assert client_methods(BOTH, lambda _: path, query, asked, allowed) == methods
+
+
+MOVED = {
+    V1: [
+        VersionLink(
+            V1,
+            V2,
+            (),
+            operations=(
+                operation("POST /payments", "POST /pay"),
+                operation("GET /people/{id}", "GET /users/{id}"),
+                operation("PATCH /people/{id}", "PUT /users/{id}"),
+                operation("PATCH /goods/{id}", "PUT /items/{id}"),
+                operation("PATCH /a", "PUT /a"),
+                operation("POST /b", "DELETE /a"),
+                operation(None, "POST /fax"),
+                operation(None, "POST /telex"),
+                operation(None, "GET /telex", Service("s", ())),
+            ),
+        )
+    ]
+}
+UP, DOWN = compose((V1, V2), MOVED, V1, V2), compose((V1, V2), MOVED, V2, V1)
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/pay", ["POST"]),
+        ("/users/7", ["GET", "HEAD", "PUT"]),
+        ("/items/7", []),  # an item may be read where nothing is declared
+        ("/a", []),  # an operation has stayed
+        ("/fax", []),  # no method is offered
+        ("/telex", ["GET", "HEAD"]),
+        ("/other", []),
+    ],
+)
+def test_methods_elsewhere(path: str, methods: list[str]) -> None:
+    assert methods_elsewhere((UP, DOWN), lambda _: path, None, path) == methods
+    assert methods_elsewhere((DOWN, UP), lambda _: path, None, path) == []
+
+
+def test_methods_of_a_newer_version() -> None:
+    assert methods_elsewhere((DOWN, UP), lambda _: "/payments", None, "/payments") == ["POST"]
