@@ -331,8 +331,7 @@ def _choose(
         and not selected.named
         and any(reader.refuses(head, selected.version) for reader in selector.readers)
     ):
-        # A default or pinned version serves requests that name no version. It does not serve a
-        # request that excludes it, as an Accept header field can.
+        # A default or pinned version serves no request that excludes it, as an Accept field can.
         selected = selector.missing(context)
     chosen = None
     if isinstance(selected, Selected):
@@ -341,5 +340,6 @@ def _choose(
             return chosen
     elif head.method != "OPTIONS" or selected.code is not FaultCode.VERSION_MISSING:
         return selected
+    path = partial(_path, head=head, captures=captures)
     asked = partial(_by_operation, endpoint, captures=captures)
-    return answering(endpoint.routes, selector, chosen, head, context, asked)
+    return answering(endpoint.routes, selector, chosen, head, context, path, asked)

@@ -1,11 +1,18 @@
 """A preflight, which names no version, is answered by one that is on offer."""
 
+import re
+import sys
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+
 import pytest
 
 from gateway.config.load import load
 from gateway.core.context import RequestContext
 from gateway.core.errors import FaultCode
-from gateway.core.plan import Plan, Refusal, plan
+from gateway.core.plan import Decision, Plan, Refusal, plan
+from gateway.core.snapshot import Snapshot
 from tests.gateway.core.world import head
 
 RULES = b"""\
@@ -83,3 +90,95 @@ class TestPreflight:
         found = plan(self.SNAPSHOT, over, RequestContext(now=self.AFTER))
         assert isinstance(found, Refusal)
         assert found.fault.code is FaultCode.VERSION_RETIRED
+
+
+def chain(count: int, default: str = "") -> str:
+    """Return rules of so many versions, each served via the next one; the last has a service."""
+    versions = "".join(f'      "{each}": {{ via: "{each + 1}" }}\n' for each in range(1, count))
+    hops = "".join(
+        f"""\
+      - between: ["{each}", "{each + 1}"]
+        operations:
+          - {{ older: "POST /pay{each}/{{id}}", newer: "POST /pay{each + 1}/{{id}}" }}
+          - {{ older: POST /fax{each}, refuse: {{}} }}
+"""
+        for each in range(1, count)
+    )
+    return f"""\
+services: {{ new: {{ targets: ["http://new:1"] }} }}
+apis:
+  bank:
+    {default}
+    versions:
+{versions}
+      "{count}": {{ service: new }}
+    endpoints: [ {{ path: "/{{rest*}}", version: {{ in: header, name: V }} }} ]
+    conversions:
+{hops}"""
+
+
+def decide(snapshot: Snapshot, path: str) -> Decision:
+    """Return the decision about a preflight of a POST."""
+    asked = head(path, ("Access-Control-Request-Method", "POST"), method="OPTIONS")
+    return plan(snapshot, asked, RequestContext(now=0.0))
+
+
+def answer(snapshot: Snapshot, path: str) -> str:
+    """Return the version that answers a preflight of a POST."""
+    found = decide(snapshot, path)
+    assert isinstance(found, Plan)
+    return str(found.version)
+
+
+def calls(run: Callable[[], object]) -> int:
+    """Return how many functions are called by one that is called."""
+    counted = 0
+
+    def count(_: FrameType, event: str, __: object) -> None:
+        nonlocal counted
+        counted += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return counted
+
+
+class TestWork:
+    """However many versions there are, a preflight looks through each of them once."""
+
+    @pytest.mark.parametrize(
+        ("default", "each"),
+        [
+            # path, version, and a bound on the calls: there were 20,000 to 55,000
+            ("", [("/other", "50", 2_000), ("/fax25", "50", 2_000), ("/pay1/7", "1", 8_000)]),
+            (
+                'default_version: "1"',
+                [("/other", "1", 6_000), ("/fax25", "50", 4_000), ("/pay1/7", "1", 8_000)],
+            ),
+        ],
+    )
+    def test_calls(self, default: str, each: list[tuple[str, str, int]]) -> None:
+        snapshot = load(chain(50, default).encode(), "long.yaml", {})
+        for path, version, most in each:
+            assert answer(snapshot, path) == version
+            assert calls(partial(decide, snapshot, path)) < most
+
+    # The newest version refuses for a while, so that it is left out.
+    SHUT = '"12": { service: new, brownout: { windows: [ { to: 2026-02-01 } ] } }'
+
+    def test_versions_on_the_way_to_one_refusal_are_tried_once(self) -> None:
+        text = chain(12).replace('"12": { service: new }', self.SHUT)
+        text = text.replace('"1": { via: "2" }', '"1": { service: new }')
+        text = text.replace("POST /fax11", "POST /fax")
+        assert answer(load(text.encode(), "one.yaml", {}), "/fax") == "1"
+
+    def test_no_more_than_eight_are_tried(self) -> None:
+        text = chain(12).replace('"12": { service: new }', self.SHUT)
+        text = text.replace('"1": { via: "2" }', '"1": { service: new }')
+        text = re.sub(r"POST /fax\d+", "POST /fax", text)
+        found = decide(load(text.encode(), "many.yaml", {}), "/fax")
+        assert isinstance(found, Refusal)
+        assert (str(found.version), found.fault.code) == ("12", FaultCode.VERSION_BROWNOUT)
