@@ -230,7 +230,9 @@ async def _state(
 
 @asynccontextmanager
 async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncIterator[str]:
-    guard = AdminGuard([settings.admin_host, *settings.admin_hosts.replace(",", " ").split()])
+    hosts = settings.admin_host, *settings.admin_hosts.replace(",", " ").split()
+    count = partial(operator.count, "admin_bounds")
+    guard = AdminGuard(hosts, count)
     runner = admin_runner(operator, guard)
     await runner.setup()
     server = runner.server
@@ -241,7 +243,7 @@ async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncI
     if tls is not None:
         tasks.start("admin_tls", tls.run)
     protocol = partial(guard, server)
-    admin = AdminListener(listener, protocol, lambda: None if tls is None else tls.context)
+    admin = AdminListener(listener, protocol, lambda: None if tls is None else tls.context, count)
     url = _url(listener, "http" if tls is None else "https")
     foreign = not ip_address(listener.getsockname()[0]).is_loopback
     if foreign and operator.rules.admin.open:

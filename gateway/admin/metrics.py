@@ -36,6 +36,7 @@ _ABOUT = {
     "unmapped_links": "Links of answers and requests that fit no endpoint, by place.",
     "log_dropped": "Lines of the log that were dropped because nobody read it, by kind.",
     "notifications": "Attempts to send word of events to webhooks, by outcome.",
+    "admin_bounds": "Connections of the admin port that were closed for a bound.",
     "admin_refusals": "Requests of the admin port that were refused before they were looked at.",
     "in_flight_waits": "Requests that waited, as their service had as many as it may have.",
     "connection_waits": "Requests that waited while as many connections were opened as may be.",

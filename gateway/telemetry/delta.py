@@ -43,6 +43,7 @@ COUNTERS = {
     "unmapped_links": ("api", "version", "place"),
     "task_failures": ("task",),
     "log_dropped": ("line",),
+    "admin_bounds": ("bound",),
     "admin_refusals": ("code",),
     "in_flight_waits": ("service",),
     "connection_waits": ("target",),

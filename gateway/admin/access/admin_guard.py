@@ -14,10 +14,12 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from aiohttp.web_protocol import RequestPayloadError
 
+from gateway.admin.access.connection_places import ConnectionPlaces
+
 # From the connection to the end of the first request, and for each body, in seconds.
 REQUEST_SECONDS = 10.0
-# Admin connections at a time, for all of a gateway.
-MOST_CONNECTIONS = 256
+# For so many seconds at most, a client takes nothing of an answer that waits for it.
+STALL_SECONDS = 60.0
 # What probes ask, by whatever name they know the gateway, and what gives nothing away.
 _OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 
@@ -48,11 +50,15 @@ class AdminGuard:
     Args:
         hosts: the host names under which the port may be asked, beside addresses, `localhost` and
             names without a dot, none of which a stranger can register.
+        count: takes the name of a bound each time that it closes a connection.
     """
 
-    def __init__(self, hosts: Collection[str] = ()) -> None:
+    def __init__(
+        self, hosts: Collection[str] = (), count: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._hosts = frozenset(host.lower() for host in hosts)
-        self._open: set[asyncio.BaseTransport] = set()
+        self._count = count
+        self._open = ConnectionPlaces[asyncio.Transport]()
         self._asked: set[asyncio.BaseTransport] = set()
 
     async def check(self, request: web.Request) -> None:
@@ -61,8 +67,9 @@ class AdminGuard:
         Raises:
             AdminProblemError: it is refused.
         """
-        if request.transport in self._open:
-            self._asked.add(request.transport)
+        transport = request.transport
+        if transport is not None and transport in self._open:
+            self._asked.add(transport)
         # A path that is not there has nothing to guard.
         if request.path not in _OPEN_PATHS and request.match_info.http_exception is None:
             self._check_host(request.host)
@@ -103,19 +110,23 @@ class AdminGuard:
             detail = "a page of another site may not ask this"
             raise AdminProblemError(403, "foreign_origin", detail)
 
-    def admit(self, transport: asyncio.Transport) -> bool:
-        """Take a new connection; return whether there is room for it."""
-        if len(self._open) >= MOST_CONNECTIONS:
-            transport.abort()
-            return False
-        self._open.add(transport)
+    def admit(self, transport: asyncio.Transport) -> None:
+        """Take a new connection; while all places are taken, an older one is closed for it."""
+        address, *_ = transport.get_extra_info("peername") or ("",)
+        lost = self._open.take(transport, address)
+        if lost is not None:
+            self.close(lost, "connections")
         loop = asyncio.get_running_loop()
         loop.call_later(REQUEST_SECONDS, self._close_silent, transport)
-        return True
 
-    def leave(self, transport: asyncio.BaseTransport) -> None:
+    def close(self, transport: asyncio.Transport, bound: str) -> None:
+        """Close a connection for a bound that it has reached."""
+        self._count(bound)
+        transport.abort()
+
+    def leave(self, transport: asyncio.Transport) -> None:
         """Forget a connection that is closed."""
-        self._open.discard(transport)
+        self._open.leave(transport)
         self._asked.discard(transport)
 
     def __call__(self, server: Callable[[], asyncio.Protocol]) -> "GuardedConnection":
@@ -130,40 +141,48 @@ class AdminGuard:
 class GuardedConnection(asyncio.Protocol):
     """One admin connection, counted and timed; the server's own protocol does the rest."""
 
+    _transport: asyncio.Transport
+
     def __init__(self, guard: AdminGuard, inner: asyncio.Protocol) -> None:
         self._guard = guard
         self._inner = inner
-        self._transport: asyncio.Transport | None = None
+        self._stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Admit the connection, or drop it."""
-        taken = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
-        if self._guard.admit(taken):
-            self._transport = taken
-            self._inner.connection_made(taken)
+        """Admit the connection."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
+        self._guard.admit(self._transport)
+        self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         """Hand bytes on."""
-        if self._transport is not None:
-            self._inner.data_received(data)
+        self._inner.data_received(data)
 
     def eof_received(self) -> bool | None:
         """Hand on that the client sends no more."""
-        return None if self._transport is None else self._inner.eof_received()
+        return self._inner.eof_received()
 
     def pause_writing(self) -> None:
-        """Hand on that the client reads too slowly."""
+        """Hand on that the client reads too slowly, and close the connection if it stays so."""
+        loop, close = asyncio.get_running_loop(), self._guard.close
+        self._stalled = loop.call_later(STALL_SECONDS, close, self._transport, "stall_seconds")
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
         """Hand on that the client reads again."""
+        self._end_stall()
         self._inner.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
-        if self._transport is not None:
-            self._guard.leave(self._transport)
-            self._inner.connection_lost(exc)
+        self._end_stall()
+        self._guard.leave(self._transport)
+        self._inner.connection_lost(exc)
+
+    def _end_stall(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
 
 
 def _follows_link(request: web.Request) -> bool:

@@ -5,7 +5,8 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from gateway.admin.access.admin_guard import MOST_CONNECTIONS, REQUEST_SECONDS
+from gateway.admin.access.admin_guard import REQUEST_SECONDS
+from gateway.admin.access.connection_places import ConnectionPlaces
 
 # How long nothing is accepted when no descriptor is free, in seconds.
 _PAUSE = 1.0
@@ -14,13 +15,14 @@ _PAUSE = 1.0
 class AdminListener:
     """Accepts connections from a listening socket, while `run` runs.
 
-    No more than 256 TLS handshakes are under way; further connections are closed. `create_server`
-    of asyncio bounds neither, and keeps its first certificate.
+    No more than 256 TLS handshakes are under way; an older one gives way to a new one.
+    `create_server` of asyncio has no such bound, and keeps its first certificate.
 
     Args:
         listener: the socket.
         protocol: makes the protocol of a new connection.
         tls: returns the context for a new connection; None for one without TLS.
+        count: takes the name of a bound each time that it closes a connection.
     """
 
     def __init__(
@@ -28,28 +30,30 @@ class AdminListener:
         listener: socket.socket,
         protocol: Callable[[], asyncio.Protocol],
         tls: Callable[[], ssl.SSLContext | None],
+        count: Callable[[str], None] = lambda _: None,
     ) -> None:
         listener.setblocking(False)
         self._listener = listener
         self._protocol = protocol
         self._tls = tls
-        self._beginning: set[asyncio.Task[None]] = set()
+        self._count = count
+        self._beginning = ConnectionPlaces[asyncio.Task[None]]()
 
     async def run(self) -> None:
         """Accept until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             try:
-                connection, _ = await loop.sock_accept(self._listener)
+                connection, (address, *_) = await loop.sock_accept(self._listener)
             except OSError:  # no descriptor is free, or the client has left already
                 await asyncio.sleep(_PAUSE)
                 continue
-            if len(self._beginning) >= MOST_CONNECTIONS:
-                connection.close()
-                continue
             begin = loop.create_task(self._begin(connection))
-            self._beginning.add(begin)
-            begin.add_done_callback(self._beginning.discard)
+            lost = self._beginning.take(begin, address)
+            begin.add_done_callback(self._beginning.leave)
+            if lost is not None:
+                self._count("handshakes")
+                lost.cancel()
 
     def close(self) -> None:
         """Close the socket, and whatever has not begun."""
@@ -68,3 +72,6 @@ class AdminListener:
             )
         except OSError:  # no TLS, or not in time: ssl.SSLError and ConnectionError are among them
             connection.close()
+        except asyncio.CancelledError:
+            connection.close()
+            raise

@@ -1,23 +1,25 @@
 """The guard of the admin port, over real sockets: foreign pages, idle connections."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import pytest
 from aiohttp import web
 
 from gateway.admin.access import admin_guard
 from gateway.admin.access.admin_guard import AdminGuard, AdminProblemError
+from gateway.admin.access.connection_places import MOST_CONNECTIONS
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 PLAIN = "Host: 127.0.0.1"
+LARGE = 32 * 1024 * 1024  # more than the system keeps for a connection
 
 
 @asynccontextmanager
-async def guarded(*hosts: str) -> AsyncIterator[int]:
+async def guarded(*hosts: str, count: Callable[[str], None] = lambda _: None) -> AsyncIterator[int]:
     """Serve on a free port behind a guard; yield the port."""
-    guard = AdminGuard(hosts)
+    guard = AdminGuard(hosts, count)
 
     @web.middleware
     async def checked(request: web.Request, handler: admin_guard.Handle) -> web.StreamResponse:
@@ -27,8 +29,8 @@ async def guarded(*hosts: str) -> AsyncIterator[int]:
             return web.Response(status=error.status, text=error.code)
         return await handler(request)
 
-    async def answer(_: web.Request) -> web.Response:
-        return web.Response(text="ok")
+    async def answer(request: web.Request) -> web.Response:
+        return web.Response(text="o" * LARGE if request.path == "/large" else "ok")
 
     app = web.Application(middlewares=[checked])
     app.add_routes([web.route("*", "/{path:.*}", answer)])
@@ -151,14 +153,36 @@ async def test_a_body_that_cannot_be_read(fields: list[str], body: bytes, expect
         assert await status(port, *sent, line="POST /login", body=body) == expected
 
 
-async def test_there_is_a_bound_on_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admin_guard, "MOST_CONNECTIONS", 2)
-    async with guarded() as port:
-        async with connected(port), connected(port):
-            await asyncio.sleep(0.05)
-            assert await status(port, PLAIN) == 0
-        for _ in range(1000):
-            if await status(port, PLAIN) == 200:
-                return
-            await asyncio.sleep(0.01)
-        pytest.fail("closed connections are still counted")
+async def test_kept_connections_give_way_to_a_probe() -> None:
+    """Whoever asks on as many connections as there may be loses the oldest of them."""
+    counted = list[str]()
+    async with guarded(count=counted.append) as port, AsyncExitStack() as stack:
+        held = [await stack.enter_async_context(connected(port)) for _ in range(MOST_CONNECTIONS)]
+        for reader, writer in held:
+            writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            async with asyncio.timeout(60):
+                assert b" 200 " in await reader.readuntil(b"ok")
+        assert not counted
+        assert await status(port, PLAIN) == 200
+        assert counted == ["connections"]
+        assert await all_of(held[0][0]) == b""
+        assert await status(port, PLAIN) == 200  # in the place of the former one
+        assert counted == ["connections"]
+
+
+async def test_an_answer_that_nobody_takes_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin_guard, "STALL_SECONDS", 0.1)
+    counted = asyncio.Queue[str]()
+    async with guarded(count=counted.put_nowait) as port, connected(port) as (reader, writer):
+        writer.write(b"GET /large HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        async with asyncio.timeout(60):
+            assert await counted.get() == "stall_seconds"
+        assert len(await all_of(reader)) < LARGE
+
+
+async def test_an_answer_that_is_taken_late_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin_guard, "STALL_SECONDS", 60.0)
+    async with guarded() as port, connected(port) as (reader, writer):
+        writer.write(b"GET /large HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+        await asyncio.sleep(0.3)  # as long as it takes to fill what lies between
+        assert len(await all_of(reader)) > LARGE

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.admin.access import admin_listener
+from gateway.admin.access import admin_listener, connection_places
 from gateway.admin.access.admin_listener import AdminListener
 from gateway.config.tls_files import server_context
 from gateway.core.operators.admin_rules import TlsFiles
@@ -26,10 +26,12 @@ class Greeting(asyncio.Protocol):
 
 
 @asynccontextmanager
-async def listening(tls: Callable[[], ssl.SSLContext | None]) -> AsyncIterator[int]:
+async def listening(
+    tls: Callable[[], ssl.SSLContext | None], count: Callable[[str], None] = lambda _: None
+) -> AsyncIterator[int]:
     """Listen on a free port; yield it."""
     listener = socket.create_server(("127.0.0.1", 0))
-    admin = AdminListener(listener, Greeting, tls)
+    admin = AdminListener(listener, Greeting, tls, count)
     accepting = asyncio.create_task(admin.run())
     try:
         yield listener.getsockname()[1]
@@ -67,19 +69,32 @@ async def test_the_newest_certificate(tmp_path: Path) -> None:
             await greeted(port, first)
 
 
-async def test_no_more_handshakes_than_that(
+async def test_handshakes_that_do_not_go_on_give_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that send nothing are closed in time, and the port goes on."""
-    monkeypatch.setattr(admin_listener, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(connection_places, "MOST_CONNECTIONS", 2)
+    files = write_certificate(tmp_path)
+    context = server_context(files)
+    counted = list[str]()
+    async with listening(lambda: context, counted.append) as port:
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        assert await greeted(port, files) == b"hello"
+        assert counted == ["handshakes"]
+        async with asyncio.timeout(5):  # half of what a handshake may take
+            assert await silent[0][0].read() == b""
+        for _, writer in silent:
+            writer.close()
+
+
+async def test_a_handshake_that_takes_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(admin_listener, "REQUEST_SECONDS", 0.5)
     files = write_certificate(tmp_path)
     context = server_context(files)
     async with listening(lambda: context) as port:
-        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
-        assert await greeted(port, None) == b""  # the third
-        for reader, writer in silent:
-            async with asyncio.timeout(20):
-                assert await reader.read() == b""
-            writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        async with asyncio.timeout(60):
+            assert await reader.read() == b""
+        writer.close()
         assert await greeted(port, files) == b"hello"

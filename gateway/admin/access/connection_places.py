@@ -1,0 +1,44 @@
+"""ConnectionPlaces: bounds how many connections are held, and has those who fill it give way."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+MOST_CONNECTIONS = 256
+"""Admin connections at a time, for all of a gateway."""
+
+_C = TypeVar("_C")
+
+
+class ConnectionPlaces(Generic[_C]):
+    """Places for connections.
+
+    While all are taken, a new connection takes the place of the oldest one of the address that has
+    the most. So whoever fills a port loses connections of their own, and probes and operators get
+    in. nginx likewise closes connections for new ones when none is left (`drain_connections`).
+    """
+
+    def __init__(self) -> None:
+        self._addresses: dict[_C, str] = {}  # the oldest first
+
+    def take(self, connection: _C, address: str) -> _C | None:
+        """Give a connection a place; return the one that has lost its place to it."""
+        lost = None
+        if len(self._addresses) >= MOST_CONNECTIONS:
+            ((most, _),) = Counter(self._addresses.values()).most_common(1)
+            lost = next(one for one, of in self._addresses.items() if of == most)
+            del self._addresses[lost]
+        self._addresses[connection] = address
+        return lost
+
+    def leave(self, connection: _C) -> None:
+        """Free the place of a connection, if it has one."""
+        self._addresses.pop(connection, None)
+
+    def __iter__(self) -> Iterator[_C]:
+        """Yield the connections that have a place, the oldest first."""
+        return iter(tuple(self._addresses))
+
+    def __contains__(self, connection: object) -> bool:
+        """Return whether a connection has a place."""
+        return connection in self._addresses
