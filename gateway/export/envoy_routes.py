@@ -21,6 +21,8 @@ METADATA = "version_gateway"
 """The name of the metadata of a route: the API, the endpoint and the version, for the log."""
 # The longest body that Envoy answers itself (RouteConfiguration.max_direct_response_body_size).
 _LONGEST = 4096
+# The groups of a pattern that a substitution can name, by one digit (RE2::Rewrite).
+_GROUPS = 9
 _OTHER_HOSTS = "envoy.retry_host_predicates.previous_hosts"
 _PREVIOUS_HOSTS = "envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"
 
@@ -96,6 +98,8 @@ def _methods(names: tuple[str, ...], *, others: bool = False) -> Object:
 
 def _match(one: Straight) -> Object | None:
     """Return what only requests of the version match; None where Envoy has no such match."""
+    if len(one.path.captures) > _GROUPS:
+        return None
     found: list[Object] = []
     if one.endpoint.methods is not None:
         found.append(_methods(one.endpoint.methods))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -96,7 +97,7 @@ def _requests(endpoint: Endpoint) -> Iterator[tuple[str, list[RequestHead]]]:
         match = reader.exact(version)
         if match is None or match.host is not None:
             return
-        query = None if match.query is None else "=".join(match.query)
+        query = None if match.query is None else urlencode([match.query])
         lines = () if match.header is None else (match.header,)
         heads.append(RequestHead("", path, query, _Fields(*lines)))
     yield path, heads

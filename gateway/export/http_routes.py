@@ -28,6 +28,9 @@ _MATCHES = 8
 # A Service by its name in the cluster (RFC 1035 labels), perhaps of another namespace.
 _LABEL = r"[a-z](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _SERVICE = re.compile(rf"({_LABEL})(?:\.({_LABEL})(?:\.svc(?:\.cluster\.local)?)?)?\Z")
+# What implementations decode or merge before they compare a path, or do not; and the longest path.
+_COMPARED_OTHERWISE = re.compile(r"%|//")
+_LONGEST = 1024
 _VARIABLE = "it is written with environment variables, whose values are not exported"
 # Fields by which a service could be given another request than the one that was matched.
 _REMOVED = sorted({b"forwarded", b"x-shadow", *METHOD_OVERRIDES})
@@ -94,6 +97,10 @@ def _reason(deployed: Deployed, one: Straight) -> str | None:
         return "the Gateway API leaves open what a value that stands there twice matches"
     if one.path.captures:
         return "the Gateway API leaves open how a path with captures is matched"
+    if any(_COMPARED_OTHERWISE.search(path.text) for path in (one.path, one.service_path)):
+        return "the Gateway API leaves open how a path with '%' or '//' is compared"
+    if max(len(one.path.text), len(one.service_path.text)) > _LONGEST:
+        return f"the Gateway API takes no path of more than {_LONGEST} characters"
     if service.name in deployed.variable_services:
         return _VARIABLE
     if not all(_SERVICE.match(target.host) for target in service.targets):

@@ -4,6 +4,7 @@ Values of environment variables are never written: the rules are exported with t
 variables, and pods take the values from a Secret.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from math import ceil
 
@@ -19,6 +20,9 @@ _LEAVING = 5
 _MARGIN = 10
 # The bytes of all values of a ConfigMap (Kubernetes API, ConfigMap v1 core).
 _MOST = 1024 * 1024
+# A key of a ConfigMap or a Secret (likewise).
+_LONGEST_KEY = 253
+_KEY = re.compile(rf"(?!\.{{1,2}}\Z)[-._A-Za-z0-9]{{1,{_LONGEST_KEY}}}\Z")
 
 
 def objects(deployed: Deployed) -> list[Manifest]:
@@ -51,6 +55,12 @@ def _config_map(deployed: Deployed) -> Object:
             " name the OpenAPI documents by URL"
         )
     data = {key_of(path): text for path, text in sorted(deployed.files.items())}
+    for path in (*deployed.files, *deployed.secret_files):
+        if not _KEY.match(key_of(path)):
+            raise ValueError(
+                f"{path}: no key of a ConfigMap or a Secret; rename it to letters, digits, '.', '-'"
+                f" and '_', {_LONGEST_KEY} at most"
+            )
     if len(data) < len(deployed.files):
         raise ValueError("two files beside the rules differ in '/' and '_' alone; rename one")
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": deployed.metadata(), "data": data}

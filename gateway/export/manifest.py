@@ -1,11 +1,16 @@
 """Manifests: YAML documents with comments, the same text for the same objects."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import yaml
 
 Object = dict[str, Any]
+# Line breaks of YAML 1.1 beside \n, which a reader changes unless they are escaped.
+_BREAKS = re.compile("[\r\x85\u2028\u2029]")
+# Texts that the reader of Kubernetes takes for numbers and truth values, and PyYAML does not.
+_OTHERWISE = re.compile(r"[-+.]?[0-9]|[yYnN]\Z")
 
 
 class Manifest(NamedTuple):
@@ -39,7 +44,13 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
+    style = None
+    if _BREAKS.search(text):
+        style = '"'
+    elif "\n" in text:
+        style = "|"
+    elif _OTHERWISE.match(text):
+        style = "'"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 

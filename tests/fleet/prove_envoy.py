@@ -123,7 +123,8 @@ class Case:
         lines = [f"{self.method} {self.target} HTTP/1.1", f"Host: {self.host}", *self.fields]
         if self.body:
             lines.append(f"Content-Length: {len(self.body)}")
-        return ("\r\n".join([*lines, "Connection: close", "", ""]) + self.body).encode()
+        text = "\r\n".join([*lines, "Connection: close", "", ""]) + self.body
+        return text.encode("latin-1")
 
 
 def cases() -> Iterator[Case]:

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 _MARK = "Written by version-gateway export"
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})\Z")
 _NAME = re.compile(r"[a-z](?:[-a-z0-9]{0,38}[a-z0-9])?\Z")
+# A host name of the Gateway API (v1, Hostname), perhaps with a wildcard before it.
+_HOSTNAME = re.compile(
+    r"(?=.{1,253}\Z)(?:\*\.)?[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*\Z"
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -135,11 +139,18 @@ def _kubernetes(path: Path, arguments: Namespace) -> int:
     from gateway.export.kubernetes_objects import objects
 
     snapshot = load_file(path, os.environ)
-    for name in filter(None, (arguments.name, arguments.namespace)):
+    namespace, _, parent = arguments.parent.rpartition("/")
+    for name in filter(None, (arguments.name, arguments.namespace, namespace, parent or "/")):
         if not _NAME.match(name):
             raise ValueError(
                 f"'{name}' is no name of an object; write lower-case letters, digits and dashes,"
                 " 40 at most"
+            )
+    for name in arguments.hostname:
+        if not _HOSTNAME.match(name):
+            raise ValueError(
+                f"--hostname '{name}': must be a host name in lower case, such as api.example.com"
+                " or *.example.com"
             )
     if not 0 <= arguments.grace <= 86_400:
         raise ValueError(f"--grace {arguments.grace:g}: must be from 0 to 86400 seconds")
@@ -172,7 +183,6 @@ def _kubernetes(path: Path, arguments: Namespace) -> int:
                 "--gateway-api: 'bypass' names front proxies whose logs count, and requests by"
                 " HTTPRoutes are in no such log; write bypass: true"
             )
-        namespace, _, parent = arguments.parent.rpartition("/")
         attachment = Attachment(parent, namespace, tuple(arguments.hostname))
         routes, told = http_routes(deployed, bypass(snapshot, arguments.keep), attachment)
         manifests += routes

@@ -10,7 +10,14 @@ from typing import NoReturn
 from gateway.config.text import syntax
 from gateway.config.text.mistakes import ConfigError, Issue, Location, place
 from gateway.config.text.syntax import MAX_DEPTH, Node, ScalarNode, YamlError, compose
-from gateway.config.text.variables import UnsetVariablesError, fill, hide, hide_values, secrets
+from gateway.config.text.variables import (
+    UnsetVariablesError,
+    fill,
+    hide,
+    hide_values,
+    names,
+    secrets,
+)
 
 Data = dict[str, "Data"] | list["Data"] | str | int | float | bool | None
 
@@ -180,7 +187,8 @@ class _Builder:
         try:
             if "$" in text:
                 text = fill(text, self.environment)
-                self.texts[location] = text, node.text
+                if names([node.text]):  # `$$` and other dollar signs are none
+                    self.texts[location] = text, node.text
             if node.plain and node.tag is None:
                 for pattern, value in _PLAIN:
                     if pattern.match(text):

@@ -80,6 +80,14 @@ def test_captures_are_kept() -> None:
     assert route["route"]["regex_rewrite"]["substitution"] == r"/people/\1"
 
 
+def test_more_captures_than_a_substitution_can_name_go_to_the_gateway() -> None:
+    for count, straight in ((9, True), (10, False)):
+        path = "/users/" + "/".join(f"{{{letter}}}" for letter in "abcdefghij"[:count])
+        names = made('"/users/{id}", methods', f'"{path}", upstream_path: "/p{path}", methods')
+        name = f"users without versions at {path}"
+        assert any(each.endswith(name) for each in names) is straight
+
+
 def test_hosts() -> None:
     for host, written in (("a.example", "a.example"), ("target", "one.shop:8001")):
         service = '["http://one.shop:8001"]'

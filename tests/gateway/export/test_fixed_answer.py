@@ -77,6 +77,12 @@ def test_a_header_that_names_the_version_is_not_fixed() -> None:
     assert set(at("/header", header)) == {("/header", "")}
 
 
+def test_neither_is_a_parameter_whose_name_has_to_be_encoded() -> None:
+    header = ("apis:\n", "version_header: X-Served\napis:\n")
+    named = ("in: query, name: version", 'in: query, name: "%a b"')
+    assert set(at("/query", header, named)) == {("/query", "")}
+
+
 def test_a_default_serves_what_names_no_version() -> None:
     default = ("apis:\n", 'default_version: "2"\napis:\n')
     assert ("/header", "") not in at("/header", default)

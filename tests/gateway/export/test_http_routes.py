@@ -182,6 +182,10 @@ def test_a_path_without_methods_takes_all_and_answers_vary() -> None:
     [
         ("http://one.shop:8001", "http://127.0.0.1:8001", "service one is not addressed as a Serv"),
         ("http://one.shop:8001", "http://one.example.com", "service one is not addressed as a S"),
+        ("path: /users,", "path: /us%20ers,", "the Gateway API leaves open how a path with '%' or"),
+        ("path: /users,", "path: //users,", "the Gateway API leaves open how a path with '%' or '"),
+        ("upstream_path: /person", "upstream_path: /a%20b", "the Gateway API leaves open how a pa"),
+        ("path: /users,", f"path: /{'u' * 1024},", "the Gateway API takes no path of more than 10"),
         ("methods: [POST]", "methods: [PROPFIND]", "it has methods that the Gateway API does not"),
         ("timeouts: { whole: 90.5 }", "host: a.example", "service two is asked by another Host"),
     ],

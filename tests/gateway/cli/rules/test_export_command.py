@@ -113,6 +113,29 @@ def test_values_of_variables_are_not_written(
     assert f"holds what is not exported: {secrets}" in errors
 
 
+def test_a_dollar_sign_is_no_variable(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules = RULES.replace("/users/me", "/users/$me").replace("path: /users,", "path: /us$$ers,")
+    (folder / "rules.yaml").write_text(rules)
+    assert run(folder, "--gateway-api") == 0
+    output, errors = capsys.readouterr()
+    routes = [each for each in yaml.safe_load_all(output) if each["kind"] == "HTTPRoute"]
+    matches = [rule["matches"] for route in routes for rule in route["spec"]["rules"]]
+    paths = {match["path"]["value"] for each in matches for match in each}
+    assert {"/us$ers", "/users/$me"} <= paths
+    assert "users at /us$ers: straight to one\n" in errors
+    assert "holds what is not exported: GATEWAY_ADMIN_TOKEN\n" in errors
+
+
+def test_a_file_whose_name_is_no_key_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "v 3.json").write_text('{"openapi": "3.1.0"}')
+    rules = RULES.replace('"3": { service: one', '"3": { service: one, schema: "v 3.json"')
+    (folder / "rules.yaml").write_text(rules)
+    assert run(folder) == 2
+    assert capsys.readouterr().err.startswith("v 3.json: no key of a ConfigMap or a Secret; rename")
+
+
 def test_secrets_that_are_written_out_are_refused(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -190,6 +213,9 @@ def test_documents_and_functions_beside_the_rules_come_along(
     [
         (("--name", "Gateway"), "'Gateway' is no name of an object; write lower-case letters"),
         (("--namespace", "a.b"), "'a.b' is no name of an object"),
+        (("--gateway-api", "--parent", "a/b/c"), "'a/b' is no name of an object"),
+        (("--gateway-api", "--parent", "edge/"), "'/' is no name of an object"),
+        (("--gateway-api", "--hostname", "A b"), "--hostname 'A b': must be a host name in lower"),
         (("--grace", "-1"), "--grace -1: must be from 0 to 86400 seconds"),
         (("--gateway-api", "--keep", "a"), "no API is called 'a'; known: person, users"),
     ],
