@@ -56,6 +56,11 @@ def build(
         from gateway.config.sections.notify_section import build_notify  # few files
 
         notify = build_notify(config.notify, mistakes)
+    cors = None
+    if config.cors is not None:
+        from gateway.config.sections.answers.cors_section import build_cors  # few files
+
+        cors = build_cors(config.cors, mistakes)
     naming = None
     if config.clients is not None:
         from gateway.config.sections.clients.client_section import build_naming  # few files
@@ -98,6 +103,7 @@ def build(
         admin,
         tracing,
         notify,
+        cors,
     )
 
 

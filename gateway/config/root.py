@@ -18,10 +18,12 @@ from gateway.config.shape import FieldName, Name, NumberText, OneOrSome, Section
 # Files without these save the memory of their models and of what builds them.
 if TYPE_CHECKING:
     from gateway.config.sections.admin_section import AdminConfig
+    from gateway.config.sections.answers.cors_section import CorsConfig
     from gateway.config.sections.clients.client_section import ClientsConfig
     from gateway.config.sections.notify_section import NotifyConfig
 else:
     AdminConfig = later("gateway.config.sections.admin_section:AdminConfig")
+    CorsConfig = later("gateway.config.sections.answers.cors_section:CorsConfig")
     NotifyConfig = later("gateway.config.sections.notify_section:NotifyConfig")
     ClientsConfig = later("gateway.config.sections.clients.client_section:ClientsConfig")
 
@@ -59,6 +61,9 @@ class Config(SectionModel):
     version_header: FieldName | None = None
     """The response header that names the served version, in each API that has no version_header.
     Without it, there is none."""
+    cors: CorsConfig | None = None
+    """The scripts in browsers that may read the gateway's own answers, such as refusals. Services
+    answer CORS for themselves. Without it, browsers show such an answer as a network error."""
     compress: bool = True
     """Whether converted answers are compressed as the client accepts: zstd, gzip or br. The default
     is true."""

@@ -28,6 +28,7 @@ from gateway.core.versions.version import Version
 
 # Imported by the sections of gateway.yaml that make them; most files have none of these.
 if TYPE_CHECKING:
+    from gateway.core.answers.cors import CorsRules
     from gateway.core.answers.error_template import ErrorTemplate
     from gateway.core.lifecycle.brownout import Brownout
     from gateway.core.lifecycle.lifecycle import Lifecycle, Terms
@@ -225,6 +226,7 @@ class Snapshot:
         read: The names of the request header fields from which the gateway reads versions and
             clients, in lower case.
         tracing: Which requests are traced, and where their spans go; None traces none.
+        cors: Which scripts in browsers may read the gateway's own answers; None lets none.
         links: Finds the endpoints of the links that services write.
         forget_after: The seconds after which a lost replica of a fleet is forgotten.
         bypass: Whether front proxies may send unconverted versions straight to their services.
@@ -252,6 +254,7 @@ class Snapshot:
     admin: AdminRules = EVERYBODY
     tracing: Tracing | None = None
     notify: NotifyRules = NOBODY
+    cors: "CorsRules | None" = None
     links: LinkDirectory = field(init=False, repr=False, compare=False)
     brownouts: frozenset[VersionKey] = field(init=False, repr=False, compare=False)
 

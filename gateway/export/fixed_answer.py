@@ -50,11 +50,13 @@ class _Fields:
 def fixed_answers(snapshot: Snapshot, endpoint: Endpoint) -> Iterator[FixedAnswer]:
     """Yield the fixed answers of an endpoint, of whose path the version is the only capture.
 
-    Nothing is fixed where a date, a shape of errors or the choice of the version matters.
+    Nothing is fixed where a date, a shape of errors, an origin or the choice of the version
+    matters.
     """
     selector = endpoint.selector
     if (
         endpoint.methods is None
+        or snapshot.cors is not None
         or endpoint.errors
         or endpoint.retired
         or any(route.lifecycle or route.brownout for route in endpoint.routes.values())

@@ -49,12 +49,6 @@ def map_allow(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFie
     return fields
 
 
-def ask_about(fields: HeaderFields, method: str) -> HeaderFields:
-    """Return the fields of a CORS preflight with the method that it asks the service about."""
-    asked = b"access-control-request-method"
-    return [(name, method.encode() if name.lower() == asked else value) for name, value in fields]
-
-
 def _mapped_methods(
     exchange: Exchange, plan: Plan, fields: HeaderFields, field: bytes
 ) -> HeaderFields:
@@ -66,7 +60,7 @@ def _mapped_methods(
     if not given or _ANY_METHOD in allowed:
         return fields
     conversions = route.request, route.response
-    path, query = _asked(exchange, plan)
+    path, query = asked(exchange, plan)
     methods = client_methods(conversions, path, query, passage.path, allowed)
     others = [line for line in fields if line not in given]
     return [*others, (given[0][0], ", ".join(methods).encode())]
@@ -82,11 +76,11 @@ def methods_of_version(exchange: Exchange, plan: Plan) -> list[str]:
         return []
     if any(passage.operations) or exchange.method == "OPTIONS":
         return []
-    path, query = _asked(exchange, plan)
+    path, query = asked(exchange, plan)
     return methods_elsewhere((route.request, route.response), path, query, passage.path)
 
 
-def _asked(exchange: Exchange, plan: Plan) -> tuple[Callable[[Version], str], str | None]:
+def asked(exchange: Exchange, plan: Plan) -> tuple[Callable[[Version], str], str | None]:
     """Return the path that a service of a version is asked for, and the query of the client."""
     captures = link_mapper(exchange, plan).captures
     template = plan.route.upstream_path or plan.endpoint.template

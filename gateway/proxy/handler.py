@@ -17,7 +17,7 @@ import msgspec
 from gateway.core import headers
 from gateway.core.context import RequestContext
 from gateway.core.errors import Fault, FaultCode, FaultError
-from gateway.core.headers import HeaderFields
+from gateway.core.headers import FieldLines, HeaderFields
 from gateway.core.overrides import NO_OVERRIDES
 from gateway.core.plan import Options, Plan, plan
 from gateway.core.snapshot import Limits, Snapshot
@@ -258,6 +258,10 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
         return
     if fault.code in _FINAL:
         exchange.keep_alive = False
+    if _preflight(exchange):  # what it asks about gets the refusal, which its script can then read
+        with suppress(ConnectionError):
+            _send(exchange, 204, [])
+        return
     problem: object = fault.problem(exchange.path)
     content_type = b"application/problem+json"
     endpoint = exchange.endpoint
@@ -280,11 +284,24 @@ def _send(exchange: Exchange, status: int, fields: HeaderFields, body: bytes = b
     """Send an answer that the gateway itself generates."""
     # A fault may carry Vary. Its fields are not sorted first, so Vary is always looked for.
     vary = () if exchange.endpoint is None else exchange.endpoint.vary
-    fields = dressed(exchange, fields, (b"vary",), vary)
+    cors = exchange.snapshot.cors
+    if cors is None:
+        fields = dressed(exchange, fields, (b"vary",), vary)
+    else:
+        fields = dressed(exchange, fields, (b"vary",), (*vary, *cors.vary))
+        fields += _preflight(exchange) or cors.answer(exchange.message.headers, fields)
     if bodiless(exchange.method, status):
         exchange.send_head(status, b"", fields)
     else:
         exchange.send(status, b"", fields, body)
+
+
+def _preflight(exchange: Exchange) -> FieldLines:
+    """Return the fields that answer a preflight of CORS; none for any other request."""
+    cors = exchange.snapshot.cors
+    if cors is None or exchange.method != "OPTIONS":
+        return ()
+    return cors.preflight(exchange.message.headers)
 
 
 def _most(exchange: Exchange, planned: Plan) -> int | None:

@@ -28,7 +28,7 @@ from gateway.core.headers import LINK, FieldFates, FieldLines, HeaderFields
 from gateway.core.plan import Plan
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
 from gateway.core.snapshot import Route
-from gateway.proxy import answer_links
+from gateway.proxy import answer_links, cors_fields
 from gateway.proxy.body import body_conversion, compression
 from gateway.proxy.body.body_format import is_unconverted
 from gateway.proxy.body.conversion_room import ConversionRoom
@@ -109,8 +109,8 @@ async def outgoing(
                 exchange, plan, fields, body, conversion, room
             )
             fields = headers.end_to_end(fields, _CONVERTED)
-    if plan.passage is not None and plan.passage.meant is not None:
-        fields = answer_links.ask_about(fields, plan.passage.meant)
+    if method == "OPTIONS":
+        fields = cors_fields.for_service(exchange, plan, fields)
     if route.request_rewrite is not None:
         fields = route.request_rewrite.fields(fields)
     inherited = _inherited(exchange) if snapshot.trusted_proxies else ()
@@ -178,6 +178,8 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
                 fields, body = other_body(response, answered, conversion, fields)
             elif conversion is not None and not bodiless(method, status):
                 body = await body_conversion.convert_response(response, conversion, room)
+    if converting is not None and (converting.changes_fields or converting.needs_message):
+        fields = cors_fields.for_script(exchange, plan, fields)
     if LINK in watched or fields is not kept:  # a conversion may have made a field of links
         fields = answer_links.map_answer_fields(exchange, plan, fields)
     if route.response_rewrite is not None:
@@ -330,6 +332,8 @@ def _renamed(exchange: Exchange, plan: Plan, fields: HeaderFields, status: int) 
     called: str | None = None
     if status == 405 or exchange.method == "OPTIONS":
         fields = answer_links.map_allow(exchange, plan, fields)
+    if exchange.method == "OPTIONS":
+        fields = cors_fields.for_preflight(exchange, plan, fields)
     if 200 <= status <= 299:
         called = plan.content_type
     elif status >= 400:

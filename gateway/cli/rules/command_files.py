@@ -54,7 +54,7 @@ class ExportedFiles(NamedTuple):
 
 # The parts of the rules that no route depends on.
 _APART = frozenset({"state", "fleet", "clients", "workers", "limits", "trusted_proxies", "bypass"})
-_APART |= {"admin", "notify"}
+_APART |= {"admin", "notify", "cors"}
 ADMIN_TOKEN = "GATEWAY_ADMIN_TOKEN"  # noqa: S105  # the name of a variable
 """The variable with the token of the admin port that an export adds; commands send it."""
 _ADDED = f"""\

@@ -78,8 +78,25 @@ ParameterLines = list[ParameterLine]
 Rewrite = Callable[[ParameterLines, Spelling], ParameterLines]
 
 
+class MovedNames(NamedTuple):
+    """The names of parameters in two adjacent versions, where they differ.
+
+    Attributes:
+        newer: The names in the newer version; empty where only the older one has them.
+        older: The names in the older version; empty where only the newer one has them.
+    """
+
+    newer: tuple[str, ...]
+    older: tuple[str, ...]
+
+
 class ParameterChange(Protocol):
     """One declared change of a query parameter or header field between two adjacent versions."""
+
+    @property
+    def moved(self) -> tuple[MovedNames, ...]:
+        """The names that differ between the versions."""
+        ...
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Return the lines converted to the newer version; may raise ConversionError."""
@@ -105,6 +122,11 @@ class Rewritten:
     name: str
     to_newer: Callable[[str], str]
     to_older: Callable[[str], str]
+
+    @property
+    def moved(self) -> tuple[MovedNames, ...]:
+        """No names: the parameter has the same one in both versions."""
+        return ()
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Return the lines with the value as the newer version writes it."""
@@ -152,6 +174,12 @@ class Recombined:
     older: tuple[str, ...]
     to_newer: Callable[[ParameterValues], ParameterValues]
     to_older: Callable[[ParameterValues], ParameterValues]
+
+    @property
+    def moved(self) -> tuple[MovedNames, ...]:
+        """The names, unless they are the same."""
+        same = set(self.newer) == set(self.older)
+        return () if same else (MovedNames(self.newer, self.older),)
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Return the lines with the parameters as the newer version has them."""
@@ -203,6 +231,11 @@ class Reversed:
 
     change: ParameterChange
 
+    @property
+    def moved(self) -> tuple[MovedNames, ...]:
+        """The names of the change, the other way round."""
+        return tuple(MovedNames(older, newer) for newer, older in reversed(self.change.moved))
+
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Return the lines after `down` of the change."""
         return self.change.down(lines, spelling)
@@ -217,6 +250,11 @@ class ParameterSequence:
     """A sequence of changes, applied in order by `up` and in reverse order by `down`."""
 
     changes: tuple[ParameterChange, ...]
+
+    @property
+    def moved(self) -> tuple[MovedNames, ...]:
+        """The names of every change, the first one first."""
+        return tuple(each for change in self.changes for each in change.moved)
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Return the lines after `up` of every change, the first one first."""

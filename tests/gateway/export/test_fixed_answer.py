@@ -63,6 +63,7 @@ def test_without_versions() -> None:
         ("/two", (("/two\n", "/two\n        methods: [GET]\n"),)),
         ("/users/{id}", ()),
         ("/header", ((PLAIN, LIFECYCLE),)),
+        ("/header", (("apis:\n", 'cors: { origins: ["*"] }\napis:\n'),)),
         ("/header", ((PLAIN, PLAIN.replace("one", 'one, errors: { body: { a: "{code}" } }')),)),
         ("/accept", (('+json" } }', '+json" }, methods: [GET] }'),)),
     ],

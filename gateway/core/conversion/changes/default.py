@@ -8,7 +8,12 @@ from dataclasses import dataclass, replace
 
 from gateway.core.conversion.document import MISSING, Document, JsonForm, JsonObject, get, put, take
 from gateway.core.conversion.field_path import Keys, Scope, is_array
-from gateway.core.conversion.parameter_change import ParameterLine, ParameterLines, Spelling
+from gateway.core.conversion.parameter_change import (
+    MovedNames,
+    ParameterLine,
+    ParameterLines,
+    Spelling,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,11 @@ class Added:
     name: str
     value: str | None
     keep: bool = False
+
+    @property
+    def moved(self) -> tuple[MovedNames, ...]:
+        """The name, unless the older version may have it as well."""
+        return () if self.keep else (MovedNames((self.name,), ()),)
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Add it where it is absent."""

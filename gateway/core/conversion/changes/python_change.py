@@ -18,7 +18,7 @@ from gateway.core.conversion.document import (
 from gateway.core.conversion.field_path import Keys, Scope, pointer
 from gateway.core.conversion.message.message import Message, message_of
 from gateway.core.conversion.message.message_view import MessageView
-from gateway.core.conversion.parameter_change import ParameterLines, Rewritten, Spelling
+from gateway.core.conversion.parameter_change import MovedNames, ParameterLines, Rewritten, Spelling
 from gateway.core.conversion.steps import BODY
 
 PythonFunction = Callable[..., Document]
@@ -104,6 +104,11 @@ class PythonParameter:
     name: str
     upwards: PythonFunction
     downwards: PythonFunction
+
+    @property
+    def moved(self) -> tuple[MovedNames, ...]:
+        """No names: the parameter has the same one in both versions."""
+        return ()
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Return the lines with the text that the function for upgrades returns."""

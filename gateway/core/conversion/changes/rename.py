@@ -16,7 +16,12 @@ from gateway.core.conversion.document import (
     take,
 )
 from gateway.core.conversion.field_path import Keys, Scope, pointer
-from gateway.core.conversion.parameter_change import ParameterLine, ParameterLines, Spelling
+from gateway.core.conversion.parameter_change import (
+    MovedNames,
+    ParameterLine,
+    ParameterLines,
+    Spelling,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,11 @@ class Renamed:
 
     newer: str
     older: str
+
+    @property
+    def moved(self) -> tuple[MovedNames, ...]:
+        """The two names."""
+        return (MovedNames((self.newer,), (self.older,)),)
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Call it as the newer version does."""

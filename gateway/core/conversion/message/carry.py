@@ -18,6 +18,7 @@ from gateway.core.conversion.document import (
 from gateway.core.conversion.field_path import Keys, Scope, pointer
 from gateway.core.conversion.message.message import message_of
 from gateway.core.conversion.message.places import Place
+from gateway.core.conversion.parameter_change import MovedNames
 from gateway.core.conversion.scalars import NUMBER_TEXT, WORDS, Type
 from gateway.core.conversion.steps import BODY
 
@@ -115,8 +116,22 @@ class Carry:
 
 def is_carry(change: Change) -> bool:
     """Return whether a change of a whole body is Carry, in one direction or the other."""
+    return isinstance(_inner(change)[0], Carry)
+
+
+def carried_names(change: Change) -> tuple[MovedNames, ...]:
+    """Return the header field that one version has in the place of a field of the body."""
+    inner, inverse = _inner(change)
+    name = inner.place.field_name if isinstance(inner, Carry) else None
+    if name is None:
+        return ()
+    return (MovedNames((name,), ()) if inverse else MovedNames((), (name,)),)
+
+
+def _inner(change: Change) -> tuple[Change, bool]:
+    """Return the change that a change of a whole body makes, and whether it makes its inverse."""
     inner = change.change if isinstance(change, Whole) else change
-    return isinstance(inner.change if isinstance(inner, Inverse) else inner, Carry)
+    return (inner.change, True) if isinstance(inner, Inverse) else (inner, False)
 
 
 def _opened(fields: JsonObject, form: JsonForm) -> JsonObject:

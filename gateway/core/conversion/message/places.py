@@ -35,6 +35,11 @@ class Place(Protocol):
         """The term for the place in messages to clients."""
         ...
 
+    @property
+    def field_name(self) -> str | None:
+        """The name of the header field that has the place; None where none has it."""
+        ...
+
     def applies(self, message: Message) -> bool:
         """Return whether messages of this kind have such a place."""
         ...
@@ -58,6 +63,11 @@ class QueryPlace:
     def name(self) -> str:
         """The term for the parameter."""
         return f"the query parameter '{self.parameter}'"
+
+    @property
+    def field_name(self) -> str | None:
+        """No header field."""
+        return None
 
     def applies(self, message: Message) -> bool:
         """Return whether the message is a request."""
@@ -99,6 +109,11 @@ class HeaderPlace:
         """The term for the header field."""
         return f"the header '{self.field}'"
 
+    @property
+    def field_name(self) -> str | None:
+        """The name of the header field."""
+        return self.field
+
     def applies(self, message: Message) -> bool:  # as others ask it
         """Return true: every message has header fields."""
         return True
@@ -139,6 +154,11 @@ class LinkPlace:
     def name(self) -> str:
         """The term for the link."""
         return f"the link '{self.relation}'"
+
+    @property
+    def field_name(self) -> str | None:
+        """Link, which has all links."""
+        return "Link"
 
     def applies(self, message: Message) -> bool:
         """Return whether the message is an answer."""

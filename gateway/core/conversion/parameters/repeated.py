@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 
 from gateway.core.conversion.document import ConversionError
-from gateway.core.conversion.parameter_change import ParameterLine, ParameterLines, Spelling
+from gateway.core.conversion.parameter_change import (
+    MovedNames,
+    ParameterLine,
+    ParameterLines,
+    Spelling,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,11 @@ class Repeated:
 
     name: str
     separator: str
+
+    @property
+    def moved(self) -> tuple[MovedNames, ...]:
+        """No names: the parameter has the same one in both versions."""
+        return ()
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Return the lines with one line for each value."""

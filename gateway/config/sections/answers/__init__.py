@@ -1,0 +1,1 @@
+"""The sections of gateway.yaml about what the gateway itself answers."""

@@ -1,0 +1,94 @@
+"""The fields of CORS between a client and a service whose versions differ (Fetch, section 3.2).
+
+A preflight asks for the methods and the header fields of the client's version, and the service
+answers with those of its own. The names are mapped as the request that it asks about is converted.
+"""
+
+from gateway.core.answers.cors_names import NamePair, allowed, exposed, name_pairs, requested
+from gateway.core.answers.preflight import PREFLIGHT
+from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.passage import find_passage
+from gateway.core.conversion.version_link import MessageKind
+from gateway.core.headers import HeaderFields
+from gateway.core.plan import Plan
+from gateway.proxy.answer_links import asked
+from gateway.proxy.client.exchange import Exchange
+
+_METHOD, _HEADERS = b"access-control-request-method", b"access-control-request-headers"
+_ORIGIN = b"access-control-allow-origin"
+_ALLOWED, _EXPOSED = b"Access-Control-Allow-Headers", b"Access-Control-Expose-Headers"
+
+
+def for_service(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
+    """Return the fields of an OPTIONS request with what a preflight asks the service about."""
+    passage, pairs = plan.passage, _asked_about(exchange, plan)
+    mapped: HeaderFields = []
+    for name, value in fields:
+        lower = name.lower()
+        if lower == _METHOD and passage is not None and passage.meant is not None:
+            value = passage.meant.encode()
+        elif lower == _HEADERS and pairs:
+            value = ",".join(requested(_listed([value]), pairs)).encode("latin-1")
+            if not value:  # all of them are the gateway's
+                continue
+        mapped.append((name, value))
+    return mapped
+
+
+def for_preflight(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
+    """Return the fields of an answer to OPTIONS with the header fields that a client may send."""
+    pairs = _asked_about(exchange, plan)
+    if not pairs or not _is_allowed(fields):
+        return fields
+    names = _listed(_values(fields, _ALLOWED))
+    return _with(fields, _ALLOWED, names, allowed(names, pairs))
+
+
+def for_script(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
+    """Return the converted fields of an answer with the names of those that a script may read."""
+    response = plan.response
+    if response is None or not _is_allowed(fields):
+        return fields
+    pairs = name_pairs(response, exchange.method, MessageKind.RESPONSE)
+    if not pairs:
+        return fields
+    names = _listed(_values(fields, _EXPOSED))
+    present = {name.decode("latin-1").lower() for name, _ in fields}
+    return _with(fields, _EXPOSED, names, exposed(names, pairs, present))
+
+
+def _asked_about(exchange: Exchange, plan: Plan) -> tuple[NamePair, ...]:
+    """Return the names that differ for the request which a preflight asks about."""
+    method, request = exchange.message.headers.get(PREFLIGHT), plan.route.request
+    if method is None or request is None or plan.route.response is None:
+        return ()
+    if request.has_operations:
+        try:
+            conversions = request, plan.route.response
+            request = find_passage(*conversions, method, *asked(exchange, plan)).request
+        except ConversionError:  # the request will be refused
+            return ()
+    return name_pairs(request, method, MessageKind.REQUEST)
+
+
+def _is_allowed(fields: HeaderFields) -> bool:
+    return any(name.lower() == _ORIGIN for name, _ in fields)
+
+
+def _values(fields: HeaderFields, name: bytes) -> list[bytes]:
+    lower = name.lower()
+    return [value for other, value in fields if other.lower() == lower]
+
+
+def _listed(values: list[bytes]) -> list[str]:
+    members = (each.strip(b" \t") for value in values for each in value.split(b","))
+    return [each.decode("latin-1") for each in members]
+
+
+def _with(fields: HeaderFields, name: bytes, before: list[str], names: list[str]) -> HeaderFields:
+    """Return fields with a list of names, unless nothing in it has changed."""
+    if names == [each.lower() for each in before if each]:
+        return fields
+    lower = name.lower()
+    kept = [line for line in fields if line[0].lower() != lower]
+    return [*kept, (name, ", ".join(names).encode("latin-1"))] if names else kept

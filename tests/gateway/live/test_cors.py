@@ -1,0 +1,145 @@
+"""Scripts in browsers, over sockets: the gateway's own answers, and names that versions change."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.gateway.kit import Program, start_program
+from tests.gateway.live.conftest import House
+from tests.gateway.live.raw import answer, ask, get
+
+APP = "https://app.test"
+ORIGIN = f"Origin: {APP}"
+RULES = f"""
+services: {{ told: {{ targets: ["http://${{TOLD}}"] }}, gone: {{ targets: ["http://${{GONE}}"] }} }}
+cors: {{ origins: [{APP}], credentials: true }}
+apis:
+  a:
+    endpoints:
+      - {{ path: "/v{{version}}/a", version: {{ in: path }}, max_body: 10 }}
+      - {{ path: "/v{{version}}/pay", version: {{ in: path }} }}
+      - {{ path: "/v{{version}}/read", version: {{ in: path }}, methods: [GET] }}
+    versions:
+      "1": {{ lifecycle: {{ sunset: 2020-01-01 }} }}
+      "2": {{ via: "3" }}
+      "3": {{ service: told }}
+      "4": {{ service: gone }}
+    conversions:
+      - {{ between: ["1", "2"], changes: [] }}
+      - between: ["2", "3"]
+        operations: [ {{ older: POST /v2/pay, newer: POST /v3/payments }} ]
+      - {{ between: ["2", "3"], headers: [ rename: {{ field: X-By, to: X-From }} ] }}
+      - between: ["2", "3"]
+        operations: [ POST /v3/payments ]
+        on: requests
+        changes: [ to_header: {{ field: key, header: Idempotency-Key }} ]
+      - between: ["2", "3"]
+        on: responses
+        changes: [ to_header: {{ field: total, header: X-Total, type: number }} ]
+      - between: ["2", "3"]
+        on: requests
+        changes: [ rename: {{ field: a, to: b }} ]
+      - {{ between: ["3", "4"], changes: [] }}
+"""
+ALLOWED = "Access-Control-Allow-Origin"
+
+
+@pytest.fixture(scope="module")
+def program(shared_house: House, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """Start a gateway whose own answers one origin may read."""
+    folder = tmp_path_factory.mktemp("cors")
+    config = folder / "gateway.yaml"
+    config.write_text(RULES)
+    told = f"127.0.0.1:{shared_house.service.port}"
+    with ExitStack() as stack:
+        yield start_program(
+            stack, folder, "gateway", GATEWAY_CONFIG=str(config), TOLD=told, GONE="127.0.0.1:1"
+        )
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ("GET /v1/a", 410),
+        ("GET /v9/a", 404),
+        ("GET /nowhere", 404),
+        ("PUT /v2/read", 405),
+        ("POST /v2/a", 413),
+        ("POST /v2/pay", 400),
+        ("GET /v4/a", 502),
+    ],
+)
+def test_a_script_can_read_a_refusal(program: Program, asked: str, status: int) -> None:
+    body = b"{12345678901" if asked.startswith("POST") else None
+    got = ask(program, *asked.split(), ORIGIN, "Content-Type: application/json", body=body)
+    assert got.status == status
+    assert got.one(ALLOWED) == APP.encode()
+    assert got.one("Access-Control-Allow-Credentials") == b"true"
+    assert "x-request-id" in got.members("Access-Control-Expose-Headers")
+    assert "origin" in got.members("Vary")
+
+
+@pytest.mark.parametrize("lines", [(), ("Origin: https://evil.test",), ("Origin: null",)])
+def test_any_other_cannot(program: Program, lines: tuple[str, ...]) -> None:
+    got = get(program, "/v1/a", *lines)
+    assert (got.status, got.all(ALLOWED)) == (410, [])
+    assert "origin" in got.members("Vary")
+
+
+@pytest.mark.parametrize("path", ["/v1/a", "/v4/a", "/nowhere", "/v2/read"])
+def test_the_preflight_of_what_is_refused(program: Program, path: str) -> None:
+    """Without it, the script could not read the refusal of the request itself."""
+    named = "Access-Control-Request-Headers: x-api-version"
+    asked = ORIGIN, "Access-Control-Request-Method: PUT", named
+    got = ask(program, "OPTIONS", path, *asked)
+    assert (got.status, got.body) == (204, b"")
+    assert (got.one(ALLOWED), got.one("Access-Control-Allow-Methods")) == (APP.encode(), b"PUT")
+    assert got.one("Access-Control-Allow-Headers") == b"x-api-version"
+    refused = ask(program, "OPTIONS", path, "Origin: https://evil.test", *asked[1:])
+    assert refused.all(ALLOWED) == []
+
+
+def test_the_service_answers_for_itself(program: Program, house: House) -> None:
+    assert get(program, "/v3/a", ORIGIN).all(ALLOWED) == []
+    house.service.answer = answer(b"{}", f"{ALLOWED}: *")
+    assert get(program, "/v3/a", ORIGIN).all(ALLOWED) == [b"*"]
+
+
+def test_the_names_of_a_preflight(program: Program, house: House) -> None:
+    house.service.answer = (
+        b"HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Origin: *\r\n"
+        b"Access-Control-Allow-Methods: POST\r\nAccess-Control-Allow-Headers: X-By, X-Any\r\n\r\n"
+    )
+    got = ask(
+        *(program, "OPTIONS", "/v2/pay", ORIGIN, "Access-Control-Request-Method: POST"),
+        "Access-Control-Request-Headers: idempotency-key,x-any,x-from",
+    )
+    assert house.service.last.line == b"OPTIONS /v3/payments HTTP/1.1"
+    assert house.service.last.one("Access-Control-Request-Headers") == b"x-any,x-by"
+    assert got.one("Access-Control-Allow-Methods") == b"POST"
+    names = got.members("Access-Control-Allow-Headers")
+    assert sorted(names) == ["idempotency-key", "x-any", "x-from"]
+
+
+def test_names_that_the_gateway_takes_itself(program: Program, house: House) -> None:
+    house.service.answer = b"HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Origin: *\r\n\r\n"
+    method = "Access-Control-Request-Method: POST"
+    asked = "Access-Control-Request-Headers: idempotency-key"
+    got = ask(program, "OPTIONS", "/v2/pay", ORIGIN, method, asked)
+    assert house.service.last.all("Access-Control-Request-Headers") == []
+    assert got.members("Access-Control-Allow-Headers") == ["idempotency-key"]
+    got = ask(program, "OPTIONS", "/v3/pay", ORIGIN, method, asked)
+    assert house.service.last.one("Access-Control-Request-Headers") == b"idempotency-key"
+    assert got.all("Access-Control-Allow-Headers") == []
+
+
+def test_the_names_that_a_script_may_read(program: Program, house: House) -> None:
+    exposed = "Access-Control-Expose-Headers: X-By, X-Any"
+    house.service.answer = answer(b'{"total":5}', f"{ALLOWED}: *", exposed, "X-By: me")
+    got = get(program, "/v2/a", ORIGIN)
+    assert (got.one("X-Total"), got.one("X-From")) == (b"5", b"me")
+    names = got.members("Access-Control-Expose-Headers")
+    assert sorted(names) == ["x-any", "x-from", "x-total"]
+    house.service.answer = answer(b'{"total":5}', exposed)
+    assert get(program, "/v2/a").members("Access-Control-Expose-Headers") == ["x-by", "x-any"]
