@@ -3,7 +3,6 @@
 Every refusal is a problem detail (RFC 9457), as on the port for clients.
 """
 
-import asyncio
 import time
 from functools import partial
 from http import HTTPStatus
@@ -18,6 +17,7 @@ from gateway.admin.access.rights import Rights, keep_form, needs, order
 from gateway.admin.notify.notify_routes import notify_routes
 from gateway.admin.operator import Operator, check_known
 from gateway.admin.page.page_routes import PageRoutes
+from gateway.admin.reports.piecewise import send_pieces
 from gateway.config.text.mistakes import suggest
 from gateway.core.overrides import VersionKey
 from gateway.state.active_overrides import as_json
@@ -27,6 +27,7 @@ from gateway.state.state_changes import StateError
 if TYPE_CHECKING:
     from gateway.admin.shadow_report import ShadowReport
 
+_JSON = "application/json"
 # A shadow that the rules have no more is reported as long as it has counted any of these.
 _SHADOW_CASES = ("compared", "validated", "shed")
 
@@ -128,23 +129,18 @@ class _Admin:
         # Imported with the first scrape: a gateway without a monitor saves that memory.
         from gateway.admin.metrics import CONTENT_TYPE, exposition
 
-        answer = web.StreamResponse(headers={"Content-Type": CONTENT_TYPE})
-        await answer.prepare(request)
-        for piece in exposition(self._operator):
-            if request.method == "GET":
-                await answer.write(piece)
-            await asyncio.sleep(0)  # requests that came meanwhile have their turn
-        return answer
+        pieces = exposition(self._operator)
+        return await send_pieces(request, pieces, {"Content-Type": CONTENT_TYPE})
 
-    async def usage(self, request: web.Request) -> web.Response:
+    async def usage(self, request: web.Request) -> web.StreamResponse:
         # Reports are imported when they are first asked for, as metrics are.
-        from gateway.admin.reports.usage_report import usage
+        from gateway.admin.reports.usage_report import usage_json, usage_lines
 
-        api, version = request.query.get("api"), request.query.get("version")
-        found = usage(await self._view(request), api, version)
-        if not found.usage:  # a typing error must not read as no usage
-            self._check_named(api, version)
-        return _json(found)
+        asked = request.query.get("api"), request.query.get("version")
+        view = await self._view(request)
+        if next(usage_lines(view, *asked), None) is None:
+            self._check_named(*asked)  # a typing error must not read as no usage
+        return await send_pieces(request, usage_json(view, *asked), {"Content-Type": _JSON})
 
     async def versions(self, _: web.Request) -> web.Response:
         return _json(self._operator.rules.labels)
@@ -343,5 +339,5 @@ def _problem(request: web.Request, status: int, code: str, detail: str) -> web.R
     return _json(problem, status, "application/problem+json")
 
 
-def _json(document: object, status: int = 200, kind: str = "application/json") -> web.Response:
+def _json(document: object, status: int = 200, kind: str = _JSON) -> web.Response:
     return web.Response(body=msgspec.json.encode(document), status=status, content_type=kind)

@@ -34,6 +34,7 @@ from gateway.admin.page.views.rules_view import (
 from gateway.admin.page.views.version_view import version_page
 from gateway.admin.page.views.versions_view import PHASES, span_of, versions_table
 from gateway.admin.page.waiting import version_link
+from gateway.admin.reports.piecewise import send_pieces
 from gateway.config.text.mistakes import suggest
 from gateway.core.operators.admin_rules import Right
 from gateway.core.overrides import VersionKey
@@ -122,7 +123,7 @@ class Page:
         values = {"found": found, "stale": stale, "done": done if done in ACTS else ""}
         return await self._html(request, "version.html", values, status)
 
-    async def callers(self, request: web.Request) -> web.Response:
+    async def callers(self, request: web.Request) -> web.StreamResponse:
         """Answer who calls a version, as CSV."""
         version = self._find(request)
         if version is None:
@@ -132,11 +133,13 @@ class Page:
         name = "-".join(step for step in (*version.key, *alone) if step)
         safe = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in name)
         disposition = f'attachment; filename="callers-{safe}.csv"'
-        return web.Response(
-            text=callers_csv(view.totals, version.key, request.query),
-            content_type="text/csv",
-            headers={"Content-Disposition": disposition, "Cache-Control": "no-store"},
-        )
+        fields = {
+            "Content-Type": "text/csv; charset=utf-8",
+            "Content-Disposition": disposition,
+            "Cache-Control": "no-store",
+        }
+        pieces = callers_csv(view.totals, version.key, request.query)
+        return await send_pieces(request, pieces, fields)
 
     async def rules(self, request: web.Request) -> web.Response:
         """Answer the rules, and what they would do with a request."""

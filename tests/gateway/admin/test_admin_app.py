@@ -11,8 +11,11 @@ from gateway.admin import admin_app as admin_app_module
 from gateway.admin.access.admin_guard import AdminGuard
 from gateway.admin.admin_app import admin_app, admin_runner
 from gateway.admin.operator import Operator
+from gateway.admin.page.views import callers_view
+from gateway.admin.reports import usage_report
 from gateway.process.tasks import Tasks
 from gateway.state.local_state import LocalState
+from gateway.telemetry.delta import UsageDelta
 
 
 async def ask(operator: Operator, path: str) -> tuple[int, Any]:
@@ -53,6 +56,34 @@ async def test_metrics_have_a_head_alone(operator: Operator) -> None:
             assert answer.content_type == "text/plain"
         async with client.get("/metrics") as answer:  # the connection is as good as before
             assert "gateway_workers 1" in await answer.text()
+
+
+@pytest.mark.parametrize("path", ["/usage", "/page/callers/person/1"])
+async def test_large_answers_leave_requests_their_turns(
+    operator: Operator, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gateway of one process answers its clients on the same loop."""
+    monkeypatch.setattr(usage_report, "MOST_LINES", 10)
+    monkeypatch.setattr(callers_view, "MOST_LINES", 10)
+    now = time.time()
+    clients = operator.totals.clients_of("person", "1")
+    for number in range(2000):
+        clients.add(UsageDelta("person", "1", "/p", f"client-{number}", 1, 0, 0, 1), now)
+    turns = 0
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    await ask(operator, path)  # what it needs is imported, in a thread
+    taking = asyncio.create_task(take_turns())
+    status, text = await ask(operator, path)
+    taking.cancel()
+    assert status == 200
+    assert text.count("client-") == 2000
+    assert turns > 200
 
 
 async def test_who_asked_once_does_not_keep_a_connection(

@@ -2,18 +2,24 @@
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gateway.admin.formatting import client_text, format_time
 from gateway.admin.page.listing import Listing, listing
+from gateway.admin.reports.piecewise import batches
 from gateway.core.overrides import VersionKey
 from gateway.state.top_clients import ClientUsage, TopClients
 from gateway.state.totals import Totals
 
 # What spreadsheets take for a formula when a cell begins with it.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-
+_HEAD = (
+    *("client", "api", "version", "endpoint", "count", "at_least", "refused", "failed"),
+    *("first", "last", "served"),
+)
+MOST_LINES = 100
+"""The lines of a piece of CSV; it takes about a millisecond."""
 
 ROWS = 25
 """The rows of a page; less than elsewhere, since more stands below them."""
@@ -60,20 +66,19 @@ def callers(
     return listing(found, query, _COLUMNS, default="-count", fits=fits if text else None, size=size)
 
 
-def callers_csv(totals: Totals, key: VersionKey, query: Mapping[str, str]) -> str:
-    """Return all clients of a version that fit the filter, as CSV (RFC 4180)."""
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(
-        (
-            *("client", "api", "version", "endpoint", "count", "at_least", "refused", "failed"),
-            *("first", "last", "served"),
-        )
-    )
+def callers_csv(totals: Totals, key: VersionKey, query: Mapping[str, str]) -> Iterator[bytes]:
+    """Yield all clients of a version that fit the filter, as CSV (RFC 4180), in pieces."""
+    yield _lines([_HEAD])
     rows = totals.clients.get(key, TopClients()).rows
-    for each in callers(totals, key, {**query, "page": ""}, size=max(len(rows), 1)).rows:
-        writer.writerow(_cells(each, key))
-    return out.getvalue()
+    found = callers(totals, key, {**query, "page": ""}, size=max(len(rows), 1)).rows
+    for batch in batches(found, MOST_LINES):
+        yield _lines(_cells(each, key) for each in batch)
+
+
+def _lines(rows: Iterable[Iterable[str]]) -> bytes:
+    out = io.StringIO()
+    csv.writer(out).writerows(rows)
+    return out.getvalue().encode("utf-8", "replace")
 
 
 def _cells(each: Caller, key: VersionKey) -> Iterator[str]:

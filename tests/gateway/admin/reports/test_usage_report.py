@@ -1,8 +1,10 @@
 """Who called what: rows in order, and as a table."""
 
+import msgspec
 import pytest
 
-from gateway.admin.reports.usage_report import UsageReport, usage, usage_table
+from gateway.admin.reports import usage_report
+from gateway.admin.reports.usage_report import UsageReport, usage, usage_json, usage_table
 from gateway.state.state_access import Doubt, StateView
 from gateway.state.totals import Occurrences, Totals
 from tests.gateway.admin.totals import totals
@@ -26,6 +28,17 @@ def viewed(found: Totals, replica: str | None = None, *doubts: Doubt) -> StateVi
 )
 def test_the_busiest_come_first(api: str | None, version: str | None, expected: list[str]) -> None:
     assert [line.client for line in usage(viewed(totals()), api, version).usage] == expected
+
+
+@pytest.mark.parametrize("most", [1, 2, 9])
+def test_json_comes_in_pieces(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage_report, "MOST_LINES", most)
+    for version in (None, "2", "3"):
+        view = viewed(totals(), "a", Doubt("b", 10.0))
+        pieces = list(usage_json(view, version=version))
+        report = msgspec.json.decode(b"".join(pieces), type=UsageReport)
+        assert report == usage(view, version=version)
+        assert max(piece.count(b'"client"') for piece in pieces) <= most
 
 
 def test_the_table() -> None:

@@ -1,0 +1,44 @@
+"""Answers in pieces: each is made when those before it were taken, and others have turns."""
+
+import asyncio
+from collections.abc import Iterator
+
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from gateway.admin.reports.piecewise import batches, send_pieces
+
+
+def test_batches() -> None:
+    assert list(batches(iter("abcde"), 2)) == [["a", "b"], ["c", "d"], ["e"]]
+    assert list(batches("", 2)) == []
+
+
+async def test_others_have_a_turn_between_pieces() -> None:
+    turns, seen = 0, list[int]()
+
+    async def take_turns() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    def pieces() -> Iterator[bytes]:
+        for _ in range(5):
+            seen.append(turns)
+            yield b"x"
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return await send_pieces(request, pieces(), {"Content-Type": "text/plain"})
+
+    app = web.Application()
+    app.add_routes([web.get("/", answer)])
+    taking = asyncio.create_task(take_turns())
+    async with TestClient(TestServer(app)) as client:
+        async with client.head("/") as answered:
+            assert answered.headers["Content-Type"] == "text/plain"
+        assert not seen  # a head needs none of them
+        async with client.get("/") as answered:
+            assert await answered.read() == b"xxxxx"
+    taking.cancel()
+    assert len(set(seen)) == 5
