@@ -83,7 +83,7 @@ _NEVER_BEHIND = (
 )
 
 LINK = b"link"
-"""The watched name of the fields that hold links: Location, Content-Location and Link."""
+"""The watched name of the fields with links: Location, Content-Location, Link and Set-Cookie."""
 
 # Where the gateway announces the end of a version, its fields replace those of the service. Link is
 # not among them: it is a list, to which the gateway appends.
@@ -145,7 +145,7 @@ METHOD_OVERRIDES = frozenset({b"x-http-method", b"x-http-method-override", b"x-m
 
 # Fields whose presence is reported, since the handling of a message depends on it.
 _WATCHED = METHOD_OVERRIDES | {b"connection", b"date", b"expect", b"vary"}
-_LINKS = frozenset({b"content-location", b"link", b"location"})
+_LINKS = frozenset({b"content-location", b"link", b"location", b"set-cookie"})
 _DROPPED = b""
 
 

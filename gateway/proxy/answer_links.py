@@ -1,20 +1,26 @@
 """Links of answers and requests: header fields and bodies in which URLs are mapped.
 
-Location, Content-Location and Link (RFC 8288) of every answer are mapped. URLs in bodies are mapped
-where a conversion has the change `link`.
+Location, Content-Location, Link (RFC 8288) and the paths of Set-Cookie (RFC 6265) of every answer
+are mapped. URLs in bodies are mapped where a conversion has the change `link`.
 """
 
 import re
 from collections.abc import Callable, Sequence
 
 from gateway.core.answers.allowed_methods import client_methods, methods_elsewhere
+from gateway.core.answers.cookie import map_cookie
 from gateway.core.answers.link_mapper import LinkMapper, MappedLink, map_link_field
 from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan
 from gateway.core.versions.version import Version
 from gateway.proxy.client.exchange import Exchange
 
-_NAMES = {b"location": "Location", b"content-location": "Content-Location", b"link": "Link"}
+_NAMES = {
+    b"location": "Location",
+    b"content-location": "Content-Location",
+    b"link": "Link",
+    b"set-cookie": "Set-Cookie",
+}
 # The authority and the scheme that the client used, of a trusted proxy (RFC 7239, section 4).
 _FORWARDED = re.compile(r"[;, \t](host|proto)=(?:\"([^\"]*)\"|([^;, \t\"]*))", re.IGNORECASE)
 _SCHEMES = frozenset({"http", "https"})
@@ -28,9 +34,13 @@ def map_answer_fields(exchange: Exchange, plan: Plan, fields: HeaderFields) -> H
     for line in fields:
         place = _NAMES.get(line[0].lower())
         if place is not None:
-            link = _noting(exchange, place, mapper.to_client)
             value = line[1].decode("latin-1")
-            written = map_link_field(value, link) if place == "Link" else link(value)
+            if place == "Set-Cookie":
+                path = _noting(exchange, place, mapper.cookie_path)
+                written = map_cookie(value, path, mapper.keeps_domain)
+            else:
+                link = _noting(exchange, place, mapper.to_client)
+                written = map_link_field(value, link) if place == "Link" else link(value)
             if written != value:
                 line = (line[0], written.encode("latin-1"))
         mapped.append(line)

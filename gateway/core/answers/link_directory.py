@@ -157,7 +157,7 @@ class LinkDirectory:
         """
         if not self._owners:
             for service in self.services.values():
-                for own in _authorities(service):
+                for own in authorities_of(service):
                     self._owners.setdefault(with_port(own.lower()), service.name)
         name = self._owners.get(authority)
         return None if name is None else self.services[name]
@@ -288,7 +288,8 @@ def with_port(authority: str, scheme: str = "http") -> str:
 _PORTS = {"http": ":80", "https": ":443"}
 
 
-def _authorities(service: Service) -> Iterator[str]:
+def authorities_of(service: Service) -> Iterator[str]:
+    """Yield the authorities of a service: those of its targets, and its `host`."""
     for target in service.targets:
         yield target.authority
     if service.host not in (CLIENT_HOST, TARGET_HOST):

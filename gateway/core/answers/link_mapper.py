@@ -10,10 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from gateway.core.answers.cookie import leaves, path_above
 from gateway.core.answers.link_directory import (
     LinkDirectory,
     PublicEndpoint,
     ServedRoute,
+    authorities_of,
+    served_path,
     with_port,
 )
 from gateway.core.conversion.chain import Conversion
@@ -117,6 +120,28 @@ class LinkMapper:
         if relative and public_query == query and _resolved(self.path, path) == mapped:
             return MappedLink(link)
         return MappedLink(f"{prefix}{mapped}{_rest(public_query, fragment)}")
+
+    def cookie_path(self, path: str) -> MappedLink:
+        """Return the path of a cookie of the service, as the client asks for what is below it."""
+        prefix = path.rstrip("/")
+        if not prefix:
+            return MappedLink(path)
+        # Operations may have moved the path; what stands above it is that of the endpoint.
+        asked = served_path(self.endpoint, self.route).fill(self.captures)
+        for served in (self.target, asked):
+            public = path_above(self.path, served, prefix)
+            if public is not None:
+                end = "" if public == "/" else path[len(prefix) :]
+                return MappedLink(f"{public}{end}")
+        text, fits = self.to_client(prefix)
+        return MappedLink(f"{text.partition('?')[0]}{path[len(prefix) :]}" if fits else path, fits)
+
+    def keeps_domain(self, domain: str) -> bool:
+        """Return whether the domain of a cookie is for the client, and not for services alone."""
+        own = {*self._own(None), *(name.lower() for name in authorities_of(self.route.service))}
+        hosts = [with_port(name).rpartition(":")[0] for name in own]
+        public = with_port(self.public_authority.lower()).rpartition(":")[0]
+        return not leaves(domain, public, hosts)
 
     def to_service(self, link: str) -> MappedLink:
         """Return a link of the client as the service writes it; what is relative stays."""

@@ -237,8 +237,8 @@ class Conversion:
             fields: The field lines.
             message: The message before its conversion; None where nothing of it is known.
         """
-        # A 304 has fields of the answer 200 that it stands for (RFC 9110, section 15.4.5).
-        rewrites = self._applied(method, _OK if status == 304 else status).headers
+        # A redirect is no error; a 304 stands for an answer 200 (RFC 9110, section 15.4.5).
+        rewrites = self._applied(method, _OK if status in range(300, 400) else status).headers
         return rewrite_fields(fields, rewrites, message) if rewrites else fields
 
     def _applied(self, method: str, status: int | None) -> _Part:

@@ -63,6 +63,26 @@ async def test_links_of_header_fields() -> None:
     assert gateway.exchanges[0].unmapped_links is None
 
 
+async def test_cookies_come_back() -> None:
+    lines = (
+        "Set-Cookie: sid=a; Path=/orders; HttpOnly",
+        "set-cookie: at=/orders; Domain=127.0.0.1; Path=/",
+        "Set-Cookie: x=y; Path=/nowhere/",
+    )
+    rules = RULES.replace('"/v{version}/{rest*}"', '"/v{version}/rest/{rest*}"').replace(
+        'upstream_path: "/{rest*}"', 'upstream_path: "/rest/{rest*}"'
+    )
+    gateway = Gateway(rules, {SERVICE: lambda _: answered(b"", *lines, status="201 Created")})
+    got = parse_answer(await gateway.ask(request("POST /v3/orders")))
+    gateway.close()
+    assert got.all("Set-Cookie") == [
+        b"sid=a; Path=/v3/orders; HttpOnly",
+        b"at=/orders; Path=/",
+        b"x=y; Path=/nowhere/",
+    ]
+    assert gateway.exchanges[0].unmapped_links == {"Set-Cookie": 1}
+
+
 async def test_links_of_bodies() -> None:
     """Both steps map `self`, which is mapped once; what one writes the other does not read."""
     found = b'{"self":"/orders/7","all":["/orders","/orders"],"pages":{"next":"/orders?p=2"}}'

@@ -233,3 +233,34 @@ def test_links_to_operations_that_the_other_version_lacks() -> None:
     assert rooms.to_client("/new") == MappedLink("/new", False)
     for path in ("/hotel/v1/old", "/hotel/v1/find?id=.."):
         assert rooms.to_service(path) == MappedLink(path, False)
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "wanted", "fits"),
+    [
+        ("/v1/orders", "/", "/", True),
+        ("/v1/orders", "/api/2/orders", "/v1/orders", True),
+        ("/v1/orders/7", "/api/2/orders", "/v1/orders", True),
+        ("/v1/orders/7/copy", "/api/2/orders/7/", "/v1/orders/7/", True),
+        ("/v1/orders/7", "/api/2", "/v1", True),
+        ("/v1/orders/7", "/api", "/api", False),
+        ("/v1/orders/7", "/api/2/orders/8", "/v1/orders/8", True),
+        ("/q/orders?version=1", "/api/2/orders/8", "/q/orders/8", True),
+        ("/hotel/v1/find?id=7", "/v2/rooms/", "/hotel/v1/v2/rooms/", True),
+        ("/hotel/v1/things/7", "/things/", "/hotel/v1/things/", True),
+        ("/people/7", "/people", "/people", True),
+        ("/folk/7", "/all", "/folk", True),
+        ("/v1/orders", "/nowhere/", "/nowhere/", False),
+    ],
+)
+def test_paths_of_cookies(target: str, path: str, wanted: str, fits: bool) -> None:
+    assert mapper(target).cookie_path(path) == MappedLink(wanted, fits)
+
+
+def test_domains_of_cookies() -> None:
+    asked = mapper("/v1/orders", authority="api.test:8080")
+    assert asked.keeps_domain("api.test")
+    assert asked.keeps_domain(".test")
+    assert asked.keeps_domain("other.example")
+    assert not asked.keeps_domain("10.0.0.2")
+    assert not mapper("/v1/orders", host="new.internal").keeps_domain("internal")
