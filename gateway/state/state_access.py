@@ -49,7 +49,7 @@ class LogReading(NamedTuple):
 
     def is_fresh(self, now: float) -> bool:
         """Return whether it is read at a time; it is read once a second."""
-        return now - self.until <= SILENT_SECONDS
+        return abs(now - self.until) <= SILENT_SECONDS
 
 
 class StateView(NamedTuple):

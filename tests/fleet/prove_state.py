@@ -4,6 +4,7 @@ import asyncio
 import re
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -56,6 +57,11 @@ async def opened(url: str, folder: Path, *names: str) -> AsyncIterator[list[Flee
     finally:
         for state in states:
             await state.close()
+
+
+def unreachable(self: PostgresDatabase, *_: object, **__: object) -> None:
+    """Stand in for a transaction while the database is away."""
+    raise StateUnreachableError("gone")
 
 
 def is_stale(state: FleetState) -> bool:
@@ -447,10 +453,6 @@ async def test_a_start_without_the_database_goes_by_what_was_heard_last(
 ) -> None:
     async with opened(database, tmp_path, "a") as (state,):
         await state.set_percent(KEY, 0.0, ANN)
-
-    def unreachable(self: PostgresDatabase, *_: object, **__: object) -> None:
-        raise StateUnreachableError("gone")
-
     with monkeypatch.context() as patch:
         patch.setattr(postgres.PostgresDatabase, "transaction", unreachable)
         with pytest.raises(StateError, match="no overrides were kept from before"):
@@ -477,3 +479,112 @@ async def test_what_is_left_is_handed_in_at_the_end(database: str, tmp_path: Pat
         await one.close()
         assert await counted(other) == {"acme": 5}
         assert [each.replica for each in (await other.fleet()).replicas] == ["b"]
+
+
+async def test_what_is_counted_by_a_wrong_clock_has_the_right_time(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that starts without the database and is an hour slow hides no caller."""
+    async with opened(database, tmp_path, "a"):
+        pass
+    right = time.time
+    with monkeypatch.context() as patch:
+        patch.setattr("time.time", lambda: right() - 3600)
+        patch.setattr(postgres.PostgresDatabase, "transaction", unreachable)
+        state = await FleetState.open(membership(database, "a", tmp_path))
+        state.absorb(delta())
+    await state._join()
+    view = await state.view(KEY)
+    (row,) = view.totals.clients[KEY].rows.values()
+    assert abs(row.served - view.now) < 60
+    await state.close()
+
+
+async def test_a_database_from_a_backup_does_not_hide_what_it_lacks(
+    database: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Neither where a replica has counted nothing since, nor where it was not there yet."""
+    name = database.rpartition("/")[2]
+    since = "SELECT document FROM gateway.documents WHERE name = 'since'"
+    async with opened(database, tmp_path, "a") as (one,):
+        rows = "CREATE TABLE gateway.kept AS SELECT * FROM gateway.replicas"
+        cluster.execute(rows, name)
+        for late in (False, True):
+            async with opened(database, tmp_path, "b") as (other,):
+                other.absorb(delta())
+                await other._beat()
+                for state in (one, other):
+                    await state._beat()
+                before = cluster.execute(since, name)
+                cluster.execute("DELETE FROM gateway.replicas", name)
+                cluster.execute("DELETE FROM gateway.batches", name)
+                if not late:
+                    cluster.execute("INSERT INTO gateway.replicas SELECT * FROM gateway.kept", name)
+                await (other if late else one)._beat()
+                (after,) = cluster.execute(since, name)
+                assert float(after) > float(before[0])
+                await one._beat()
+                await other._beat()
+                (settled,) = cluster.execute(since, name)
+            await one._beat()
+            assert cluster.execute(since, name) == [settled]
+        assert abs((await one.view(KEY)).totals.since - float(settled)) < 1e-3
+
+
+async def test_counts_that_cannot_be_read_are_missed(
+    database: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Before they are added to the sums, and after."""
+    name = database.rpartition("/")[2]
+    async with opened(database, tmp_path, "a") as (state,):
+        began = (await state.view(KEY)).totals.since
+        state.absorb(delta())
+        await state._beat()
+        cluster.execute("UPDATE gateway.batches SET content = 'from another release'", name)
+        found = await state.view(KEY)
+        assert found.totals.since == found.now
+        assert await judged(state)
+        assert began < (await state.view(KEY)).totals.since < (await state.view(KEY)).now
+
+
+async def test_a_database_that_takes_no_changes_is_waited_for(
+    database: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """As a standby is; who starts meanwhile goes by what was heard last."""
+    name = database.rpartition("/")[2]
+    async with opened(database, tmp_path, "a") as (state,):
+        state.absorb(delta())
+        for value in ("on", "off"):
+            cluster.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = {value}")
+            await state._database.close()  # connections have the setting from their start
+            if value == "on":
+                with pytest.raises(StateUnreachableError, match="does not serve now"):
+                    await state._beat()
+                with pytest.raises(StateUnreachableError):
+                    await state.pause(KEY, ANN)
+                second = await FleetState.open(membership(database, "a", tmp_path))
+                assert is_stale(second)
+                await second._database.close()
+        await state._beat()
+        assert await counted(state) == {"acme": 1}
+
+
+async def test_a_change_of_a_database_from_a_backup_is_in_force(
+    database: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Though it has the number of another change, which this replica applied before."""
+    name = database.rpartition("/")[2]
+    async with opened(database, tmp_path, "a", "b") as (one, other):
+        applied: list[Overrides] = []
+
+        async def apply(overrides: Overrides) -> None:
+            applied.append(overrides)
+
+        other.follow(apply)
+        await one.set_percent(KEY, 25.0, ANN)
+        await other._beat()
+        back = "UPDATE gateway.documents SET document = {} WHERE name = '{}'"
+        cluster.execute(back.format("'0'", "revision"), name)
+        await one.set_percent(KEY, 0.0, ANN)
+        await other._beat()
+        assert [each.percents for each in applied] == [{KEY: 25.0}, {KEY: 0.0}]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import text
+from sqlalchemy import func, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from gateway import __version__
@@ -15,8 +15,12 @@ from gateway.state.fleet.judge import mark_gone, read_lease, write_lease
 from gateway.state.fleet.lease import Lease
 from gateway.state.fleet.outbox import Outbox
 from gateway.state.fleet.postgres import LOCK_JUDGE, PostgresConnection, PostgresDatabase
-from gateway.state.fleet.transaction_ledger import shared_documents
+from gateway.state.fleet.transaction_ledger import count_anew, shared_documents
 from gateway.state.schema.state_tables import batches, documents, replicas
+from gateway.telemetry import log
+
+# A clock that is off by so many seconds is not corrected in what was counted by it.
+_TOLERATED = 1.0
 
 
 class Membership(NamedTuple):
@@ -46,6 +50,8 @@ class Report(NamedTuple):
         rules: the hash of the rules in force.
         admin: the address of its admin port; empty while it has none.
         applied: the revision of the overrides in force.
+        heard: when the database confirmed this the last time, in seconds since 1970 by the
+            database; 0 if it never did.
     """
 
     start: str
@@ -53,6 +59,7 @@ class Report(NamedTuple):
     rules: str
     admin: str
     applied: int
+    heard: float = 0.0
 
 
 class Heard(NamedTuple):
@@ -71,11 +78,18 @@ async def beat(
     Raises:
         StateError: the batch may have arrived or not; it is handed in again.
     """
-    batch = outbox.batch()
     asked = time.monotonic()
     async with database.transaction() as (connection, now):
-        clock.set(now, asked)
-        await report_start(connection, report, outbox.sequence, now)
+        behind = clock.set(now, asked)
+        # Set for the first time since the start, or after this machine slept.
+        if abs(behind) > _TOLERATED:
+            outbox.shift(behind)
+        batch = outbox.batch()
+        former = await report_start(connection, report, outbox.sequence, now)
+        if former < report.heard:
+            await count_anew(connection, now)
+            reason = "the database lacks what it had confirmed, as one from a backup does"
+            log.event("state_went_back", "error", reason=reason)
         if batch is not None:
             row = {"start": report.start, **batch._asdict()}
             await connection.execute(insert(batches).on_conflict_do_nothing(), row)
@@ -108,8 +122,8 @@ async def report_start(
     sequence: int,
     now: float,
     gone: float | None = None,
-) -> None:
-    """Write the row of a start.
+) -> float:
+    """Write the row of a start; return when it was written before, 0 if it was not.
 
     Args:
         connection: in a transaction.
@@ -132,6 +146,12 @@ async def report_start(
     }
     first = {"start": report.start, "replica": report.replica, "started": now, "merged": 0}
     statement = insert(replicas).values(**first, **changing)
-    await connection.execute(
-        statement.on_conflict_do_update(index_elements=["start"], set_=changing)
+    # A query in RETURNING sees the table as it was before the statement.
+    of_before = replicas.alias("former")
+    former = select(of_before.c.heard).where(of_before.c.start == report.start)
+    found = await connection.execute(
+        statement.on_conflict_do_update(index_elements=["start"], set_=changing).returning(
+            func.coalesce(former.scalar_subquery(), 0.0)
+        )
     )
+    return float(found.scalar_one())

@@ -75,7 +75,7 @@ async def read_fleet(
             try:
                 totals.merge(decode(content).totals)
             except msgspec.DecodeError:
-                continue  # the judge reports it
+                totals.since = now  # the judge reports it
         if key is not None:
             name = samples_name(("differences", *key))
             for sample in samples_of((await read_documents(connection, name)).get(name)):

@@ -288,14 +288,13 @@ class FleetState:
         if self._stale_since is not None:
             log.event("state_written", store=self._database.name)
         self._stale_since, self._missed = None, None
-        self._heard, self._lease = self._clock.now(), heard.lease
+        self._heard, self._lease = heard.now, heard.lease
         await self._adopt(heard.documents)
 
     async def _adopt(self, found: Mapping[str, object]) -> None:
-        """Put overrides in force."""
-        self._documents = found
-        revision = revision_of(found)
-        if revision == self._applied:
+        """Put overrides in force, if they differ; a backup may have others of the same number."""
+        former, self._documents, revision = self.in_force, found, revision_of(found)
+        if revision == self._applied and self.in_force == former:
             return
         if self._apply is not None:
             await self._apply(self.in_force)
@@ -319,7 +318,8 @@ class FleetState:
 
     def _report(self) -> Report:
         rules = self._membership.rules_hash()
-        return Report(self._start, self.replica, rules, self.admin, max(self._applied, 0))
+        revision = max(self._applied, 0)
+        return Report(self._start, self.replica, rules, self.admin, revision, self._heard)
 
     def _recalled(self) -> CutoverController:
         ledger = HeardLedger(self._documents)

@@ -27,7 +27,7 @@ from gateway.state.fleet.postgres import (
     Transaction,
 )
 from gateway.state.fleet.roster import ReplicaRow, is_over
-from gateway.state.fleet.transaction_ledger import TransactionLedger
+from gateway.state.fleet.transaction_ledger import TransactionLedger, count_anew
 from gateway.state.ledger import BY_GATES
 from gateway.state.schema.state_tables import audit, batches, leases, replicas
 from gateway.state.state_changes import StateChanges
@@ -115,7 +115,7 @@ class Judge:
             log.event("judge", token=lease.token)
             held = _Held(lease.token, Merging(), _nothing(), {})
         # Before the lock for changes, since it may take a while.
-        await self._merge(connection, held)
+        await self._merge(connection, held, now)
         ledger = await TransactionLedger.open(transaction, held.seen)
         controller = self._controller(ledger, held)
         self._held = held = held._replace(controller=controller)
@@ -140,7 +140,7 @@ class Judge:
         held.controller.resume(ledger, overrides)
         return held.controller
 
-    async def _merge(self, connection: PostgresConnection, held: _Held) -> None:
+    async def _merge(self, connection: PostgresConnection, held: _Held, now: float) -> None:
         order = batches.c.start, batches.c.sequence
         size = func.octet_length(batches.c.content)
         before = (func.sum(size).over(order_by=order) - size).label("before")
@@ -164,6 +164,7 @@ class Judge:
                 counted = decode(content)
             except msgspec.DecodeError as error:
                 log.event("batch_lost", "error", start=start, sequence=sequence, reason=str(error))
+                await count_anew(connection, now)
                 continue
             totals.merge(counted.totals)
             outcomes += counted.outcomes

@@ -8,11 +8,12 @@ long that takes.
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
-from gateway.state.history.interval import IntervalRow
+from gateway.state.history.interval import IntervalRow, Resolution
 from gateway.state.state_changes import CountRow, StateChanges, UsageRow
 from gateway.state.totals import Totals
 from gateway.telemetry.delta import CutoverDelta, Delta, SampleDelta
@@ -50,6 +51,23 @@ class Outbox:
         self._waiting.absorb(msgspec.structs.replace(delta, at=self._clock(), outcomes=[]))
         if delta.outcomes:
             self._outcomes.append(delta.outcomes)
+
+    def shift(self, seconds: float) -> None:
+        """Correct the times of what is in no batch yet: the clock was behind by so many seconds."""
+        former, self._waiting = self._waiting, _nothing()
+        changes = former.changes()
+        later = partial(_later, seconds)
+        changes.usage = [(*row[:-3], *map(later, row[-3:])) for row in changes.usage]  # type: ignore[misc]  # its times are the last three
+        changes.counts = [(*row[:-2], *map(later, row[-2:])) for row in changes.counts]  # type: ignore[misc]  # and of these the last two
+        changes.history = [
+            row._replace(start=by.start(row.start + by.seconds / 2 + seconds))  # from its middle
+            for row in changes.history
+            for by in (Resolution(row.by),)
+        ]
+        self._waiting.merge(Totals(changes))
+        for kept in former.samples.values():
+            for sample in kept:
+                self._waiting.sample(sample)
 
     def batch(self) -> Batch | None:
         """Return the batch to send now: the unconfirmed one, or a new one if there is anything."""
@@ -111,6 +129,10 @@ def decode(content: bytes) -> BatchContent:
     for sample in found.samples:
         totals.sample(sample)
     return BatchContent(totals, found.outcomes)
+
+
+def _later(seconds: float, at: float) -> float:
+    return at and at + seconds  # 0 is never
 
 
 def _nothing() -> Totals:

@@ -63,8 +63,9 @@ _BEGIN = select(
     func.set_config("idle_in_transaction_session_timeout", f"{_IDLE:g}s", literal(value=True)),
 )
 _SNAPSHOT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-# Of SQLSTATE, those that time mends: the server starts, stops, or has no connection left.
-_PASSING = ("08", "53", "57", "58", "25P03", "40", "55P03")
+# Of SQLSTATE, those that time mends: the server starts, stops, is a standby that takes no changes,
+# has no connection or no room left.
+_PASSING = ("08", "53", "57", "58", "25006", "25P03", "40", "55P03")
 
 
 class PostgresConnection:

@@ -54,7 +54,8 @@ class ReplicaRow(NamedTuple):
 
 def presence(row: ReplicaRow, rows: Iterable[ReplicaRow], now: float) -> ReplicaPresence:
     """Return whether one of the rows of those that have not gone takes part at this time."""
-    if now - row.heard <= SILENT_SECONDS:
+    # One that was heard later than now is of before the clock of the database was set back.
+    if abs(now - row.heard) <= SILENT_SECONDS:
         return ReplicaPresence.HEARD
     # A start that began after the last beat of another took its place; two that were heard at once
     # are two gateways that share a name by mistake.

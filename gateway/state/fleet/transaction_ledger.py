@@ -129,6 +129,11 @@ async def read_documents(connection: PostgresConnection, *names: str) -> dict[st
     return {name: msgspec.json.decode(document) for name, document in found}
 
 
+async def count_anew(connection: PostgresConnection, now: float) -> None:
+    """Note that of what was counted before now, not all is there; raises SQLAlchemyError."""
+    await write_document(connection, "since", now)
+
+
 async def write_document(connection: PostgresConnection, name: str, document: object) -> None:
     """Insert or replace a document; raises SQLAlchemyError."""
     statement = insert(documents).values(name=name, document=msgspec.json.encode(document).decode())

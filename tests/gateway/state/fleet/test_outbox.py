@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gateway.state.fleet.outbox import Batch, Outbox, decode
 from gateway.state.state_changes import StateChanges
 from gateway.state.top_clients import KEPT
-from gateway.state.totals import Totals
+from gateway.state.totals import Occurrences, Totals
 from gateway.telemetry.delta import CounterDelta, Delta, SampleDelta, UsageDelta
 
 KEY = ("person", "1")
@@ -52,6 +52,27 @@ def test_it_has_the_time_of_the_database() -> None:
     totals = decode(batch.content).totals
     (row,) = totals.clients[KEY].rows.values()
     assert (row.first, row.last, row.served) == (50.0, 50.0, 50.0)
+    assert list(totals.samples["differences", *KEY]) == delta().samples
+
+
+def test_times_by_a_wrong_clock_are_corrected() -> None:
+    """What is in a batch has the right ones already; only what is added up meanwhile has not."""
+    box = outbox()
+    box.absorb(delta())
+    assert box.batch() is not None
+    refused = UsageDelta(*KEY, "/p", "zed", 1, 1, 0, 0)
+    box.absorb(msgspec.structs.replace(delta(), usages=[*delta().usages, refused]))
+    box.shift(86_400.0 - 30)
+    box.confirm(1)
+    batch = box.batch()
+    assert batch is not None
+    totals = decode(batch.content).totals
+    at = 50.0 + 86_400 - 30
+    found = {key[1]: row for key, row in totals.clients[KEY]}
+    assert (found["acme"].first, found["acme"].last, found["acme"].served) == (at, at, at)
+    assert (found["zed"].last, found["zed"].served) == (at, 0)
+    assert totals.counts["compared", KEY] == Occurrences(1, at, at)
+    assert [row.start for row in totals.history.rows()] == [86_400, 86_400]
     assert list(totals.samples["differences", *KEY]) == delta().samples
 
 

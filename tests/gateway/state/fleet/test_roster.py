@@ -42,6 +42,8 @@ def row(
         ([row("a", 5)], ReplicaPresence.HEARD),
         ([row("a", 6)], ReplicaPresence.LOST),
         ([row("a", 6), row("b", 0)], ReplicaPresence.LOST),
+        # The clock of the database was set back by an hour since.
+        ([row("a", -3600), row("b", 0)], ReplicaPresence.LOST),
         ([row("a", 6), row("a", 0, started=995)], ReplicaPresence.REPLACED),
         # Two gateways of one name, heard at the same time: one of them is gone and counted.
         ([row("a", 6), row("a", 0, started=950)], ReplicaPresence.LOST),
