@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
+from pydantic import BaseModel
+
 from gateway.config.changes.change_list import ChangeEntry, ParameterConfig
 from gateway.config.changes.change_section import BodySection, ChangeSection
 from gateway.config.changes.change_site import BodySite, ParameterSite
@@ -133,12 +135,19 @@ def build_link(
 
 
 def _digest(config: ConversionConfig, groups: GroupConfigs) -> str:
-    used = {
-        name: [entry.model_dump(mode="json", exclude_unset=True) for entry in entries]
-        for name, entries in groups.items()
-    }
-    rules = config.model_dump(mode="json", exclude_unset=True), used
-    return blake2b(json.dumps(rules, sort_keys=True).encode(), digest_size=16).hexdigest()
+    rules = json.dumps(_written((config, groups)), sort_keys=True, default=str)
+    return blake2b(rules.encode(), digest_size=16).hexdigest()
+
+
+def _written(value: object) -> object:
+    # As a file has it. pydantic's model_dump would first build a serializer for every model.
+    if isinstance(value, BaseModel):
+        return {name: _written(getattr(value, name)) for name in value.model_fields_set}
+    if isinstance(value, Mapping):
+        return {name: _written(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_written(one) for one in value]
+    return value
 
 
 def _check(config: ConversionConfig, at: Location, mistakes: Mistakes) -> None:
