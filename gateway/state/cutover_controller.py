@@ -22,7 +22,8 @@ from gateway.core.cutover.cutover_state import (
     advance,
     ordered,
 )
-from gateway.core.cutover.gates import GateEvidence, GateOutcome, GateResult, judge
+from gateway.core.cutover.gates import GateEvidence, GateOutcome, GateResult
+from gateway.core.cutover.judgement import judge
 from gateway.core.cutover.route_outcomes import OUTCOMES, RouteOutcomes
 from gateway.core.overrides import VersionKey
 from gateway.core.snapshot import Snapshot

@@ -4,14 +4,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from gateway.core.cutover.cutover import Cutover, first
-from gateway.core.cutover.gates import (
-    GateAction,
-    GateEvidence,
-    GateResult,
-    judge,
-    missing,
-    objection,
-)
+from gateway.core.cutover.gates import GateAction, GateEvidence, GateResult
+from gateway.core.cutover.judgement import doubt, judge, missing, objection
 
 
 class DecidedBy(StrEnum):
@@ -62,7 +56,8 @@ def advance(
     - A held cutover continues once its gates have no objection; it may go down at any time.
     - The next step begins when the current one has lasted its time, the gates have no objection and
       enough was seen to judge them. If too little was seen by then, the gates decide whether the
-      cutover waits, is held or is rolled back.
+      cutover waits, is held or is rolled back. For few requests that leave doubt, it is held at
+      most.
     - Gates of a dry run have no effect.
 
     Args:
@@ -84,6 +79,8 @@ def advance(
         then = gates.then
         if against is None and (against := _inconclusive(cutover, state, evidence, now)):
             then = gates.inconclusive
+            if then is GateAction.ROLL_BACK and missing(gates, evidence) is None:
+                then = GateAction.HOLD  # a healthy route leaves doubt, too
     if against is not None and then is GateAction.ROLL_BACK and state.percent > 0:
         return CutoverState(0.0, DecidedBy.ROLLED_BACK, against, now, results)
     wanted = _wanted(cutover, state, evidence, now)
@@ -140,12 +137,14 @@ def _inconclusive(
     more = _missing(cutover, evidence)
     if more is None or lasted < cutover.every or _following(cutover, state) is None:
         return None
-    return f"inconclusive: too little was seen in {lasted:.0f} s; {more} are needed"
+    return f"inconclusive: {lasted:.0f} s have passed, and it takes {more}"
 
 
 def _missing(cutover: Cutover, evidence: GateEvidence) -> str | None:
     gates = cutover.gates
-    return None if gates is None or gates.dry_run else missing(gates, evidence)
+    if gates is None or gates.dry_run:
+        return None
+    return missing(gates, evidence) or doubt(gates, evidence)
 
 
 def _following(cutover: Cutover, state: CutoverState) -> float | None:

@@ -20,6 +20,13 @@ would be passed within a minute (Johari et al. 2017, "Peeking at A/B Tests"). It
 answers at a limit of 1 % beside an old route without any, and 9 of 9 beside 9 good ones.
 """
 
+DOUBTFUL = 0.5
+"""The value from which few requests are not enough to go on by.
+
+It is that of one standard deviation. A healthy route has it often, and is only waited for: 1 of 5
+bad answers beside 5 good ones is enough.
+"""
+
 
 def share_beyond(count: int, total: int, limit: float) -> float:
     """Return how strongly `count` of `total` contradict a share of at most `limit`."""

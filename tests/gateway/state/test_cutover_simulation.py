@@ -6,6 +6,7 @@ shares of 404 that are usual, clients that fail by themselves, and durations wit
 
 import random
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import pytest
 
@@ -21,6 +22,7 @@ from tests.gateway.config.rules import edited, loaded
 
 KEY = ("person", "1")
 WINDOW = 30
+LIMITS = "errors: 1%, latency: 1.5x"
 PLACES = {name: place for place, name in enumerate(OUTCOMES)}
 
 
@@ -45,19 +47,39 @@ class Traffic:
     tail: float = 0.5
 
 
+class Run(NamedTuple):
+    """What a cutover has done.
+
+    Attributes:
+        seconds: when it was rolled back, or the end.
+        state: its state then.
+        highest: the largest percentage that it had.
+    """
+
+    seconds: int
+    state: CutoverState
+    highest: float
+
+
+LARGE = f"steps: [5, 25, 50, 100], every: 2m, gates: {{ window: {WINDOW}s, minimum: 20, {LIMITS} }}"
+
+
 async def simulate(
-    monkeypatch: pytest.MonkeyPatch, seed: int, traffic: Traffic, sticky: str, seconds: int
-) -> tuple[int, CutoverState]:
-    """Return after how many seconds the cutover was rolled back, or all of them; and its state."""
+    monkeypatch: pytest.MonkeyPatch,
+    seed: int,
+    traffic: Traffic,
+    sticky: str,
+    seconds: int,
+    cutover_text: str = LARGE,
+) -> Run:
+    """Return what a cutover has done by the end, or when it was rolled back."""
     chance = random.Random(seed)
     clock = [1000.0]
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
     rules = loaded(
         edited(
             "{ service: old }",
-            f'{{ service: old, cutover: {{ via: "2", steps: [5, 25, 50, 100], every: 2m,'
-            f" sticky_by: {sticky}, gates: {{ errors: 1%, latency: 1.5x, window: {WINDOW}s,"
-            " minimum: 20 } } }",
+            f'{{ service: old, cutover: {{ via: "2", sticky_by: {sticky}, {cutover_text} }} }}',
         )
     )
     writer = StateWriter(None)
@@ -65,6 +87,7 @@ async def simulate(
     cutovers = CutoverController(writer, overrides, lambda: rules)
     cutover = rules.cutovers[KEY]
     refused = {f"c{number}" for number in range(int(traffic.clients * traffic.refused))}
+    highest = 0.0
     for second in range(seconds):
         deltas = []
         for _ in range(round(traffic.rate * chance.uniform(0.5, 1.5))):
@@ -103,9 +126,10 @@ async def simulate(
         clock[0] += 1.0
         await cutovers.decide(clock[0])
         state = cutovers._states[KEY]
+        highest = max(highest, state.percent)
         if state.decided_by is DecidedBy.ROLLED_BACK:
-            return second + 1, state
-    return seconds, state
+            return Run(second + 1, state, highest)
+    return Run(seconds, state, highest)
 
 
 HEALTHY = {
@@ -124,7 +148,7 @@ async def test_a_healthy_new_way_stays(
     monkeypatch: pytest.MonkeyPatch, seed: int, sticky: str, traffic: str
 ) -> None:
     found = HEALTHY[traffic]
-    _, state = await simulate(monkeypatch, seed, found, sticky, 600)
+    state = (await simulate(monkeypatch, seed, found, sticky, 600)).state
     assert state.decided_by is DecidedBy.RULES, state.why
 
 
@@ -149,6 +173,53 @@ async def test_a_bad_one_is_left_within_the_window(
 ) -> None:
     usual = {"404": 0.05, "5xx": 0.01}
     traffic = Traffic(rate=40, shares=usual, worse=worse, slower=slower)
-    seconds, state = await simulate(monkeypatch, 1, traffic, "request", 600)
+    seconds, state, _ = await simulate(monkeypatch, 1, traffic, "request", 600)
     assert state.why.startswith(reason)
     assert seconds <= WINDOW + 2
+
+
+USUAL = {"404": 0.01}
+RATES = {"low": 1.0, "middle": 8.0, "high": 40.0}
+SMALL = f"steps: [10, 40, 100], every: 1m, gates: {{ window: 60s, minimum: 5, {LIMITS} }}"
+
+
+async def healthy(monkeypatch: pytest.MonkeyPatch, seed: int, rate: str) -> Run:
+    """Simulate a new way that is as good as the old one; half of the runs move single requests."""
+    traffic = Traffic(rate=RATES[rate], shares=USUAL)
+    return await simulate(monkeypatch, seed, traffic, ["client", "request"][seed % 2], 600, SMALL)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("rate", RATES)
+async def test_a_small_cutover_arrives(
+    monkeypatch: pytest.MonkeyPatch, seed: int, rate: str
+) -> None:
+    found = await healthy(monkeypatch, seed, rate)
+    assert found.state.decided_by is DecidedBy.RULES, found.state.why
+    assert found.highest == 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", range(0, 680, 34), ids=lambda first: f"from {first}")
+@pytest.mark.parametrize("rate", RATES)
+async def test_none_of_two_thousand_is_rolled_back(
+    monkeypatch: pytest.MonkeyPatch, seeds: int, rate: str
+) -> None:
+    for seed in range(seeds, seeds + 34):
+        found = await healthy(monkeypatch, seed, rate)
+        assert found.state.decided_by is DecidedBy.RULES, (seed, found.state.why)
+
+
+@pytest.mark.parametrize("minimum", [5, 20])
+@pytest.mark.parametrize("rate", RATES)
+@pytest.mark.parametrize("seed", range(4))
+async def test_half_of_the_requests_cannot_pass_for_few(
+    monkeypatch: pytest.MonkeyPatch, seed: int, rate: str, minimum: int
+) -> None:
+    """Five requests are not convincing, and all good by chance in 1 of 32 steps."""
+    traffic = Traffic(rate=RATES[rate], shares=USUAL, worse={"404": 0.5})
+    steps = SMALL.replace("minimum: 5", f"minimum: {minimum}")
+    found = await simulate(monkeypatch, seed, traffic, "request", 600, steps)
+    assert found.highest < 100
+    if rate != "low":
+        assert found.state.decided_by is DecidedBy.ROLLED_BACK

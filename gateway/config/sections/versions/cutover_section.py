@@ -62,7 +62,8 @@ class GatesConfig(SectionModel):
     inconclusive: Literal["wait", "hold", "roll_back"] = "wait"
     """What happens when a step has lasted its time and fewer answers than the minimum were seen:
     the step goes on until there are enough (wait), the cutover is reported as held until then
-    (hold), or it goes back to 0 percent (roll_back). The default is wait."""
+    (hold), or it goes back to 0 percent (roll_back). Few answers that leave doubt are waited for,
+    or hold it. The default is wait."""
     dry_run: bool = False
     """Whether the gates are judged, shown and logged without any effect on the cutover. The default
     is false."""

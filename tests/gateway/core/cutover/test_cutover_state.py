@@ -23,6 +23,7 @@ CUTOVER = Cutover(("person", "1"), "2", 50.0, gates=GATES)
 HOLDING = replace(CUTOVER, gates=replace(GATES, then=GateAction.HOLD))
 STEPS = replace(CUTOVER, percent=100.0, steps=(1.0, 25.0, 100.0), every=60.0)
 BARE = replace(STEPS, gates=None)
+DOUBT = GateEvidence(outcomes(100), outcomes(12, _5xx=2), served_new=outcomes(12, _5xx=2))
 GOOD = GateEvidence(new=outcomes(100))
 BAD = GateEvidence(new=outcomes(100, _5xx=50))
 NONE = GateEvidence()
@@ -124,9 +125,27 @@ def test_it_keeps_what_the_gates_rolled_it_back_for() -> None:
 
 
 def test_too_little_is_a_reason() -> None:
-    why = "inconclusive: too little was seen in 60 s; 10 more requests are needed"
+    why = "inconclusive: 60 s have passed, and it takes 10 more requests"
     for cutover in (HELD_BY_LITTLE, BACK_BY_LITTLE):
         assert advance(cutover, at(1), NONE, 60).why == why
+
+
+@pytest.mark.parametrize(
+    ("cutover", "decided_by"),
+    [
+        (STEPS, DecidedBy.RULES),
+        (HELD_BY_LITTLE, DecidedBy.HELD),
+        (BACK_BY_LITTLE, DecidedBy.HELD),  # a healthy route leaves doubt, too
+    ],
+)
+def test_doubt_keeps_a_step(cutover: Cutover, decided_by: DecidedBy) -> None:
+    found = advance(cutover, at(1), DOUBT, 60)
+    assert (found.percent, found.decided_by) == (1, decided_by)
+    if decided_by is DecidedBy.HELD:
+        assert found.why.startswith(
+            "inconclusive: 60 s have passed, and it takes more requests, since they leave doubt:"
+            " errors (5xx): 2 of 12 requests"
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Gates: what speaks against on the new route, word for word."""
+"""The judgement of gates: what speaks against on the new route, word for word."""
 
 from dataclasses import replace
 
@@ -6,15 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.cutover.gates import (
-    MEASURES,
-    GateEvidence,
-    GateOutcome,
-    Gates,
-    judge,
-    missing,
-    objection,
-)
+from gateway.core.cutover.gates import MEASURES, GateEvidence, GateOutcome, Gates
+from gateway.core.cutover.judgement import doubt, judge, missing, objection
 from gateway.core.cutover.route_outcomes import RouteOutcomes
 from tests.gateway.core.cutover.outcomes import outcomes
 from tests.gateway.core.world import LAW
@@ -183,6 +176,56 @@ def test_what_is_missing() -> None:
     assert missing(slow, GateEvidence(outcomes(10), outcomes(10))) is None
     assert missing(GATES, GateEvidence(new=outcomes(99))) == "1 more requests"
     assert missing(replace(GATES, latency=None), GateEvidence(new=outcomes(100))) is None
+
+
+SMALL = Gates(errors=0.01, minimum=5)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "left"),
+    [
+        (outcomes(8), outcomes(5, _404=3), "errors (404): 3 of 5 requests (60%)"),
+        (outcomes(5), outcomes(5, _404=1), "errors (404): 1 of 5 requests (20%)"),
+        (outcomes(8), outcomes(5, _5xx=1), "errors (5xx): 1 of 5 requests (20%)"),
+        (outcomes(150, _404=1), outcomes(100, _404=2), None),
+        (outcomes(8, _404=5), outcomes(5, _404=3), None),
+        (outcomes(8), outcomes(5), None),
+        (NOBODY, outcomes(5, _404=5), None),  # nobody knows how many are usual
+    ],
+)
+def test_few_requests_that_leave_doubt(
+    old: RouteOutcomes, new: RouteOutcomes, left: str | None
+) -> None:
+    """They are not convincing, and a step does not go on by them."""
+    for seen in (GateEvidence(old, new), GateEvidence(NOBODY, outcomes(5), served_old=old)):
+        seen = seen._replace(served_new=new)
+        assert against(SMALL, seen) is None
+        assert missing(SMALL, seen) is None
+        found = doubt(SMALL, seen)
+        if left is None:
+            assert found is None
+            continue
+        assert str(found).startswith(f"more requests, since they leave doubt: {left}")
+        assert "since the percentage was set; 1% more may" in str(found)
+        measure = left.partition("(")[2].partition(")")[0]
+        outcome = next(each.outcome for each in judge(SMALL, seen) if each.measure == measure)
+        assert outcome is GateOutcome.INCONCLUSIVE
+
+
+def test_many_requests_leave_no_doubt() -> None:
+    seen = GateEvidence(outcomes(100), outcomes(100, _404=3))
+    assert doubt(SMALL, seen._replace(served_new=seen.new)) is None
+    few = GateEvidence(outcomes(99), outcomes(99, _404=4))
+    assert doubt(SMALL, few._replace(served_new=few.new)) is not None
+
+
+def test_who_may_be_unlike_the_rest_leaves_no_doubt() -> None:
+    rest = GateEvidence(outcomes(1000, _403=300), outcomes(10, _403=6))
+    unlike = tuple(outcomes(50, _403=50 * (number < 6)) for number in range(20))
+    alike = tuple(outcomes(50, _403=15) for _ in range(20))
+    for cells, leaves in ((unlike, False), (alike, True)):
+        seen = rest._replace(served_new=rest.new, cells=cells)
+        assert (doubt(SMALL, seen) is not None) is leaves
 
 
 WORST = GateEvidence(outcomes(100), outcomes(100, 9.0, _5xx=100), 100, 100)

@@ -1,0 +1,255 @@
+"""The judgement of gates: whether what was seen on the new route of a cutover speaks against it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from gateway.core.cutover.gates import MEASURES, GateEvidence, GateOutcome, GateResult, Gates
+from gateway.core.cutover.route_outcomes import RouteOutcomes
+from gateway.core.cutover.significance import (
+    CONVINCING,
+    DOUBTFUL,
+    design_effect,
+    mean_above,
+    share_above,
+    share_beyond,
+)
+
+# Shares that are known to be 0 where all is well. Of them, an old route that has served less than
+# _ASSUMED requests counts as if it had served so many without a failure.
+_FAULTS = frozenset({"5xx", "conversion"})
+_ASSUMED = 100
+# Fewer requests in the window are not enough for a decision by them alone.
+_MANY = 100
+
+
+def judge(gates: Gates | None, evidence: GateEvidence) -> tuple[GateResult, ...]:
+    """Return the results of all comparisons of the gates.
+
+    A limit is exceeded if both hold:
+    - The share or the mean is beyond it, where a share is computed from at least `minimum`
+      responses, of which missing ones count as good.
+    - Chance does not explain it; see `gateway.core.cutover.significance`.
+
+    Both hold in the comparison with the old route and, where enough is known of them, in the
+    comparison with the moved clients before they were moved. Where it is not, the evidence is
+    weighed by how much clients differ from each other on the old route: the few that are moved
+    first may be unlike the rest.
+    """
+    if gates is None:
+        return ()
+    doubted = _doubts(gates, evidence)
+    errors = (
+        replace(result, outcome=GateOutcome.INCONCLUSIVE)
+        if result.measure in doubted and result.outcome is GateOutcome.PASSED
+        else result
+        for result in _errors(gates, evidence)
+    )
+    return (*errors, *_latency(gates, evidence), *_differences(gates, evidence))
+
+
+def objection(results: Sequence[GateResult]) -> str | None:
+    """Return the reason against the new route as a sentence, or None if no limit is exceeded."""
+    exceeded = (result.text for result in results if result.outcome is GateOutcome.EXCEEDED)
+    return next(exceeded, None)
+
+
+def missing(gates: Gates, evidence: GateEvidence) -> str | None:
+    """Return what has to be seen until all can be judged, or None if enough was seen."""
+    new, old = (gates.minimum - outcomes.requests for outcomes in (evidence.new, evidence.old))
+    if new > 0:
+        return f"{new} more requests"
+    if gates.latency is not None and old > 0:
+        return f"{old} more requests on the old route"
+    return None
+
+
+def doubt(gates: Gates, evidence: GateEvidence) -> str | None:
+    """Return what has to be seen since few requests leave doubt; None where they leave none."""
+    found = next(iter(_doubts(gates, evidence).values()), None)
+    return None if found is None else f"more requests, since they leave doubt: {found}"
+
+
+def _doubts(gates: Gates, seen: GateEvidence) -> Mapping[str, str]:
+    """Return the texts of those shares, by measure, that few requests leave in doubt.
+
+    No few requests are convincing, and a step that went on by them would move many clients to a
+    route that fails half of its requests. So all requests since the step began are looked at.
+    """
+    if seen.new.requests >= _MANY:
+        return {}
+    old = max(seen.old, seen.served_old, key=lambda outcomes: outcomes.requests)
+    longer = seen._replace(old=old, new=seen.served_new)
+    found = _errors(gates, longer, DOUBTFUL, "since the percentage was set")
+    return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
+
+
+def _errors(
+    gates: Gates, seen: GateEvidence, beyond: float = CONVINCING, span: str = ""
+) -> Iterator[GateResult]:
+    """Yield the results of all shares.
+
+    Args:
+        gates: The gates.
+        seen: The evidence.
+        beyond: How strongly the evidence has to contradict a limit.
+        span: The time of the evidence, as a text; empty for the window.
+    """
+    limit = gates.errors
+    if limit is None:
+        return
+    old, new = seen.old, seen.new
+    for measure, about in MEASURES.items():
+        count, usual = new.count(measure), old.count(measure)
+        served, among = new.total(measure), old.total(measure)
+        fault = measure in _FAULTS
+
+        def excess(base: RouteOutcomes, *, fault: bool = fault, measure: str = measure) -> float:
+            bad, total = new.count(measure), new.total(measure)
+            before = base.count(measure)
+            among = max(base.total(measure), _ASSUMED if fault else 0)
+            share = bad / max(total, gates.minimum)
+            if not among or share <= limit + before / among:
+                return 0.0
+            return share_above((bad, total), (before, among), limit)
+
+        def weight(*, measure: str = measure) -> float:
+            found = [(cell.count(measure), cell.total(measure)) for cell in seen.cells]
+            share = _share(sum(bad for bad, _ in found), sum(total for _, total in found)) or 0.0
+            return design_effect(found, share * (1 - share))
+
+        few = served < gates.minimum or (among < gates.minimum and not fault)
+        text = (
+            f"errors ({measure}): {_of(count, served)} {about.format(overdue=gates.overdue)}"
+            f" on the new route, {_of(usual, among)} on the old route, {span or _within(gates)};"
+            f" {_percent(limit)} more may"
+        )
+        yield GateResult(
+            "errors",
+            measure,
+            _outcome(gates, seen, excess, weight, beyond, few=few),
+            _share(count, served),
+            _share(usual, among),
+            limit,
+            count,
+            served,
+            usual,
+            among,
+            gates.window,
+            text,
+        )
+
+
+def _latency(gates: Gates, seen: GateEvidence) -> Iterator[GateResult]:
+    limit, old, new = gates.latency, seen.old, seen.new
+    if limit is None:
+        return
+
+    def excess(base: RouteOutcomes) -> float:
+        if min(base.requests, new.requests) < gates.minimum:
+            return 0.0
+        return mean_above(
+            (new.requests, new.seconds, new.squares),
+            (base.requests, base.seconds, base.squares),
+            limit,
+        )
+
+    def weight() -> float:
+        found = [(cell.seconds, cell.requests) for cell in seen.cells]
+        total = sum(number for _, number in found)
+        mean = _share(sum(seconds for seconds, _ in found), total) or 0.0
+        square = _share(sum(cell.squares for cell in seen.cells), total) or 0.0
+        return design_effect(found, square - mean**2)
+
+    after, before = _share(new.seconds, new.requests), _share(old.seconds, old.requests)
+    text = (
+        f"latency: a request takes {_milliseconds(after)} on the new route ({new.requests}"
+        f" requests), {_milliseconds(before)} on the old route ({old.requests} requests),"
+        f" {_within(gates)};"
+        f" {limit:g}x is allowed"
+    )
+    few = min(old.requests, new.requests) < gates.minimum
+    yield GateResult(
+        "latency",
+        "mean",
+        _outcome(gates, seen, excess, weight, CONVINCING, few=few),
+        after,
+        before,
+        limit,
+        new.requests,
+        new.requests,
+        old.requests,
+        old.requests,
+        gates.window,
+        text,
+    )
+
+
+def _differences(gates: Gates, seen: GateEvidence) -> Iterator[GateResult]:
+    limit = gates.differences
+    if limit is None:
+        return
+    beyond = (
+        seen.differing > limit * max(seen.compared, gates.minimum)
+        and share_beyond(seen.differing, seen.compared, limit) >= CONVINCING
+    )
+    few = seen.compared < gates.minimum
+    outcome = GateOutcome.INCONCLUSIVE if few else GateOutcome.PASSED
+    text = (
+        f"differences: {seen.differing} of {seen.compared} compared answers differ"
+        f" ({_percent(_share(seen.differing, seen.compared))}), {_within(gates)};"
+        f" {_percent(limit)} may"
+    )
+    yield GateResult(
+        "differences",
+        "share",
+        GateOutcome.EXCEEDED if beyond else outcome,
+        _share(seen.differing, seen.compared),
+        None,
+        limit,
+        seen.differing,
+        seen.compared,
+        0,
+        0,
+        gates.window,
+        text,
+    )
+
+
+def _outcome(
+    gates: Gates,
+    seen: GateEvidence,
+    excess: Callable[[RouteOutcomes], float],
+    weight: Callable[[], float],
+    beyond: float,
+    *,
+    few: bool,
+) -> GateOutcome:
+    found = excess(seen.old)
+    if found >= beyond:
+        if seen.before.requests >= gates.minimum:
+            found = excess(seen.before)
+        else:
+            found /= weight()
+    if found >= beyond:
+        return GateOutcome.EXCEEDED
+    return GateOutcome.INCONCLUSIVE if few else GateOutcome.PASSED
+
+
+def _share(count: float, total: int) -> float | None:
+    return count / total if total else None
+
+
+def _of(count: int, total: int) -> str:
+    return f"{count} of {total} requests ({_percent(_share(count, total))})"
+
+
+def _percent(share: float | None) -> str:
+    return "none seen" if share is None else f"{share * 100:.3g}%"
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "an unknown time" if seconds is None else f"{seconds * 1000:.1f} ms"
+
+
+def _within(gates: Gates) -> str:
+    return f"within {gates.window:g} s"
