@@ -13,6 +13,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "A version that ends, against one that stays": small_requests.ending,
     "Traces that sample nothing, against none": small_requests.traced,
     "A state that is kept, against none": small_requests.kept,
+    "A state in PostgreSQL, against none": small_requests.shared,
     "A large house, against a small one": small_requests.house,
     "Idle connections, against none": connections.idle,
     "A slowloris, against none": connections.slow,

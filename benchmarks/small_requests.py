@@ -2,6 +2,7 @@
 
 from benchmarks import rules, systems
 from benchmarks.comparison import Comparison
+from benchmarks.database import database
 from benchmarks.lab import Lab
 from benchmarks.loads import closed, paced
 from benchmarks.measure import (
@@ -116,6 +117,12 @@ def traced(lab: Lab, effort: Effort) -> Comparison:
 def kept(lab: Lab, effort: Effort) -> Comparison:
     """Keep who called which version, in a file."""
     return _added(lab, effort, "kept in a file", "state: state.db\n", at_most(1))
+
+
+def shared(lab: Lab, effort: Effort) -> Comparison:
+    """Keep who called which version, in a database that a fleet shares."""
+    url = database(lab)
+    return _added(lab, effort, "kept in PostgreSQL", f"state: {url}\n", at_most(1))
 
 
 def _added(lab: Lab, effort: Effort, name: str, key: str, goal: Goal) -> Comparison:
