@@ -148,7 +148,8 @@ class Contract:
             operations = [each for each in self._description.operations if each.method == method]
             operations = [operation for operation in operations if operation.takes(path)]
         # Where an endpoint leads to several, the path that was asked for decides, literals first.
-        if len(operations) > 1:
+        # One for all that follows may lead to more than the document has.
+        if len(operations) > 1 or endpoint.template.segments[-1].tail:
             operations = [operation for operation in operations if operation.takes(path)]
         return min(operations, key=lambda operation: operation.path.count("{"), default=None)
 

@@ -2,10 +2,12 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gateway.core.routing import parse_template
 from gateway.core.versions.version import Version
 from gateway.proxy.shadow.trial_request import TrialRequest
 from gateway.verify.live.answer_sample import AnswerSample
@@ -157,6 +159,18 @@ def test_headers_and_codings(tmp_path: Path) -> None:
 
 def test_an_operation_that_the_document_has_not(tmp_path: Path) -> None:
     assert refusals(tmp_path, method="PATCH") == [("operation", "operation")]
+
+
+def test_an_endpoint_for_many_paths(tmp_path: Path) -> None:
+    """Its one operation with a method is not that of every path."""
+    newer = document(lendings="get")
+    newer["paths"]["/lendings"]["post"] = WRITE
+    _, snapshot = written(tmp_path, document(lendings="get"), newer)
+    endpoint = replace(snapshot.apis[0].endpoints[0], template=parse_template("/{rest*}"))
+    contract = Contract(Description(newer, "v2.json"))
+    for target, found in (("/lendings", ["/title", "query notify"]), ("/other", ["operation"])):
+        request = TrialRequest("v2.json", endpoint, Version(2), "POST", target, [JSON], b"{}")
+        assert sorted(each.field for each in contract.refusals(request)) == found
 
 
 @pytest.mark.parametrize(
