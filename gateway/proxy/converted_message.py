@@ -88,6 +88,10 @@ async def convert_request(
         drops = drops or plan.method(exchange.method) in _BODILESS
     if drops and whole == _NOTHING:
         return target, headers.end_to_end(converted, _OF_BODY), None
+    if format_of(fields) is BodyFormat.FORM:
+        from gateway.proxy.body.formats.form_body import retyped  # few requests are forms
+
+        converted = retyped(converted, conversion)
     return target, converted, whole
 
 

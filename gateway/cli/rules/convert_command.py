@@ -26,6 +26,7 @@ from gateway.core.versions.version import Version
 from gateway.proxy.body import body_conversion
 from gateway.proxy.body.body_format import BodyFormat, format_of
 from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy.body.formats.form_body import retyped
 from gateway.proxy.body.slow_thread import run_now
 from gateway.settings import Settings
 
@@ -206,11 +207,19 @@ def _converted(
             raise ValueError(
                 "the Content-Type is not one of JSON, forms or streams of JSON documents"
             )
+        if body_format is BodyFormat.FORM:
+            body = body.removesuffix(b"\n")  # which a shell adds
         call = partial(convert, body or b"{}", one, message)
         converted = run_now(call, one.timeout)
     if status is None and conversion.drops_body and converted == b"{}":
         converted = b""
     if together:
-        return write_query(message.query), write_fields(message.headers), converted
+        fields = write_fields(message.headers)
+    else:
+        fields = conversion.fields(message.method, status, given, message)
+    if one is not None and format_of(given) is BodyFormat.FORM:
+        fields = retyped(fields, one)
+    if together:
+        return write_query(message.query), fields, converted
     query = write_query(message.way.service) if status is None else None
-    return query, conversion.fields(message.method, status, given, message), converted
+    return query, fields, converted

@@ -82,6 +82,21 @@ OperationEntry = Annotated[
 ]
 
 
+class FormsConfig(SectionModel):
+    """How forms of the clients of one version become JSON for the service of the other."""
+
+    version: Literal["newer", "older"]
+    """The version that takes forms, application/x-www-form-urlencoded: newer or older."""
+    numbers: tuple[str, ...] = ()
+    """The fields of its forms that are numbers, also in lists, by their names there. By default,
+    all are texts."""
+    booleans: tuple[str, ...] = ()
+    """The fields of its forms that are booleans: true, 1 or on, and false or 0."""
+    lists: tuple[str, ...] = ()
+    """The fields of its forms that are lists, also where they occur once. By default, those that
+    are repeated are."""
+
+
 class ConversionConfig(SectionModel):
     """The reversible difference between two adjacent versions, or a part of it."""
 
@@ -99,6 +114,8 @@ class ConversionConfig(SectionModel):
     status: OneOrSome[StatusConfig, StatusConfig] | None = None
     """The status of answers that differs, such as `{ newer: 422, older: 400 }`, or a list of them.
     By default, none does."""
+    forms: FormsConfig | None = None
+    """How forms become JSON, which the other version takes alone. Without it, they stay forms."""
     statuses: tuple[Statuses, ...] = ()
     """The error statuses, such as 404 or 4xx, that the conversion applies to beside success."""
     on: Literal["requests", "responses", "errors", "both"] = "both"

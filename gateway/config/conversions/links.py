@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from gateway.config.changes.change_list import ChangeEntry, ParameterConfig
 from gateway.config.changes.change_section import BodySection, ChangeSection
 from gateway.config.changes.change_site import BodySite, ParameterSite
-from gateway.config.conversions.conversion_section import ConversionConfig
+from gateway.config.conversions.conversion_section import ConversionConfig, FormsConfig
 from gateway.config.conversions.groups import (
     DeclaredChange,
     GroupConfigs,
@@ -21,6 +21,7 @@ from gateway.config.conversions.groups import (
 from gateway.config.conversions.operations import build_statuses
 from gateway.config.text.mistakes import Location, Mistake, Mistakes
 from gateway.core.conversion.change import Change, Whole
+from gateway.core.conversion.message.form_types import FormTypes
 from gateway.core.conversion.operations.operation import MappedOperation
 from gateway.core.conversion.parameter_change import ParameterChange
 from gateway.core.conversion.version_link import BOTH, MessageKind, VersionLink
@@ -131,7 +132,14 @@ def build_link(
         any(change.needs_message for change in sections),
         any(change.needs_message for change in beside),
         sum(timeouts) if timeouts else None,
+        forms=_forms(config.forms),
     )
+
+
+def _forms(config: FormsConfig | None) -> FormTypes | None:
+    if config is None:
+        return None
+    return FormTypes(config.version == "newer", config.numbers, config.booleans, config.lists)
 
 
 def _digest(config: ConversionConfig, groups: GroupConfigs) -> str:
@@ -151,12 +159,15 @@ def _written(value: object) -> object:
 
 
 def _check(config: ConversionConfig, at: Location, mistakes: Mistakes) -> None:
-    if not config.model_fields_set & {"changes", "query", "headers", "operations", "status"}:
+    said = {"changes", "query", "headers", "operations", "status", "forms"}
+    if not config.model_fields_set & said:
         mistakes.add("'changes' is missing here; add it, empty where the bodies are the same", *at)
     if config.on == "errors" and not config.statuses:
         mistakes.add("needs the statuses of the errors; add statuses, such as [4xx]", *at, "on")
     if config.on == "requests" and config.statuses:
         mistakes.add("requests have no status; remove it, or on: requests", *at, "statuses")
+    if config.forms and config.on in ("responses", "errors"):
+        mistakes.add(f"{config.on} are no forms; remove it, or on: {config.on}", *at, "forms")
     if config.query and config.on in ("responses", "errors"):
         mistakes.add(f"{config.on} have no query; remove it, or on: {config.on}", *at, "query")
 

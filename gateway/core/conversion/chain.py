@@ -255,7 +255,7 @@ class Conversion:
     def _part(self, method: str, status: int | None, made: _Made) -> _Part:
         links = self._links(method, status)
         needs = any(link.needs_message for link in links)
-        with_bodies = tuple(link for link in links if link.changes or needs)
+        with_bodies = tuple(link for link in links if link.changes or link.forms or needs)
         if method == _PATCH and status is None:
             with_bodies = tuple(link.for_patch() for link in with_bodies)
         same = tuple(map(id, with_bodies))  # links can hold JSON values, which have no hash

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from gateway.core.conversion.change import Change, Whole
+from gateway.core.conversion.message.form_types import FormTypes
 from gateway.core.conversion.operations.operation import MappedOperation
 from gateway.core.conversion.parameter_change import ParameterChange, Rewrite
 from gateway.core.conversion.steps import ConversionTask
@@ -55,6 +56,8 @@ class VersionLink:
             limit.
         body_in_newer: Whether only the newer version's requests have a body, or only the older
             version's; None where that does not differ.
+        forms: How a form of the version that takes forms becomes JSON for the other version; None
+            where it stays a form.
     """
 
     older: Version
@@ -75,6 +78,7 @@ class VersionLink:
     shows_message: bool = False
     timeout: float | None = None
     body_in_newer: bool | None = None
+    forms: FormTypes | None = None
 
     def applies(self, method: str, status: int | None) -> bool:
         """Return whether the link applies to a request, or to a response where status is given.

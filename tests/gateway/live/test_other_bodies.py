@@ -58,6 +58,21 @@ def test_a_form(house: House) -> None:
     assert "an object, which a form cannot hold" in got.problem["detail"]
 
 
+def test_a_form_for_a_service_that_takes_json_alone(house: House) -> None:
+    form = "Content-Type: application/x-www-form-urlencoded"
+    got = ask(house.gateway, "PUT", "/other/v1", form, body=b"name=A+B&x=1&size=2.50")
+    assert got.status == 200
+    assert house.service.last.all("Content-Type") == [b"application/json"]
+    assert json.loads(house.service.last.body) == {
+        "name": {"firstName": "A", "lastName": "B"},
+        "x": ["1"],
+        "size": 2.5,
+        "channel": "web",
+    }
+    got = ask(house.gateway, "PUT", "/other/v1", form, body=b"size=two")
+    assert got.problem["code"] == "unconvertible_request"
+
+
 def test_a_json_patch(house: House) -> None:
     patch = [{"op": "replace", "path": "/title", "value": 1}]
     lines = ["Content-Type: application/json-patch+json"]

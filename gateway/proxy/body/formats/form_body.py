@@ -2,7 +2,7 @@
 
 A form is converted as an object of texts: each name is a field, and a name that occurs several
 times is an array. A form has no types, so where a change expects a number or a boolean, its text
-is taken for one.
+is taken for one. Where a version takes no forms, a form becomes JSON on the way to it.
 """
 
 from collections.abc import Iterator
@@ -20,10 +20,13 @@ from gateway.core.conversion.document import (
 from gateway.core.conversion.field_path import pointer
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.scalars import NUMBER_TEXT, WORDS
+from gateway.core.conversion.version_link import Direction
+from gateway.core.headers import HeaderFields, end_to_end
+from gateway.proxy.body import json_encoding
 
 
 def convert_form(body: bytes, conversion: BodyConversion, message: Message | None = None) -> bytes:
-    """Return a converted form.
+    """Return a converted form, or the JSON that it becomes.
 
     Args:
         body: the form.
@@ -45,10 +48,46 @@ def convert_form(body: bytes, conversion: BodyConversion, message: Message | Non
             fields[name] = [*before, value] if isinstance(before, list) else [before, value]
         else:
             fields[name] = value
+    converting = json_from(conversion)
+    if converting is not None:
+        return _json(fields, conversion, converting, message)
     converted = conversion.convert(fields, replace(_FORM, message=message))
     if not isinstance(converted, dict):
         raise ConversionError(f"{kind(converted)}, which a form cannot hold")
     return urlencode([*_pairs(converted)]).encode()
+
+
+def json_from(conversion: BodyConversion) -> int | None:
+    """Return the first link that is of JSON, whatever the form; None where it stays a form."""
+    newer = conversion.direction is Direction.DOWN
+    known = [link.older for link in conversion.links]
+    for link in conversion.links:
+        if link.forms is not None and link.forms.in_newer is newer:
+            return known.index(link.older)
+    return None
+
+
+def retyped(fields: HeaderFields, conversion: BodyConversion) -> HeaderFields:
+    """Return the header fields of a converted form, which is JSON where it becomes that."""
+    if json_from(conversion) is None:
+        return fields
+    return [*end_to_end(fields, _TYPE), (b"Content-Type", b"application/json")]
+
+
+def _json(
+    fields: JsonObject, conversion: BodyConversion, begin: int, message: Message | None
+) -> bytes:
+    """Return the JSON that a form becomes; the links before `begin` convert texts."""
+    links, direction = conversion.links, conversion.direction
+    before = BodyConversion(links[:begin], direction)
+    document = before.convert(fields, replace(_FORM, message=message))
+    for link in links[begin:]:
+        if link.older == links[begin].older and link.forms is not None:
+            if not isinstance(document, dict):
+                raise ConversionError(f"{kind(document)}, which a form cannot hold")
+            document = link.forms.typed(document)
+    behind = BodyConversion(links[begin:], direction)
+    return json_encoding.encode(behind.convert(document, replace(PLAIN, message=message)))
 
 
 def _pairs(fields: JsonObject) -> Iterator[tuple[str, str]]:
@@ -71,4 +110,5 @@ def _digits(value: Document) -> str | None:
     return PLAIN.digits(value)
 
 
+_TYPE = frozenset({b"content-type"})
 _FORM = replace(PLAIN, digits=_digits, number=str, typed=False)

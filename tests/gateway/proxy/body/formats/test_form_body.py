@@ -1,9 +1,17 @@
 """Forms: converted by the changes of JSON bodies, as objects of texts."""
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
+from gateway.config.load import load
+from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.document import ConversionError
-from gateway.proxy.body.formats.form_body import convert_form
+from gateway.core.conversion.version_link import Direction
+from gateway.core.versions.version import Version
+from gateway.proxy.body.formats.form_body import convert_form, retyped
 from tests.gateway.proxy.body.formats.rules import conversion
 
 ADDED = "channel=web&tries=3"
@@ -44,3 +52,66 @@ def test_what_is_refused(body: bytes, message: str) -> None:
     with pytest.raises(ConversionError) as error:
         convert_form(body, conversion())
     assert str(error.value).startswith(message)
+
+
+JSON_RULES = """
+services: { a: { targets: ["http://localhost:1"] } }
+apis:
+  a:
+    versions: { "3": { service: a }, "2": { via: "3" }, "1": { via: "3" } }
+    endpoints: [ { path: "/v{version}/a", version: { in: path } } ]
+    conversions:
+      - between: ["1", "2"]
+        changes: [ rename: { field: street, to: road } ]
+      - { between: ["1", "2"], methods: [PUT], changes: [ envelope: { into: data } ] }
+      - between: ["2", "3"]
+        forms: { version: older, numbers: [n, cents], lists: [tags] }
+        changes: [ rename: { field: address.street, to: street } ]
+      - between: ["2", "3"]
+        forms: { version: older, booleans: [on] }
+        changes: [ multiply: { field: cents, by: 0.01 } ]
+      - between: ["2", "3"]
+        forms: { version: newer, numbers: [street] }
+        methods: [DELETE]
+"""
+
+
+def of(version: int, method: str = "POST") -> BodyConversion:
+    """Return the conversion of a request from a version to version 3."""
+    (endpoint,) = load(JSON_RULES.encode(), "gateway.yaml", {}, Path()).router
+    request = endpoint.routes[Version(version)].request
+    assert request is not None
+    found = request.for_request(method)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("version", "form", "body"),
+    [
+        (2, "street=A+1&n=7", {"n": 7, "address": {"street": "A 1"}}),
+        (2, "tags=a&on=1&other=5", {"tags": ["a"], "on": True, "other": "5"}),
+        (1, "road=A&n=7", {"n": 7, "address": {"street": "A"}}),
+        (2, "cents=2.50", {"cents": 250}),
+        (2, "", {}),
+    ],
+)
+def test_a_form_that_becomes_json(version: int, form: str, body: object) -> None:
+    conversion = of(version)
+    assert json.loads(convert_form(form.encode(), conversion)) == body
+    fields = [(b"content-type", b"application/x-www-form-urlencoded"), (b"A", b"b")]
+    assert retyped(fields, conversion) == [(b"A", b"b"), (b"Content-Type", b"application/json")]
+
+
+def test_a_form_of_a_version_without_forms_stays_one() -> None:
+    older = replace(of(2, "DELETE").links[-1], changes=())
+    conversion = BodyConversion((older,), Direction.UP)
+    assert convert_form(b"street=A", conversion) == b"street=A"
+    assert retyped([(b"a", b"b")], conversion) == [(b"a", b"b")]
+    down = BodyConversion((older,), Direction.DOWN)
+    assert json.loads(convert_form(b"street=7", down)) == {"street": 7}
+
+
+def test_what_is_no_form_does_not_become_json() -> None:
+    with pytest.raises(ConversionError, match="a string, which a form cannot hold"):
+        convert_form(b"data=b", of(1, "PUT"))
