@@ -1,7 +1,7 @@
 """A large fleet, simulated: what the database holds is bounded, and a verdict reads little of it.
 
-100 replicas, 50 versions and 100,000 clients. A year of it is not played: the tables are filled to
-their bounds first, where they would be by then, and have to stay within them.
+100 replicas, 50 versions and 100,000 clients. A year of it is not played (see prove_year.py):
+the tables are filled to their bounds first, where they would be by then, and have to stay there.
 """
 
 import json

@@ -1,0 +1,204 @@
+"""A year and more of a fleet, day by day: all is counted once, old rows go, and nothing else grows.
+
+The replicas, the judge and the SQL are the real ones. Time is not: the database and the replicas
+are given that of a calendar, by which a day passes at once.
+"""
+
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+
+import pytest
+from sqlalchemy import event, literal, select
+
+from gateway.admin.retirement import verdict
+from gateway.core.overrides import Overrides
+from gateway.state.fleet import postgres
+from gateway.state.fleet.fleet_state import FleetState
+from gateway.state.history.history import HistoryQuery
+from gateway.state.history.interval import Resolution
+from gateway.state.top_clients import KEPT
+from gateway.telemetry.delta import CounterDelta, Delta, UsageDelta
+from tests.fleet.cluster import Cluster
+from tests.fleet.prove_state import KEY, SHIFTING, judged, membership
+
+DAY, DAYS = 86_400, 410
+LAST_DAY_OF_1 = 100
+REPLICAS, MINUTES = 3, 4
+# A client calls each minute, and so many others that never come back.
+STRANGERS = 4
+# As docs/fleet.md has them.
+BOUNDS = {
+    "SELECT max(count) FROM (SELECT count(*) FROM gateway.usage GROUP BY version) q": 3 * KEPT + 1,
+    "SELECT max(count) FROM (SELECT count(*) FROM gateway.counts GROUP BY kind) q": 2 * 257,
+    "SELECT count(*) FROM gateway.batches": 0,
+    "SELECT count(*) FROM gateway.audit": 10_000 + 10,  # and those since the last old ones went
+    "SELECT count(*) FROM gateway.documents": 12,
+    "SELECT count(*) FROM gateway.leases": 1,
+    # Of those that left or vanished in 90 days, two each five days, and a week until they are gone.
+    "SELECT count(*) FROM gateway.replicas": REPLICAS + 2 * (90 + 8) // 5 + 10,
+    "SELECT max(count) FROM (SELECT count(*) FROM gateway.history WHERE by = 'minute'"
+    " GROUP BY version) q": 1_440,
+    "SELECT max(count) FROM (SELECT count(*) FROM gateway.history WHERE by = 'day'"
+    " GROUP BY version) q": 400,
+}
+BYTES = "SELECT coalesce(max(octet_length(content)), 0) FROM gateway.batches"
+FILL_AUDIT = """
+INSERT INTO gateway.audit (at, who, origin, what, api, version, why, before, after)
+SELECT 1, 'ann', '', 'cutover', 'person', '1', '', '5%', '6%' FROM generate_series(1, 11000)
+"""
+
+
+class Calendar:
+    """The time of the database and of all replicas, in seconds since 1970."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self._patch = patch
+        self._settings = list(postgres._BEGIN.selected_columns)[1:]
+        self.now = 1_700_006_400.0  # the start of a day
+        clock = SimpleNamespace(time=lambda: self.now, monotonic=lambda: self.now)
+        for module in ("fleet_clock", "beat"):
+            patch.setattr(f"gateway.state.fleet.{module}.time", clock)
+        self.turn_to(self.now)
+
+    def turn_to(self, now: float) -> None:
+        self.now = now
+        self._patch.setattr(postgres, "_BEGIN", select(literal(now), *self._settings))
+
+
+class Transactions:
+    """Counts the transactions that replicas begin."""
+
+    def __init__(self) -> None:
+        self._begun = 0
+
+    def watch(self, state: FleetState) -> None:
+        event.listen(state._database._engine, "begin", self._note)
+
+    def _note(self, _: object) -> None:
+        self._begun += 1
+
+    @contextmanager
+    def are(self, count: int) -> Iterator[None]:
+        before = self._begun
+        yield
+        assert self._begun - before == count
+
+
+def minute(day: int, chance: Random) -> Delta:
+    """Return what a replica counts in a minute."""
+    versions = ("1", "2") if day <= LAST_DAY_OF_1 else ("2",)
+    clients = ("acme", *(f"{chance.getrandbits(64):x}" for _ in range(STRANGERS)))
+    usages = [
+        UsageDelta("person", version, "/p", client, 1, 0, 0, 1)
+        for version in versions
+        for client in clients
+    ]
+    counts = [CounterDelta("differences", ("person", each, f"/{day}"), 1) for each in versions]
+    return Delta(0.0, usages, [], counts, [], [])
+
+
+class Year:
+    """The replicas of the fleet, and what happens on a day."""
+
+    def __init__(self, url: str, folder: Path, stack: AsyncExitStack, calendar: Calendar) -> None:
+        self._url, self._folder, self._stack, self._calendar = url, folder, stack, calendar
+        self._chance = Random(3)
+        self._first = calendar.now
+        self._transactions = Transactions()
+        self._started = 0
+        self._judge: FleetState | None = None
+        self.states: list[FleetState] = []
+        self.vanished: dict[str, int] = {}
+        self.counted = 0
+
+    async def serve(self, day: int) -> None:
+        """Have all replicas serve for some minutes of a day."""
+        while len(self.states) < REPLICAS:
+            name = f"r{self._started}"
+            state = await FleetState.open(membership(self._url, name, self._folder))
+            self._stack.push_async_callback(state._database.close)
+            self._transactions.watch(state)
+            self.states.append(state)
+            self._started += 1
+        for number in range(MINUTES):
+            self._calendar.turn_to(self._first + day * DAY + number * 60)
+            for state in self.states:
+                self._absorb(state, day)
+
+    async def beat(self) -> None:
+        """Have all replicas hand in what they counted."""
+        for state in self.states:
+            with self._transactions.are(1):
+                await state._beat()
+
+    async def judge(self) -> None:
+        """Have one replica judge; the lease of the day before is over."""
+        self._judge = self._chance.choice(self.states)
+        with self._transactions.are(1):
+            assert await judged(self._judge)
+
+    async def come_and_go(self, day: int) -> None:
+        """Let a replica leave, and hand in what it has, or vanish with it."""
+        if day % 5 == 1:
+            left = self.states.pop(self._chance.randrange(REPLICAS))
+            self._absorb(left, day)
+            await left.close()
+            successor = self.states[0] if left is self._judge else self._judge
+            assert successor is not None
+            with self._transactions.are(1):
+                assert await judged(successor)
+        elif day % 5 == 3:
+            gone = self.states.pop(self._chance.randrange(REPLICAS))
+            gone.absorb(minute(day, self._chance))
+            self.vanished[gone.replica] = day
+
+    def _absorb(self, state: FleetState, day: int) -> None:
+        made = minute(day, self._chance)
+        state.absorb(made)
+        self.counted += len(made.usages)
+
+
+async def test_days_follow_each_other_for_more_than_a_year(
+    database: str, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Old rows go with each 600th judgement: a day has 86,400 of them, and here one.
+    monkeypatch.setattr("gateway.state.fleet.judge._TIDY", 10)
+    name, calendar, most_bytes = database.rpartition("/")[2], Calendar(monkeypatch), 0
+    # No power cut is played, so that no commit has to wait for a disk.
+    cluster.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
+    async with AsyncExitStack() as stack:
+        year = Year(database, tmp_path, stack, calendar)
+        for day in range(DAYS):
+            looks = day % 43 == 42
+            await year.serve(day)
+            await year.beat()
+            if looks:
+                most_bytes = max(most_bytes, int(cluster.execute(BYTES, name)[0]))
+            await year.judge()
+            await year.come_and_go(day)
+            if day == DAYS // 2:
+                cluster.execute(FILL_AUDIT, name)
+            elif looks:
+                found = {query: int(cluster.execute(query, name)[0]) for query in BOUNDS}
+                assert {query for query in BOUNDS if found[query] > BOUNDS[query]} == set()
+                doubts = {doubt.replica for doubt in (await year.states[0].view(KEY)).doubts}
+                assert doubts == {each for each, at in year.vanished.items() if 0 < day - at <= 7}
+
+        assert cluster.execute("SELECT sum(count) FROM gateway.usage", name) == [str(year.counted)]
+        days = await year.states[0].history(HistoryQuery(Resolution.DAY, "person", version="2"))
+        last = int(calendar.now) // DAY * DAY
+        assert list(days.series["person", "2"]) == list(range(last - 399 * DAY, last + 1, DAY))
+        a_day = REPLICAS * MINUTES * (STRANGERS + 1)
+        of_days = {one.requests - a_day for one in days.series["person", "2"].values()}
+        assert of_days == {0, STRANGERS + 1}, "those of one that left are among them"
+        view = await year.states[0].view(KEY)
+        for within, answer in (("300d", "yes"), ("400d", "no")):
+            reasons = verdict(KEY, view, SHIFTING, Overrides(), within=within).reasons
+            assert reasons[0].answer == answer
+        assert 0 < most_bytes < 64 * 1024
+        cluster.execute("VACUUM FULL", name)
+        size = cluster.execute("SELECT pg_database_size(current_database())", name)[0]
+        assert int(size) < 32 * 2**20
