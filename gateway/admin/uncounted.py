@@ -29,6 +29,12 @@ def uncounted(
             "name the front proxies in 'bypass', and count by their logs: usage import",
         )
         return
+    if not (rules.state or "").startswith("postgres"):
+        yield (
+            f"what {', '.join(rules.front_proxies)} sends straight to services is not counted",
+            "name a database of PostgreSQL in 'state'; logs of front proxies are counted there",
+        )
+        return
     logs = {log.name: log for log in view.logs}
     for name in rules.front_proxies:
         yield from _of_log(name, logs.get(name), view.now, period, spelled)

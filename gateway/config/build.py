@@ -83,8 +83,15 @@ def build(
     tracing = build_tracing(config.tracing, environment, mistakes)
     if not config.state:
         _warn_of_lost_cutovers(cutovers, mistakes)
+    bypass, front_proxies = _bypass(config.bypass)
     if config.bypass is True:
         _warn_of_passed_dates(endpoints.values(), mistakes)
+    if front_proxies and not (config.state or "").startswith("postgres"):
+        mistakes.warn(
+            "warning: what front proxies log is counted in PostgreSQL alone, so that no version can"
+            " be retired; name a database at the top: state: postgresql://...",
+            "bypass",
+        )
     return Snapshot(
         _router(endpoints, mistakes),
         services,
@@ -99,7 +106,8 @@ def build(
         headers.withheld(read) | (_TRACE_FIELDS if tracing else frozenset()),
         frozenset(name.lower().encode() for name in read),
         build_forget_after(config.fleet),
-        *_bypass(config.bypass),
+        bypass,
+        front_proxies,
         admin,
         tracing,
         notify,

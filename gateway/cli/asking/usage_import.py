@@ -35,8 +35,8 @@ def import_log(arguments: Namespace, settings: Settings) -> int:
     rules = load_file(settings.config, os.environ)
     if not (rules.state or "").startswith("postgres"):
         raise CommandError(
-            "usage import adds to a state in PostgreSQL, since a file has one writer, the gateway;"
-            " name a database in 'state'"
+            "usage import adds to a state in PostgreSQL, in one transaction with how far the log"
+            " was read; a file has one writer, the gateway; name a database in 'state'"
         )
     name = _source(arguments.source, rules)
     # The driver of PostgreSQL is memory that no other command needs.

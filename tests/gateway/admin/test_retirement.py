@@ -291,6 +291,7 @@ def test_what_is_not_heard_cannot_be_judged(doubt: Doubt, text: str, remedy: str
 
 
 NEVER = "what edge sends straight to services was never counted"
+KEPT = "state: postgresql://db/gateway\n"
 ENDED = edited("{ service: old }", "{ service: old, lifecycle: { sunset: 1972-09-01 } }")
 
 
@@ -326,14 +327,20 @@ def test_what_goes_straight_to_its_service_is_not_counted(rules: str) -> None:
 )
 def test_what_goes_straight_is_counted_by_logs(log: LogReading | None, text: str | None) -> None:
     logs = () if log is None else (log,)
-    found = judged(totals(), f"bypass: [edge]\n{RULES}", logs=logs)
+    found = judged(totals(), f"{KEPT}bypass: [edge]\n{RULES}", logs=logs)
     assert said(found, "unknown") == ([] if text is None else [text])
     assert found.answer == ("yes" if text is None else "unknown")
     counted = "what went straight to services is counted by the logs of edge"
     assert (counted in said(found, "note")) is (text is None)
 
 
+def test_logs_are_counted_in_a_database_alone() -> None:
+    found = judged(totals(), f"state: state.db\nbypass: [edge]\n{RULES}")
+    assert said(found, "unknown") == ["what edge sends straight to services is not counted"]
+    assert any("a database of PostgreSQL in 'state'" in each.remedy for each in found.reasons)
+
+
 def test_each_front_proxy_has_to_be_counted() -> None:
     logs = (LogReading("edge", 0.0, NOW, ""),)
-    found = judged(totals(), f"bypass: [edge, other]\n{RULES}", logs=logs)
+    found = judged(totals(), f"{KEPT}bypass: [edge, other]\n{RULES}", logs=logs)
     assert said(found, "unknown") == [NEVER.replace("edge", "other")]

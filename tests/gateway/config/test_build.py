@@ -46,6 +46,21 @@ def test_dates_that_a_front_proxy_may_pass_by_are_warned_of(
 
 
 @pytest.mark.parametrize(
+    ("top", "warned"),
+    [
+        ("bypass: [edge]", 1),
+        ("bypass: [edge]\nstate: state.db", 1),
+        ("bypass: [edge]\nstate: postgresql://db/gateway", 0),
+        ("bypass: ['']", 0),
+        ("bypass: true", 0),
+    ],
+)
+def test_logs_that_cannot_be_counted_are_warned_of(top: str, warned: int) -> None:
+    _, warnings = check(f"{top}\n{RULES}".encode(), "gateway.yaml", {})
+    assert sum("counted in PostgreSQL alone" in issue.text for issue in warnings) == warned
+
+
+@pytest.mark.parametrize(
     ("written", "bypass", "names"),
     [
         ("false", False, ()),
