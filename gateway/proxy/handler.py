@@ -28,7 +28,7 @@ from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.converted_message import bodiless, is_stream, request_conversion
 from gateway.proxy.request_trace import RequestTraces
 from gateway.proxy.shadow.shadows import Shadows
-from gateway.proxy.transit import coded, dressed, outgoing, returning
+from gateway.proxy.transit import coded, coding_of, dressed, outgoing, returning
 from gateway.proxy.upstream.upstream import RequestBody, Upstream, UpstreamResponse
 
 _log = logging.getLogger(__name__)
@@ -238,6 +238,9 @@ async def _send_stream(
     documents: AsyncIterator[bytes],
 ) -> None:
     exchange.converted = True
+    coding = coding_of(exchange)
+    if coding is not None:
+        fields, documents = compression.compressed_stream(fields, documents, coding)
     exchange.begin(status, reason, fields, sized=False)
     async for piece in documents:
         await exchange.write(piece)

@@ -216,13 +216,9 @@ async def coded(
         fields: the header fields of the answer.
         body: the converted body.
     """
-    if exchange.snapshot.compress:
-        coding = _coding(exchange)
-        if coding is not None:
-            compressed = await compression.compressed(fields, body, coding)
-            if compressed is not None:
-                return compressed
-    return fields, body
+    coding = coding_of(exchange)
+    compressed = coding and await compression.compressed(fields, body, coding)
+    return compressed or (fields, body)
 
 
 def dressed(
@@ -307,7 +303,7 @@ def _tagged(exchange: Exchange, plan: Plan, fields: HeaderFields, status: int) -
     # A 304 and a 412 have the tag of the answer that they stand for.
     conversion = response.for_response(exchange.method, 200 if status in _CURRENT else status)
     weak = conversion is not None and conversion.varies
-    coding = _coding(exchange) if exchange.snapshot.compress else None
+    coding = coding_of(exchange)
     kept: HeaderFields = []
     for line in fields:
         if len(line[0]) == _ETAG_LENGTH and line[0].lower() == b"etag":
@@ -341,5 +337,8 @@ def _renamed(exchange: Exchange, plan: Plan, fields: HeaderFields, status: int) 
     return fields if called is None else headers.retyped(fields, called.encode())
 
 
-def _coding(exchange: Exchange) -> str | None:
+def coding_of(exchange: Exchange) -> str | None:
+    """Return the coding of converted answers that the client prefers; None for no coding."""
+    if not exchange.snapshot.compress:
+        return None
     return accepted_coding(exchange.message.headers.getall("Accept-Encoding", ()))

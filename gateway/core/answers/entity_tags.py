@@ -90,10 +90,11 @@ class EntityTags:
             coding: The coding that the client prefers; None for no coding.
             weak: As for `for_client`.
         """
+        strong = not weak and not tag.strip(b" \t").startswith(b"W/")
         for value in given:
             for match in _TAG.finditer(value):
                 if _opaque(self._given(*match.groups(b""))) == _opaque(tag):
-                    return match[0]
+                    return match[0].removeprefix(b"W/") if strong else match[0]
         return self.for_client(tag, coding, weak=weak)
 
     def conditions(self, fields: HeaderFields) -> HeaderFields:

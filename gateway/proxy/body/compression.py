@@ -3,12 +3,14 @@
 import asyncio
 import sys
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import NamedTuple
 
 # brotli and zstd: the same libraries that decode; see `content_coding`.
 import brotli
 
 from gateway.core.headers import HeaderFields
+from gateway.proxy.body.body_format import BodyFormat, format_of
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -41,6 +43,62 @@ async def compressed(
     kept = [line for line in fields if line[0] != _LENGTH]
     kept += ((b"Content-Encoding", coding.encode()), (_LENGTH, b"%d" % len(coded)))
     return kept, coded
+
+
+def compressed_stream(
+    fields: HeaderFields, pieces: AsyncIterator[bytes], coding: str
+) -> tuple[HeaderFields, AsyncIterator[bytes]]:
+    """Return the fields and the body of an answer that is a stream, in a coding if it may have one.
+
+    What is read of each piece comes at once. An event stream stays as it is: proxies that buffer
+    what is compressed would keep events from the client.
+
+    Args:
+        fields: the header fields.
+        pieces: the body without a coding, as it comes.
+        coding: the name of the coding.
+    """
+    if format_of(fields) is not BodyFormat.JSON_LINES or _must_stay(fields):
+        return fields, pieces
+    return [*fields, (b"Content-Encoding", coding.encode())], _pieces(pieces, _CODERS[coding]())
+
+
+class _Coder(NamedTuple):
+    """A coding of one stream: what adds a piece, of which all can be read, and what ends it."""
+
+    add: Callable[[bytes], bytes]
+    end: Callable[[], bytes]
+
+
+async def _pieces(pieces: AsyncIterator[bytes], coder: _Coder) -> AsyncIterator[bytes]:
+    async for piece in pieces:
+        small = len(piece) <= _AT_ONCE
+        yield coder.add(piece) if small else await asyncio.to_thread(coder.add, piece)
+    yield coder.end()
+
+
+def _gzip_coder() -> _Coder:
+    coder = zlib.compressobj(5, zlib.DEFLATED, 31)
+    return _Coder(
+        lambda piece: coder.compress(piece) + coder.flush(zlib.Z_SYNC_FLUSH), lambda: coder.flush()
+    )
+
+
+def _brotli_coder() -> _Coder:
+    coder = brotli.Compressor(quality=4)
+    return _Coder(lambda piece: coder.process(piece) + coder.flush(), lambda: coder.finish())
+
+
+def _zstd_coder() -> _Coder:
+    coder = zstd.ZstdCompressor(3)
+    return _Coder(lambda piece: coder.compress(piece, coder.FLUSH_BLOCK), lambda: coder.flush())
+
+
+_CODERS: Mapping[str, Callable[[], _Coder]] = {
+    "gzip": _gzip_coder,
+    "br": _brotli_coder,
+    "zstd": _zstd_coder,
+}
 
 
 def _must_stay(fields: HeaderFields) -> bool:

@@ -1,5 +1,6 @@
 """Bodies that are not one JSON document, where a conversion applies, over sockets."""
 
+import gzip
 import json
 import socket
 import threading
@@ -100,6 +101,14 @@ def test_json_lines(house: House, content_type: str) -> None:
     assert got.all("Content-Length") == []
     expected = b'{"name":{"firstName":"Bob","lastName":"Charlie"},"channel":"web"}'
     assert house.service.last.body == expected + b"\n" + expected
+
+
+def test_json_lines_are_compressed(house: House) -> None:
+    house.service.answer = answer(NEWER + b"\n" + NEWER, content_type="application/x-ndjson")
+    got = ask(house.gateway, "GET", "/other/v1", "Accept-Encoding: gzip")
+    assert got.all("Content-Encoding") == [b"gzip"]
+    assert b"Accept-Encoding" in got.one("Vary")
+    assert gzip.decompress(got.body) == OLDER + b"\n" + OLDER
 
 
 def test_a_line_that_does_not_fit_is_refused(house: House) -> None:

@@ -1,11 +1,13 @@
 """Compression: what is worth it, and that equal bodies become equal bytes."""
 
+import zlib
+from collections.abc import AsyncIterator
 from hashlib import blake2b
 
 import pytest
 
 from gateway.core.answers.accepted_coding import CODINGS
-from gateway.proxy.body.compression import LEAST, compressed
+from gateway.proxy.body.compression import LEAST, compressed, compressed_stream
 from gateway.proxy.body.content_coding import decode
 
 FIELDS = [(b"Content-Type", b"application/json"), (b"Content-Length", b"9")]
@@ -38,3 +40,39 @@ async def test_what_gains_nothing_stays(coding: str) -> None:
 async def test_a_body_that_must_not_be_transformed_stays() -> None:
     fields = [*FIELDS, (b"cache-control", b"private, NO-TRANSFORM")]
     assert await compressed(fields, b"x" * LEAST, "gzip") is None
+
+
+async def pieces(*given: bytes) -> AsyncIterator[bytes]:
+    """Yield pieces as they come."""
+    for piece in given:
+        yield piece
+
+
+LINES = [(b"Content-Type", b"application/x-ndjson")]
+
+
+@pytest.mark.parametrize("coding", CODINGS)
+async def test_lines_there_and_back(coding: str) -> None:
+    given = b'{"a":1}\n', b'{"a":2}\n' * 10_000
+    fields, coded = compressed_stream(LINES, pieces(*given), coding)
+    assert fields == [*LINES, (b"Content-Encoding", coding.encode())]
+    made = [piece async for piece in coded]
+    assert sum(map(len, made)) < 1000
+    assert decode(b"".join(made), [coding], 100_000) == b"".join(given)
+
+
+async def test_a_line_can_be_read_when_it_has_come() -> None:
+    _, coded = compressed_stream(LINES, pieces(b"1\n", b"2\n"), "gzip")
+    assert zlib.decompressobj(31).decompress(await anext(coded)) == b"1\n"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [(b"Content-Type", b"text/event-stream")],
+        [*LINES, (b"Cache-Control", b"no-transform")],
+    ],
+)
+async def test_streams_that_stay(fields: list[tuple[bytes, bytes]]) -> None:
+    given = pieces(b"1")
+    assert compressed_stream(fields, given, "gzip") == (fields, given)
