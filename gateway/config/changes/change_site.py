@@ -32,6 +32,10 @@ class ChangeSite:
         """Record a mistake at a place within the change."""
         self.mistakes.add(text, *self.at, *location)
 
+    def warn(self, text: str) -> None:
+        """Record a warning about the change."""
+        self.mistakes.warn(text, *self.at)
+
     def attempt(self, make: Callable[[], T], *location: str | int) -> T | None:
         """Return what `make` returns, or None after recording the ValueError that it raises."""
         return self.mistakes.attempt(make, *self.at, *location)

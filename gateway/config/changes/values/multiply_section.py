@@ -39,6 +39,9 @@ class _FactorSection(BodySection, ParameterSection):
     """The field, query parameter or header field, which has the same name in both versions."""
     by: Annotated[float, Field(gt=0, le=1e15), NumberText]
     """The factor between the two units, such as 60 for minutes and seconds, or 0.3048."""
+    plus: Annotated[float, Field(ge=-1e15, le=1e15), NumberText] = 0
+    """What the version with the product adds to it, such as 32 for degrees Fahrenheit with 1.8. The
+    default is 0."""
     digits: DigitsConfig = DigitsConfig()
     """The digits that the number has at most after the decimal point; without it, all there are."""
     inexact: Literal["refuse", "round"] = "refuse"
@@ -51,13 +54,10 @@ class _FactorSection(BodySection, ParameterSection):
 
     def losses(self) -> Iterator[Loss]:
         """Yield the digits that are rounded, where a product can have more."""
-        if self.inexact == "round":
-            for newer, product in zip((False, True), (self._older, self._newer), strict=True):
-                if product.rounds:
-                    places = "1 digit" if product.digits == 1 else f"{product.digits} digits"
-                    yield Loss(
-                        newer, f"'{self.field}' is rounded to {places} after the decimal point"
-                    )
+        for newer, product in zip((False, True), (self._older, self._newer), strict=True):
+            if product.rounds:
+                places = "1 digit" if product.digits == 1 else f"{product.digits} digits"
+                yield Loss(newer, f"'{self.field}' is rounded to {places} after the decimal point")
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of a field, or of the elements of an array."""
@@ -83,23 +83,33 @@ class _FactorSection(BodySection, ParameterSection):
         return self._product(self.divides, self.digits.older)
 
     def _product(self, inverse: bool, digits: int | None) -> Product:
-        factor = Fraction(repr(self.by))
+        factor, plus = Fraction(repr(self.by)), Fraction(repr(self.plus))
         rounds = digits is not None and self.inexact == "round"
-        return Product(1 / factor if inverse else factor, digits, rounds)
+        product = Product(factor, digits, rounds, plus)
+        return product.inverse(digits, rounds=rounds) if inverse else product
 
     def _sound(self, site: ChangeSite) -> bool:
         """Whether the factor and the digits fit each other; False after recording the mistake."""
         mistake = self._mistake()
         if mistake is not None:
             site.complain(*mistake)
+        elif "inexact" not in self.model_fields_set:
+            for key, product in (("newer", self._newer), ("older", self._older)):
+                if product.digits is None and not decimal_places(product.factor)[1]:
+                    site.warn(
+                        f"warning: a number that would have decimal places without end in the {key}"
+                        f" version is refused; round it, by digits: {{ {key}: 2 }} and inexact:"
+                        " round, or write inexact: refuse"
+                    )
         return mistake is None
 
     def _mistake(self) -> tuple[str, str] | None:
         """Return what is wrong, and at which key; None without a mistake."""
-        if self.by == 1:
+        if self.by == 1 and not self.plus:
             return "changes nothing; write the factor between the two units", "by"
-        if len(Decimal(repr(self.by)).normalize().as_tuple().digits) > _DIGITS:
-            return f"has more than {_DIGITS} digits; write a factor of fewer", "by"
+        for key, number in (("by", self.by), ("plus", self.plus)):
+            if len(Decimal(repr(number)).normalize().as_tuple().digits) > _DIGITS:
+                return f"has more than {_DIGITS} digits; write a number of fewer", key
         if self.inexact == "refuse":
             return None
         if self.digits == DigitsConfig():

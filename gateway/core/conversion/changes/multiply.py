@@ -1,4 +1,4 @@
-"""Multiply: a number is another multiple of the same quantity, as 900 seconds are 15 minutes.
+"""Multiply: the same quantity in another unit, as 900 seconds are 15 minutes, and 68 °F are 20 °C.
 
 Digits are multiplied as they are written, in whole numbers, so that none is lost to binary
 fractions. A text that is a number stays a text. An absent field stays absent, and null stays null,
@@ -8,7 +8,7 @@ both ways.
 import re
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import gcd
+from math import gcd, lcm
 
 from gateway.core.conversion.change import FieldChange
 from gateway.core.conversion.document import JsonForm, JsonObject
@@ -22,23 +22,30 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A number multiplied by a factor, with as many digits as it has or at most so many.
+    """A number multiplied by a factor, and moved, with all digits that it has or at most so many.
 
     Attributes:
         factor: The factor, which is greater than 0.
         digits: The digits that the product has at most after the decimal point; None sets no bound.
         rounds: Whether a product of more digits is rounded, and what lies halfway away from zero;
             otherwise it is refused. It goes with `digits`.
+        plus: What is added to the product.
     """
 
     factor: Fraction
     digits: int | None = None
     rounds: bool = False
+    plus: Fraction = Fraction(0)
 
     _places: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_places", decimal_places(self.factor)[0])
+        unit = Fraction(1, lcm(self.factor.denominator, self.plus.denominator))
+        object.__setattr__(self, "_places", decimal_places(unit)[0])
+
+    def inverse(self, digits: int | None = None, *, rounds: bool = False) -> "Product":
+        """Return what leads from the result back to the number, with digits of its own."""
+        return Product(1 / self.factor, digits, rounds, -self.plus / self.factor)
 
     def __call__(self, text: str) -> str:
         """Return the product of a number, in its shortest form; raises ValueError."""
@@ -48,10 +55,17 @@ class Product:
         sign, whole, fraction, exponent = match.groups("")
         behind = len(fraction) - int(exponent or 0)
         places = max(behind, 0) + self._places if self.digits is None else self.digits
-        divisor = self.factor.denominator * 10 ** max(behind - places, 0)
-        product, rest = divmod(
-            int(whole + fraction) * self.factor.numerator * 10 ** max(places - behind, 0), divisor
-        )
+        divisor = self.factor.denominator
+        total = int(whole + fraction) * self.factor.numerator
+        if self.plus:
+            total *= self.plus.denominator * 10 ** max(-behind, 0)
+            behind = max(behind, 0)
+            total = -total if sign else total
+            total += self.plus.numerator * divisor * 10**behind
+            divisor *= self.plus.denominator
+            sign, total = "-" if total < 0 else "", abs(total)
+        divisor *= 10 ** max(behind - places, 0)
+        product, rest = divmod(total * 10 ** max(places - behind, 0), divisor)
         if rest and self.digits is None:
             raise ValueError("the other version would have decimal places without end")
         if rest and not self.rounds:
@@ -77,7 +91,7 @@ def decimal_places(factor: Fraction) -> tuple[int, bool]:
 
 @dataclass(frozen=True, slots=True)
 class Multiply(FieldChange):
-    """The two versions have different multiples of the same quantity.
+    """The two versions have the same quantity in different units.
 
     Attributes:
         newer: What makes the newer version's number of the older version's.

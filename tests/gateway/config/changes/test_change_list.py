@@ -163,6 +163,12 @@ EXAMPLES: dict[str, list[Example]] = {
     ],
     "divide": [
         Example(
+            {"field": "a", "by": 1.8, "plus": 32},
+            {"a": st.integers().map(lambda n: 9 * n + 32) | st.none()},
+            {"a": st.integers() | st.sampled_from(["0.1", "-40", None])},
+            query=("a=68", "a=20"),
+        ),
+        Example(
             {"field": "a", "by": 60, "digits": {"newer": 0, "older": 1}, "inexact": "round"},
             {"a": st.integers().map(lambda n: 60 * n) | st.none()},
             {"a": st.integers() | st.none()},

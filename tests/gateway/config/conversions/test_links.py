@@ -111,6 +111,15 @@ def link(old: str, new: str) -> VersionLink:
             ),
         ),
         (
+            "divide: { field: f, by: 1.8, plus: 32, digits: { older: 1 }, inexact: round }",
+            Multiply(
+                (),
+                ("f",),
+                Product(Fraction("1.8"), plus=Fraction(32)),
+                Product(Fraction(5, 9), 1, rounds=True, plus=Fraction(-160, 9)),
+            ),
+        ),
+        (
             'divide: { field: "a[]", by: "60", digits: { older: 2 }, inexact: round }',
             Elements(
                 (),
@@ -228,6 +237,7 @@ QUERY = [
     ("type: { field: min, newer: integer, older: text, scale: 2 }", "min=1250", "min=12.50"),
     ("type: { field: min, newer: text, older: integer, scale: 2 }", "min=12.50", "min=1250"),
     ("multiply: { field: min, by: 60 }", "min=12.25&min=3", "min=735&min=180"),
+    ("multiply: { field: t, by: 1.8, plus: 32, inexact: refuse }", "t=-40&t=21.5", "t=-40&t=70.7"),
     ("round: { field: min, digits: 1 }", "min=12.25&min=3", "min=12.3&min=3"),
     ("time: { field: t, newer: rfc3339, older: unix }", "t=1970-01-01T00%3A00%3A01Z", "t=1"),
     ("affix: { field: id, older: { prefix: E } }", "id=12&id=13", "id=E12&id=E13"),
@@ -299,6 +309,18 @@ LOSSES = [
         ],
     ),
     ("multiply: { field: a, by: 60, digits: { newer: 0, older: 0 } }", []),
+    ("multiply: { field: a, by: 1.8, plus: 32, inexact: refuse }", []),
+    ("multiply: { field: a, by: 0.5, plus: 0.1 }", []),
+    (
+        "multiply: { field: a, by: 1.8, plus: 32, digits: { older: 1 } }",
+        [
+            (
+                "a number that would have decimal places without end in the newer version is"
+                " refused; round it, by digits: { newer: 2 } and inexact: round, or write inexact:"
+                " refuse"
+            )
+        ],
+    ),
     (
         "multiply: { field: a, by: 60, digits: { newer: 0, older: 1 }, inexact: round }",
         [

@@ -22,6 +22,15 @@ def multiply(by: str, newer: int | None = None, older: int | None = None) -> Mul
 
 
 MINUTES = multiply("60")
+
+
+def moved(by: str, plus: str) -> Multiply:
+    """Return the change whose older version has `by` times the number, and `plus` beside it."""
+    product = Product(Fraction(by), plus=Fraction(plus))
+    return Multiply((), ("f",), product.inverse(), product)
+
+
+FAHRENHEIT = moved("1.8", "32")
 WHOLE = Multiply(
     (), ("f",), Product(Fraction(1, 60), 0, rounds=True), Product(Fraction(60), 1, rounds=True)
 )
@@ -43,6 +52,14 @@ WHOLE = Multiply(
         (multiply("1/60"), "90", "1.5"),
         (multiply("0.001"), "7" * 400, f"{'7' * 397}.777"),
         (multiply("60", newer=2, older=0), "0.25", "15"),
+        (FAHRENHEIT, "20", "68"),
+        (FAHRENHEIT, "-40", "-40"),
+        (FAHRENHEIT, "-17.5", "0.5"),
+        (FAHRENHEIT, "-20", "-4"),
+        (FAHRENHEIT, "37.05", "98.69"),
+        (moved("1", "-273.15"), "0", "-273.15"),  # kelvins and degrees Celsius
+        (moved("1", "-273.15"), "273.15", "0"),
+        (moved("1/60", "1/3"), "40", "1"),
     ],
 )
 def test_exact_both_ways(change: Multiply, newer: str, older: str) -> None:
@@ -88,7 +105,16 @@ def test_rounded_to_digits() -> None:
     assert spelt(WHOLE, "1e-999", upwards=False) == "0"
 
 
+def test_a_moved_number_is_rounded_away_from_zero() -> None:
+    celsius = Product(Fraction("1.8"), plus=Fraction(32)).inverse(1, rounds=True)
+    assert [celsius(text) for text in ("100", "0", "31.91", "32.09", "1e2")] == [
+        *("37.8", "-17.8", "-0.1", "0.1", "37.8")
+    ]
+
+
 def test_places_without_end_are_refused() -> None:
+    with fails("/f", "the other version would have decimal places without end"):
+        spelt(FAHRENHEIT, "100", upwards=True)
     with fails("/f", "the other version would have decimal places without end"):
         spelt(MINUTES, "100", upwards=True)
 
@@ -148,6 +174,34 @@ def test_there_and_back_is_the_same_number(number: str, factor: Fraction) -> Non
         return
     assert Fraction(Decimal(older)) == Fraction(Decimal(number)) * factor
     assert Decimal(spelt(change, older, upwards=True)) == Decimal(number)
+
+
+offsets = st.decimals("-1000", "1000", places=6).map(Fraction)
+
+
+@LAW
+@given(numbers, factors, offsets)
+def test_there_and_back_of_a_moved_number(number: str, factor: Fraction, plus: Fraction) -> None:
+    product = Product(factor, plus=plus)
+    exact = Fraction(Decimal(number)) * factor + plus
+    try:
+        older = product(number)
+    except ValueError:
+        assert not decimal_places(Fraction(1, exact.denominator))[1]
+        return
+    assert Fraction(Decimal(older)) == exact
+    assert Decimal(product.inverse()(older)) == Decimal(number)
+
+
+@LAW
+@given(numbers, factors, offsets, st.integers(0, 18))
+def test_rounding_of_a_moved_number(
+    number: str, factor: Fraction, plus: Fraction, digits: int
+) -> None:
+    rounded = Fraction(Decimal(Product(factor, digits, rounds=True, plus=plus)(number)))
+    exact = Fraction(Decimal(number)) * factor + plus
+    assert abs(rounded - exact) <= Fraction(1, 2 * 10**digits)
+    assert abs(rounded - exact) < Fraction(1, 2 * 10**digits) or abs(rounded) > abs(exact)
 
 
 @LAW
