@@ -2,7 +2,8 @@
 
 Each operation has a place in the document, and perhaps a value. The place is converted by way of a
 document that has nothing but that place, which holds null, since changes keep null. The value is
-converted in the same document.
+converted in the same document. Where the other version has several places in its stead, as for a
+text that is joined of parts, there is an operation for each.
 """
 
 from collections.abc import Callable, Iterator
@@ -53,33 +54,36 @@ def convert_patch(body: bytes, conversion: BodyConversion, message: Message | No
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ConversionError(f"not a JSON Patch (RFC 6902): {error}") from None
     index = 0
+    converted: list[_Operation] = []
     try:
-        for index, operation in enumerate(operations):
-            operations[index] = _converted(operation, convert)
+        for index in range(len(operations)):
+            converted.extend(_converted(operations[index], convert))
     except ConversionError as error:
         raise error.under(index) from None
     except RecursionError:
         raise ConversionError("nested too deep", pointer(index)) from None
-    return msgspec.json.encode(operations)
+    return msgspec.json.encode(converted)
 
 
-def _converted(operation: _Operation, convert: _JsonConversion) -> _Operation:
+def _converted(operation: _Operation, convert: _JsonConversion) -> Iterator[_Operation]:
     kind, place = _member(operation, "op"), _place(operation, "path")
-    converted = dict(operation)
     if kind in _WITH_SOURCE:
         source = _place(operation, "from")
         if source[:-1] != place[:-1] or not (_is_index(source[-1:]) and _is_index(place[-1:])):
             _refuse(f"{kind} from a place other than an element of the same array", "from")
-        converted["from"] = _written(_moved(source, convert, "from"))
-    elif kind not in (*_WITH_VALUE, "remove"):
+        ((begin,), (end,)) = _moved(source, convert, "from"), _moved(place, convert, "path")
+        yield {**operation, "from": _written(begin), "path": _written(end)}
+        return
+    if kind not in (*_WITH_VALUE, "remove"):
         _refuse("an operation that JSON Patch does not have (RFC 6902, section 4)", "op")
-    target = _moved(place, convert, "path")
-    converted["path"] = _written(target)
-    if kind in _WITH_VALUE:
-        if "value" not in operation:
-            _refuse("is missing", "value")
-        converted["value"] = _value(place, target, operation["value"], convert)
-    return converted
+    valued = kind in _WITH_VALUE
+    if valued and "value" not in operation:
+        _refuse("is missing", "value")
+    for target in _moved(place, convert, "path"):
+        converted = {**operation, "path": _written(target)}
+        if valued:
+            converted["value"] = _value(place, target, operation["value"], convert)
+        yield converted
 
 
 def _member(operation: _Operation, name: str) -> str:
@@ -106,20 +110,21 @@ def _is_index(parts: _Place) -> bool:
     return any(part == "-" or part.isdecimal() for part in parts)
 
 
-def _moved(place: _Place, convert: _JsonConversion, name: str) -> _Place:
-    """Return the place in the other version; raises ConversionError where there is none."""
+def _moved(place: _Place, convert: _JsonConversion, name: str) -> list[_Place]:
+    """Return the places in the other version; raises ConversionError where there is none."""
     if not place:
-        return place
-    nulls = [*_nulls(Raw(convert(_holder(place, _NULL))))]
-    if len(nulls) != 1:
-        _refuse("a place for which the other version has no equal", name)
+        return [place]
     # The document that was converted has one element in each array, whichever place it has.
     indexes = [part for part in place if _is_index((part,))]
-    (found,) = nulls
-    if sum(type(part) is int for part in found) != len(indexes):
+    made: list[_Place] = []
+    for found in _nulls(Raw(convert(_holder(place, _NULL)))):
+        rest = iter(indexes)
+        if sum(type(part) is int for part in found) != len(indexes):
+            _refuse("a place for which the other version has no equal", name)
+        made.append(tuple(part if isinstance(part, str) else next(rest) for part in found))
+    if not made or (len(made) > 1 and indexes[-1:] == [place[-1]]):
         _refuse("a place for which the other version has no equal", name)
-    made = tuple(part if isinstance(part, str) else indexes.pop(0) for part in found)
-    if place[-1] == "-" != made[-1]:  # the element that it would be a part of is not there yet
+    if place[-1] == "-" != made[0][-1]:  # the element that it would be a part of is not there yet
         _refuse("a new element, of which the other version has more than this value", name)
     return made
 

@@ -53,6 +53,20 @@ def upgraded(body: str) -> str:
             '[{"op":"add","path":"/a~1b~0c","value":{"d":[]}}]',
         ),
         (
+            '[{"op":"replace","path":"/full","value":"Ada King"}]',
+            (
+                '[{"op":"replace","path":"/first","value":"Ada"},'
+                '{"op":"replace","path":"/last","value":"King"}]'
+            ),
+        ),
+        (
+            '[{"op":"remove","path":"/full"},{"op":"remove","path":"/x"}]',
+            (
+                '[{"op":"remove","path":"/first"},{"op":"remove","path":"/last"},'
+                '{"op":"remove","path":"/x"}]'
+            ),
+        ),
+        (
             '[{"op":"replace","path":"","value":{"title":"Ada"}}]',
             '[{"op":"replace","path":"","value":{"name":"Ada"}}]',
         ),
@@ -75,7 +89,6 @@ def test_an_upgrade(older: str, newer: str) -> None:
         ('[{"op":"swap","path":"/a"}]', "/0/op: an operation that JSON Patch does not have"),
         ('[{"op":"remove","path":"a"}]', "/0/path: not a JSON Pointer (RFC 6901)"),
         ('[{"op":"add","path":"/a"}]', "/0/value: is missing"),
-        ('[{"op":"remove","path":"/full"}]', "/0/path: a place for which the other version"),
         ('[{"op":"copy","from":"/title","path":"/x"}]', "/0/from: copy from a place other than"),
         ('[{"op":"remove","path":"%s"}]' % ("/a" * 20_000), "/0: nested too deep"),
         ('[{"op":"add","path":"/x","value":1},{"op":"test","path":"/state","value":9}]', "/1/"),
@@ -103,3 +116,19 @@ def test_a_new_element_that_would_be_a_part_of_one_is_refused(kind: str) -> None
         convert_patch(body, numbers)
     assert caught.value.pointer == "/0/path"
     assert caught.value.reason.startswith("a new element, of which the other version has more")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "pointer"),
+    [("/phones/0", "1", "/0/path"), ("/phones", "1", "/0/path"), ("/one", "1", "/0/value")],
+)
+def test_places_that_the_other_version_has_not_at_once(path: str, value: str, pointer: str) -> None:
+    changes = (
+        PythonChange((), ("phones",), lambda _: [None, None], str),
+        PythonChange((), ("one",), lambda one: {"a": None, "b": None} if one is None else {}, str),
+    )
+    link = VersionLink(Version(1), Version(2), changes)
+    patch = json.dumps([{"op": "replace", "path": path, "value": value}]).encode()
+    with pytest.raises(ConversionError) as caught:
+        convert_patch(patch, BodyConversion((link,), Direction.UP))
+    assert caught.value.pointer == pointer
