@@ -13,7 +13,7 @@ from gateway.admin.explanation import field_lines, parse_fields, parse_request
 from gateway.cli.rules.command_files import read_body
 from gateway.config.load import load_file
 from gateway.config.text.mistakes import suggest
-from gateway.core.conversion.chain import Conversion, compose
+from gateway.core.conversion.chain import BodyConversion, Conversion, compose
 from gateway.core.conversion.document import ConversionError
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.message.query_walk import QueryWalk
@@ -23,7 +23,7 @@ from gateway.core.conversion.passage import Passage, find_passage
 from gateway.core.headers import HeaderFields
 from gateway.core.snapshot import Api, Endpoint, Snapshot
 from gateway.core.versions.version import Version
-from gateway.proxy.body import body_conversion
+from gateway.proxy.body import body_conversion, json_body
 from gateway.proxy.body.body_format import BodyFormat, format_of
 from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.body.formats.form_body import retyped
@@ -183,6 +183,16 @@ def _passage(
     return passage
 
 
+def _stays_empty(conversion: BodyConversion, message: Message) -> bool:
+    """Convert a message without a body; return whether no value comes into one."""
+    before = message.copied()
+    carrying = conversion.carrying()
+    if run_now(partial(json_body.convert, b"{}", carrying, message), carrying.timeout) == b"{}":
+        return True
+    message.restore(before)
+    return False
+
+
 def _converted(
     conversion: Conversion, method: str, message: Message, body: bytes
 ) -> tuple[str | None, HeaderFields, bytes]:
@@ -198,6 +208,8 @@ def _converted(
         one = conversion.for_response(message.method, status)
     together = one is not None and one.needs_message
     converted = body.removesuffix(b"\n")
+    if one is not None and not body and together and _stays_empty(one, message):
+        return write_query(message.query), write_fields(message.headers), b""
     if one is not None and (body or together):
         typed = any(name.lower() == b"content-type" for name, _ in given)
         body_format = format_of(given) if typed else BodyFormat.JSON
