@@ -50,6 +50,7 @@ CHANGES: Final = ChangeModels[BodySection](
         "invert": "values.invert_section:InvertConfig",
         "case": "values.case_section:CaseConfig",
         "key_case": "values.case_section:KeyCaseConfig",
+        "keys": "shapes.keys_section:KeysConfig",
         "link": "values.link_section:LinkConfig",
         "omit_null": "values.omit_null_section:OmitNullConfig",
         "fill_null": "values.omit_null_section:FillNullConfig",

@@ -281,6 +281,18 @@ EXAMPLES: dict[str, list[Example]] = {
             lost={False: {"m": {"a": {"bC": 1}}}, True: {"m": {"a": {"b_c": 1}}}},
         ),
     ],
+    "keys": [
+        Example(
+            {"field": "m", "values": {"a": "b", "b": "c"}},
+            {"m": st.dictionaries(st.sampled_from("abd"), jsons) | st.none()},
+            {"m": st.dictionaries(st.sampled_from("bcd"), jsons) | st.none()},
+        ),
+        Example(
+            {"field": "m.a", "newer": {"suffix": "!"}, "older": {"prefix": "x"}},
+            {"m": st.builds(dict, a=st.dictionaries(words.map(lambda key: f"{key}!"), jsons))},
+            {"m": st.builds(dict, a=st.dictionaries(words.map(lambda key: f"x{key}"), jsons))},
+        ),
+    ],
     "link": [
         Example({"field": "m.a"}, {"m": st.builds(dict, a=words)}, {"m": st.builds(dict, a=words)}),
         Example({"field": "a[]"}, {"a": st.lists(words)}, {"a": st.lists(words)}),

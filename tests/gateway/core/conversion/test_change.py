@@ -32,6 +32,7 @@ from gateway.core.conversion.changes.wrap import Wrap
 from gateway.core.conversion.document import MISSING, PLAIN, ConversionError
 from gateway.core.conversion.scalars import Type
 from gateway.core.conversion.shapes.envelope import Envelope
+from gateway.core.conversion.shapes.free_keys import FreeKeys
 from gateway.core.conversion.shapes.join_list import JoinList
 from gateway.core.conversion.shapes.spread import Spread
 from gateway.core.conversion.shapes.use import GroupUse
@@ -67,6 +68,7 @@ IN_PATCHES: list[tuple[Change, Change]] = [
         Invert((), ("a",)),
         Case((), ("a",), TO_CAMEL, TO_SNAKE),
         KeyCase((), None, TO_CAMEL, TO_SNAKE),
+        FreeKeys((), ("m",), TO_CAMEL, TO_SNAKE),
         Link((), ("a",)),
         OmitNull((("items",),), ("a",)),
         Wrap((), ("a",)),

@@ -1,0 +1,87 @@
+"""Free keys: the keys of a map are other texts in the two versions, such as EUR and cur_EUR."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from gateway.core.conversion.change import FieldChange
+from gateway.core.conversion.changes.values.affix import AffixForm
+from gateway.core.conversion.document import (
+    ConversionError,
+    Document,
+    JsonForm,
+    JsonObject,
+    change_value,
+    refuse,
+)
+from gateway.core.conversion.field_path import pointer
+
+
+@dataclass(frozen=True, slots=True)
+class KeyWords:
+    """Writes some keys as other words; all others stay.
+
+    Attributes:
+        words: The words of the other version, by those of this one.
+        taken: The words of the other version, which would come back as those of this one.
+    """
+
+    words: Mapping[str, str]
+    taken: frozenset[str]
+
+    def __call__(self, key: str) -> str:
+        """Return the key in the other version; raises ValueError for one that is taken there."""
+        if key not in self.words and key in self.taken:
+            raise ValueError("stands for another key in the other version")
+        return self.words.get(key, key)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyAffix:
+    """Writes keys with another prefix and suffix."""
+
+    source: AffixForm
+    target: AffixForm
+
+    def __call__(self, key: str) -> str:
+        """Return the key in the other version; raises ValueError if it is not written so."""
+        return self.target.written(self.source.bare(key))
+
+
+@dataclass(frozen=True, slots=True)
+class FreeKeys(FieldChange):
+    """The keys of the object in a field are written otherwise; their values and order stay.
+
+    An absent field stays absent, and null stays null, both ways.
+
+    Attributes:
+        to_newer: Writes a key as the newer version does; raises ValueError.
+        to_older: Writes a key as the older version does; raises ValueError.
+    """
+
+    to_newer: Callable[[str], str]
+    to_older: Callable[[str], str]
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Write the keys as the newer version does."""
+        self._rewrite(fields, form, self.to_newer)
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Write the keys as the older version does."""
+        self._rewrite(fields, form, self.to_older)
+
+    def _rewrite(self, fields: JsonObject, form: JsonForm, write: Callable[[str], str]) -> None:
+        def changed(value: Document) -> Document:
+            if not isinstance(value, dict):
+                refuse("an object", value)
+            made: JsonObject = {}
+            for key, member in value.items():
+                try:
+                    name = write(key)
+                except ValueError as error:
+                    raise ConversionError(f"the key: {error}", pointer(key)) from None
+                if name in made:
+                    raise ConversionError(f"becomes '{name}', which is there already", pointer(key))
+                made[name] = member
+            return form.close(made)
+
+        change_value(fields, self.field, form, changed)
