@@ -75,7 +75,7 @@ def _doubts(gates: Gates, seen: GateEvidence) -> Mapping[str, str]:
     No few requests are convincing, and a step that went on by them would move many clients to a
     route that fails half of its requests. So all requests since the step began are looked at.
     """
-    if seen.new.requests >= _MANY:
+    if seen.new.requests >= _MANY or not any(map(seen.served_new.count, MEASURES)):
         return {}
     old = max(seen.old, seen.served_old, key=lambda outcomes: outcomes.requests)
     longer = seen._replace(old=old, new=seen.served_new)
