@@ -15,8 +15,10 @@ from typing import Any
 
 import pytest
 
+from gateway.core.clients import ClientNaming, HeaderName
 from gateway.export.access_log.log_import import LogCounts, LogImport
 from gateway.state.fleet import postgres
+from gateway.state.fleet.fleet_reading import read_stored_fleet
 from gateway.state.state_changes import StateError, StateUnreachableError
 from tests.fleet.cluster import Cluster
 from tests.fleet.conftest import free_port
@@ -290,6 +292,36 @@ async def test_one_process_reads_a_log_and_the_database_may_be_away(
             await task
     assert first.counts == LogCounts(2, 2, 0)
     assert second.counts == LogCounts()
+
+
+async def test_a_database_from_a_backup_is_given_what_it_lacks(
+    database: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """The log is read again from where the backup was made."""
+    name, log = database.rpartition("/")[2], tmp_path / "access.log"
+    log.write_bytes(entry("acme"))
+    told: list[str] = []
+    naming = ClientNaming((HeaderName("X-Client"),))
+    reading = LogImport(database, log, "edge", naming, told.append)
+    task = asyncio.create_task(reading.run(follow=True))
+    await until(lambda: reading.counts.lines == 1)
+    cluster.execute("CREATE TABLE kept AS SELECT * FROM gateway.documents", name)
+    with log.open("ab") as file:
+        file.write(entry("zed"))
+    await until(lambda: reading.counts.lines == 2)
+    cluster.execute(
+        "DELETE FROM gateway.batches WHERE sequence > 1; UPDATE gateway.documents d"
+        " SET document = kept.document FROM kept WHERE kept.name = d.name",
+        name,
+    )
+    with log.open("ab") as file:
+        file.write(entry("late"))
+    await until(lambda: reading.counts.lines == 4)
+    task.cancel()
+    view, _, _ = await read_stored_fleet(database, (), None)
+    found = {client: row.count for (_, client), row in view.totals.clients["person", "1"]}
+    assert found == {"acme": 1, "zed": 1, "late": 1}
+    assert "as one from a backup; what it lacks is handed in later" in told[0]
 
 
 def test_a_fleet_behind_envoy(edge: Edge) -> None:

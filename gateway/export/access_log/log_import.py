@@ -142,10 +142,10 @@ class LogImport:
         if content is not None:
             self._sequence += 1
             batch = Batch(self._sequence, content)
-        position = msgspec.structs.replace(position, **changes)
+        former, position = position, msgspec.structs.replace(position, **changes)
         report = Report(self._start, self._name, "", "", 0)
         asked = time.monotonic()
-        self._clock.set(await hand_in(self._database, report, position, batch), asked)
+        self._clock.set(await hand_in(self._database, report, former, position, batch), asked)
         lines, before, unreadable = self.counts
         more = len(troubles) - bool(part.trouble)
         self.counts = LogCounts(lines + len(part.lines), before + straight, unreadable + more)

@@ -17,7 +17,7 @@ from gateway.state.fleet.outbox import Batch
 from gateway.state.fleet.postgres import PostgresConnection, PostgresDatabase
 from gateway.state.fleet.transaction_ledger import write_document
 from gateway.state.schema.state_tables import batches, documents
-from gateway.state.state_changes import StateError
+from gateway.state.state_changes import StateError, StateUnreachableError
 
 
 class LogPosition(msgspec.Struct, frozen=True):
@@ -66,18 +66,28 @@ async def take(database: PostgresDatabase, name: str, start: str) -> TakenLog:
 
 
 async def hand_in(
-    database: PostgresDatabase, report: Report, position: LogPosition, batch: Batch | None
+    database: PostgresDatabase,
+    report: Report,
+    former: LogPosition,
+    position: LogPosition,
+    batch: Batch | None,
 ) -> float:
-    """Hand in what was counted up to a position, all or nothing; return the time.
+    """Hand in what was counted from one position to another, all or nothing; return the time.
 
     Raises:
-        StateUnreachableError: it may have been handed in or not; `take` the log anew to know.
+        StateUnreachableError: it may have been handed in or not, or the database is from a backup
+            and has an earlier position; `take` the log anew to know.
         StateError: another process reads the log.
     """
     name = report.replica
     async with database.transaction() as (connection, now):
-        if (await _locked(connection, name)).start != report.start:
+        found = await _locked(connection, name)
+        if found.start != report.start:
             raise StateError(f"another process reads the log of {name} since; let one run")
+        if found != former:
+            raise StateUnreachableError(
+                f"the database lacks what was counted of the log of {name}, as one from a backup"
+            )
         if batch is not None:
             # Not one of the gateways: it is gone as soon as it has reported.
             await report_start(connection, report, batch.sequence, now, gone=now)
