@@ -12,6 +12,7 @@ import msgspec
 from aiohttp import web
 
 from gateway.admin.access.admin_guard import AdminGuard, AdminProblemError, Handle
+from gateway.admin.access.admin_logger import AdminLogger
 from gateway.admin.access.login import Login, login_page
 from gateway.admin.access.rights import Rights, keep_form, needs, order
 from gateway.admin.notify.notify_routes import notify_routes
@@ -40,7 +41,14 @@ IDLE_SECONDS = 30.0
 def admin_runner(operator: Operator, guard: AdminGuard) -> web.AppRunner:
     """Return what runs the admin application."""
     app = admin_app(operator, guard)
-    return web.AppRunner(app, access_log=None, keepalive_timeout=IDLE_SECONDS, lingering_time=1.0)
+    return web.AppRunner(
+        app,
+        access_log=None,
+        logger=AdminLogger(),
+        keepalive_timeout=IDLE_SECONDS,
+        lingering_time=1.0,
+        auto_decompress=False,  # nobody has to send a body that is coded; the guard refuses it
+    )
 
 
 def admin_app(operator: Operator, guard: AdminGuard) -> web.Application:

@@ -75,6 +75,8 @@ class AdminGuard:
             self._check_host(request.host)
             self._check_origin(request)
         try:
+            if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+                raise ValueError("it is coded")
             async with asyncio.timeout(REQUEST_SECONDS) as limit:
                 await request.read()
             await request.post()
