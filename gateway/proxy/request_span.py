@@ -34,4 +34,4 @@ class RequestSpan:
 
 def new_span_id() -> str:
     """Return an id for a span; it need not be hard to guess."""
-    return f"{getrandbits(64) | 1:016x}"
+    return (getrandbits(64) | 1).to_bytes(8).hex()

@@ -12,20 +12,26 @@ from time import perf_counter, time_ns
 from urllib.parse import urlsplit
 
 # multidict: aiohttp has header fields in its mappings; a name of its own type is found at once.
-from multidict import istr
+from multidict import MultiMapping, istr
 
 from gateway.core.headers import FieldLines
 from gateway.core.plan import Plan
 from gateway.core.tracing.span import Span, SpanKind
-from gateway.core.tracing.trace_parent import TraceParent, Tracing, parse_traceparent
+from gateway.core.tracing.trace_parent import (
+    TraceParent,
+    Tracing,
+    is_not_sampled,
+    parse_traceparent,
+)
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.request_span import RequestSpan, new_span_id
 
 # Callers may ask for any number of traces: a process takes so many a second.
 _MOST = 500
-_NAME = istr("traceparent")
+_NAME, _STATE = istr("traceparent"), istr("tracestate")
 _TRACEPARENT = b"traceparent"
 _TRACESTATE = b"tracestate"
+_NONE: list[str] = []
 _METHODS = frozenset(
     {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY", "CONNECT"}
 )
@@ -45,8 +51,14 @@ class RequestTraces:
 
     def begin(self, exchange: Exchange, tracing: Tracing) -> None:
         """Have a request go on with its caller's trace, or begin one."""
-        given = exchange.message.headers.get(_NAME)
-        parent = None if given is None else _parent(exchange, given)
+        headers = exchange.message.headers
+        given = headers.getall(_NAME, _NONE)
+        text = given[0] if given and len(given) == 1 else ""
+        if text and is_not_sampled(text):
+            exchange.trace_id = text[3:35]
+            exchange.trace_fields = ((_TRACEPARENT, text.encode()), *_states(headers))
+            return
+        parent = parse_traceparent(text) if text else None
         states: FieldLines = ()
         if parent is None:
             if random() >= tracing.ratio or not self._has_room(exchange.began):  # noqa: S311
@@ -59,7 +71,7 @@ class RequestTraces:
             trace_id, parent_id = _trace_id(), ""
         else:
             trace_id, parent_id, sampled = parent
-            states = _states(exchange)
+            states = _states(headers)
             if not sampled or not self._has_room(exchange.began):
                 exchange.trace_id = trace_id
                 exchange.trace_fields = ((_TRACEPARENT, parent.field), *states)
@@ -80,18 +92,14 @@ class RequestTraces:
 
 
 def _trace_id() -> str:
-    return f"{getrandbits(128) | 1:032x}"
+    return (getrandbits(128) | 1).to_bytes(16).hex()
 
 
-def _parent(exchange: Exchange, given: str) -> TraceParent | None:
-    if len(exchange.message.headers.getall("traceparent")) > 1:
-        return None
-    return parse_traceparent(given)
-
-
-def _states(exchange: Exchange) -> FieldLines:
-    given = exchange.message.raw_headers
-    return tuple(line for line in given if line[0].lower() == _TRACESTATE)
+def _states(headers: MultiMapping[str]) -> FieldLines:
+    if _STATE not in headers:
+        return ()
+    given = headers.getall(_STATE)
+    return tuple((_TRACESTATE, each.encode("utf-8", "surrogateescape")) for each in given)
 
 
 class ShadowTrace:

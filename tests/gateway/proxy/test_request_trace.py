@@ -3,13 +3,15 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from multidict import CIMultiDict
 
-from gateway.core.tracing.trace_parent import Tracing
+from gateway.core.tracing.trace_parent import Tracing, parse_traceparent
 from gateway.proxy.request_trace import RequestTraces
 from tests.gateway.proxy import wires
 
-SAMPLED = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+SAMPLED = f"00-{TRACE}-b7ad6b7169203331-01"
 
 
 def test_callers_have_so_many_traced_a_second() -> None:
@@ -30,3 +32,37 @@ def test_callers_have_so_many_traced_a_second() -> None:
     exchange.began = 8.0
     traces.begin(exchange, Tracing("", 0.0))
     assert exchange.span is not None
+
+
+STATES = [("TraceState", "a=1"), ("tracestate", "b=\udcff")]
+STATE_LINES = ((b"tracestate", b"a=1"), (b"tracestate", b"b=\xff"))
+NOT_SAMPLED = f"{SAMPLED[:-1]}0"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([NOT_SAMPLED], NOT_SAMPLED),
+        ([f"{SAMPLED[:-2]}02"], NOT_SAMPLED),
+        ([f"cc{NOT_SAMPLED[2:]}-more"], NOT_SAMPLED),
+        ([NOT_SAMPLED, NOT_SAMPLED], None),
+        (["none"], None),
+        ([], None),
+    ],
+)
+def test_what_is_not_sampled_goes_on_all_the_same(given: list[str], expected: str | None) -> None:
+    exchange = wires.exchange()
+    headers = CIMultiDict([*STATES, *(("Traceparent", each) for each in given)])
+    exchange.message = cast(Any, SimpleNamespace(headers=headers, raw_headers=()))
+    RequestTraces(lambda: None).begin(exchange, Tracing("", 0.0))
+    assert exchange.span is None
+    (name, value), *states = exchange.trace_fields
+    assert name == b"traceparent"
+    assert parse_traceparent(value.decode()) is not None
+    assert exchange.trace_id == value[3:35].decode()
+    if expected is None:  # of the state of another trace, nothing goes on
+        assert TRACE.encode() not in value
+        assert not states
+    else:
+        assert value.decode() == expected
+        assert tuple(states) == STATE_LINES

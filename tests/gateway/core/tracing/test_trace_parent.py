@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.tracing.trace_parent import TraceParent, parse_traceparent
+from gateway.core.tracing.trace_parent import TraceParent, is_not_sampled, parse_traceparent
 from tests.gateway.core.world import LAW
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -34,6 +34,27 @@ TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 def test_what_it_says(text: str, sampled: bool | None) -> None:
     expected = None if sampled is None else TraceParent(TRACE, SPAN, sampled)
     assert parse_traceparent(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"00-{TRACE}-{SPAN}-00", True),
+        (f"00-{TRACE}-{SPAN}-01", False),
+        (f"00-{TRACE}-{SPAN}-02", False),  # the flag is not for those who do not know it
+        (f"cc-{TRACE}-{SPAN}-00", False),
+        (f"00-{TRACE}-{SPAN}-00-more", False),
+        (f"00-{TRACE}-{SPAN}-00\n", False),
+        (f"00-{'0' * 32}-{SPAN}-00", False),
+        (f"00-{TRACE}-{'0' * 16}-00", False),
+        (f"00-{TRACE.upper()}-{SPAN}-00", False),
+        ("", False),
+    ],
+)
+def test_what_goes_on_as_it_is(text: str, expected: bool) -> None:
+    assert is_not_sampled(text) is expected
+    if expected:
+        assert parse_traceparent(text) == TraceParent(text[3:35], SPAN, sampled=False)
 
 
 IDS = st.integers(1, 2**128 - 1), st.integers(1, 2**64 - 1)
