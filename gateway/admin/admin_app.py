@@ -32,9 +32,7 @@ _JSON = "application/json"
 # A shadow that the rules have no more is reported as long as it has counted any of these.
 _SHADOW_CASES = ("compared", "validated", "shed")
 
-
-# After an answer, a connection is kept for so many seconds; aiohttp would keep it for an hour, and
-# whoever asked once could hold all that there may be.
+# After an answer, a connection is kept for so many seconds; aiohttp would keep it for an hour.
 IDLE_SECONDS = 30.0
 
 

@@ -173,13 +173,16 @@ def _notification(
     )
 
 
-def due(document: NotifyDocument, webhook: str, now: float) -> list[Notification]:
-    """Return what is to be sent to a webhook now, the oldest first."""
-    return [
-        one
+def waits(document: NotifyDocument, webhook: str, now: float) -> dict[str, float]:
+    """Return for how many seconds what is to be sent to a webhook has to wait, by its id.
+
+    No longer than after its last attempt, also if the clock was ahead then and is put right.
+    """
+    return {
+        one.id: min(max(found.due - now, 0.0), (0.0, *_WAITS)[found.attempts])
         for one in document.items
-        if (found := one.deliveries.get(webhook)) and found.state == "waiting" and found.due <= now
-    ]
+        if (found := one.deliveries.get(webhook)) and found.state == "waiting"
+    }
 
 
 def forget_webhooks(document: NotifyDocument, names: Iterable[str]) -> None:

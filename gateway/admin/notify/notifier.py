@@ -3,6 +3,8 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
+from time import monotonic
 from uuid import uuid4
 
 import msgspec
@@ -15,11 +17,11 @@ from gateway.admin.notifications.notification import (
     NotifyDocument,
     add,
     brief,
-    due,
     forget_webhooks,
     merge,
     note,
     read_document,
+    waits,
 )
 from gateway.admin.notifications.notify_report import WebhookTest
 from gateway.admin.notifications.webhook_client import WebhookClient
@@ -58,6 +60,9 @@ class Notifier:
         self._standings = Standings(operator)
         self._looked = -_RARELY
         self._unstored = NotifyDocument()
+        # By webhook and id, when a message is due by the monotonic clock: the one that the document
+        # goes by may be set, and all attempts would be made at once, or none for as long.
+        self._due: dict[str, dict[str, float]] = {}
 
     async def run(self) -> None:
         """Go on while the rules have webhooks."""
@@ -96,14 +101,13 @@ class Notifier:
         self._unstored = NotifyDocument()
 
     async def deliver_unstored(self, rules: NotifyRules, client: WebhookClient) -> None:
-        """Send word that the store is away, if this gateway judged when it was last reached.
+        """Send word that the store is away: at once if this gateway judged, or later.
 
         The next look that reaches the store adds it there, and what is not taken yet goes on.
         """
         state, now, document = self._operator.state, time.time(), self._unstored
-        if not state.judged_last:
-            return
-        found = observation.state_stale(state.replica, state.stale_since, now)
+        judged = state.judged_last
+        found = observation.state_stale(state.replica, state.stale_since, now, judged=judged)
         add(document, found, rules, now)
         sent = await asyncio.gather(
             *(self._send(document, webhook, client, now) for webhook in rules.webhooks)
@@ -136,8 +140,13 @@ class Notifier:
         self, document: NotifyDocument, webhook: Webhook, client: WebhookClient, now: float
     ) -> dict[str, Attempt]:
         found: dict[str, Attempt] = {}
-        for one in due(document, webhook.name, now)[:_AT_ONCE]:
-            attempt = found[one.id] = await client.send(one, webhook, now)
+        at, former = monotonic(), self._due.get(webhook.name, {})
+        left = waits(document, webhook.name, now)
+        due = {each: former.get(each, at + wait) for each, wait in left.items()}
+        self._due[webhook.name] = due
+        for one in [one for one in document.items if due.get(one.id, inf) <= at][:_AT_ONCE]:
+            del due[one.id]  # it is due again as the document will have it
+            attempt = found[one.id] = await client.send(one, webhook, time.time())
             self._count("failed" if attempt.error else "sent", 1)
             if attempt.error:
                 log.event(
@@ -175,11 +184,12 @@ class Notifier:
         states = {key: (await operator.state.cutover(key)).state for key in rules.cutovers}
         versions, fleet = catalog(rules), await operator.state.fleet()
         rare: list[Happening] = []
-        if now - self._looked >= _RARELY or now < self._looked:
+        if monotonic() - self._looked >= _RARELY:
             view, standings = await self._standings.latest()
             rare += observation.sunsets_near(versions, standings, now)
-            rare += observation.versions_retirable(retirable(operator, versions, view, standings))
-            self._looked = now
+            keys = retirable(operator, versions, view, standings)
+            rare += observation.versions_retirable(keys, standings)
+            self._looked = monotonic()
         ended = [
             observation.brownout_ended(key, opening, await self._minutes(key))
             for key, opening in observation.brownouts_over(read_document(stored), now).items()

@@ -21,8 +21,9 @@ from gateway.state.state_access import FleetView
 _DAY = 86_400.0
 # Word of a sunset comes so many days before it, the last of them that are reached.
 _STAGES = (1, 7, 30)
-# A store that is away for less than so many seconds, as while it starts anew, is no news.
-_STALE_SECONDS = 30.0
+# A store that is away for less than so many seconds, as while it starts anew, is no news. Replicas
+# other than the one that judged wait longer: it may be gone with the store.
+_STALE_SECONDS, _ALONE_SECONDS = 30.0, 300.0
 # A version that was let through to within so many days has callers.
 _RECENT = 30
 
@@ -51,20 +52,24 @@ def tasks_failed(replica: str, names: list[str], now: float) -> Iterator[Happeni
         yield Happening(EventKind.TASK_FAILED, replica, f"{name} {int(now // 3600)}", text)
 
 
-def state_stale(replica: str, since: float | None, now: float) -> Iterator[Happening]:
-    """Yield that the store of the state has been out of reach for a while.
+def state_stale(
+    replica: str, since: float | None, now: float, *, judged: bool = True
+) -> Iterator[Happening]:
+    """Yield that the store of the state has been out of reach for a while, at most once an hour.
 
     Args:
         replica: that reports it.
         since: when it was reached last; None if it is reached.
         now: the time, in seconds since 1970 as `since` is.
+        judged: whether this replica is the one that judged.
     """
-    if since is not None and now - since >= _STALE_SECONDS:
+    if since is not None and now - since >= (_STALE_SECONDS if judged else _ALONE_SECONDS):
         text = (
             f"The store of the state has not been reached since {moment_text(since)} (seen by"
             f" {replica}); requests are answered all the same, counts wait, and no cutover moves."
         )
-        yield Happening(EventKind.STATE_STALE, "the state", f"{since:.0f}", text)
+        # Replicas cannot agree while it is away. By the hour, they find the same id.
+        yield Happening(EventKind.STATE_STALE, "the state", f"{since // 3600:.0f}", text)
 
 
 def replicas_lost(fleet: FleetView) -> Iterator[Happening]:
@@ -129,14 +134,17 @@ def sunsets_near(
         yield Happening(EventKind.SUNSET_NEAR, _name(key), mark, text, key, "#callers")
 
 
-def versions_retirable(keys: list[VersionKey]) -> Iterator[Happening]:
-    """Yield which versions can be retired."""
+def versions_retirable(
+    keys: list[VersionKey], standings: Mapping[VersionKey, Standing]
+) -> Iterator[Happening]:
+    """Yield which versions can be retired: once, until somebody is let through to them again."""
     for key in keys:
+        mark = f"{standings.get(key, Standing()).served:.0f}"
         text = (
             f"{_name(key)} can be retired: nobody was let through to it in the last 30 days, and"
             " nothing speaks against it."
         )
-        yield Happening(EventKind.VERSION_RETIRABLE, _name(key), "", text, key, "#retire")
+        yield Happening(EventKind.VERSION_RETIRABLE, _name(key), mark, text, key, "#retire")
 
 
 def brownouts_begun(

@@ -10,11 +10,11 @@ from gateway.admin.notifications.notification import (
     NotifyDocument,
     add,
     brief,
-    due,
     forget_webhooks,
     merge,
     note,
     read_document,
+    waits,
 )
 from gateway.core.operators.notify_rules import EventKind, MessageForm, NotifyRules, Webhook
 
@@ -66,14 +66,23 @@ def test_it_is_tried_again_ever_later_and_then_given_up() -> None:
     add(document, [LOST], RULES, 0.0)
     tried, now = [], 0.0
     while (found := document.items[0].deliveries["ops"]).state == "waiting":
-        now = found.due
-        assert due(document, "ops", now - 0.1) == []
-        (one,) = due(document, "ops", now)
-        note(document, "ops", {one.id: BUSY}, now)
+        ((identity, wait),) = waits(document, "ops", now).items()
+        now += wait
+        assert waits(document, "ops", now) == {identity: 0}
+        note(document, "ops", {identity: BUSY}, now)
         tried.append(now)
     assert tried == [0, 5, 305, 2105, 9305, 27305, 63305, 99305]
     assert (found.state, found.attempts, found.error) == ("failed", 8, "it answered 500")
     assert states(document, "chat") == ["waiting"]
+
+
+def test_a_clock_that_was_ahead_keeps_no_message_back() -> None:
+    document = NotifyDocument()
+    one = LOST.identity
+    add(document, [LOST], RULES, 1e9)
+    assert waits(document, "ops", 0.0) == {one: 0}
+    note(document, "ops", {one: BUSY}, 1e9)
+    assert waits(document, "ops", 0.0) == {one: 5}
 
 
 def test_how_it_ends() -> None:

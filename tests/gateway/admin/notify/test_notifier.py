@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import AsyncIterator
+from time import monotonic
 
 import pytest
 from aiohttp import web
@@ -10,6 +11,7 @@ from aiohttp.test_utils import TestServer
 
 from gateway.admin.notifications.notification import DOCUMENT, NotifyDocument, read_document
 from gateway.admin.notifications.webhook_client import WebhookClient
+from gateway.admin.notify import notifier as notifier_module
 from gateway.admin.notify.notifier import Notifier, chosen, send_test
 from gateway.admin.operator import Operator
 from gateway.config.load import RefusedRules
@@ -23,6 +25,7 @@ class Receiver:
 
     def __init__(self) -> None:
         self.got: list[tuple[str, str]] = []
+        self.stamps: list[int] = []
         self.status = 200
         app = web.Application()
         app.router.add_post("/", self._take)
@@ -30,6 +33,7 @@ class Receiver:
 
     async def _take(self, request: web.Request) -> web.Response:
         body = json.loads(await request.read())
+        self.stamps.append(int(request.headers["webhook-timestamp"]))
         self.got.append((request.headers["webhook-id"], body["type"]))
         return web.Response(status=self.status)
 
@@ -134,7 +138,7 @@ async def test_word_that_the_store_is_away(
         with monkeypatch.context() as patch:
             patch.setattr(LocalState, "judged_last", False)
             await away()
-        assert receiver.got == []
+            assert receiver.got == []
         receiver.status = 500
         await away()
         receiver.status = 200
@@ -142,13 +146,61 @@ async def test_word_that_the_store_is_away(
         assert len(receiver.got) == 1
         await notifier.look(rules)
         (one,) = (await document(operator)).items
-        now = one.deliveries["ops"].due
+        moment = monotonic() + 5
+        monkeypatch.setattr(notifier_module, "monotonic", lambda: moment)
         for _ in range(2):
             await notifier.look(rules)
             await notifier.deliver(rules, client)
     assert receiver.got == [(one.id, "state.stale")] * 2
     (one,) = (await document(operator)).items
     assert (one.deliveries["ops"].state, one.deliveries["ops"].attempts) == ("sent", 2)
+
+
+async def test_word_of_another_replica_that_the_store_is_away(
+    operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that judged may be gone with the store."""
+    operator = operating(receiver.rules(", events: [state.stale]"))
+    rules, notifier = operator.rules.notify, Notifier(operator)
+    monkeypatch.setattr(LocalState, "judged_last", False)
+    async with WebhookClient() as client:
+        for minutes, sent in [(4, 0), (6, 1), (6, 1)]:
+            monkeypatch.setattr(LocalState, "stale_since", time.time() - 60 * minutes)
+            await notifier.deliver_unstored(rules, client)
+            assert len(receiver.got) == sent
+
+
+@pytest.mark.parametrize("jump", [-90_000, 90_000])
+async def test_a_clock_that_is_set(
+    jump: int, operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What failed is tried again after as long as it should, whatever the clock says."""
+    operator = operating(receiver.rules(", events: [rules.refused]"))
+    rules, notifier = operator.rules.notify, Notifier(operator)
+    refuse_rules(operator)
+    clock, moment = time.time(), monotonic()
+    monkeypatch.setattr("time.time", lambda: clock)
+    monkeypatch.setattr(notifier_module, "monotonic", lambda: moment)
+    receiver.status = 500
+    async with WebhookClient() as client:
+
+        async def turn() -> int:
+            await notifier.look(rules)
+            await notifier.deliver(rules, client)
+            return len(receiver.got)
+
+        assert [await turn(), await turn()] == [1, 1]
+        clock += jump
+        assert [await turn(), await turn()] == [1, 1]
+        moment += 5
+        assert [await turn(), await turn()] == [2, 2]
+        moment += 299
+        clock -= 2 * jump
+        assert await turn() == 2
+        moment += 1
+        assert [await turn(), await turn()] == [3, 3]
+    first, second, third = receiver.stamps
+    assert (second - first, third - second) == (jump, -2 * jump)
 
 
 async def test_word_that_a_file_cannot_be_written(

@@ -74,6 +74,12 @@ def test_the_store_of_the_state() -> None:
     (one,) = observation.state_stale("a", NOW, NOW + 30)
     (later,) = observation.state_stale("a", NOW, NOW + 600)
     assert one == later
+    # Whoever judged may be gone as well: the others wait longer, and find the same id.
+    assert [*observation.state_stale("b", NOW + 1, NOW + 300, judged=False)] == []
+    (other,) = observation.state_stale("b", NOW + 1, NOW + 301, judged=False)
+    assert other.identity == one.identity
+    (next_time,) = observation.state_stale("a", NOW + 3600, NOW + 3630)
+    assert next_time.identity != one.identity
     assert (one.kind, one.subject) == ("state.stale", "the state")
     assert "has not been reached since 15 Jan 2027, 08:00 UTC (seen by a)" in one.text
 
@@ -117,8 +123,13 @@ def test_a_sunset(days: float, callers: int, stage: str | None) -> None:
 
 
 def test_a_version_that_can_be_retired() -> None:
-    (one,) = observation.versions_retirable([KEY])
+    standings = {KEY: Standing(served=NOW)}
+    (one,) = observation.versions_retirable([KEY], standings)
     assert one.text.startswith("version 1 of person can be retired")
+    assert one.identity == next(observation.versions_retirable([KEY], standings)).identity
+    called = {KEY: Standing(served=NOW + 40 * 86_400)}  # and can be retired again after that
+    assert one.identity != next(observation.versions_retirable([KEY], called)).identity
+    assert [*observation.versions_retirable([KEY], {})]
 
 
 WINDOW = "brownout: { windows: [{ from: 2027-01-15T08:00:00Z, to: 2027-01-15T09:00:00Z }] }"
