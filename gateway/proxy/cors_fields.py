@@ -46,8 +46,7 @@ def for_preflight(exchange: Exchange, plan: Plan, fields: HeaderFields) -> Heade
 
 def for_script(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
     """Return the converted fields of an answer with the names of those that a script may read."""
-    response = plan.response
-    if response is None or not _is_allowed(fields):
+    if not _is_allowed(fields) or (response := plan.response) is None:
         return fields
     pairs = name_pairs(response, exchange.method, MessageKind.RESPONSE)
     if not pairs:
@@ -72,7 +71,7 @@ def _asked_about(exchange: Exchange, plan: Plan) -> tuple[NamePair, ...]:
 
 
 def _is_allowed(fields: HeaderFields) -> bool:
-    return any(name.lower() == _ORIGIN for name, _ in fields)
+    return _ORIGIN in [name.lower() for name, _ in fields]
 
 
 def _values(fields: HeaderFields, name: bytes) -> list[bytes]:

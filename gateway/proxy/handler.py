@@ -261,7 +261,8 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
         return
     if fault.code in _FINAL:
         exchange.keep_alive = False
-    if _preflight(exchange):  # what it asks about gets the refusal, which its script can then read
+    # What a preflight asks about gets the refusal, which its script can then read.
+    if exchange.method == "OPTIONS" and _preflight(exchange):
         with suppress(ConnectionError):
             _send(exchange, 204, [])
         return
