@@ -83,25 +83,39 @@ async def convert_response(
             raise _failed(response, "it is a stream with a content coding")
         stream = converted_stream(body_format, conversion, room, message)
         return _pieces(response, stream, conversion, room)
-    body = await _whole(response, room)
-    if not body:  # no content is the same in every version, whatever type is given for it
-        if message is None or not conversion.needs_message:
-            return body
-        before = message.copied()
-        if convert_made(response, conversion.carrying(), message) == b"{}":
-            return body
-        message.restore(before)  # a value comes into the body, and with it all that changes make
-        return convert_made(response, conversion, message)
+    body = await response.read()
+    if not response.complete or len(body) > AT_ONCE or len(body) > room.limit:
+        body = await _whole(response, body, room)
+    if not body:
+        return _converted_nothing(response, conversion, message)
     convert = json_body.convert if is_json else converter(body_format, room)
     if convert is None:
         cause = "it is not JSON; unconverted: in the rules lets its type pass"
         raise _failed(response, "it is not JSON", cause)
     try:
-        return await _convert(convert, body, codings, conversion, room, message)
+        if codings or len(body) > AT_ONCE or conversion.timeout is not None:
+            return await _convert(convert, body, codings, conversion, room, message)
+        converted = convert(body, conversion, message)
     except content_coding.ContentCodingError as error:
         raise _failed(response, str(error)) from None
     except ConversionError as error:
         raise _failed(response, str(error), error.cause) from None
+    if len(converted) > AT_ONCE:
+        await _hold(converted, room)
+    return converted
+
+
+def _converted_nothing(
+    response: UpstreamHead, conversion: BodyConversion, message: Message | None
+) -> bytes:
+    """Return what an empty body becomes, which is the same in every version whatever its type."""
+    if message is None or not conversion.needs_message:
+        return b""
+    before = message.copied()
+    if convert_made(response, conversion.carrying(), message) == b"{}":
+        return b""
+    message.restore(before)  # a value comes into the body, and with it all that changes make
+    return convert_made(response, conversion, message)
 
 
 def convert_made(
@@ -139,11 +153,9 @@ def convert_response_fields(
         raise _failed(response, error.reason) from None
 
 
-async def _whole(response: UpstreamHead, room: ConversionRoom) -> bytes:
-    piece = await response.read()
+async def _whole(response: UpstreamHead, piece: bytes, room: ConversionRoom) -> bytes:
+    """Return the body of a response that begins with a piece."""
     size = len(piece)
-    if response.complete and size <= AT_ONCE and size <= room.limit:
-        return piece  # it is converted and sent without a wait
     collected = BytesIO()  # grows without copying what it has
     while piece:
         if size > room.limit:
@@ -207,7 +219,7 @@ async def _convert(
     message: Message | None,
 ) -> bytes:
     codings = content_coding.codings(values) if values else ()
-    small = body if not codings and len(body) <= AT_ONCE else _small(body, codings, room.limit)
+    small = _small(body, codings, room.limit)
     if small is not None and conversion.timeout is None:
         converted = convert(small, conversion, message)
     else:
@@ -223,10 +235,14 @@ async def _convert(
 
         converted = await _beside(convert_large, conversion)
     if len(converted) > AT_ONCE:
-        more = max(0, len(converted) - room.held)
-        if not room.take(more):
-            await room.wait(more)
+        await _hold(converted, room)
     return converted
+
+
+async def _hold(converted: bytes, room: ConversionRoom) -> None:
+    more = max(0, len(converted) - room.held)
+    if not room.take(more):
+        await room.wait(more)
 
 
 async def _beside(convert: Callable[[Event], bytes], conversion: BodyConversion) -> bytes:

@@ -95,7 +95,8 @@ def convert(
             _check_utf8(body)  # values left unparsed are not checked for it later
         before = None if message is None else message.copied()
         try:
-            form = _form(_FORM, message, abandoned)
+            bare = message is None and abandoned is None
+            form = _FORM if bare else _form(_FORM, message, abandoned)
             if large:
                 return _convert_large(body, conversion, form)
             return _encoded(conversion.convert(Raw(body), form))
@@ -120,11 +121,7 @@ def _convert_large(body: bytes, conversion: BodyConversion, form: JsonForm) -> b
     whole = form.open(Raw(body))
     if not isinstance(whole, dict | list):
         return _encoded(conversion.convert(Raw(body), form))
-
-    def close(value: Document) -> Document:  # the whole is encoded once, at the end
-        return value if value is whole else form.close(value)
-
-    return json_encoding.encode(conversion.convert(whole, replace(form, close=close)))
+    return json_encoding.encode(conversion.convert(whole, form))
 
 
 def _check_utf8(body: bytes) -> None:
@@ -167,6 +164,8 @@ def _opener(abandoned: Event | None) -> Callable[[Document], Document]:
         except msgspec.ValidationError:  # a number out of the range of float
             return Number(str(value, "ascii"))
         kind = type(opened)
+        if kind is str:
+            return opened
         if kind is dict:
             # Of a repeated key, the parser has kept one. So an object that is as long as its
             # members written again has each key once; white space and needless escapes only make
@@ -174,8 +173,6 @@ def _opener(abandoned: Event | None) -> Callable[[Document], Document]:
             written = _encoded(opened)
             if len(written) != len(value):
                 repeated_keys.refuse(bytes(value), written, opened)
-            return opened
-        if kind is str:
             return opened
         if kind is int or kind is float:
             return Number(str(value, "ascii"))

@@ -142,7 +142,7 @@ class Join:
     def _joined(self, parts: list[str | None], fields: JsonObject, form: JsonForm) -> str:
         if self.missing and self.missing in parts:
             parts = self._without_missing(fields, form)
-        return self.separator.join([part for part in parts if part])
+        return self.separator.join(filter(None, parts))
 
     def _without_missing(self, fields: JsonObject, form: JsonForm) -> list[str | None]:
         """Return the parts without those that a split of the others makes."""
