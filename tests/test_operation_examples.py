@@ -60,8 +60,9 @@ def test_a_row(older: str, newer: str) -> None:
 
 def test_the_changes_and_the_statuses() -> None:
     found = asked(rules("1", "2"), "1", "POST /pay")
-    assert found.status("POST", 201) == 200
     assert found.request is not None
+    assert found.response is not None
+    assert found.response.status("POST", 201) == 200
     body = found.request.for_request("POST")
     assert body is not None
     assert body.convert({"sum": 1}) == {"amount": 1}

@@ -285,7 +285,7 @@ def _bodies(chosen: Plan, method: str) -> list[tuple[str, str]]:
         for way, statuses in _statuses(chosen.response, method).items():
             facts.append(("response", f"a body of status {', '.join(statuses)} is converted {way}"))
         for status in range(200, 600):
-            answered = chosen.status(method, status)
+            answered = chosen.response.status(method, status)
             if answered != status:
                 facts.append(("status", f"{status} of the service is answered as {answered}"))
     return facts or [("bodies", "pass as they are")]

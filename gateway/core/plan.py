@@ -68,16 +68,6 @@ class Plan(NamedTuple):
         """Return the method of the request to the service, for that of the client."""
         return asked if self.passage is None else self.passage.method
 
-    def status(self, method: str, status: int) -> int:
-        """Return the status of the answer to the client, for that of the service.
-
-        Args:
-            method: The method of the client's request.
-            status: The status of the service's answer.
-        """
-        response = self.route.response if self.passage is None else self.passage.response
-        return status if response is None else response.status(method, status)
-
     @property
     def version(self) -> Version | None:
         """The version that the client gets; None where the API has no versions."""
@@ -173,7 +163,7 @@ def plan(
     other = route.shadow
     shadow = (
         None
-        if other is None
+        if other is None or context.shadow_draw * 100 >= other.rule.percent
         else _beside(endpoint, other, chosen_by, fields, head, captures, context)
     )
     # Most endpoints have no reader that names the version in the media type of answers.
@@ -193,8 +183,6 @@ def _beside(
 ) -> Plan | Refusal | None:
     """Return the decision about the repetition of a request, or None if it is not repeated."""
     rule, path = beside.rule, endpoint.template.text
-    if context.shadow_draw * 100 >= rule.percent:
-        return None
     route, target, passage = _by_operation(endpoint, beside.route, head, captures)
     # The other version may write where this one reads, and the other way round.
     mode = rule.mode(head.method if passage is None else passage.method, path)

@@ -190,10 +190,9 @@ class Handler:
         try:
             if span is not None and (planned.passage or planned.route).response is not None:
                 span.begun = "convert response", exchange.answered
-            fields, converted = await returning(exchange, planned, response, room)
+            status, fields, converted = await returning(exchange, planned, response, room)
             if span is not None and (converted is None or isinstance(converted, bytes)):
                 span.end(perf_counter(), converted=converted is not None)
-            status = planned.status(exchange.method, response.status)
             reason = response.reason if status == response.status else b""
             if response.switched:
                 await _tunnel(exchange, response, fields)

@@ -137,8 +137,8 @@ async def outgoing(
 
 async def returning(  # noqa: C901  # one walk in one frame, for speed
     exchange: Exchange, plan: Plan, response: UpstreamHead, room: ConversionRoom
-) -> tuple[HeaderFields, bytes | AsyncIterator[bytes] | None]:
-    """Return the header fields of an answer for the client, and its body if that is converted.
+) -> tuple[int, HeaderFields, bytes | AsyncIterator[bytes] | None]:
+    """Return the status and the fields of an answer for the client, and its body if converted.
 
     If the returned body is None, the service's body is forwarded unchanged; see also `bodiless`.
     A stream of documents is returned as an iterator, which converts each as it comes.
@@ -173,7 +173,8 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
                 exchange, plan, fields, conversion, response, answered, room
             )
         else:
-            fields = convert_response_fields(exchange, plan, fields, converting, response)
+            if converting.changes_fields:
+                fields = convert_response_fields(exchange, plan, fields, converting, response)
             if answered != status and bodiless(method, answered) != bodiless(method, status):
                 fields, body = other_body(response, answered, conversion, fields)
             elif conversion is not None and not bodiless(method, status):
@@ -203,7 +204,7 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     fields = dressed(exchange, fields, watched, vary)
     if body is not None and isinstance(body, bytes):
         fields.append((b"Content-Length", b"%d" % len(body)))
-    return fields, body
+    return answered, fields, body
 
 
 async def coded(

@@ -48,6 +48,7 @@ class ClientRequest:
     Attributes:
         connection: the connection that received the request.
         message: the parsed head.
+        method: the method of the request.
         content: the stream of the body.
         has_body: whether there is a body; an empty chunked body counts.
         length: the declared length of the body in bytes; None until the head is read, or if none
@@ -59,6 +60,7 @@ class ClientRequest:
 
     connection: ClientTransport
     message: RawRequestMessage
+    method: str
     content: StreamReader
     has_body: bool
     peer: str
@@ -144,7 +146,7 @@ class ClientRequest:
             if len(length) > _DIGITS:
                 raise _bad("the Content-Length has too many digits")
             self.length = int(length)
-        if message.method == "CONNECT":  # a tunnel, whose request may not even have a path
+        if self.method == "CONNECT":  # a tunnel, whose request may not even have a path
             raise _bad("no tunnel can be had here")
         target, authority = message.path, headers.get(_HOST)
         if not target.startswith("/"):
@@ -157,7 +159,7 @@ class ClientRequest:
             raise _bad("the request target has a fragment, which belongs to the client alone")
         self.authority = authority
         path, mark, query = target.partition("?")
-        head = (message.method, path, query if mark else None, headers, authority)
+        head = (self.method, path, query if mark else None, headers, authority)
         return tuple.__new__(RequestHead, head)  # a fifth of the cost of RequestHead(...)
 
     def pieces(self, most: int | None) -> AsyncIterator[bytes]:

@@ -183,7 +183,7 @@ async def for_client(
     """Return a service's answer converted for the client by a plan; a fault yields its status."""
     room = ConversionRoom(rule.body * GROWTH, exchange.snapshot.limits.elements)
     try:
-        fields, converted = await returning(exchange, plan, captured, room)
+        status, fields, converted = await returning(exchange, plan, captured, room)
         if converted is None:
             body = await captured.read()
         elif isinstance(converted, bytes):
@@ -195,7 +195,6 @@ async def for_client(
     finally:
         if room.held:
             room.release()
-    status = plan.status(exchange.method, captured.status)
     if bodiless(exchange.method, status):
         body = b""
     return CapturedAnswer(status, fields, body)

@@ -79,7 +79,7 @@ class Pool:
                     members.retries -= 1
                 elif members.retries < _RETRY_RESERVE:
                     members.retries += _RETRY_SHARE
-                tried = (*tried, target)
+                tried += (target,)
                 balancer.began(target)
                 try:
                     response = await self._connections(target).send(request, service.timeouts)

@@ -35,22 +35,22 @@ CARRYING = "- to_header: { field: name.lastName, header: X-Last-Name }"
 SHADOWED = rules(PORT).replace('"1": { service: s }', '"1": { service: s, shadow: { via: "2" } }')
 CASES = {
     # case: rules, target, further field, whether the process is busy, Python calls, C calls
-    "path": (rules(PORT), "/v2/person", "A: b", False, 79, 98),
-    "query": (rules(PORT), "/param?version=2", "A: b", False, 80, 100),
-    "header": (rules(PORT), "/header", "X-API-VERSION: 2", False, 80, 100),
-    "accept": (rules(PORT), "/accept", "Accept: application/vnd.t-v2+json", False, 83, 108),
-    "converted": (rules(PORT, via=True), "/v1/person", "A: b", False, 106, 141),
+    "path": (rules(PORT), "/v2/person", "A: b", False, 77, 97),
+    "query": (rules(PORT), "/param?version=2", "A: b", False, 78, 99),
+    "header": (rules(PORT), "/header", "X-API-VERSION: 2", False, 78, 99),
+    "accept": (rules(PORT), "/accept", "Accept: application/vnd.t-v2+json", False, 81, 107),
+    "converted": (rules(PORT, via=True), "/v1/person", "A: b", False, 95, 140),
     "converted with its fields": (
         rules(PORT, via=True, changes=CARRYING),
-        *("/v1/person", "A: b", False, 304, 252),
+        *("/v1/person", "A: b", False, 303, 258),
     ),
-    "refused": (rules(PORT), "/v3/person", "A: b", False, 50, 64),
+    "refused": (rules(PORT), "/v3/person", "A: b", False, 50, 63),
     "traced, not sampled": (
         rules(PORT) + "tracing: { ratio: 0 }\n",
-        *("/v2/person", "A: b", False, 80, 101),
+        *("/v2/person", "A: b", False, 78, 100),
     ),
-    "shadow that gives way": (SHADOWED, "/v1/person", "A: b", True, 83, 99),
-    "shadowed": (SHADOWED, "/v1/person", "A: b", False, 355, 380),
+    "shadow that gives way": (SHADOWED, "/v1/person", "A: b", True, 80, 98),
+    "shadowed": (SHADOWED, "/v1/person", "A: b", False, 341, 379),
 }
 
 
