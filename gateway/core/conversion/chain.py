@@ -198,7 +198,6 @@ class Conversion:
         describe the resource, and the body of an error has a structure of its own, so both stay
         unchanged unless a declaration lists the status.
         """
-        # Mostly found at once, without a further call.
         return (self._parts.get((method, status)) or self._applied(method, status)).body
 
     def status(self, method: str, status: int) -> int:

@@ -101,7 +101,7 @@ async def convert_response(
     except ConversionError as error:
         raise _failed(response, str(error), error.cause) from None
     if len(converted) > AT_ONCE:
-        await _hold(converted, room)
+        await room.grow(len(converted))
     return converted
 
 
@@ -235,14 +235,8 @@ async def _convert(
 
         converted = await _beside(convert_large, conversion)
     if len(converted) > AT_ONCE:
-        await _hold(converted, room)
+        await room.grow(len(converted))
     return converted
-
-
-async def _hold(converted: bytes, room: ConversionRoom) -> None:
-    more = max(0, len(converted) - room.held)
-    if not room.take(more):
-        await room.wait(more)
 
 
 async def _beside(convert: Callable[[Event], bytes], conversion: BodyConversion) -> bytes:
@@ -268,9 +262,7 @@ async def _converted(
     size = stream.held + len(data or b"")
     if size <= AT_ONCE and conversion.timeout is None:
         return advance()
-    more = size - room.held
-    if more > 0 and not room.take(more):
-        await room.wait(more)
+    await room.grow(size)
     return await _beside(advance, conversion)
 
 

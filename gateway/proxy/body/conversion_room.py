@@ -71,6 +71,12 @@ class ConversionRoom(msgspec.Struct):
         self.held += more
         return True
 
+    async def grow(self, size: int) -> None:
+        """Hold so many bytes in all, as soon as there is room for them; raises FaultError."""
+        more = size - self.held
+        if more > 0 and not self.take(more):
+            await self.wait(more)
+
     async def wait(self, more: int) -> None:
         """Hold so many bytes more, as soon as there is room for them.
 
