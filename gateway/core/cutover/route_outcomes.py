@@ -3,7 +3,7 @@
 from operator import add, sub
 from typing import NamedTuple
 
-from gateway.core.errors import FaultCode
+from gateway.core.errors import FAULT_KINDS, Blame, FaultCode
 
 OUTCOMES = ("2xx", "3xx", "4xx", "401", "403", "404", "429", "5xx", "conversion", "abandoned")
 """The outcomes of a request, of which each request has one.
@@ -19,6 +19,7 @@ _CONVERSION = frozenset(
         FaultCode.CONVERSION_FAILED,
     }
 )
+_OF_SERVICES = frozenset(code for code, kind in FAULT_KINDS.items() if kind.blame is Blame.UPSTREAM)
 _PLACES = {name: place for place, name in enumerate(OUTCOMES)}
 _NAMED = {int(name): place for name, place in _PLACES.items() if name.isdigit()}
 _CLASSES = [_PLACES[name] for name in ("2xx", "2xx", "2xx", "3xx", "4xx")]
@@ -36,7 +37,8 @@ def outcome_of(status: int, code: str | None, *, aborted: bool) -> int:
         return _PLACES["conversion"]
     if aborted:
         return _PLACES["abandoned" if code is None and status < 500 else "5xx"]
-    if status >= 500:
+    # A preflight of CORS is answered 204 although the service of its request is away.
+    if status >= 500 or code in _OF_SERVICES:
         return _PLACES["5xx"]
     return _NAMED.get(status, _CLASSES[status // 100])
 

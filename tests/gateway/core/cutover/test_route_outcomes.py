@@ -28,6 +28,7 @@ from tests.gateway.core.world import LAW
         (502, FaultCode.CONVERSION_FAILED, False, "conversion"),
         (504, FaultCode.UPSTREAM_TIMEOUT, False, "5xx"),
         (999, None, False, "5xx"),
+        (204, FaultCode.UPSTREAM_UNREACHABLE, False, "5xx"),  # a preflight
         (200, FaultCode.UPSTREAM_PROTOCOL, True, "5xx"),
         (500, None, True, "5xx"),
         (200, None, True, "abandoned"),
