@@ -10,7 +10,7 @@ from gateway.core.service import Target
 from gateway.core.snapshot import Snapshot
 from gateway.export.bypass import Bypass
 from gateway.export.envoy_clusters import gateway_cluster, seconds, service_cluster, type_url
-from gateway.export.envoy_routes import METADATA, routes
+from gateway.export.envoy_routes import METADATA, matched, routes
 from gateway.export.manifest import Manifest, Object
 
 _MANAGER = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
@@ -63,6 +63,7 @@ class EnvoyPlace:
 
 def envoy(planned: Bypass, place: EnvoyPlace) -> Manifest:
     """Return the configuration, with what goes where and why as its comments."""
+    planned = matched(planned)
     used = {one.route.service.name: one.route.service for one in planned.straight}
     listener = {
         "name": "clients",

@@ -6,13 +6,14 @@ behind them sends what they leave to the gateway, so that no other endpoint gets
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from math import inf
 
 from gateway.core.headers import METHOD_OVERRIDES, FieldLines
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
 from gateway.core.snapshot import Endpoint
 from gateway.export import path_pattern
-from gateway.export.bypass import Bypass, Straight
+from gateway.export.bypass import Bypass, Detour, Straight
 from gateway.export.envoy_clusters import GATEWAY, cluster_name, seconds, type_url
 from gateway.export.fixed_answer import OTHER_METHOD, FixedAnswer, fixed_answers
 from gateway.export.manifest import Object
@@ -21,14 +22,25 @@ METADATA = "version_gateway"
 """The name of the metadata of a route: the API, the endpoint and the version, for the log."""
 # The longest body that Envoy answers itself (RouteConfiguration.max_direct_response_body_size).
 _LONGEST = 4096
+_UNMATCHED = "Envoy cannot tell its requests apart by a pattern"
 # The groups of a pattern that a substitution can name, by one digit (RE2::Rewrite).
 _GROUPS = 9
 _OTHER_HOSTS = "envoy.retry_host_predicates.previous_hosts"
 _PREVIOUS_HOSTS = "envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate"
 
 
+def matched(planned: Bypass) -> Bypass:
+    """Return the bypass without the versions that Envoy has no match for, which stay."""
+    kept = tuple(one for one in planned.straight if _match(one) is None)
+    return replace(
+        planned,
+        straight=tuple(one for one in planned.straight if one not in kept),
+        detours=(*(Detour(one.endpoint, one.route, _UNMATCHED) for one in kept), *planned.detours),
+    )
+
+
 def routes(planned: Bypass) -> Iterator[Object]:
-    """Yield the routes, in the order in which they are tried."""
+    """Yield the routes of a bypass that is `matched`, in the order in which they are tried."""
     for name in sorted(METHOD_OVERRIDES):
         # The gateway refuses a request whose service would see another method.
         match = {"prefix": "/", "headers": [{"name": name.decode(), "present_match": True}]}
@@ -51,8 +63,8 @@ def _at(planned: Bypass, endpoint: Endpoint) -> Iterator[Object]:
     straight = [one for one in planned.straight if one.endpoint is endpoint]
     for one in straight:
         match = _match(one)
-        if match is not None:
-            yield _straight(one, match)
+        assert match is not None  # as it is matched
+        yield _straight(one, match)
     if straight:  # otherwise the gateway is asked for most requests anyway
         for answer in fixed_answers(planned.snapshot, endpoint):
             matched = _fixed_match(endpoint, answer)
