@@ -48,6 +48,8 @@ _opened = _decoder.decode
 _encoded = _encoder.encode
 
 
+# The white space of JSON (RFC 8259, section 2).
+_BLANKS = b" \t\n\r"
 # Matches -0, which int cannot represent, and whole numbers of too many digits. It may also match
 # inside a string, which only costs the slower parser.
 _RARE = re.compile(rb"-0(?![.0-9eE])|[0-9]{%d}" % (_MOST_DIGITS + 1))
@@ -89,6 +91,8 @@ def convert(
         ConversionError: the body is not JSON (RFC 8259), is nested too deep, or does not fit the
             declared changes.
     """
+    if body[:1] <= b" " or body[-1:] <= b" ":
+        body = body.strip(_BLANKS)  # a body that is a number would keep them
     try:
         large = len(body) > json_pieces.LARGE
         if large or not body.isascii():

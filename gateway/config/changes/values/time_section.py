@@ -42,7 +42,8 @@ class TimeConfig(BodySection, ParameterSection):
     other_zones: Literal["convert", "refuse"] = "convert"
     """What is done with a time that names another offset than `zone`. The default is convert."""
     digits: Annotated[int, Field(ge=0, le=18), NumberText] | None = None
-    """The digits after the point that unix time has at most; without it, all that there are."""
+    """The digits after the point that unix time has at most; without it, all that there are, but
+    none between unix and unix_ms."""
     text: bool = False
     """Whether unix time is a text of digits in bodies, and no number. The default is false."""
 
@@ -106,7 +107,10 @@ class TimeConfig(BodySection, ParameterSection):
         )
 
         if form in _UNIX:
-            return UnixTime(_UNIX[form], self.digits, Type.TEXT if self.text else Type.NUMBER)
+            # Where one version counts whole milliseconds, the other counts whole seconds.
+            both = self.digits is None and {self.newer, self.older} <= _UNIX.keys()
+            digits = 0 if both else self.digits
+            return UnixTime(_UNIX[form], digits, Type.TEXT if self.text else Type.NUMBER)
         place, only = self._place, self.other_zones == "refuse"
         zone = minutes_of(self.zone) if place is None else 0
         if form == "rfc3339":

@@ -295,6 +295,14 @@ LOSSES = [
         ["lossy towards version 1: 'a' in an hour that clocks repeat comes back as in the first"],
     ),
     (
+        "time: { field: a, newer: unix_ms, older: unix }",
+        ["lossy towards version 1: 'a' is cut to seconds"],
+    ),
+    (
+        "time: { field: a, newer: unix, older: unix_ms }",
+        ["lossy towards version 2: 'a' is cut to seconds"],
+    ),
+    (
         "omit_null: { field: a }",
         [
             "lossy towards version 1: where 'a' is absent, it comes back as null",

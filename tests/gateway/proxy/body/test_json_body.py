@@ -11,7 +11,10 @@ from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.change import Change, Whole
 from gateway.core.conversion.changes.python_change import PythonChange
 from gateway.core.conversion.changes.rename import Rename
+from gateway.core.conversion.changes.retype import Retype
 from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.scalars import Type
+from gateway.core.conversion.shapes.envelope import Envelope
 from gateway.core.conversion.steps import BODY
 from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version
@@ -104,3 +107,18 @@ def test_blanks_in_a_large_body_are_no_missing_element(brackets: str) -> None:
     for malformed in ("1,", ",", ",1"):
         with pytest.raises(ConversionError, match="not JSON"):
             json_body.convert(f"[{blanks}{malformed}{blanks}]".encode(), conversion)
+
+
+@pytest.mark.parametrize("number", ["1", "0", "-0", "1.50", "1e999"])
+def test_blanks_around_a_number_are_no_part_of_it(number: str) -> None:
+    change = Whole(Retype((), BODY, Type.NUMBER, Type.TEXT))
+    link = VersionLink(Version(1), Version(2), (change,))
+    body = f" {number}\r\n".encode()
+    assert (
+        json_body.convert(body, BodyConversion((link,), Direction.DOWN))
+        == b'"%b"' % number.encode()
+    )
+    kept = Whole(Envelope((), BODY, ("data",)))
+    link = VersionLink(Version(1), Version(2), (kept,))
+    made = json_body.convert(body, BodyConversion((link,), Direction.DOWN))
+    assert made == b'{"data":%b}' % number.encode()

@@ -71,7 +71,8 @@ class UnixTime:
 
     Attributes:
         places: the decimal places of a second that the unit counts: 0, or 3 for milliseconds.
-        digits: the most digits after the point that are written; None writes all there are.
+        digits: the most digits after the point that are written; None writes all there are. Zeros
+            alone are not written, so that whole units stay whole numbers.
         type: NUMBER, or TEXT for a text of digits.
     """
 
@@ -104,6 +105,8 @@ class UnixTime:
         fraction = moment.fraction.ljust(self.places, "0")
         if self.digits is not None:
             fraction = fraction[: self.places + self.digits]
+        if not fraction[self.places :].strip("0"):
+            fraction = fraction[: self.places]
         units = moment.second * 10 ** len(fraction) + int(fraction or "0")
         sign, count = ("-", -units) if units < 0 else ("", units)
         decimals = len(fraction) - self.places

@@ -24,6 +24,14 @@ def test_digits() -> None:
     assert UnixTime(3).write(Moment(1)) == "1000"
 
 
+def test_whole_units_are_whole_numbers() -> None:
+    assert UnixTime().write(UnixTime(3).read("1000")) == "1"
+    assert UnixTime().write(Moment(-1, "000")) == "-1"
+    assert UnixTime(digits=2).write(Moment(1, "001")) == "1"
+    assert UnixTime(3).write(Moment(1, "5000")) == "1500"
+    assert UnixTime().write(Moment(1, "500")) == "1.500"
+
+
 def test_precision() -> None:
     assert UnixTime().precision == float("inf")
     assert UnixTime(3, digits=1).precision == SECONDS + 4
