@@ -11,7 +11,7 @@ from gateway.config.changes.change_list import ParameterConfig
 from gateway.config.changes.change_site import ParameterSite
 from gateway.config.load import load
 from gateway.config.text.mistakes import Mistakes
-from gateway.core.conversion.parameter_change import rewrite_query
+from gateway.core.conversion.parameter_change import in_direction, rewrite_query
 from gateway.core.plan import Plan, plan
 from gateway.core.request import RequestHead
 from gateway.core.snapshot import Snapshot
@@ -92,5 +92,5 @@ def test_a_query(written: str, newer: str, older: str) -> None:
     change = section.parameter_change(ParameterSite((), mistakes, header=False))
     assert change is not None
     assert not mistakes.found
-    assert rewrite_query(newer, [change.down]) == older
-    assert rewrite_query(older, [change.up]) == newer
+    assert rewrite_query(newer, in_direction([change], upwards=False)) == older
+    assert rewrite_query(older, in_direction([change], upwards=True)) == newer

@@ -8,7 +8,8 @@ from gateway.config.conversions.part import Part
 from gateway.config.text.mistakes import Location, place
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.change import Change
-from gateway.core.conversion.document import PLAIN, ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import PLAIN
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.shapes.use import GroupUse
 from gateway.core.conversion.version_link import Direction, VersionLink
@@ -25,7 +26,8 @@ class TracedChange:
         name: the place of the change in gateway.yaml.
         target: the version that the change leads to.
         body: after the change; None if it cannot be converted.
-        reason: why it cannot be converted; empty if it can.
+        reason: why it cannot be converted, as the live conversion says, which names the place in
+            the first body; empty if it can.
         changed: whether the change had anything to do.
         beside: what it has put beside the body: header fields and query parameters, as texts.
     """
@@ -50,6 +52,7 @@ def trace(
         message: that has the body, and is converted with it.
     """
     upwards = conversion.direction is Direction.UP
+    given = body, None if message is None else message.copied()
     for link in conversion.links:
         if not link.changes:
             continue
@@ -68,11 +71,9 @@ def trace(
             alone = replace(link, changes=(change,), query=(), headers=())
             before = _beside(message)
             try:
-                one = BodyConversion((alone,), conversion.direction)
-                made = run_now(partial(json_body.convert, body, one, message), one.timeout)
+                made = _converted(body, BodyConversion((alone,), conversion.direction), message)
             except ConversionError as error:
-                cause = f" ({error.cause})" if error.cause else ""
-                yield TracedChange(place(at), target, None, f"{error}{cause}")
+                yield TracedChange(place(at), target, None, _reason(error, conversion, *given))
                 return
             changed = json_body.parse(made) != json_body.parse(body)
             beside = tuple(text for text in _beside(message) if text not in before)
@@ -82,6 +83,21 @@ def trace(
             body = made
         if not upwards:
             rest.convert(None, replace(PLAIN, message=message))
+
+
+def _converted(body: bytes, conversion: BodyConversion, message: Message | None) -> bytes:
+    return run_now(partial(json_body.convert, body, conversion, message), conversion.timeout)
+
+
+def _reason(
+    error: ConversionError, conversion: BodyConversion, body: bytes, message: Message | None
+) -> str:
+    """Return why a body cannot be converted; `error` is that of one change."""
+    try:
+        _converted(body, conversion, message)
+    except ConversionError as whole:
+        error = whole
+    return f"{error} ({error.cause})" if error.cause else str(error)
 
 
 def _beside(message: Message | None) -> list[str]:

@@ -15,6 +15,7 @@ from gateway.core.conversion.chain import BodyConversion, Conversion
 from gateway.core.conversion.version_link import Direction
 from gateway.core.cutover.cutover import BUCKETS, StickyBy, bucket, in_force
 from gateway.core.cutover.shadow import ShadowMode
+from gateway.core.errors import conversion_failed, unconvertible
 from gateway.core.headers import FieldLines, HeaderFields
 from gateway.core.overrides import NO_OVERRIDES, Overrides
 from gateway.core.plan import Decision, Options, Plan, Refusal, plan
@@ -312,11 +313,9 @@ def _traced(
     convert, status, method = chosen.request, body.status, head.method
     if status is None:
         conversion = None if convert is None else convert.for_request(chosen.method(method))
-        fault = "400 unconvertible_request: The body does not fit this version"
     else:
         convert = chosen.response
         conversion = None if convert is None else convert.for_response(method, status)
-        fault = "502 conversion_failed: The backend's response cannot be converted to this version"
     of = "the request" if status is None else f"an answer {status}"
     yield "body", f"{_on_one_line(body.content)} of {of}"
     if conversion is None:
@@ -330,7 +329,8 @@ def _traced(
     for one in trace(body.content, conversion, body.parts[chosen.endpoint.api], message):
         yield "change", f"{one.name}, to version {one.target}"
         if one.body is None:
-            yield "answer", f"{fault}: {one.reason}."
+            refused = (unconvertible if status is None else conversion_failed)(one.reason)
+            yield "answer", f"{refused.status} {refused.code}: {refused.detail}"
         else:
             yield "becomes", _on_one_line(one.body) if one.changed else "the same"
             yield from (("beside", text) for text in one.beside)

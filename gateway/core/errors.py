@@ -166,6 +166,18 @@ def method_not_allowed(allow: str) -> Fault:
     return Fault(FaultCode.METHOD_NOT_ALLOWED, f"This endpoint answers {allow}.", fields=fields)
 
 
+def unconvertible(error: object) -> Fault:
+    """Return the fault of a request that does not fit its version, by the text of the error."""
+    detail = f"The request does not fit this version: {error}."
+    return Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail)
+
+
+def conversion_failed(error: object) -> Fault:
+    """Return the fault of an answer that cannot be converted, by the text of the error."""
+    detail = f"The backend's response cannot be converted to this version: {error}."
+    return Fault(FaultCode.CONVERSION_FAILED, detail)
+
+
 class FaultError(Exception):
     """The exception that carries a Fault up to the code that answers the request.
 

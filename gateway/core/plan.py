@@ -11,12 +11,12 @@ from gateway.core.answers.preflight import PREFLIGHT, answering
 from gateway.core.answers.successor_paths import successor_paths
 from gateway.core.context import ANONYMOUS_CONTEXT, RequestContext
 from gateway.core.conversion.chain import Conversion
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.message.message import Message, request_message
 from gateway.core.conversion.passage import Passage, find_passage
 from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.cutover.shadow import Shadow, ShadowMode
-from gateway.core.errors import Fault, FaultCode, method_not_allowed
+from gateway.core.errors import Fault, FaultCode, method_not_allowed, unconvertible
 from gateway.core.headers import FieldLines
 from gateway.core.request import RequestHead
 from gateway.core.snapshot import Alternative, Endpoint, Route, Snapshot
@@ -227,7 +227,7 @@ def _target(
             asked = _asked(endpoint, head, captures) if request.shows_message else None
             query = request.query(head.method, query, asked)
         except ConversionError as error:
-            return _unconvertible(error)
+            return unconvertible(error)
     return written_target(route, _path(route, route.service_version, head, captures), query)
 
 
@@ -249,7 +249,7 @@ def _by_operation(
             meant = next(iter(head.fields.getall(PREFLIGHT, ())), None)
         passage = find_passage(request, response, head.method, path, head.query, asked, meant)
     except ConversionError as error:
-        return route, _unconvertible(error), None
+        return route, unconvertible(error), None
     substitute = passage.substitute
     if substitute is not None:
         if substitute.service is None:
@@ -283,11 +283,6 @@ def written_target(route: Route, path: str, query: str | None) -> str:
     if route.request_rewrite is not None:
         query = route.request_rewrite.query(query)
     return path if query is None else f"{path}?{query}"
-
-
-def _unconvertible(error: ConversionError) -> Fault:
-    detail = f"The request does not fit this version: {error.reason}."
-    return Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail)
 
 
 def _other_method(

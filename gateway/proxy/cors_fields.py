@@ -6,7 +6,7 @@ answers with those of its own. The names are mapped as the request that it asks 
 
 from gateway.core.answers.cors_names import NamePair, allowed, exposed, name_pairs, requested
 from gateway.core.answers.preflight import PREFLIGHT
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.passage import find_passage
 from gateway.core.conversion.version_link import MessageKind
 from gateway.core.headers import HeaderFields

@@ -6,7 +6,7 @@ from itertools import zip_longest
 from urllib.parse import urlencode
 
 from gateway.core.conversion.chain import Conversion
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.passage import Passage, find_passage
 from gateway.core.conversion.version_link import Direction
 from gateway.core.routing import Router, Segment, Template

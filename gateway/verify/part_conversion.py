@@ -154,7 +154,7 @@ def _sample(conversion: BodyConversion) -> Message:
             carry = inner.change if isinstance(inner, Inverse) else inner
             is_source = inverse is (conversion.direction is Direction.DOWN)
             if isinstance(carry, Carry) and is_source and carry.place.applies(message):
-                carry.place.give(message, _SAMPLES[carry.kind])
+                carry.place.give(message, _SAMPLES[carry.kind], carry.field)
     return message
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.verify.claim import Claim, MessagePart
 from gateway.verify.openapi.body_shape import generalized
 from gateway.verify.openapi.examples import generate

@@ -14,7 +14,7 @@ from multidict import CIMultiDict
 from gateway.config.load import load
 from gateway.config.text.mistakes import ConfigError
 from gateway.core import headers
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.headers import HeaderFields
 from gateway.core.plan import Options, Plan, plan
 from gateway.core.request import RequestHead

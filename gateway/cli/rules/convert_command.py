@@ -14,7 +14,7 @@ from gateway.cli.rules.command_files import read_body
 from gateway.config.load import load_file
 from gateway.config.text.mistakes import suggest
 from gateway.core.conversion.chain import BodyConversion, Conversion, compose
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.message.query_walk import QueryWalk
 from gateway.core.conversion.parameter_change import QUERY, parse_query, write_fields, write_query

@@ -16,7 +16,8 @@ from gateway.config.changes.change_site import BodySite, ParameterSite
 from gateway.config.changes.value_kinds import TEXT
 from gateway.core.conversion.change import Change, Inverse
 from gateway.core.conversion.changes.join import Join
-from gateway.core.conversion.parameter_change import ParameterChange, Recombined
+from gateway.core.conversion.parameter_change import ParameterChange
+from gateway.core.conversion.parameters.recombined import Recombined
 
 # Imported when rules name it: it takes memory that most can save.
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from gateway.core.conversion.chain import Conversion
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.passage import Passage, find_passage
 from gateway.core.conversion.version_link import Direction
 from gateway.core.versions.version import Version

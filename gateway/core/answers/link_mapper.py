@@ -20,7 +20,7 @@ from gateway.core.answers.link_directory import (
     with_port,
 )
 from gateway.core.conversion.chain import Conversion
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.passage import find_link
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
 from gateway.core.versions.chosen_by import UNNAMED, ChosenBy

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from gateway.core.answers.link_directory import LinkDirectory, PublicEndpoint
-from gateway.core.conversion.document import ConversionError
-from gateway.core.conversion.parameter_change import write_query
+from gateway.core.conversion.conversion_error import Beside, ConversionError, ErrorPlace
+from gateway.core.conversion.parameter_change import QUERY, parse_query, write_query
 from gateway.core.conversion.passage import find_passage
 from gateway.core.lifecycle.lifecycle import Lifecycle, Successor
 from gateway.core.request import RequestHead
@@ -22,8 +22,8 @@ def successor_paths(
 
     A path is that of the operation in each later version, where operations differ.
 
-    Where a later version has no such operation, or no endpoint leads to it, that is the path of
-    the same endpoint.
+    Query parameters that the later version cannot have do not count. Where it has no such
+    operation, or no endpoint leads to it, the path is that of the same endpoint.
 
     Args:
         directory: Finds the endpoint of a path.
@@ -60,10 +60,15 @@ def _path(
     def path(version: Version) -> str:
         return template.fill({**captures, "version": str(version)})
 
-    try:
-        passage = find_passage(*successor.conversions, head.method, path, head.query)
-    except ConversionError:
-        return None
+    passage, query = None, head.query
+    while passage is None:
+        try:
+            passage = find_passage(*successor.conversions, head.method, path, query)
+        except ConversionError as error:
+            rest = _without(query, error.place)
+            if rest == query:
+                return None
+            query = rest
     if passage.substitute is not None or not any(passage.operations):
         return None
     public = directory.public(endpoint, successor.version, passage.path, captures)
@@ -72,3 +77,9 @@ def _path(
     # The other parameters are left out, as in all links to a later version.
     query = write_query([*passage.query_hops[-1].added])
     return public if query is None else f"{public}?{query}"
+
+
+def _without(query: str | None, place: ErrorPlace) -> str | None:
+    """Return a query without the parameters that an error is about."""
+    names = place.names if isinstance(place, Beside) and place.what == QUERY.what else ()
+    return write_query([line for line in parse_query(query) if line.key not in names])

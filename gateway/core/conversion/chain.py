@@ -1,16 +1,24 @@
 """Chains: links between adjacent versions, composed to the conversion between two versions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
+from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.core.conversion.document import PLAIN, Document, JsonForm
-from gateway.core.conversion.hop import Hop, OperationChoice, carrying, hops_of, making
+from gateway.core.conversion.hop import (
+    Hop,
+    OperationChoice,
+    carrying,
+    hops_of,
+    making,
+    message_steps,
+)
 from gateway.core.conversion.message.message import Message
-from gateway.core.conversion.message.message_step import MessageStep
 from gateway.core.conversion.message.query_walk import QueryHop
 from gateway.core.conversion.parameter_change import Rewrite, rewrite_fields, rewrite_query
-from gateway.core.conversion.steps import BodyStep, body_steps
+from gateway.core.conversion.steps import BodyConverting, Steps, body_steps
 from gateway.core.conversion.version_link import Direction, VersionLink, is_success, rewrites
 from gateway.core.versions.version import Version
 
@@ -21,6 +29,7 @@ _PATCH = "PATCH"
 _OTHER_METHOD, _SUCCESS, _OTHER_STATUS = "", 299, 0
 # The most frequent status, which is found at once.
 _OK = 200
+_CONVERT, _ORIGIN = attrgetter("convert"), attrgetter("origin")
 # The conversions of bodies, by the links that they have.
 _Made = dict[tuple[int, ...], "BodyConversion | None"]
 
@@ -46,7 +55,7 @@ class BodyConversion:
     timeout: float | None = field(init=False, repr=False, compare=False)
     needs_message: bool = field(init=False, repr=False, compare=False)
     varies: bool = field(init=False, repr=False, compare=False)
-    _steps: tuple[BodyStep, ...] = field(init=False, repr=False, compare=False)
+    _steps: Steps[BodyConverting] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         needs = any(link.needs_message for link in self.links)
@@ -56,7 +65,9 @@ class BodyConversion:
         timeouts = [link.timeout for link in self.links if link.timeout is not None]
         object.__setattr__(self, "timeout", sum(timeouts) if timeouts else None)
         tasks = (task for link in self.links for task in link.tasks(self.direction))
-        steps = tuple(self._with_message()) if needs else body_steps(tasks)
+        made = [*message_steps(self.links, self.direction)] if needs else body_steps(tasks)
+        # A method costs a third of an object that can be called.
+        steps = Steps(tuple(map(_CONVERT, made)), tuple(map(_ORIGIN, made)))
         object.__setattr__(self, "_steps", steps)
 
     def convert(self, document: Document, form: JsonForm = PLAIN) -> Document:
@@ -68,39 +79,23 @@ class BodyConversion:
             form: The form in which the document holds its values.
 
         Raises:
-            ConversionError: The document does not fit the declared changes.
+            ConversionError: The document does not fit the declared changes. Its place is where the
+                value came from that does not fit; see `document.within`.
         """
-        for step in self._steps:
-            document = step(document, form)
+        try:
+            for step in self._steps.calls:
+                document = step(document, form)
+        except ConversionError as error:
+            raise self._steps.refused(error, step) from None
         return document
+
+    def origin(self, place: ErrorPlace) -> ErrorPlace:
+        """Return where a place of a converted body was before, or what it was made of."""
+        return self._steps.origin(place)
 
     def carrying(self) -> "BodyConversion":
         """Return the conversion with those changes alone that move values beside the body."""
         return BodyConversion(tuple(map(carrying, self.links)), self.direction)
-
-    def _with_message(self) -> Iterator[BodyStep]:
-        """Yield the steps, with those of the query and the header fields around each link.
-
-        In an upgrade they come first, in a downgrade last, so that changes of bodies find the
-        message as the newer version has it.
-        """
-        up, links = self.direction is Direction.UP, self.links
-        for index, link in enumerate(links):
-            source, target = (link.older, link.newer) if up else (link.newer, link.older)
-            first = index == 0 or links[index - 1].older != link.older
-            last = index == len(links) - 1 or links[index + 1].older != link.older
-            changes = (
-                rewrites([link.query], self.direction),
-                rewrites([link.headers], self.direction),
-            )
-            inner = body_steps(link.tasks(self.direction))
-            if up:
-                yield MessageStep(source, target, *changes, first, last)
-                yield from inner
-            else:
-                yield MessageStep(source, target, (), (), first, is_last=False)
-                yield from inner
-                yield MessageStep(source, target, *changes, is_first=False, is_last=last)
 
 
 class _Part(NamedTuple):

@@ -5,11 +5,15 @@ A declaration reads from the newer version to the older one. Each operation is o
 from `join`, and `ChangeSequence` combines several into one.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, Self
 
+from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.core.conversion.document import JsonForm, JsonObject
 from gateway.core.conversion.field_path import Keys, Scope
+from gateway.core.conversion.steps import ConversionTask
 
 
 class Change(Protocol):
@@ -33,6 +37,15 @@ class Change(Protocol):
         """Convert an object to the older version in place; may raise ConversionError."""
         ...
 
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return where a place was before the change, or what the value there was made of.
+
+        Args:
+            place: A place of the object after the change.
+            upwards: Whether the change led to the newer version.
+        """
+        ...
+
     def for_patch(self) -> "Change":
         """Return the change for bodies of PATCH requests, which hold only the fields to change."""
         ...
@@ -54,6 +67,10 @@ class FieldChange:
     def touches(self) -> tuple[Keys, ...]:
         """The field."""
         return (self.field,)
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
+        """Return the same place."""
+        return place
 
     def for_patch(self) -> Self:
         """Return the same change: a field that a PATCH request leaves out stays absent."""
@@ -84,6 +101,10 @@ class Inverse:
         """Apply `up` of the change."""
         self.change.up(fields, form)
 
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the origin by the change."""
+        return self.change.origin(place, upwards=not upwards)
+
     def for_patch(self) -> "Inverse":
         """Return the inverse of the change for bodies of PATCH requests."""
         return Inverse(self.change.for_patch())
@@ -111,13 +132,25 @@ class ChangeSequence:
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Apply `up` of every change, the first one first."""
-        for change in self.changes:
-            change.up(fields, form)
+        try:
+            for change in self.changes:
+                change.up(fields, form)
+        except ConversionError as error:
+            before = self.changes[: self.changes.index(change)]
+            raise error.moved(partial(_origin, before, upwards=True)) from None
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Apply `down` of every change, the last one first."""
-        for change in reversed(self.changes):
-            change.down(fields, form)
+        try:
+            for change in reversed(self.changes):
+                change.down(fields, form)
+        except ConversionError as error:
+            before = self.changes[: self.changes.index(change) : -1]
+            raise error.moved(partial(_origin, before, upwards=False)) from None
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the origin by all changes."""
+        return _origin(self.changes if upwards else self.changes[::-1], place, upwards=upwards)
 
     def for_patch(self) -> "ChangeSequence":
         """Return the sequence of the changes for bodies of PATCH requests."""
@@ -152,6 +185,34 @@ class Whole:
         """Convert the body to the older version."""
         self.change.down(fields, form)
 
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the origin by the change."""
+        return self.change.origin(place, upwards=upwards)
+
     def for_patch(self) -> "Whole":
         """Return the change of the whole body for bodies of PATCH requests."""
         return Whole(self.change.for_patch())
+
+
+def task_of(change: Change, scopes: tuple[Scope, ...] = (), *, upwards: bool) -> ConversionTask:
+    """Return a change in one direction, as a task.
+
+    Args:
+        change: The change.
+        scopes: What leads to the objects that the change is for.
+        upwards: Whether it leads to the newer version.
+    """
+    return ConversionTask(
+        (*scopes, *change.scopes),
+        change.touches,
+        change.up if upwards else change.down,
+        isinstance(change, Whole),
+        partial(change.origin, upwards=upwards),
+    )
+
+
+def _origin(changes: Sequence[Change], place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+    """Return where a place was before changes, which are in the order of their application."""
+    for change in reversed(changes):
+        place = change.origin(place, upwards=upwards)
+    return place

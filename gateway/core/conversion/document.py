@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, NamedTuple, NoReturn, Protocol
 
-from gateway.core.conversion.field_path import Keys, pointer
+from gateway.core.conversion.conversion_error import Beside, ConversionError, ErrorPlace
+from gateway.core.conversion.field_path import Keys
 
 Document = object
 JsonObject = dict[str, Document]
@@ -61,26 +62,6 @@ class Missing:
 
 
 MISSING: Final = Missing()
-
-
-class ConversionError(Exception):
-    """The error that a document does not fit the declared changes.
-
-    Attributes:
-        pointer: The place of the error in the document, as a JSON Pointer.
-        reason: The description of the error; it quotes no value, since bodies may hold secrets.
-        cause: Further details for the log alone; empty where there are none.
-    """
-
-    def __init__(self, reason: str, pointer: str = "", cause: str = "") -> None:
-        super().__init__(f"{pointer or 'the body'}: {reason}")
-        self.reason = reason
-        self.pointer = pointer
-        self.cause = cause
-
-    def under(self, *keys: str | int) -> "ConversionError":
-        """Return the same error with its place relative to an outer container, below `keys`."""
-        return ConversionError(self.reason, pointer(*keys) + self.pointer, self.cause)
 
 
 def _open(value: Document) -> Document:
@@ -249,7 +230,7 @@ def take(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
 
 def refuse(expected: str, found: Document, *keys: str | int) -> NoReturn:
     """Raise ConversionError because the value at `keys` has another type than expected."""
-    raise ConversionError(f"expected {expected}, found {kind(found)}", pointer(*keys))
+    raise ConversionError(f"expected {expected}, found {kind(found)}", keys)
 
 
 def kind(value: Document) -> str:
@@ -267,3 +248,31 @@ def kind(value: Document) -> str:
             return "an array"
         case _:
             return "a number"
+
+
+def within(error: ConversionError, document: Document, form: JsonForm) -> ConversionError:
+    """Return an error at the nearest places that a document has, its own or outer ones.
+
+    Changes may have made the value that another one refuses, as a default does.
+
+    Args:
+        error: The error of a conversion of the document.
+        document: The document.
+        form: The form in which the document holds its values.
+    """
+
+    def nearest(place: ErrorPlace) -> ErrorPlace:
+        if isinstance(place, Beside):
+            return place
+        value = document
+        for depth, token in enumerate(place):
+            holder = form.open(value)
+            if isinstance(holder, list) and isinstance(token, int) and token < len(holder):
+                value = holder[token]
+            elif isinstance(holder, dict) and isinstance(token, str) and token in holder:
+                value = holder[token]
+            else:
+                return place[: depth + (error.is_missing and isinstance(holder, dict))]
+        return place
+
+    return error.moved(nearest)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from gateway.core.conversion.change import Change
+from gateway.core.conversion.conversion_error import Beside, ConversionError, ErrorPlace, inside
 from gateway.core.conversion.document import (
-    ConversionError,
     Document,
     JsonForm,
     JsonObject,
@@ -49,6 +49,15 @@ class Elements:
         """Convert every element to the older version."""
         self._change(fields, self.change.down, form)
 
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the origin by the change, for a place in an element."""
+
+        def of_element(inner: ErrorPlace) -> ErrorPlace:
+            held = inner if isinstance(inner, Beside) else (*ELEMENT, *inner)
+            return _in_element(self.change.origin(held, upwards=upwards))
+
+        return inside((self.array, *((),) * (self.depth - 1)), place, of_element)
+
     def for_patch(self) -> "Elements":
         """Return the same change, since a PATCH request holds an array as a whole (RFC 7396)."""
         return self
@@ -60,8 +69,7 @@ class Elements:
                 step(holder, form)
             except ConversionError as error:
                 # The field of the change is the element itself, and no part of its place.
-                place = error.pointer.removeprefix(f"/{_KEY}")
-                raise ConversionError(error.reason, place, error.cause) from None
+                raise error.moved(_in_element) from None
             return holder[_KEY]
 
         change_value(
@@ -70,3 +78,7 @@ class Elements:
             form,
             lambda array: change_elements(array, self.depth - 1, form, changed),
         )
+
+
+def _in_element(place: ErrorPlace) -> ErrorPlace:
+    return place if isinstance(place, Beside) else place[1:]

@@ -1,10 +1,13 @@
 """Field paths: the notation in which changes name places in a document."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 Keys = tuple[str, ...]
+Tokens = tuple[str | int, ...]
+"""A place in a document: the reference tokens of a JSON Pointer (RFC 6901), indices as int."""
 
 _STEP = r"((?:[^.\[\]\\]|\\.)+)((?:\[\])*)"
 _STEPS = re.compile(rf"{_STEP}(?:\.|\Z)", re.DOTALL)
@@ -127,3 +130,26 @@ def pointers(scopes: Iterable[Scope]) -> str:
 def pointer(*keys: str | int) -> str:
     """Return the JSON Pointer (RFC 6901) that leads along `keys`."""
     return "".join(f"/{str(key).replace('~', '~0').replace('/', '~1')}" for key in keys)
+
+
+def depth_of(scopes: Iterable[Scope], place: Tokens) -> int | None:
+    """Return how many tokens of a place lead through scopes; None where it is not inside them."""
+    depth = 0
+    for scope in scopes:
+        keys = keys_of(scope)
+        end = depth + len(keys)
+        if place[depth:end] != keys:
+            return None
+        depth = end
+        if not isinstance(scope, Inside):
+            kind = int if is_array(scope) else str
+            if depth == len(place) or not isinstance(place[depth], kind):
+                return None
+            depth += 1
+    return depth
+
+
+def common_keys(paths: Sequence[Keys]) -> Keys:
+    """Return the keys that several paths begin with."""
+    shared = takewhile(lambda keys: len({*keys}) == 1, zip(*paths, strict=False))
+    return tuple(keys[0] for keys in shared)

@@ -6,9 +6,11 @@ from itertools import groupby
 from typing import NamedTuple
 
 from gateway.core.conversion.message.carry import is_carry
+from gateway.core.conversion.message.message_step import MessageStep
 from gateway.core.conversion.operations.operation import MappedOperation, converted_status
 from gateway.core.conversion.operations.operation_table import OperationTable
-from gateway.core.conversion.version_link import Direction, VersionLink
+from gateway.core.conversion.steps import BodyStep, body_steps
+from gateway.core.conversion.version_link import Direction, VersionLink, rewrites
 from gateway.core.versions.version import Version
 
 
@@ -109,3 +111,28 @@ def making(hops: Sequence[Hop], *, newer: bool, patch: bool) -> Iterator[Version
 def carrying(link: VersionLink) -> VersionLink:
     """Return a link with those changes alone that move values beside the body."""
     return replace(link, changes=tuple(filter(is_carry, link.changes)))
+
+
+def message_steps(links: Sequence[VersionLink], direction: Direction) -> Iterator[BodyStep]:
+    """Yield the steps of bodies, with those of the query and the header fields around each link.
+
+    In an upgrade they come first, in a downgrade last, so that changes of bodies find the
+    message as the newer version has it.
+    """
+    up = direction is Direction.UP
+    for index, link in enumerate(links):
+        source, target = (link.older, link.newer) if up else (link.newer, link.older)
+        first = index == 0 or links[index - 1].older != link.older
+        last = index == len(links) - 1 or links[index + 1].older != link.older
+        changes = (
+            rewrites([link.query], direction),
+            rewrites([link.headers], direction),
+        )
+        inner = body_steps(link.tasks(direction))
+        if up:
+            yield MessageStep(source, target, *changes, first, last)
+            yield from inner
+        else:
+            yield MessageStep(source, target, (), (), first, is_last=False)
+            yield from inner
+            yield MessageStep(source, target, *changes, is_first=False, is_last=last)

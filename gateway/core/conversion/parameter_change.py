@@ -4,12 +4,12 @@ Lines keep their order, and a line that no change names keeps every byte. Values
 applies to all lines of its name.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 from urllib.parse import quote, unquote_plus
 
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 
 
 class ParameterLine(NamedTuple):
@@ -66,7 +66,7 @@ QUERY = Spelling(
 """The syntax of query parameters (WHATWG URL, section 5), whose names are case-sensitive."""
 
 FIELDS = Spelling(
-    "header",
+    "header field",
     key=str.lower,
     name=str,
     read=lambda value: value.strip(" \t"),
@@ -75,7 +75,20 @@ FIELDS = Spelling(
 """The syntax of header fields (RFC 9110, section 5), whose names are case-insensitive."""
 
 ParameterLines = list[ParameterLine]
-Rewrite = Callable[[ParameterLines, Spelling], ParameterLines]
+
+
+class Rewrite(NamedTuple):
+    """A change of lines in one direction.
+
+    Attributes:
+        call: Returns the changed lines; may raise ConversionError.
+        change: The change.
+        upwards: Whether the direction is that of an upgrade.
+    """
+
+    call: Callable[[ParameterLines, Spelling], ParameterLines]
+    change: "ParameterChange"
+    upwards: bool
 
 
 class MovedNames(NamedTuple):
@@ -150,79 +163,9 @@ class Rewritten:
         try:
             return [changed(line) if line.key == key else line for line in lines]
         except ValueError as error:
-            raise ConversionError(f"the {spelling.what} '{self.name}': {error}") from None
-
-
-ParameterValues = Mapping[str, str]
-"""The decoded values of some parameters, by name; absent ones are left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recombined:
-    """A change of several parameters that the other version has as others, or as one.
-
-    Attributes:
-        newer: The names of the parameters in the newer version.
-        older: The names of the parameters in the older version.
-        to_newer: Returns the newer version's values for the older version's; raises ValueError
-            with a message that quotes no value.
-        to_older: Returns the older version's values for the newer version's; raises ValueError
-            with a message that quotes no value.
-    """
-
-    newer: tuple[str, ...]
-    older: tuple[str, ...]
-    to_newer: Callable[[ParameterValues], ParameterValues]
-    to_older: Callable[[ParameterValues], ParameterValues]
-
-    @property
-    def moved(self) -> tuple[MovedNames, ...]:
-        """The names, unless they are the same."""
-        same = set(self.newer) == set(self.older)
-        return () if same else (MovedNames(self.newer, self.older),)
-
-    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines with the parameters as the newer version has them."""
-        return _recombined(lines, spelling, self.older, self.to_newer)
-
-    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
-        """Return the lines with the parameters as the older version has them."""
-        return _recombined(lines, spelling, self.newer, self.to_older)
-
-
-def _recombined(
-    lines: ParameterLines,
-    spelling: Spelling,
-    names: tuple[str, ...],
-    convert: Callable[[ParameterValues], ParameterValues],
-) -> ParameterLines:
-    by_key = {spelling.key(name): name for name in names}
-    found: dict[str, str] = {}
-    for line in lines:
-        name = by_key.get(line.key)
-        if name is not None:
-            if name in found:
-                raise ConversionError(f"the {spelling.what} '{name}' stands twice")
-            found[name] = spelling.read(line.value or "")
-    if not found:
-        return lines
-    try:
-        made = convert(found)
-    except ValueError as error:
-        named = ", ".join(f"'{name}'" for name in found)
-        raise ConversionError(f"the {spelling.what} {named}: {error}") from None
-    if made == found:
-        return lines
-    for name in made:
-        if name not in names and any(line.key == spelling.key(name) for line in lines):
-            raise ConversionError(f"the {spelling.what} '{name}' is there already")
-    written = [
-        ParameterLine(spelling.key(name), spelling.name(name), spelling.write(value))
-        for name, value in made.items()
-    ]
-    first = next(index for index, line in enumerate(lines) if line.key in by_key)
-    behind = [line for line in lines[first:] if line.key not in by_key]
-    return [*lines[:first], *written, *behind]
+            raise ConversionError(str(error), Beside(spelling.what, (self.name,))) from None
+        except ConversionError as error:
+            raise error.moved(lambda _: Beside(spelling.what, (self.name,))) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,11 +201,19 @@ class ParameterSequence:
 
     def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Return the lines after `up` of every change, the first one first."""
-        return rewrite_lines(lines, [change.up for change in self.changes], spelling)
+        return rewrite_lines(lines, in_direction(self.changes, upwards=True), spelling)
 
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
         """Return the lines after `down` of every change, the last one first."""
-        return rewrite_lines(lines, [change.down for change in reversed(self.changes)], spelling)
+        return rewrite_lines(lines, in_direction(self.changes, upwards=False), spelling)
+
+
+def in_direction(changes: Sequence[ParameterChange], *, upwards: bool) -> tuple[Rewrite, ...]:
+    """Return changes in one direction, in its order."""
+    return tuple(
+        Rewrite(each.up if upwards else each.down, each, upwards)
+        for each in (changes if upwards else reversed(changes))
+    )
 
 
 def rewrite_query(
@@ -324,6 +275,40 @@ def rewrite_lines(
     lines: ParameterLines, rewrites: Sequence[Rewrite], spelling: Spelling
 ) -> ParameterLines:
     """Return lines after changes; may raise ConversionError."""
-    for rewrite in rewrites:
-        lines = rewrite(lines, spelling)
+    given = lines
+    try:
+        for rewrite, _, _ in rewrites:
+            lines = rewrite(lines, spelling)
+    except ConversionError as error:
+        index = next(index for index, each in enumerate(rewrites) if each.call is rewrite)
+        keys = {line.key for line in given}
+
+        def sent(place: ErrorPlace) -> ErrorPlace:
+            place = place_before(place, rewrites[:index], spelling)
+            named = place.names if isinstance(place, Beside) else ()
+            there = tuple(name for name in named if spelling.key(name) in keys)
+            return Beside(spelling.what, there) if there else place
+
+        raise error.moved(sent) from None
     return lines
+
+
+def place_before(place: ErrorPlace, rewrites: Sequence[Rewrite], spelling: Spelling) -> ErrorPlace:
+    """Return where a place was before changes of lines."""
+    if not isinstance(place, Beside) or place.what != spelling.what:
+        return place
+    return Beside(place.what, _before(place.names, rewrites, spelling))
+
+
+def _before(
+    names: tuple[str, ...], rewrites: Sequence[Rewrite], spelling: Spelling
+) -> tuple[str, ...]:
+    for _, change, upwards in reversed(rewrites):
+        for newer, older in change.moved[:: -1 if upwards else 1]:
+            made, given = (newer, older) if upwards else (older, newer)
+            # Where only one version has it, the sender may have it all the same.
+            keys = {spelling.key(name) for name in made if given}
+            keys -= {spelling.key(name) for name in given}
+            found = (given if spelling.key(name) in keys else (name,) for name in names)
+            names = tuple(dict.fromkeys(each for some in found for each in some))
+    return names

@@ -5,11 +5,12 @@ the method, path and query that the next version has for it, and it decides whic
 request and to its answer.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from gateway.core.conversion.chain import Conversion
+from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.core.conversion.hop import OperationChoice
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.message.query_walk import QueryHop
@@ -119,7 +120,10 @@ def find_passage(
                 after = method if method == "HEAD" else target.method or method
                 choice = hop.choice(found.operation, method, after)
         changes = request.along((choice,), len(choices)).query_rewrites(method)
-        lines = rewrite_lines(lines, changes, QUERY.of(message))
+        try:
+            lines = rewrite_lines(lines, changes, QUERY.of(message))
+        except ConversionError as error:
+            raise error.moved(partial(_sent, query_hops)) from None
         dropped: frozenset[str] = frozenset()
         if found is not None and target is not None:
             dropped = frozenset(line.key for line in before) - {line.key for line in found.rest}
@@ -143,6 +147,13 @@ def find_passage(
         tuple(query_hops),
         meant,
     )
+
+
+def _sent(hops: Sequence[QueryHop], place: ErrorPlace) -> ErrorPlace:
+    """Return where a place was in the query of the client."""
+    for hop in reversed(hops):
+        place = hop.origin(place)
+    return place
 
 
 def _of_another_version(operation: MappedOperation) -> Substitute:

@@ -4,16 +4,9 @@ import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 
-from gateway.core.conversion.document import (
-    ConversionError,
-    Document,
-    JsonForm,
-    JsonObject,
-    Number,
-    reach,
-    refuse,
-)
-from gateway.core.conversion.field_path import Keys, pointer
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import Document, JsonForm, JsonObject, Number, reach, refuse
+from gateway.core.conversion.field_path import Keys
 
 Scalar = str | bool | Number | None
 NUMBER_TEXT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?\Z", re.ASCII)
@@ -65,7 +58,7 @@ def replace_scalar(
     try:
         made = convert(text)
     except ValueError as error:
-        raise ConversionError(str(error), pointer(*keys)) from None
+        raise ConversionError(str(error), keys) from None
     holder[key] = form.number(str(made)) if target is Type.NUMBER else made
 
 
@@ -99,7 +92,7 @@ def replace_number(
     try:
         made = convert(text)
     except ValueError as error:
-        raise ConversionError(str(error), pointer(*keys)) from None
+        raise ConversionError(str(error), keys) from None
     if made != text:
         holder[key] = made if digits is None else form.number(made)
 

@@ -6,12 +6,20 @@ free keys are fused in the same way, and so are changes inside one object.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
+from itertools import groupby, takewhile
+from typing import Generic, Protocol, TypeVar
 
-from gateway.core.conversion.document import (
+from gateway.core.conversion.conversion_error import (
+    Beside,
     ConversionError,
+    ErrorPlace,
+    Origin,
+    inside,
+    same_place,
+)
+from gateway.core.conversion.document import (
     Document,
     JsonForm,
     JsonObject,
@@ -21,9 +29,10 @@ from gateway.core.conversion.document import (
 )
 from gateway.core.conversion.field_path import Inside, Keys, Members, Scope, keys_of
 
+T = TypeVar("T")
 ConversionStep = Callable[[JsonObject, JsonForm], None]
 """A function that changes an open object in place; it may raise ConversionError."""
-BodyStep = Callable[[Document, JsonForm], Document]
+BodyConverting = Callable[[Document, JsonForm], Document]
 """A function that returns the changed form of a whole body; it may raise ConversionError."""
 BODY: Keys = ("",)
 """The keys of the field that holds a whole body, in an object made for changes of that body."""
@@ -39,12 +48,38 @@ class ConversionTask:
         step: The function that changes one object.
         whole: Whether the change applies to the whole body, held in the field BODY, instead of to
             objects in it.
+        origin: Returns where a place of such an object was before the change.
     """
 
     scopes: tuple[Scope, ...]
     touches: tuple[Keys, ...]
     step: ConversionStep
     whole: bool = False
+    origin: Origin = same_place
+
+
+@dataclass(frozen=True, slots=True)
+class Steps(Generic[T]):
+    """Steps that are applied one after the other.
+
+    Attributes:
+        calls: The steps.
+        origins: The origin of each step.
+    """
+
+    calls: tuple[T, ...] = ()
+    origins: tuple[Origin, ...] = ()
+
+    def origin(self, place: ErrorPlace) -> ErrorPlace:
+        """Return where a place was before the first step."""
+        for origin in reversed(self.origins):
+            place = origin(place)
+        return place
+
+    def refused(self, error: ConversionError, step: T) -> ConversionError:
+        """Return the error of a step with its place as it was before the first step."""
+        index = next(index for index, each in enumerate(self.calls) if each is step)
+        return error.moved(Steps((), self.origins[:index]).origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +97,11 @@ class ArrayStep:
 
     keys: Keys
     depth: int
-    steps: tuple[ConversionStep, ...]
+    steps: Steps[ConversionStep]
+
+    def origin(self, place: ErrorPlace) -> ErrorPlace:
+        """Return where a place was before the step."""
+        return inside((self.keys, *((),) * self.depth), place, self.steps.origin)
 
     def __call__(self, fields: JsonObject, form: JsonForm) -> None:
         """Change the elements of the array in the object `fields`."""
@@ -90,7 +129,11 @@ class MembersStep:
 
     keys: Keys
     depth: int
-    steps: tuple[ConversionStep, ...]
+    steps: Steps[ConversionStep]
+
+    def origin(self, place: ErrorPlace) -> ErrorPlace:
+        """Return where a place was before the step."""
+        return inside((Members(self.keys), *((),) * self.depth), place, self.steps.origin)
 
     def __call__(self, fields: JsonObject, form: JsonForm) -> None:
         """Change the members of the object at `keys` in the object `fields`."""
@@ -119,7 +162,11 @@ class InsideStep:
     """
 
     keys: Keys
-    steps: tuple[ConversionStep, ...]
+    steps: Steps[ConversionStep]
+
+    def origin(self, place: ErrorPlace) -> ErrorPlace:
+        """Return where a place was before the step."""
+        return inside((Inside(self.keys),), place, self.steps.origin)
 
     def __call__(self, fields: JsonObject, form: JsonForm) -> None:
         """Change the object at `keys` in the object `fields`."""
@@ -127,24 +174,33 @@ class InsideStep:
         if holder is None:
             return
         try:
-            for step in self.steps:
+            for step in self.steps.calls:
                 step(holder, form)
         except ConversionError as error:
-            raise error.under(*self.keys) from None
+            raise self.steps.refused(error, step).under(*self.keys) from None
 
 
 @dataclass(frozen=True, slots=True)
 class EachObject:
     """A step that changes a body that is an object, or each object of a body that is an array."""
 
-    steps: tuple[ConversionStep, ...]
+    steps: Steps[ConversionStep]
+
+    def origin(self, place: ErrorPlace) -> ErrorPlace:
+        """Return where a place was before the step."""
+        tokens = () if isinstance(place, Beside) else place
+        arrays = [*takewhile(lambda token: isinstance(token, int), tokens)]
+        return inside(((),) * len(arrays), place, self.steps.origin)
 
     def convert(self, document: Document, form: JsonForm) -> Document:
         """Return the changed body, open; null in an array has no fields, and stays null."""
-        value, steps = form.open(document), self.steps
+        value, steps = form.open(document), self.steps.calls
         if isinstance(value, dict):
-            for step in steps:
-                step(value, form)
+            try:
+                for step in steps:
+                    step(value, form)
+            except ConversionError as error:
+                raise self.steps.refused(error, step) from None
             return value
         if isinstance(value, list):
             index = 0
@@ -152,8 +208,11 @@ class EachObject:
                 for index, element in enumerate(value):
                     fields = form.open(element)
                     if isinstance(fields, dict):
-                        for step in steps:
-                            step(fields, form)
+                        try:
+                            for step in steps:
+                                step(fields, form)
+                        except ConversionError as error:
+                            raise self.steps.refused(error, step) from None
                         value[index] = form.close(fields)
                     elif fields is not None:
                         value[index] = self.convert(element, form)
@@ -167,44 +226,67 @@ class EachObject:
 class WholeBody:
     """A step that changes a whole body, which may be any JSON value."""
 
-    step: ConversionStep
+    task: ConversionTask
+
+    def origin(self, place: ErrorPlace) -> ErrorPlace:
+        """Return where a place was before the step."""
+        held = place if isinstance(place, Beside) else (*BODY, *place)
+        return _in_body(self.task.origin(held))
 
     def convert(self, document: Document, form: JsonForm) -> Document:
         """Return the changed body."""
         held: JsonObject = {BODY[0]: document}
         try:
-            self.step(held, form)
+            self.task.step(held, form)
         except ConversionError as error:
-            # The field that holds the body is not part of a place in the body.
-            raise ConversionError(error.reason, error.pointer[1:], error.cause) from None
+            raise error.moved(_in_body) from None
         return held[BODY[0]]
 
 
-def change_object(steps: tuple[ConversionStep, ...], form: JsonForm, value: Document) -> Document:
+def _in_body(place: ErrorPlace) -> ErrorPlace:
+    # The field that holds the body is not part of a place in the body.
+    return place if isinstance(place, Beside) else place[1:]
+
+
+def change_object(steps: Steps[ConversionStep], form: JsonForm, value: Document) -> Document:
     """Return an object changed by steps, and closed; null has no fields, and stays null."""
     fields = form.open(value)
     if fields is None:
         return None
     if not isinstance(fields, dict):
         refuse("an object", fields)
-    for step in steps:
-        step(fields, form)
+    try:
+        for step in steps.calls:
+            step(fields, form)
+    except ConversionError as error:
+        raise steps.refused(error, step) from None
     return form.close(fields)
 
 
-def body_steps(tasks: Iterable[ConversionTask]) -> tuple[BodyStep, ...]:
+class BodyStep(Protocol):
+    """A step of a whole body."""
+
+    def convert(self, document: Document, form: JsonForm) -> Document:
+        """Return the changed body; may raise ConversionError."""
+        ...
+
+    def origin(self, place: ErrorPlace) -> ErrorPlace:
+        """Return where a place was before the step."""
+        ...
+
+
+def body_steps(tasks: Iterable[ConversionTask]) -> list[BodyStep]:
     """Return the steps that apply all tasks to a body, in their order where the order matters."""
     steps: list[BodyStep] = []
     for whole, some in groupby(tasks, lambda task: task.whole):
         if whole:
-            steps += [WholeBody(task.step).convert for task in some]
+            steps += map(WholeBody, some)
         else:
-            # A method costs a third of an object that can be called.
-            steps.append(EachObject(fuse(some)).convert)
-    return tuple(steps)
+            steps.append(EachObject(fuse(some)))
+    return steps
 
 
-def fuse(tasks: Iterable[ConversionTask]) -> tuple[ConversionStep, ...]:
+def fuse(tasks: Iterable[ConversionTask]) -> Steps[ConversionStep]:
     """Return the fused steps that apply all tasks, in their order where the order matters."""
     groups: list[tuple[tuple[Scope, ...], tuple[Keys, ...], list[ConversionTask]]] = []
     for task in tasks:
@@ -219,7 +301,8 @@ def fuse(tasks: Iterable[ConversionTask]) -> tuple[ConversionStep, ...]:
                 break
         else:
             groups.append((array, touches, [task]))
-    return tuple(_step(array, members) for array, _, members in groups)
+    made = [_step(array, members) for array, _, members in groups]
+    return Steps(tuple(step for step, _ in made), tuple(origin for _, origin in made))
 
 
 def _array(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
@@ -230,18 +313,21 @@ def _array(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
     return scopes[:end]
 
 
-def _step(array: tuple[Scope, ...], tasks: Sequence[ConversionTask]) -> ConversionStep:
+def _step(
+    array: tuple[Scope, ...], tasks: Sequence[ConversionTask]
+) -> tuple[ConversionStep, Origin]:
     if not array:
-        return tasks[0].step
+        return tasks[0].step, tasks[0].origin
     first = array[0]
-    inner = fuse(
-        ConversionTask(task.scopes[len(array) :], task.touches, task.step) for task in tasks
-    )
+    inner = fuse(replace(task, scopes=task.scopes[len(array) :]) for task in tasks)
+    step: MembersStep | InsideStep | ArrayStep
     if isinstance(first, Members):
-        return MembersStep(first.keys, len(array) - 1, inner)
-    if isinstance(first, Inside):
-        return InsideStep(first.keys, inner)
-    return ArrayStep(first, len(array) - 1, inner)
+        step = MembersStep(first.keys, len(array) - 1, inner)
+    elif isinstance(first, Inside):
+        step = InsideStep(first.keys, inner)
+    else:
+        step = ArrayStep(first, len(array) - 1, inner)
+    return step, step.origin
 
 
 def _apart(some: Iterable[Keys], others: Iterable[Keys]) -> bool:

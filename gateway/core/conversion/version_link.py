@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from gateway.core.conversion.change import Change, Whole
+from gateway.core.conversion.change import Change, task_of
 from gateway.core.conversion.message.form_types import FormTypes
 from gateway.core.conversion.operations.operation import MappedOperation
-from gateway.core.conversion.parameter_change import ParameterChange, Rewrite
+from gateway.core.conversion.parameter_change import ParameterChange, Rewrite, in_direction
 from gateway.core.conversion.steps import ConversionTask
 from gateway.core.versions.version import Version
 
@@ -103,12 +103,9 @@ class VersionLink:
 
     def tasks(self, direction: Direction) -> Iterator[ConversionTask]:
         """Yield the changes of bodies as tasks, in the order of a direction."""
-        if direction is Direction.UP:
-            for one in self.changes:
-                yield ConversionTask(one.scopes, one.touches, one.up, isinstance(one, Whole))
-        else:
-            for one in reversed(self.changes):
-                yield ConversionTask(one.scopes, one.touches, one.down, isinstance(one, Whole))
+        upwards = direction is Direction.UP
+        for one in self.changes if upwards else reversed(self.changes):
+            yield task_of(one, upwards=upwards)
 
 
 def is_success(status: int) -> bool:
@@ -120,6 +117,5 @@ def rewrites(
     changes: Iterable[Sequence[ParameterChange]], direction: Direction
 ) -> tuple[Rewrite, ...]:
     """Return the changes of parameters of some links, in the order of a direction."""
-    if direction is Direction.UP:
-        return tuple(change.up for some in changes for change in some)
-    return tuple(change.down for some in changes for change in reversed(some))
+    upwards = direction is Direction.UP
+    return tuple(one for some in changes if some for one in in_direction(some, upwards=upwards))

@@ -6,9 +6,9 @@ from io import BytesIO
 from threading import Event
 
 from gateway.core.conversion.chain import BodyConversion, Conversion
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.message.message import Message
-from gateway.core.errors import Fault, FaultCode, FaultError
+from gateway.core.errors import Fault, FaultCode, FaultError, conversion_failed, unconvertible
 from gateway.core.headers import HeaderFields
 from gateway.proxy.body import content_coding, conversion_thread, json_body
 from gateway.proxy.body.body_format import STREAMS, BodyFormat, described
@@ -56,7 +56,7 @@ async def convert_request(
             Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, f"Content-Encoding: {error}.")
         ) from None
     except ConversionError as error:
-        raise _unconvertible(error) from None
+        raise FaultError(unconvertible(error), error.cause) from None
 
 
 async def convert_response(
@@ -97,9 +97,9 @@ async def convert_response(
             return await _convert(convert, body, codings, conversion, room, message)
         converted = convert(body, conversion, message)
     except content_coding.ContentCodingError as error:
-        raise _failed(response, str(error)) from None
+        raise _failed(response, error) from None
     except ConversionError as error:
-        raise _failed(response, str(error), error.cause) from None
+        raise _failed(response, error, error.cause) from None
     if len(converted) > AT_ONCE:
         await room.grow(len(converted))
     return converted
@@ -125,7 +125,7 @@ def convert_made(
     try:
         return json_body.convert(b"{}", conversion, message)
     except ConversionError as error:
-        raise _failed(response, str(error), error.cause) from None
+        raise _failed(response, error, error.cause) from None
 
 
 def convert_request_fields(
@@ -135,8 +135,7 @@ def convert_request_fields(
     try:
         return conversion.fields(method, None, fields, message)
     except ConversionError as error:
-        detail = f"The request does not fit this version: {error.reason}."
-        raise FaultError(Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail)) from None
+        raise FaultError(unconvertible(error), error.cause) from None
 
 
 def convert_response_fields(
@@ -150,7 +149,7 @@ def convert_response_fields(
     try:
         return conversion.fields(method, response.status, fields, message)
     except ConversionError as error:
-        raise _failed(response, error.reason) from None
+        raise _failed(response, error, error.cause) from None
 
 
 async def _whole(response: UpstreamHead, piece: bytes, room: ConversionRoom) -> bytes:
@@ -185,7 +184,7 @@ async def _pieces(
         if rest := await _converted(stream, None, conversion, room):
             yield rest
     except ConversionError as error:
-        raise _failed(response, str(error), error.cause) from None
+        raise _failed(response, error, error.cause) from None
 
 
 async def convert_request_stream(
@@ -207,7 +206,7 @@ async def convert_request_stream(
         if rest := await _converted(stream, None, conversion, room):
             yield rest
     except ConversionError as error:
-        raise _unconvertible(error) from None
+        raise FaultError(unconvertible(error), error.cause) from None
 
 
 async def _convert(
@@ -338,13 +337,5 @@ def converted_stream(
     return EventStream(convert, room.limit)
 
 
-def _unconvertible(error: ConversionError) -> FaultError:
-    detail = f"The body does not fit this version: {error}."
-    return FaultError(Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail), error.cause)
-
-
-def _failed(response: UpstreamHead, what: str, cause: str = "") -> FaultError:
-    detail = f"The backend's response cannot be converted to this version: {what}."
-    return FaultError(
-        Fault(FaultCode.CONVERSION_FAILED, detail), f"{response.target}: {cause or what}"
-    )
+def _failed(response: UpstreamHead, what: object, cause: str = "") -> FaultError:
+    return FaultError(conversion_failed(what), f"{response.target}: {cause or what}")

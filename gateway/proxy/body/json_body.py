@@ -19,7 +19,8 @@ import msgspec
 from msgspec import Raw
 
 from gateway.core.conversion.chain import BodyConversion
-from gateway.core.conversion.document import ConversionError, Document, JsonForm, Number
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import Document, JsonForm, Number, within
 from gateway.core.conversion.message.message import Message
 from gateway.core.cutover.differences import number
 from gateway.proxy.body import json_encoding, json_pieces, repeated_keys, surrogates
@@ -101,9 +102,12 @@ def convert(
         try:
             bare = message is None and abandoned is None
             form = _FORM if bare else _form(_FORM, message, abandoned)
-            if large:
-                return _convert_large(body, conversion, form)
-            return _encoded(conversion.convert(Raw(body), form))
+            try:
+                if large:
+                    return _convert_large(body, conversion, form)
+                return _encoded(conversion.convert(Raw(body), form))
+            except ConversionError as error:
+                raise within(error, Raw(body), form) from None
         except msgspec.MsgspecError:
             replaced = surrogates.replace(body)
             if replaced is None:
@@ -111,7 +115,10 @@ def convert(
             if message is not None and before is not None:
                 message.restore(before)
             form = _form(_REPLACED, message, abandoned)
-            return surrogates.restore(_convert_large(replaced, conversion, form))
+            try:
+                return surrogates.restore(_convert_large(replaced, conversion, form))
+            except ConversionError as error:
+                raise within(error, Raw(replaced), form) from None
     except UnicodeDecodeError:
         raise ConversionError("not UTF-8, which JSON is (RFC 8259, section 8.1)") from None
     except msgspec.MsgspecError as error:

@@ -10,7 +10,8 @@ import re
 
 import msgspec
 
-from gateway.core.conversion.document import ConversionError, Document
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import Document
 
 _encoded = msgspec.json.Encoder(decimal_format="number").encode
 _string_at = json.JSONDecoder().raw_decode

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from threading import Event, Thread
 
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.proxy.body.conversion_room import overloaded
 
 # The number of such threads in one process. Python runs one at a time, so that more would help only

@@ -10,7 +10,8 @@ from gateway.config.conversions.part import Part, parts_of
 from gateway.config.root import Config
 from gateway.config.text.mistakes import Location, Mistakes
 from gateway.core.conversion.chain import BodyConversion, Conversion, compose
-from gateway.core.conversion.document import MISSING, ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import MISSING
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.message.query_walk import QueryWalk
 from gateway.core.conversion.parameter_change import (

@@ -72,8 +72,8 @@ def test_explain(
             "percent: 100",
             "GET /v1/person?a=1&b=2",
             (
-                "would be refused: The request does not fit this version: the query parameter 'a'"
-                " is there already, and 'b' is to become it."
+                "would be refused: The request does not fit this version: the query parameter"
+                " 'a': is there already, and the query parameter 'b' is to become it."
             ),
         ),
     ],

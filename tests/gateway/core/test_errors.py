@@ -4,7 +4,16 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from gateway.core.errors import BEFORE_VERSION, FAULT_KINDS, Blame, Fault, FaultCode, FaultError
+from gateway.core.errors import (
+    BEFORE_VERSION,
+    FAULT_KINDS,
+    Blame,
+    Fault,
+    FaultCode,
+    FaultError,
+    conversion_failed,
+    unconvertible,
+)
 
 
 def test_every_code_has_its_kind() -> None:
@@ -101,3 +110,10 @@ def test_what_is_refused_before_the_version_is_known() -> None:
         FaultCode.VERSION_BROWNOUT,
     }
     assert all(FAULT_KINDS[code].blame is Blame.CLIENT for code in BEFORE_VERSION)
+
+
+def test_what_cannot_be_converted() -> None:
+    request, answer = unconvertible("/a: no"), conversion_failed("/b: no")
+    assert (request.status, answer.status) == (400, 502)
+    assert request.detail == "The request does not fit this version: /a: no."
+    assert answer.detail == ("The backend's response cannot be converted to this version: /b: no.")

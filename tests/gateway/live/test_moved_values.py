@@ -73,7 +73,7 @@ def test_what_does_not_fit(house: House) -> None:
     got = ask(house.gateway, "POST", "/moved/v1/items", JSON, body=b'{"dryRun":1}')
     assert got.refusal() == (400, "unconvertible_request")
     assert got.problem["detail"] == (
-        "The body does not fit this version: /dryRun: expected a boolean, found a number."
+        "The request does not fit this version: /dryRun: expected a boolean, found a number."
     )
     house.service.answer = answer(b"{}", "Location: /elsewhere", status="201 Created")
     got = ask(house.gateway, "POST", "/moved/v1/items", JSON, body=b"{}")

@@ -15,7 +15,7 @@ from typing import cast
 import pytest
 
 from gateway.config.load import load
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.errors import FaultError
 from gateway.core.overrides import NO_OVERRIDES
 from gateway.core.routing import Router

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.config.load import load
 from gateway.core.conversion.chain import BodyConversion, Conversion, compose
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.version_link import Direction
 from gateway.verify.openapi.json_schema import Schema
 from gateway.verify.openapi.openapi import ApiParameter, Operation

@@ -8,7 +8,8 @@ from pydantic import Field
 from gateway.config.changes.change_section import Loss, ParameterSection, Upgrade
 from gateway.config.changes.change_site import ParameterSite
 from gateway.config.shape import NonEmptyText, NumberText, PositiveInt, SectionModel
-from gateway.core.conversion.parameter_change import ParameterChange, Recombined
+from gateway.core.conversion.parameter_change import ParameterChange
+from gateway.core.conversion.parameters.recombined import Recombined
 
 # The forms of paging are imported when rules name them: they take memory that most can save.
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import Literal
 from gateway.config.changes.change_section import Loss, ParameterSection, Upgrade
 from gateway.config.changes.change_site import ParameterSite
 from gateway.config.shape import NonEmptyText
-from gateway.core.conversion.parameter_change import ParameterChange, Recombined
+from gateway.core.conversion.parameter_change import ParameterChange
+from gateway.core.conversion.parameters.recombined import Recombined
 
 
 class SortConfig(ParameterSection):

@@ -10,7 +10,8 @@ from gateway.config.changes.change_site import BodySite, ChangeSite, ParameterSi
 from gateway.config.changes.value_kinds import NUMBER, TEXT
 from gateway.config.shape import NumberText
 from gateway.core.conversion.change import Change, Inverse
-from gateway.core.conversion.parameter_change import ParameterChange, Recombined
+from gateway.core.conversion.parameter_change import ParameterChange
+from gateway.core.conversion.parameters.recombined import Recombined
 from gateway.core.conversion.scalars import Type
 
 _KINDS = {"text": TEXT, "number": NUMBER, "integer": NUMBER}

@@ -6,6 +6,7 @@ A query parameter or a header field that only the newer version has is `Added`.
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
+from gateway.core.conversion.conversion_error import ErrorPlace
 from gateway.core.conversion.document import MISSING, Document, JsonForm, JsonObject, get, put, take
 from gateway.core.conversion.field_path import Keys, Scope, is_array
 from gateway.core.conversion.parameter_change import (
@@ -54,6 +55,10 @@ class Default:
         """Remove the field."""
         if not self.keep:
             take(fields, self.field, form)
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
+        """Return the same place."""
+        return place
 
     def for_patch(self) -> "Default":
         """Return the change without its value: what a PATCH request leaves out is not filled in.

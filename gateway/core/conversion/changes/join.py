@@ -2,9 +2,14 @@
 
 from dataclasses import dataclass, field
 
+from gateway.core.conversion.conversion_error import (
+    ConversionError,
+    ErrorPlace,
+    is_within,
+    moved_back,
+)
 from gateway.core.conversion.document import (
     MISSING,
-    ConversionError,
     JsonForm,
     JsonObject,
     get,
@@ -13,7 +18,7 @@ from gateway.core.conversion.document import (
     refuse,
     take,
 )
-from gateway.core.conversion.field_path import Keys, Scope
+from gateway.core.conversion.field_path import Keys, Scope, common_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +124,14 @@ class Join:
             holder[key] = self._joined(self._found(container, form), container, form)
         except ConversionError as error:
             raise error.under(*self.whole) from None
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the text for a part; for the text, the object that has all of its parts."""
+        if upwards:
+            for part in self.parts:
+                place = moved_back(place, part, self.whole)
+            return place
+        return common_keys(self.parts) if is_within(place, self.whole) else place
 
     def for_patch(self) -> "Join":
         """Return the same change: a text is a whole, and a part that is absent adds nothing."""

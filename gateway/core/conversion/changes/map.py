@@ -8,15 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from gateway.core.conversion.change import FieldChange
-from gateway.core.conversion.document import (
-    ConversionError,
-    JsonForm,
-    JsonObject,
-    Number,
-    kind,
-    reach,
-)
-from gateway.core.conversion.field_path import pointer
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import JsonForm, JsonObject, Number, kind, reach
 from gateway.core.conversion.scalars import WORDS, Scalar
 
 
@@ -79,7 +72,7 @@ class Map(FieldChange):
         elif not isinstance(word, Unknown):
             holder[key] = word
         elif word is Unknown.REFUSE:
-            raise ConversionError(f"{kind(value)} that is not in the map", pointer(*self.field))
+            raise ConversionError(f"{kind(value)} that is not in the map", self.field)
 
 
 def _written(scalar: Scalar) -> str | None:

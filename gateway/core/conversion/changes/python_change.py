@@ -7,15 +7,9 @@ from functools import partial
 from inspect import signature
 from traceback import walk_tb
 
-from gateway.core.conversion.document import (
-    ConversionError,
-    Document,
-    JsonForm,
-    JsonObject,
-    reach,
-    refuse,
-)
-from gateway.core.conversion.field_path import Keys, Scope, pointer
+from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace, is_within
+from gateway.core.conversion.document import Document, JsonForm, JsonObject, reach, refuse
+from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.message.message import Message, message_of
 from gateway.core.conversion.message.message_view import MessageView
 from gateway.core.conversion.parameter_change import MovedNames, ParameterLines, Rewritten, Spelling
@@ -65,6 +59,11 @@ class PythonChange:
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Call the function that downgrades."""
         self._call(self.downwards, fields, form, "down")
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
+        """Return the value that the function was given, for any place in what it has made."""
+        given = self.field or ()
+        return given if is_within(place, given) else place
 
     def for_patch(self) -> "PythonChange":
         """Return the same change: the functions are given what the PATCH request holds."""
@@ -143,7 +142,7 @@ def text_function(code: PythonFunction) -> Callable[[str], str]:
         made = _called(code, text, ())
         if not isinstance(made, str):
             cause = f"{_name(code)} returned {type(made).__name__}"
-            raise ConversionError("the Python function returns no text", "", cause)
+            raise ConversionError("the Python function returns no text", (), cause)
         return made
 
     return called
@@ -154,7 +153,7 @@ def _called(code: PythonFunction, given: Document, keys: Keys) -> Document:
         return code(given)
     except (Exception, SystemExit) as error:  # whatever code of others raises
         cause = f"{_name(code)} raised {type(error).__name__} at {_where(error)}"
-        raise ConversionError("the Python function refuses it", pointer(*keys), cause) from error
+        raise ConversionError("the Python function refuses it", keys, cause) from error
 
 
 def _made(code: PythonFunction, value: Document, keys: Keys, form: JsonForm) -> Document:
@@ -167,9 +166,7 @@ def _made(code: PythonFunction, value: Document, keys: Keys, form: JsonForm) -> 
         return form.take(made)
     except (ValueError, TypeError, RecursionError) as error:
         cause = f"{_name(code)} returned what JSON cannot hold: {error}"
-        raise ConversionError(
-            "the Python function returns no JSON value", pointer(*keys), cause
-        ) from error
+        raise ConversionError("the Python function returns no JSON value", keys, cause) from error
 
 
 def _where(error: BaseException) -> str:

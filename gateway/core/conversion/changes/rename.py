@@ -5,17 +5,9 @@ A query parameter or a header field of another name is `Renamed`.
 
 from dataclasses import dataclass
 
-from gateway.core.conversion.document import (
-    MISSING,
-    ConversionError,
-    JsonForm,
-    JsonObject,
-    get,
-    put,
-    reach,
-    take,
-)
-from gateway.core.conversion.field_path import Keys, Scope, pointer
+from gateway.core.conversion.conversion_error import Beside, ConversionError, ErrorPlace, moved_back
+from gateway.core.conversion.document import MISSING, JsonForm, JsonObject, get, put, reach, take
+from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.parameter_change import (
     MovedNames,
     ParameterLine,
@@ -52,6 +44,11 @@ class Rename:
         """Move from the newer place to the older."""
         _move(fields, self.newer, self.older, form)
 
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the place before the move."""
+        source, target = (self.older, self.newer) if upwards else (self.newer, self.older)
+        return moved_back(place, target, source)
+
     def for_patch(self) -> "Rename":
         """Return the same change: what a PATCH request leaves out is not moved."""
         return self
@@ -85,9 +82,8 @@ class Renamed:
         if old not in keys:
             return lines
         if new in keys and new != old:
-            raise ConversionError(
-                f"the {spelling.what} '{target}' is there already, and '{source}' is to become it"
-            )
+            place, rival = (Beside(spelling.what, (each,)) for each in (target, source))
+            raise ConversionError("is there already", place, rival=rival)
         name = spelling.name(target)
         return [ParameterLine(new, name, line.value) if line.key == old else line for line in lines]
 
@@ -119,9 +115,7 @@ def _move(fields: JsonObject, source: Keys, target: Keys, form: JsonForm) -> Non
         return
     if new in fields:
         if get(fields, target, form) is not MISSING:
-            raise ConversionError(
-                f"is there already, and {pointer(*source)} is to become it", pointer(*target)
-            )
+            raise ConversionError("is there already", target, rival=source)
         put(fields, target, value, form)
         return
     for key in reversed(target[1:]):

@@ -6,8 +6,8 @@ An absent field stays absent, both ways.
 from dataclasses import dataclass
 
 from gateway.core.conversion.change import FieldChange
+from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace, moved_back
 from gateway.core.conversion.document import (
-    ConversionError,
     Document,
     JsonForm,
     JsonObject,
@@ -15,6 +15,7 @@ from gateway.core.conversion.document import (
     reach,
     refuse,
 )
+from gateway.core.conversion.field_path import Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,13 @@ class Wrap(FieldChange):
             return
         value = holder[key]
         holder[key] = [] if form.open(value) is None else [value]
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the first element of the list for the value, and the value for the element."""
+        first: Tokens = (*self.field, 0)
+        if upwards:
+            return moved_back(place, self.field, first)
+        return moved_back(place, first, self.field)
 
     def _unwrapped(self, values: Document) -> Document:
         if not isinstance(values, list):

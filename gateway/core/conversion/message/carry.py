@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 
 from gateway.core.conversion.change import Change, Inverse, Whole
+from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace, is_within
 from gateway.core.conversion.document import (
     MISSING,
-    ConversionError,
     Document,
     JsonForm,
     JsonObject,
@@ -15,7 +15,7 @@ from gateway.core.conversion.document import (
     refuse,
     take,
 )
-from gateway.core.conversion.field_path import Keys, Scope, pointer
+from gateway.core.conversion.field_path import Keys, Scope, Tokens
 from gateway.core.conversion.message.message import message_of
 from gateway.core.conversion.message.places import Place
 from gateway.core.conversion.parameter_change import MovedNames
@@ -65,8 +65,8 @@ class Carry:
         body, keys = _opened(fields, form), self.field
         if get(body, keys, form) is not MISSING:
             if text is not None:
-                reason = f"is there already, and {self.place.name} is to become it"
-                raise ConversionError(reason, pointer(*BODY, *keys))
+                reason = "is there already"
+                raise ConversionError(reason, (*BODY, *keys), rival=self.place.beside)
             return
         value = form.take(self.default) if text is None else self._read(text, form)
         put(body, keys, value, form)
@@ -85,7 +85,15 @@ class Carry:
         fields[BODY[0]] = form.close(body)
         opened = None if value is MISSING else form.open(value)
         if opened is not None:
-            self.place.give(message, self._text(value, opened, form))
+            text = self._text(value, opened, form)
+            self.place.give(message, text, (*BODY, *self.field))
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the place of the message for the field, or the field for that place."""
+        field: Tokens = (*BODY, *self.field)
+        if upwards:
+            return self.place.beside if is_within(place, field) else place
+        return field if place == self.place.beside else place
 
     def for_patch(self) -> "Carry":
         """Return the change without the default, which would overwrite what is there."""
@@ -99,7 +107,7 @@ class Carry:
                 return form.number(text)
         elif text in _BOOLEANS:
             return _BOOLEANS[text]
-        raise ConversionError(f"{self.place.name} is not a {self.kind}")
+        raise ConversionError(f"is not a {self.kind}", self.place.beside)
 
     def _text(self, value: Document, opened: Document, form: JsonForm) -> str:
         if self.kind is Type.NUMBER:

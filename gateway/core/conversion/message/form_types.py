@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from gateway.core.conversion.document import PLAIN, ConversionError, Document, JsonObject
-from gateway.core.conversion.field_path import pointer
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import PLAIN, Document, JsonObject
 from gateway.core.conversion.scalars import NUMBER_TEXT
 
 # A form has no types. Browsers send `on` for a checked box (WHATWG HTML, section 4.10.5.4).
@@ -42,10 +42,10 @@ class FormTypes:
     def _scalar(self, name: str, value: Document) -> Document:
         if name in self.numbers and isinstance(value, str):
             if not NUMBER_TEXT.match(value) or len(value) > _MOST_DIGITS:
-                raise ConversionError("expected a number, found another text", pointer(name))
+                raise ConversionError("expected a number, found another text", (name,))
             return PLAIN.number(value)
         if name in self.booleans and isinstance(value, str):
             if value not in _BOOLEANS:
-                raise ConversionError("expected a boolean, found another text", pointer(name))
+                raise ConversionError("expected a boolean, found another text", (name,))
             return _BOOLEANS[value]
         return value

@@ -2,9 +2,16 @@
 
 from dataclasses import dataclass
 
+from gateway.core.conversion.conversion_error import ErrorPlace
 from gateway.core.conversion.document import Document, JsonForm
 from gateway.core.conversion.message.message import Message, message_of
-from gateway.core.conversion.parameter_change import FIELDS, QUERY, Rewrite, rewrite_lines
+from gateway.core.conversion.parameter_change import (
+    FIELDS,
+    QUERY,
+    Rewrite,
+    place_before,
+    rewrite_lines,
+)
 from gateway.core.versions.version import Version
 
 
@@ -28,7 +35,12 @@ class MessageStep:
     is_first: bool
     is_last: bool
 
-    def __call__(self, document: Document, form: JsonForm) -> Document:
+    def origin(self, place: ErrorPlace) -> ErrorPlace:
+        """Return where a place was before the step."""
+        place = place_before(place, self.headers, FIELDS)
+        return place_before(place, self.query, QUERY)
+
+    def convert(self, document: Document, form: JsonForm) -> Document:
         """Convert the message of the form, if there is one, and return the body unchanged."""
         message = message_of(form)
         if message is not None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import Beside, ConversionError
+from gateway.core.conversion.field_path import Tokens
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.message.query_walk import QueryWalk
 from gateway.core.conversion.parameter_change import (
@@ -31,8 +32,8 @@ class Place(Protocol):
     """A place of a message, beside the body, that can hold one text."""
 
     @property
-    def name(self) -> str:
-        """The term for the place in messages to clients."""
+    def beside(self) -> Beside:
+        """The place, as errors name it."""
         ...
 
     @property
@@ -48,8 +49,14 @@ class Place(Protocol):
         """Remove and return the text, or return None if there is none."""
         ...
 
-    def give(self, message: Message, text: str) -> None:
-        """Put a text there; raises ConversionError if it cannot be there."""
+    def give(self, message: Message, text: str, source: Tokens) -> None:
+        """Put the text of a field there; raises ConversionError if it cannot be there.
+
+        Args:
+            message: The message.
+            text: The text.
+            source: Where the body has the field.
+        """
         ...
 
 
@@ -60,9 +67,9 @@ class QueryPlace:
     parameter: str
 
     @property
-    def name(self) -> str:
-        """The term for the parameter."""
-        return f"the query parameter '{self.parameter}'"
+    def beside(self) -> Beside:
+        """The parameter."""
+        return Beside(QUERY.what, (self.parameter,))
 
     @property
     def field_name(self) -> str | None:
@@ -75,11 +82,11 @@ class QueryPlace:
 
     def take(self, message: Message) -> str | None:
         """Remove and return the value."""
-        return _taken(message.query, self.parameter, QUERY, self.name)
+        return _taken(message.query, self.parameter, QUERY)
 
-    def give(self, message: Message, text: str) -> None:
+    def give(self, message: Message, text: str, source: Tokens) -> None:
         """Add the parameter."""
-        _given(message.query, self.parameter, text, QUERY, self.name)
+        _given(message.query, self.parameter, text, QUERY, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +112,9 @@ class HeaderPlace:
         object.__setattr__(self, "_pattern", re.compile(f"{begin}{pattern}", re.DOTALL))
 
     @property
-    def name(self) -> str:
-        """The term for the header field."""
-        return f"the header '{self.field}'"
+    def beside(self) -> Beside:
+        """The header field."""
+        return Beside(FIELDS.what, (self.field,))
 
     @property
     def field_name(self) -> str | None:
@@ -120,20 +127,20 @@ class HeaderPlace:
 
     def take(self, message: Message) -> str | None:
         """Remove the header field and return the value in it."""
-        taken = _taken(message.headers, self.field, FIELDS, self.name)
+        taken = _taken(message.headers, self.field, FIELDS)
         if taken is None:
             return None
         match = self._pattern.fullmatch(taken)
         if match is None:
-            raise ConversionError(f"{self.name} is not written as '{self.text}'")
+            raise ConversionError(f"is not written as '{self.text}'", self.beside)
         is_url = self.is_link and self.text == VALUE
         return message.link(taken) if is_url else str(match[1])
 
-    def give(self, message: Message, text: str) -> None:
+    def give(self, message: Message, text: str, source: Tokens) -> None:
         """Add the header field."""
         path = message.path if message.status is None else message.target
         written = self.text.replace(PATH, path).replace(VALUE, text)
-        _given(message.headers, self.field, written, FIELDS, self.name)
+        _given(message.headers, self.field, written, FIELDS, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +158,9 @@ class LinkPlace:
     version: Version
 
     @property
-    def name(self) -> str:
-        """The term for the link."""
-        return f"the link '{self.relation}'"
+    def beside(self) -> Beside:
+        """The link."""
+        return Beside("link", (self.relation,))
 
     @property
     def field_name(self) -> str | None:
@@ -181,7 +188,7 @@ class LinkPlace:
                 return QUERY.read(line.value or "")
         return None
 
-    def give(self, message: Message, text: str) -> None:
+    def give(self, message: Message, text: str, source: Tokens) -> None:
         """Add the link; a parameter takes its place in the query of the request."""
         url = text
         if self.parameter is not None:
@@ -193,7 +200,7 @@ class LinkPlace:
             # It is written as the service would write it, and mapped as the links of the service.
             url = f"{message.target}?{write_query(message.way.onward(self.version, rest))}"
         if not _PRINTABLE.match(url) or ">" in url:
-            raise ConversionError(f"{self.name} would be no URL")
+            raise ConversionError(f"would be no URL as {self.beside}", source)
         written = f'<{url}>; rel="{self.relation}"'
         message.headers.append(ParameterLine("link", "Link", written))
 
@@ -214,21 +221,22 @@ class LinkPlace:
             yield line._replace(value=", ".join(kept))
 
 
-def _taken(lines: ParameterLines, name: str, spelling: Spelling, term: str) -> str | None:
+def _taken(lines: ParameterLines, name: str, spelling: Spelling) -> str | None:
     key = spelling.key(name)
     values = [spelling.read(line.value or "") for line in lines if line.key == key]
     if not values:
         return None
     if values[1:]:
-        raise ConversionError(f"{term} stands twice")
+        raise ConversionError("stands twice", Beside(spelling.what, (name,)))
     lines[:] = [line for line in lines if line.key != key]
     return values[0]
 
 
-def _given(lines: ParameterLines, name: str, text: str, spelling: Spelling, term: str) -> None:
+def _given(lines: ParameterLines, name: str, text: str, spelling: Spelling, source: Tokens) -> None:
     key = spelling.key(name)
     if any(line.key == key for line in lines):
-        raise ConversionError(f"{term} is there already, and a field of the body is to become it")
+        raise ConversionError("is there already", Beside(spelling.what, (name,)), rival=source)
     if spelling is FIELDS and not _PRINTABLE.match(text):
-        raise ConversionError(f"{term} can hold printable ASCII only")
+        reason = f"the {spelling.what} '{name}' can hold printable ASCII only"
+        raise ConversionError(reason, source)
     lines.append(ParameterLine(key, spelling.name(name), spelling.write(text)))

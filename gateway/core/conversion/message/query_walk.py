@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from gateway.core.conversion.conversion_error import Beside, ErrorPlace
 from gateway.core.conversion.parameter_change import (
     QUERY,
     ParameterLine,
     ParameterLines,
     Rewrite,
     Spelling,
+    place_before,
     rewrite_lines,
 )
 from gateway.core.versions.version import Version
@@ -39,6 +41,16 @@ class QueryHop(NamedTuple):
     def passed(self, lines: ParameterLines, spelling: Spelling = QUERY) -> ParameterLines:
         """Return the query as the target has it; may raise ConversionError."""
         return [*self.added, *rewrite_lines(self.without(lines), self.rewrites, spelling)]
+
+    def origin(self, place: ErrorPlace) -> ErrorPlace:
+        """Return where a place was before the hop."""
+        if not isinstance(place, Beside) or place.what != QUERY.what:
+            return place
+        added = {line.key for line in self.added}
+        kept = tuple(name for name in place.names if QUERY.key(name) not in added)
+        if kept != place.names and not kept:  # the path may have it, or parameters of its operation
+            return Beside(QUERY.what, tuple(self.dropped)) if self.dropped else Beside("path")
+        return place_before(Beside(QUERY.what, kept), self.rewrites, QUERY)
 
 
 @dataclass(frozen=True, slots=True)

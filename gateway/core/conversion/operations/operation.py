@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, unquote_plus
 
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import Beside, ConversionError
 from gateway.core.conversion.parameter_change import QUERY, ParameterLine, ParameterLines
 from gateway.core.routing import Template, has_dot_segment, parse_template
 from gateway.core.service import Service
@@ -105,7 +105,8 @@ class OperationPattern:
             if part.capture is not None and part.capture != "version":
                 taken = captures[part.capture]
                 if not part.tail and has_dot_segment(taken):
-                    raise ConversionError(f"'{part.capture}' is a dot segment, which no path has")
+                    reason = f"'{part.capture}' is a dot segment, which no path has"
+                    raise ConversionError(reason, Beside("path"))
         return self.template.fill({**captures, "version": str(version)})
 
     def written(self, captures: Captures, lines: ParameterLines) -> ParameterLines:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gateway.core.conversion.changes.scale import Scale
 from gateway.core.conversion.changes.values.currency import PLACES
-from gateway.core.conversion.parameter_change import ParameterValues
+from gateway.core.conversion.parameters.recombined import ParameterValues
 from gateway.core.conversion.scalars import Type
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gateway.core.conversion.parameter_change import ParameterValues
+from gateway.core.conversion.parameters.recombined import ParameterValues
 
 
 @dataclass(frozen=True, slots=True)

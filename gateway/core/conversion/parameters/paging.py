@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from gateway.core.conversion.parameter_change import ParameterValues
+from gateway.core.conversion.parameters.recombined import ParameterValues
 
 _WHOLE = re.compile(r"[0-9]{1,15}\Z", re.ASCII)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import Beside, ConversionError
 from gateway.core.conversion.parameter_change import (
     MovedNames,
     ParameterLine,
@@ -50,7 +50,7 @@ class Repeated:
         texts = [spelling.read(line.value or "") for line in lines if line.key == key]
         if any(self.separator in text for text in texts):
             reason = f"has '{self.separator}' in it, which separates the values"
-            raise ConversionError(f"the {spelling.what} '{self.name}': {reason}")
+            raise ConversionError(reason, Beside(spelling.what, (self.name,)))
         if len(texts) < 2:
             return lines
         first = next(index for index, line in enumerate(lines) if line.key == key)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from gateway.core.conversion.parameter_change import ParameterValues
+from gateway.core.conversion.parameters.recombined import ParameterValues
 
 
 class SortField(NamedTuple):

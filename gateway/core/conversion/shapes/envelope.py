@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from gateway.core.conversion.change import FieldChange
+from gateway.core.conversion.conversion_error import (
+    ConversionError,
+    ErrorPlace,
+    is_within,
+    moved_back,
+)
 from gateway.core.conversion.document import (
     MISSING,
-    ConversionError,
     Document,
     JsonForm,
     JsonObject,
@@ -19,7 +24,7 @@ from gateway.core.conversion.document import (
     refuse,
     take,
 )
-from gateway.core.conversion.field_path import Keys, pointer
+from gateway.core.conversion.field_path import Keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +67,25 @@ class Envelope(FieldChange):
             put(envelope, self.count, form.number(str(len(value))), form)
         holder[key] = envelope
 
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the value in the envelope for the value, and the value for all of the envelope."""
+        inner = (*self.field, *self.into)
+        if upwards:
+            return moved_back(place, self.field, inner)
+        if is_within(place, inner):
+            return moved_back(place, inner, self.field)
+        return self.field if is_within(place, self.field) else place
+
     def _bare(self, form: JsonForm, envelope: Document) -> Document:
         if not isinstance(envelope, dict):
             refuse("an object", envelope)
         value = take(envelope, self.into, form)
         if value is MISSING:
-            raise ConversionError("is missing", pointer(*self.into))
+            raise ConversionError("is missing", self.into, is_missing=True)
         if self.count is not None:
             take(envelope, self.count, form)
         if self.strict and envelope:
             raise ConversionError(
-                "a field for which the other version has no place", pointer(next(iter(envelope)))
+                "a field for which the other version has no place", (next(iter(envelope)),)
             )
         return value

@@ -5,15 +5,8 @@ from dataclasses import dataclass
 
 from gateway.core.conversion.change import FieldChange
 from gateway.core.conversion.changes.values.affix import AffixForm
-from gateway.core.conversion.document import (
-    ConversionError,
-    Document,
-    JsonForm,
-    JsonObject,
-    change_value,
-    refuse,
-)
-from gateway.core.conversion.field_path import pointer
+from gateway.core.conversion.conversion_error import Beside, ConversionError, ErrorPlace
+from gateway.core.conversion.document import Document, JsonForm, JsonObject, change_value, refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +62,17 @@ class FreeKeys(FieldChange):
         """Write the keys as the older version does."""
         self._rewrite(fields, form, self.to_older)
 
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the place with its key as the other version writes it."""
+        depth = len(self.field)
+        if isinstance(place, Beside) or place[:depth] != self.field or not place[depth:]:
+            return place
+        write = self.to_older if upwards else self.to_newer
+        try:
+            return (*self.field, write(str(place[depth])), *place[depth + 1 :])
+        except ValueError:  # the other version cannot have such a key
+            return self.field
+
     def _rewrite(self, fields: JsonObject, form: JsonForm, write: Callable[[str], str]) -> None:
         def changed(value: Document) -> Document:
             if not isinstance(value, dict):
@@ -78,9 +82,9 @@ class FreeKeys(FieldChange):
                 try:
                     name = write(key)
                 except ValueError as error:
-                    raise ConversionError(f"the key: {error}", pointer(key)) from None
+                    raise ConversionError(f"the key: {error}", (key,)) from None
                 if name in made:
-                    raise ConversionError(f"becomes '{name}', which is there already", pointer(key))
+                    raise ConversionError(f"becomes '{name}', which is there already", (key,))
                 made[name] = member
             return form.close(made)
 

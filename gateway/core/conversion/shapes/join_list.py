@@ -7,15 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from gateway.core.conversion.change import FieldChange
-from gateway.core.conversion.document import (
-    ConversionError,
-    Document,
-    JsonForm,
-    JsonObject,
-    change_value,
-    refuse,
-)
-from gateway.core.conversion.field_path import pointer
+from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace, is_within
+from gateway.core.conversion.document import Document, JsonForm, JsonObject, change_value, refuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +30,10 @@ class JoinList(FieldChange):
         """Join the list."""
         change_value(fields, self.field, form, partial(self._join, form))
 
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
+        """Return the whole text, or the whole list."""
+        return self.field if is_within(place, self.field) else place
+
     def _split(self, text: Document) -> Document:
         if not isinstance(text, str):
             refuse("a string", text)
@@ -52,9 +49,9 @@ class JoinList(FieldChange):
                 refuse("a string", text, index)
             if self.separator in text:
                 reason = f"a string that has '{self.separator}' in it"
-                raise ConversionError(reason, pointer(index))
+                raise ConversionError(reason, (index,))
             texts.append(text)
         if texts == [""]:
             reason = "an empty string alone, which would become an empty list"
-            raise ConversionError(reason, pointer(0))
+            raise ConversionError(reason, (0,))
         return self.separator.join(texts)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gateway.core.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.core.conversion.document import (
     MISSING,
-    ConversionError,
     Document,
     JsonForm,
     JsonObject,
@@ -14,7 +14,12 @@ from gateway.core.conversion.document import (
     reach,
     take,
 )
-from gateway.core.conversion.field_path import Keys, Scope, keys_of, pointer
+from gateway.core.conversion.field_path import (
+    Keys,
+    Scope,
+    depth_of,
+    keys_of,
+)
 from gateway.core.conversion.steps import ConversionTask, fuse
 
 
@@ -46,7 +51,8 @@ class Spread:
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Take the value out of the elements."""
-        known = MISSING if get(fields, self.field, form) is MISSING else self._value(fields, form)
+        is_there = get(fields, self.field, form) is not MISSING
+        known = self._value(fields, form) if is_there else MISSING
         for value in self._taken(fields, form):
             if known is MISSING:
                 known = value
@@ -54,7 +60,7 @@ class Spread:
             elif form.parse(value) != form.parse(known):
                 raise ConversionError(
                     "differs between elements, or from the field beside them",
-                    pointer(*self.field),
+                    self.field if is_there else keys_of(self.inner[0]),
                 )
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
@@ -67,11 +73,20 @@ class Spread:
 
         def write(element: JsonObject, form: JsonForm) -> None:
             if get(element, self.target, form) is not MISSING:
-                raise ConversionError("is there already", pointer(*self.target))
+                raise ConversionError("is there already", self.target)
             put(element, self.target, value, form)
 
-        for step in fuse([ConversionTask(self.inner, (self.target[:1],), write)]):
+        for step in fuse([ConversionTask(self.inner, (self.target[:1],), write)]).calls:
             step(fields, form)
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the field for that of each element."""
+        if upwards or isinstance(place, Beside):
+            return place  # where the older version lacked the field, the object has its elements
+        depth = depth_of(self.inner, place)
+        if depth is None or place[depth : depth + len(self.target)] != self.target:
+            return place
+        return (*self.field, *place[depth + len(self.target) :])
 
     def for_patch(self) -> "Spread":
         """Return the same change: a PATCH request gives the elements of arrays as a whole."""
@@ -90,6 +105,6 @@ class Spread:
             if value is not MISSING:
                 found.append(form.close(value))
 
-        for step in fuse([ConversionTask(self.inner, (self.target[:1],), read)]):
+        for step in fuse([ConversionTask(self.inner, (self.target[:1],), read)]).calls:
             step(fields, form)
         yield from found

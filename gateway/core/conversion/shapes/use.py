@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gateway.core.conversion.change import Change
+from gateway.core.conversion.change import Change, task_of
+from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.core.conversion.document import JsonForm, JsonObject
 from gateway.core.conversion.field_path import Keys, Scope, is_array, keys_of
-from gateway.core.conversion.steps import ConversionStep, ConversionTask, fuse
+from gateway.core.conversion.steps import ConversionStep, Steps, fuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class GroupUse:
     groups: Mapping[str, tuple[Change, ...]] = field(repr=False, compare=False)
     in_patch: bool = False
     # Made when they are first needed, since a group is not complete before all are.
-    _steps: dict[bool, tuple[ConversionStep, ...]] = field(
+    _steps: dict[bool, Steps[ConversionStep]] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
 
@@ -46,13 +47,17 @@ class GroupUse:
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Make the objects what the newer version has."""
-        for step in self._steps.get(True) or self._made(upwards=True):
-            step(fields, form)
+        self._run(self._steps.get(True) or self._made(upwards=True), fields, form)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Make the objects what the older version has."""
-        for step in self._steps.get(False) or self._made(upwards=False):
-            step(fields, form)
+        self._run(self._steps.get(False) or self._made(upwards=False), fields, form)
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the origin by the changes of the group, where the place is in such an object."""
+        if not place:
+            return place
+        return (self._steps.get(upwards) or self._made(upwards=upwards)).origin(place)
 
     def for_patch(self) -> "GroupUse":
         """Return the group for a PATCH request, which gives the elements of arrays as a whole."""
@@ -60,13 +65,18 @@ class GroupUse:
             return self
         return GroupUse(self.name, self.places, self.groups, in_patch=True)
 
-    def _made(self, *, upwards: bool) -> tuple[ConversionStep, ...]:
+    def _run(self, steps: Steps[ConversionStep], fields: JsonObject, form: JsonForm) -> None:
+        try:
+            for step in steps.calls:
+                step(fields, form)
+        except ConversionError as error:
+            raise steps.refused(error, step) from None
+
+    def _made(self, *, upwards: bool) -> Steps[ConversionStep]:
         changes = self.changes if upwards else self.changes[::-1]
         patched = tuple(change.for_patch() for change in changes) if self.in_patch else changes
         steps = fuse(
-            ConversionTask(
-                (*place, *change.scopes), change.touches, change.up if upwards else change.down
-            )
+            task_of(change, place, upwards=upwards)
             for place in self.places
             for change in (changes if _in_array(place) else patched)
         )

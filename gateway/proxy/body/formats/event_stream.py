@@ -7,7 +7,7 @@ that ends a stream, passes, and so do comments and the other fields, byte for by
 import re
 from collections.abc import Iterator
 
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.proxy.body.formats.converted_stream import ConvertedStream, DocumentConversion
 
 # A line ends with CRLF, LF or CR, and an event with an empty line (WHATWG HTML, section 9.2.5).

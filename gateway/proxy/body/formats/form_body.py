@@ -10,14 +10,9 @@ from dataclasses import replace
 from urllib.parse import parse_qsl, urlencode
 
 from gateway.core.conversion.chain import BodyConversion
-from gateway.core.conversion.document import (
-    PLAIN,
-    ConversionError,
-    Document,
-    JsonObject,
-    kind,
-)
-from gateway.core.conversion.field_path import pointer
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import PLAIN, Document, JsonObject, kind, within
+from gateway.core.conversion.field_path import Tokens
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.scalars import NUMBER_TEXT, WORDS
 from gateway.core.conversion.version_link import Direction
@@ -48,13 +43,20 @@ def convert_form(body: bytes, conversion: BodyConversion, message: Message | Non
             fields[name] = [*before, value] if isinstance(before, list) else [before, value]
         else:
             fields[name] = value
-    converting = json_from(conversion)
-    if converting is not None:
-        return _json(fields, conversion, converting, message)
-    converted = conversion.convert(fields, replace(_FORM, message=message))
-    if not isinstance(converted, dict):
-        raise ConversionError(f"{kind(converted)}, which a form cannot hold")
-    return urlencode([*_pairs(converted)]).encode()
+    form = replace(_FORM, message=message)
+    try:
+        begin = json_from(conversion)
+        if begin is not None:
+            return _json(fields, conversion, begin, message)
+        converted = conversion.convert(fields, form)
+        if not isinstance(converted, dict):
+            raise ConversionError(f"becomes {kind(converted)}, which a form cannot hold")
+        try:
+            return urlencode([*_pairs(converted)]).encode()
+        except ConversionError as error:
+            raise error.moved(conversion.origin) from None
+    except ConversionError as error:
+        raise within(error, fields, form) from None
 
 
 def json_from(conversion: BodyConversion) -> int | None:
@@ -81,13 +83,16 @@ def _json(
     links, direction = conversion.links, conversion.direction
     before = BodyConversion(links[:begin], direction)
     document = before.convert(fields, replace(_FORM, message=message))
-    for link in links[begin:]:
-        if link.older == links[begin].older and link.forms is not None:
-            if not isinstance(document, dict):
-                raise ConversionError(f"{kind(document)}, which a form cannot hold")
-            document = link.forms.typed(document)
-    behind = BodyConversion(links[begin:], direction)
-    return json_encoding.encode(behind.convert(document, replace(PLAIN, message=message)))
+    try:
+        for link in links[begin:]:
+            if link.older == links[begin].older and link.forms is not None:
+                if not isinstance(document, dict):
+                    raise ConversionError(f"becomes {kind(document)}, which a form cannot hold")
+                document = link.forms.typed(document)
+        behind = BodyConversion(links[begin:], direction)
+        return json_encoding.encode(behind.convert(document, replace(PLAIN, message=message)))
+    except ConversionError as error:
+        raise error.moved(before.origin) from None
 
 
 def _pairs(fields: JsonObject) -> Iterator[tuple[str, str]]:
@@ -100,7 +105,16 @@ def _pairs(fields: JsonObject) -> Iterator[tuple[str, str]]:
             elif (digits := _digits(one)) is not None:
                 yield name, digits
             else:
-                raise ConversionError(f"{kind(one)}, which a form cannot hold", pointer(name))
+                reason = f"becomes {kind(one)}, which a form cannot hold"
+                raise ConversionError(reason, (name, *_first(one)))
+
+
+def _first(value: Document) -> Tokens:
+    """Return where the first value is that an object has, which fields have become."""
+    if not isinstance(value, dict) or not value:
+        return ()
+    key = next(iter(value))
+    return (key, *_first(value[key]))
 
 
 def _digits(value: Document) -> str | None:

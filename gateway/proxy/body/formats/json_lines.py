@@ -1,6 +1,6 @@
 """Conversion of JSON lines: `application/x-ndjson`, one JSON document on each line."""
 
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.proxy.body.formats.converted_stream import ConvertedStream
 
 

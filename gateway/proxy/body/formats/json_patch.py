@@ -7,6 +7,7 @@ text that is joined of parts, there is an operation for each.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NoReturn
 
 # msgspec leaves the values of operations unparsed, and so their numbers exact (see `json_body`).
@@ -14,7 +15,7 @@ import msgspec
 from msgspec import Raw
 
 from gateway.core.conversion.chain import BodyConversion
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.core.conversion.field_path import pointer
 from gateway.core.conversion.message.message import Message
 from gateway.proxy.body import json_body
@@ -61,7 +62,7 @@ def convert_patch(body: bytes, conversion: BodyConversion, message: Message | No
     except ConversionError as error:
         raise error.under(index) from None
     except RecursionError:
-        raise ConversionError("nested too deep", pointer(index)) from None
+        raise ConversionError("nested too deep", (index,)) from None
     return msgspec.json.encode(converted)
 
 
@@ -114,10 +115,14 @@ def _moved(place: _Place, convert: _JsonConversion, name: str) -> list[_Place]:
     """Return the places in the other version; raises ConversionError where there is none."""
     if not place:
         return [place]
+    try:
+        document = convert(_holder(place, _NULL))
+    except ConversionError as error:
+        raise error.moved(lambda _: (name,)) from None
     # The document that was converted has one element in each array, whichever place it has.
     indexes = [part for part in place if _is_index((part,))]
     made: list[_Place] = []
-    for found in _nulls(Raw(convert(_holder(place, _NULL)))):
+    for found in _nulls(Raw(document)):
         rest = iter(indexes)
         if sum(type(part) is int for part in found) != len(indexes):
             _refuse("a place for which the other version has no equal", name)
@@ -130,7 +135,10 @@ def _moved(place: _Place, convert: _JsonConversion, name: str) -> list[_Place]:
 
 
 def _value(place: _Place, target: _Place, value: Raw, convert: _JsonConversion) -> Raw:
-    found = Raw(convert(_holder(place, value)))
+    try:
+        found = Raw(convert(_holder(place, value)))
+    except ConversionError as error:
+        raise error.moved(partial(_in_operation, place)) from None
     for part in target:
         level = _level.decode(found)
         if isinstance(level, dict) and part in level:
@@ -140,6 +148,13 @@ def _value(place: _Place, target: _Place, value: Raw, convert: _JsonConversion) 
         else:
             _refuse("a value for which the other version has no place", "value")
     return found
+
+
+def _in_operation(place: _Place, found: ErrorPlace) -> ErrorPlace:
+    """Return a place in the holder of a value as one in the operation with that value."""
+    if isinstance(found, Beside):
+        return found
+    return ("path",) if len(found) < len(place) else ("value", *found[len(place) :])
 
 
 def _holder(place: _Place, value: Raw) -> bytes:
@@ -163,4 +178,4 @@ def _nulls(value: Raw, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | i
 
 
 def _refuse(reason: str, name: str) -> NoReturn:
-    raise ConversionError(reason, pointer(name))
+    raise ConversionError(reason, (name,))

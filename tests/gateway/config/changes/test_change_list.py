@@ -28,7 +28,7 @@ from gateway.core.conversion.document import MISSING, PLAIN, Document, get, kind
 from gateway.core.conversion.field_path import parse_path
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.message.places import QueryPlace
-from gateway.core.conversion.parameter_change import rewrite_fields, rewrite_query
+from gateway.core.conversion.parameter_change import in_direction, rewrite_fields, rewrite_query
 from gateway.core.versions.version import Version
 from tests.gateway.core.conversion.documents import down, jsons, up
 from tests.gateway.core.world import LAW
@@ -656,11 +656,15 @@ def test_parameters(name: str, example: Example) -> None:
         assert change is not None
         assert not mistakes.found
         if header:
-            assert rewrite_fields(_lines(newer), [change.down]) == _lines(older)
-            assert rewrite_fields(_lines(older), [change.up]) == _lines(newer)
+            assert rewrite_fields(_lines(newer), in_direction([change], upwards=False)) == _lines(
+                older
+            )
+            assert rewrite_fields(_lines(older), in_direction([change], upwards=True)) == _lines(
+                newer
+            )
         else:
-            assert rewrite_query(newer, [change.down]) == older
-            assert rewrite_query(older, [change.up]) == newer
+            assert rewrite_query(newer, in_direction([change], upwards=False)) == older
+            assert rewrite_query(older, in_direction([change], upwards=True)) == newer
     assert {loss.newer for loss in form.losses()} == {
         loss.newer for loss in section(name, example).losses()
     }
@@ -721,8 +725,8 @@ def test_parameters_alone(name: str, example: tuple[Fields, str, str]) -> None:
     change = form.parameter_change(ParameterSite(("here",), mistakes, header=False))
     assert change is not None
     assert not mistakes.found
-    assert rewrite_query(newer, [change.down]) == older
-    assert rewrite_query(older, [change.up]) == newer
+    assert rewrite_query(newer, in_direction([change], upwards=False)) == older
+    assert rewrite_query(older, in_direction([change], upwards=True)) == newer
     assert not [*form.losses()]
     upgrade = form.upgrade()
     for names, query in ((upgrade.takes, older), (upgrade.makes, newer)):

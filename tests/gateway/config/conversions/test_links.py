@@ -30,7 +30,7 @@ from gateway.core.conversion.changes.values.time_pattern import rfc_3339
 from gateway.core.conversion.changes.wrap import Wrap
 from gateway.core.conversion.document import MISSING, Number
 from gateway.core.conversion.elements import ELEMENT, Elements
-from gateway.core.conversion.parameter_change import rewrite_query
+from gateway.core.conversion.parameter_change import in_direction, rewrite_query
 from gateway.core.conversion.scalars import Type
 from gateway.core.conversion.version_link import MessageKind, VersionLink
 from tests.gateway.config.rules import edited, loaded
@@ -252,7 +252,7 @@ QUERY = [
 @pytest.mark.parametrize(("written", "newer", "older"), QUERY)
 def test_query(written: str, newer: str, older: str) -> None:
     declared = link("changes:", f"query: [ {written} ]\n        changes:").query
-    assert rewrite_query(newer, [change.down for change in declared]) == older
+    assert rewrite_query(newer, in_direction(declared, upwards=False)) == older
 
 
 def test_headers() -> None:

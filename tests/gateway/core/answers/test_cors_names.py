@@ -10,12 +10,8 @@ from gateway.core.conversion.changes.python_change import PythonParameter
 from gateway.core.conversion.changes.rename import Rename, Renamed
 from gateway.core.conversion.message.carry import Carry
 from gateway.core.conversion.message.places import HeaderPlace, LinkPlace, QueryPlace
-from gateway.core.conversion.parameter_change import (
-    ParameterSequence,
-    Recombined,
-    Reversed,
-    Rewritten,
-)
+from gateway.core.conversion.parameter_change import ParameterSequence, Reversed, Rewritten
+from gateway.core.conversion.parameters.recombined import Recombined
 from gateway.core.conversion.parameters.repeated import Repeated
 from gateway.core.conversion.version_link import MessageKind, VersionLink
 from tests.gateway.core.world import V1, V2

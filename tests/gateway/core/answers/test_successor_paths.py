@@ -35,9 +35,12 @@ def planned(target: str, method: str = "GET", now: float = BEFORE) -> Plan | Ref
         ("GET /v1/other", "/v2/other"),
         ("GET /v1/shop", "/only/7/v2"),
         ("GET /v1/old", "/v2/old"),
-        # what the next version lacks, or what does not fit its query
+        # what the next version lacks, or what can be no path of it
         ("GET /v1/pay/stats", "/v2/pay/stats"),
-        ("GET /v2/payments/7?n=x", "/v3/payments/7"),
+        ("GET /v1/pay/find?id=..&n=1", "/v2/pay/find"),
+        # parameters that do not fit the query of the next version
+        ("GET /v2/payments/7?n=x", "/v3/find?payment=7"),
+        ("GET /v2/payments/7?a=&n=x&n=1", "/v3/find?payment=7"),
     ],
 )
 def test_a_link_leads_to_the_operation(asked: str, link: str) -> None:

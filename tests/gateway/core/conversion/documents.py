@@ -14,7 +14,8 @@ from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.change import Change
 from gateway.core.conversion.changes.default import Default
 from gateway.core.conversion.changes.join import Join
-from gateway.core.conversion.document import PLAIN, ConversionError, Document, JsonForm, Number
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import PLAIN, Document, JsonForm, Number
 from gateway.core.conversion.field_path import Keys, Members, Scope, is_array, keys_of, parse_path
 from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version

@@ -16,7 +16,8 @@ from gateway.core.conversion.changes.python_change import PythonChange
 from gateway.core.conversion.changes.rename import Rename, Renamed
 from gateway.core.conversion.changes.retype import Retype
 from gateway.core.conversion.changes.wrap import Wrap
-from gateway.core.conversion.document import PLAIN, ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import PLAIN
 from gateway.core.conversion.scalars import Type
 from gateway.core.conversion.version_link import Direction, MessageKind, VersionLink
 from gateway.core.versions.version import Version

@@ -29,7 +29,8 @@ from gateway.core.conversion.changes.values.omit_null import OmitNull
 from gateway.core.conversion.changes.values.time_change import Time
 from gateway.core.conversion.changes.values.word_case import CaseRewriting, WordCase
 from gateway.core.conversion.changes.wrap import Wrap
-from gateway.core.conversion.document import MISSING, PLAIN, ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import MISSING, PLAIN
 from gateway.core.conversion.scalars import Type
 from gateway.core.conversion.shapes.envelope import Envelope
 from gateway.core.conversion.shapes.free_keys import FreeKeys

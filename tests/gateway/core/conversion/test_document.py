@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.document import (
     MISSING,
     PLAIN,
-    ConversionError,
     Document,
     JsonForm,
     JsonObject,
@@ -220,7 +220,7 @@ class TestUnconvertible:
         assert error.pointer == ""
 
     def test_further_in(self) -> None:
-        error = ConversionError("no", "/c").under("b", 0).under("a/")
+        error = ConversionError("no", ("c",)).under("b", 0).under("a/")
         assert (error.pointer, error.reason) == ("/a~1/b/0/c", "no")
         assert str(error) == "/a~1/b/0/c: no"
 

@@ -6,17 +6,22 @@ from hypothesis import strategies as st
 
 from gateway.core.conversion.changes.default import Added
 from gateway.core.conversion.changes.map import words
+from gateway.core.conversion.changes.python_change import text_function
 from gateway.core.conversion.changes.rename import Renamed
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import Beside, ConversionError
 from gateway.core.conversion.parameter_change import (
+    FIELDS,
     ParameterChange,
     ParameterSequence,
-    Recombined,
     Reversed,
     Rewritten,
+    in_direction,
+    place_before,
     rewrite_fields,
     rewrite_query,
 )
+from gateway.core.conversion.parameters.recombined import Recombined
+from gateway.core.conversion.parameters.repeated import Repeated
 from tests.gateway.core.world import LAW
 
 PAGE = Renamed("page", "p")
@@ -55,7 +60,7 @@ class TestQuery:
         ],
     )
     def test_up(self, change: ParameterChange, older: str | None, newer: str | None) -> None:
-        assert rewrite_query(older, [change.up]) == newer
+        assert rewrite_query(older, in_direction([change], upwards=True)) == newer
 
     @pytest.mark.parametrize(
         ("change", "newer", "older"),
@@ -69,7 +74,7 @@ class TestQuery:
         ],
     )
     def test_down(self, change: ParameterChange, newer: str | None, older: str | None) -> None:
-        assert rewrite_query(newer, [change.down]) == older
+        assert rewrite_query(newer, in_direction([change], upwards=False)) == older
 
     @pytest.mark.parametrize(
         ("change", "query", "reason"),
@@ -79,17 +84,17 @@ class TestQuery:
             (
                 PAGE,
                 "p=1&page=2",
-                "the query parameter 'page' is there already, and 'p' is to become it",
+                "the query parameter 'page': is there already, and the query parameter 'p' is to",
             ),
         ],
     )
     def test_refused(self, change: ParameterChange, query: str, reason: str) -> None:
         with pytest.raises(ConversionError) as error:
-            rewrite_query(query, [change.up])
-        assert error.value.reason == reason
+            rewrite_query(query, in_direction([change], upwards=True))
+        assert str(error.value).startswith(reason)
 
     def test_without_a_value_nothing_is_added(self) -> None:
-        assert rewrite_query("y", [Added("x", None).up]) == "y"
+        assert rewrite_query("y", in_direction([Added("x", None)], upwards=True)) == "y"
 
 
 class TestFields:
@@ -98,14 +103,16 @@ class TestFields:
     def test_renamed(self) -> None:
         change = Renamed("X-Total", "X-Count")
         given = [(b"A", b"\xe9"), (b"x-count", b" 1 "), (b"a", b"")]
-        assert rewrite_fields(given, [change.up]) == [
+        assert rewrite_fields(given, in_direction([change], upwards=True)) == [
             (b"A", b"\xe9"),
             (b"X-Total", b" 1 "),
             (b"a", b""),
         ]
 
     def test_its_case_alone(self) -> None:
-        assert rewrite_fields([(b"x-a", b"1")], [Renamed("X-A", "x-a").up]) == [(b"X-A", b"1")]
+        assert rewrite_fields(
+            [(b"x-a", b"1")], in_direction([Renamed("X-A", "x-a")], upwards=True)
+        ) == [(b"X-A", b"1")]
 
     def test_rewritten_and_added(self) -> None:
         changes: list[ParameterChange] = [
@@ -114,8 +121,8 @@ class TestFields:
         ]
         given = [(b"x-sort", b" a\t"), (b"X-SORT", b"b")]
         newer = [(b"x-sort", b"A"), (b"X-SORT", b"B"), (b"X-New", b"n")]
-        assert rewrite_fields(given, [change.up for change in changes]) == newer
-        older = rewrite_fields(newer, [change.down for change in reversed(changes)])
+        assert rewrite_fields(given, in_direction(changes, upwards=True)) == newer
+        older = rewrite_fields(newer, in_direction(changes, upwards=False))
         assert older == [(b"x-sort", b"a"), (b"X-SORT", b"b")]
 
 
@@ -123,64 +130,67 @@ def test_a_sequence_runs_backwards_downwards() -> None:
     """A parameter that has another name, and is added where it is absent and kept."""
     change = ParameterSequence((Renamed("size", "s"), Added("size", "20", keep=True)))
     for older, newer in (("s=1", "size=1"), ("x", "x&size=20")):
-        assert rewrite_query(older, [change.up]) == newer
-    assert rewrite_query("x&size=20", [change.down]) == "x&s=20"
+        assert rewrite_query(older, in_direction([change], upwards=True)) == newer
+    assert rewrite_query("x&size=20", in_direction([change], upwards=False)) == "x&s=20"
 
 
 @LAW
 @given(st.text("p=&%1+ age?", max_size=12))
 def test_what_is_renamed_is_renamed_back(query: str) -> None:
     try:
-        newer = rewrite_query(query, [PAGE.up])
+        newer = rewrite_query(query, in_direction([PAGE], upwards=True))
     except ConversionError:
         return
     if newer != query:
-        back = rewrite_query(newer, [PAGE.down])
+        back = rewrite_query(newer, in_direction([PAGE], upwards=False))
         assert back is not None
         assert back.count("=") == query.count("=")
-        assert rewrite_query(back, [PAGE.up]) == newer
+        assert rewrite_query(back, in_direction([PAGE], upwards=True)) == newer
 
 
-class TestRecombined:
-    """Several parameters that are others, or one, in the other version."""
+REFUSING = Rewritten("page", words({}, None, keep=False), words({}, None, keep=False))
 
-    CHANGE = Recombined(
-        ("a", "b"),
-        ("c",),
-        lambda found: dict(zip("ab", found["c"].split("-"), strict=True)),
-        lambda found: {"c": f"{found['a']}-{found.get('b', '')}"},
-    )
 
-    @pytest.mark.parametrize(
-        ("newer", "older"),
-        [
-            ("x=1&a=%C3%A9&b=2&y", "x=1&c=%C3%A9-2&y"),
-            ("x", "x"),
-        ],
-    )
-    def test_both_ways(self, newer: str, older: str) -> None:
-        assert rewrite_query(newer, [self.CHANGE.down]) == older
-        assert rewrite_query(older, [self.CHANGE.up]) == newer
+@pytest.mark.parametrize(
+    ("query", "changes", "place"),
+    [
+        ("p=1", [PAGE, REFUSING], "the query parameter 'p'"),
+        ("p=1", [Reversed(Renamed("p", "page")), REFUSING], "the query parameter 'p'"),
+        ("p=1", [ParameterSequence((PAGE, REFUSING))], "the query parameter 'p'"),
+        ("p=1", [ParameterSequence((PAGE, SIZE)), REFUSING], "the query parameter 'p'"),
+        ("x=1", [PAGE, Added("page", "1"), REFUSING], "the query parameter 'p'"),
+        (
+            "page=1",
+            [Added("page", "1"), Repeated("page", ","), REFUSING],
+            "the query parameter 'page'",
+        ),
+        (
+            "from=1&size=2",
+            [
+                Recombined(("page", "size"), ("from", "size"), lambda _: {"page": "1"}, dict),
+                REFUSING,
+            ],
+            "the query parameters 'from', 'size'",
+        ),
+        (
+            "from=1&to=2&x",
+            [Recombined(("p",), ("from", "to", "x2"), lambda _: {"p": "1"}, dict), PAGE, REFUSING],
+            "the query parameters 'from', 'to'",
+        ),
+    ],
+)
+def test_a_refusal_names_what_was_sent(
+    query: str, changes: list[ParameterChange], place: str
+) -> None:
+    with pytest.raises(ConversionError) as caught:
+        rewrite_query(query, in_direction(changes, upwards=True))
+    assert str(caught.value) == f"{place}: not a value that the map has"
 
-    def test_a_header(self) -> None:
-        lines = [(b"A", b"1"), (b"X", b"y"), (b"b", b"2")]
-        assert rewrite_fields(lines, [self.CHANGE.down]) == [(b"c", b"1-2"), (b"X", b"y")]
 
-    @pytest.mark.parametrize(
-        ("query", "reason"),
-        [
-            ("a=1&a=2", "the query parameter 'a' stands twice"),
-            ("a=1&c=2", "the query parameter 'c' is there already"),
-        ],
-    )
-    def test_what_is_refused(self, query: str, reason: str) -> None:
-        with pytest.raises(ConversionError, match=reason):
-            rewrite_query(query, [self.CHANGE.down])
-
-    def test_a_value_that_does_not_fit(self) -> None:
-        with pytest.raises(ConversionError, match="the query parameter 'c': "):
-            rewrite_query("c=1-2-3", [self.CHANGE.up])
-
-    def test_what_stays_the_same_keeps_its_bytes(self) -> None:
-        same = Recombined(("a",), ("a",), dict, dict)
-        assert rewrite_query("a=%41+b", [same.down]) == "a=%41+b"
+def test_a_refusal_of_a_header_field() -> None:
+    changes = (Renamed("X-New", "x-old"), Rewritten("x-new", text_function(int), str))
+    with pytest.raises(ConversionError, match=r"^the header field 'x-old': the Python function"):
+        rewrite_fields([(b"X-Old", b"a")], in_direction(changes, upwards=True))
+    other = Beside("query parameter", ("X-New",))
+    assert place_before(other, in_direction(changes, upwards=True), FIELDS) == other
+    assert place_before(("X-New",), in_direction(changes, upwards=True), FIELDS) == ("X-New",)

@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 from gateway.core.conversion.chain import BodyConversion, compose
 from gateway.core.conversion.changes.default import Default
 from gateway.core.conversion.changes.rename import Rename, Renamed
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.hop import Hop
 from gateway.core.conversion.operations.operation import (
     MappedOperation,
     Substitute,
     parse_operation,
 )
+from gateway.core.conversion.parameter_change import Rewritten
 from gateway.core.conversion.passage import Passage, find_link, find_passage
 from gateway.core.conversion.version_link import MessageKind, VersionLink
 from gateway.core.service import Service
@@ -270,3 +271,27 @@ def test_a_chain_equals_its_steps(text: str, form: str) -> None:
     asked = form.format(quote(text, safe=""))
     step = line(passage(V1, V2, asked))
     assert line(passage(V1, V3, asked)) == line(passage(V2, V3, step))
+
+
+@pytest.mark.parametrize(
+    ("asked", "place"),
+    [
+        ("/find?id=1&expand=x", "the query parameter 'expand'"),
+        ("/all?expand=x", "the query parameter 'expand'"),
+        ("/bookings/x", "the path"),
+    ],
+)
+def test_a_refusal_names_what_was_sent(asked: str, place: str) -> None:
+    taken = operation("GET /all?no={id}", "GET /bookings/{id}")
+    number = Rewritten("with", int, str), Rewritten("no", int, str)  # type: ignore[arg-type]
+    links = {
+        V1: [
+            VersionLink(V1, V2, (), operations=(FIND, taken)),
+            VersionLink(V1, V2, (), query=(Renamed("with", "expand"),)),
+        ],
+        V2: [VersionLink(V2, V3, (), query=number)],
+    }
+    way, back = compose(LADDER, links, V1, V3), compose(LADDER, links, V3, V1)
+    path, _, query = asked.partition("?")
+    with pytest.raises(ConversionError, match=f"^{place}: invalid"):
+        find_passage(way, back, "GET", lambda _: path, query or None)

@@ -8,9 +8,11 @@ from gateway.core.conversion.document import PLAIN, Document, JsonForm, JsonObje
 from gateway.core.conversion.field_path import Inside, Members
 from gateway.core.conversion.steps import (
     ArrayStep,
+    ConversionStep,
     ConversionTask,
     InsideStep,
     MembersStep,
+    Steps,
     change_object,
     fuse,
 )
@@ -114,12 +116,12 @@ class TestFuse:
 
         def step(fields: JsonObject, form: JsonForm) -> None: ...
 
-        def spell(steps: tuple[object, ...]) -> str:
+        def spell(steps: Steps[ConversionStep]) -> str:
             return " ".join(
                 f"{'.'.join(one.keys)}{'[]' * one.depth}[{spell(one.steps)}]"
                 if isinstance(one, ArrayStep)
                 else "-"
-                for one in steps
+                for one in steps.calls
             )
 
         return spell(
@@ -165,7 +167,7 @@ def test_members_and_the_inside_of_an_object() -> None:
         ConversionTask((prices,), (), mark),
     ]
     steps = fuse(tasks)
-    assert [type(step) for step in steps] == [MembersStep, InsideStep]
+    assert [type(step) for step in steps.calls] == [MembersStep, InsideStep]
     assert change_object(steps, PLAIN, document) == {
         "p": {"x": {"seen": True}, "y": None},
         "a": {"b": {"c": [{"seen": True}], "seen": True}},

@@ -12,7 +12,7 @@ from gateway.core.conversion.change import Change, Whole
 from gateway.core.conversion.changes.python_change import PythonChange
 from gateway.core.conversion.changes.rename import Rename
 from gateway.core.conversion.changes.retype import Retype
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.scalars import Type
 from gateway.core.conversion.shapes.envelope import Envelope
 from gateway.core.conversion.steps import BODY

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.change import Whole
 from gateway.core.conversion.changes.map import Map, Unknown
-from gateway.core.conversion.document import ConversionError, Number
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import Number
 from gateway.core.conversion.steps import BODY
 from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version

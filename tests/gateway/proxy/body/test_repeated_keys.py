@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.changes.rename import Rename
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version
 from gateway.proxy.body import json_body, repeated_keys

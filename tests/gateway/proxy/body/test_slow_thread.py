@@ -11,7 +11,7 @@ from threading import Event
 import pytest
 
 from gateway.config.load import load
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.errors import FaultCode, FaultError
 from gateway.proxy.body import body_conversion, slow_thread
 from gateway.proxy.body.conversion_room import ConversionRoom

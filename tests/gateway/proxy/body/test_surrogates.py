@@ -12,7 +12,7 @@ from gateway.core.conversion.change import Change
 from gateway.core.conversion.changes.join import Join
 from gateway.core.conversion.changes.python_change import PythonChange
 from gateway.core.conversion.changes.rename import Rename
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version
 from gateway.proxy.body import json_body

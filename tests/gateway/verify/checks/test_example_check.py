@@ -71,7 +71,7 @@ def test_it_holds(tmp_path: Path, example: str) -> None:
         (
             "{ older: { amount: 12.5 }, newer: { total: 1250 } }",
             [
-                f"converted to version 2, {UNFIT.format('/total: ', 'a string')}",
+                f"converted to version 2, {UNFIT.format('/amount: ', 'a string')}",
                 'converted to version 1, /amount is "12.50", and the example has 12.5',
             ],
         ),

@@ -4,14 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.core.conversion.changes.values.word_case import CaseRewriting
-from gateway.core.conversion.document import (
-    ConversionError,
-    Document,
-    JsonForm,
-    JsonObject,
-    reach,
-)
-from gateway.core.conversion.field_path import Keys, Scope, pointer
+from gateway.core.conversion.conversion_error import Beside, ConversionError, ErrorPlace
+from gateway.core.conversion.document import Document, JsonForm, JsonObject, reach
+from gateway.core.conversion.field_path import Keys, Scope, Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +38,23 @@ class KeyCase:
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Write the keys as the older version does."""
         self._rewrite(fields, form, self.to_older, self.but)
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the place with its keys as the other version writes them."""
+        begin = self.field or ()
+        if isinstance(place, Beside) or place[: len(begin)] != begin:
+            return place
+        write = self.to_older if upwards else self.to_newer
+        but = self.but if upwards else frozenset(map(self._older_name, self.but))
+        found: Tokens = begin
+        for depth, token in enumerate(place[len(begin) :], len(begin) + 1):
+            try:
+                found = (*found, write(token) if isinstance(token, str) else token)
+            except ValueError:  # the other version cannot have such a key
+                break
+            if token in but:
+                return (*found, *place[depth:])
+        return found
 
     def for_patch(self) -> "KeyCase":
         """Return the same change: what a PATCH request leaves out has no keys."""
@@ -93,9 +105,9 @@ def _object(
         try:
             name = write(key)
         except ValueError as error:
-            raise ConversionError(f"the key is no name: {error}", pointer(key)) from None
+            raise ConversionError(f"the key is no name: {error}", (key,)) from None
         if name in made:
-            raise ConversionError(f"becomes '{name}', which is there already", pointer(key))
+            raise ConversionError(f"becomes '{name}', which is there already", (key,))
         if key in but:
             made[name] = value
             continue

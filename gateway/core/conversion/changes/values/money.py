@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from gateway.core.conversion.changes.scale import Scale
 from gateway.core.conversion.changes.values.currency import PLACES
+from gateway.core.conversion.conversion_error import ErrorPlace
 from gateway.core.conversion.document import JsonForm, JsonObject, get
 from gateway.core.conversion.field_path import Keys, Scope, keys_of
 from gateway.core.conversion.scalars import Type, replace_scalar
@@ -64,6 +65,10 @@ class Money:
         for step in self._of(fields, form).down:
             step(fields, form)
 
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
+        """Return the same place."""
+        return place
+
     def for_patch(self) -> "Money":
         """Return the same change: an amount without its currency cannot be converted."""
         return self
@@ -87,7 +92,7 @@ class Money:
         return _Ways(self._through(up), self._through(down))
 
     def _through(self, step: ConversionStep) -> tuple[ConversionStep, ...]:
-        return fuse([ConversionTask(self.inner, (self.amount,), step)])
+        return fuse([ConversionTask(self.inner, (self.amount,), step)]).calls
 
 
 def _refused(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gateway.core.conversion.conversion_error import ErrorPlace
 from gateway.core.conversion.document import JsonForm, JsonObject, get, reach, take
 from gateway.core.conversion.field_path import Keys, Scope, is_array
 
@@ -39,6 +40,10 @@ class OmitNull:
         """Remove the field where it is null."""
         if not self.in_patch and get(fields, self.field, form) is None:
             take(fields, self.field, form)
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
+        """Return the same place."""
+        return place
 
     def for_patch(self) -> "OmitNull":
         """Return the change without effect; the elements of an array are given as a whole."""

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversion.changes.default import Default
-from gateway.core.conversion.document import MISSING, ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import MISSING
 from tests.gateway.core.conversion.documents import (
     ABSENT,
     SCOPES,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.core.conversion.change import Inverse
 from gateway.core.conversion.changes.join import Join
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from tests.gateway.core.conversion.documents import (
     ABSENT,
     SCOPES,

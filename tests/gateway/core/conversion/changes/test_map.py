@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversion.changes.map import Map, Otherwise, Unknown
-from gateway.core.conversion.document import PLAIN, ConversionError, JsonObject, Number
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import PLAIN, JsonObject, Number
 from gateway.core.conversion.scalars import Scalar
 from tests.gateway.core.conversion.documents import (
     Json,

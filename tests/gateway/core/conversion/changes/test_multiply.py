@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversion.changes.multiply import Multiply, Product, decimal_places
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from tests.gateway.core.conversion.documents import Json, down, fails, spelt, up
 from tests.gateway.core.world import LAW
 

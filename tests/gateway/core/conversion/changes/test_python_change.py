@@ -12,10 +12,16 @@ from gateway.core.conversion.changes.python_change import (
     PythonParameter,
     text_function,
 )
-from gateway.core.conversion.document import PLAIN, ConversionError, Document, JsonForm
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import PLAIN, Document, JsonForm
 from gateway.core.conversion.message.message import Message, request_message
 from gateway.core.conversion.message.message_view import MessageView
-from gateway.core.conversion.parameter_change import ParameterLine, parse_query, rewrite_query
+from gateway.core.conversion.parameter_change import (
+    ParameterLine,
+    in_direction,
+    parse_query,
+    rewrite_query,
+)
 from tests.gateway.core.conversion.documents import (
     SEALED,
     down,
@@ -151,11 +157,11 @@ def seen(text: str, message: MessageView) -> str:
 def test_a_parameter_and_its_message() -> None:
     change = PythonParameter("a", seen, str.upper)
     message = Message("PUT", "/b", query=parse_query("a=1&c=2"))
-    newer = rewrite_query("a=x&c=2", [change.up], message)
+    newer = rewrite_query("a=x&c=2", in_direction([change], upwards=True), message)
     assert newer is not None
     assert unquote(newer) == "a=x up PUT /b {'a': ['1'], 'c': ['2']}&c=2"
-    assert rewrite_query("a=x", [change.down], message) == "a=X"
-    unknown = rewrite_query("a=x", [change.up])
+    assert rewrite_query("a=x", in_direction([change], upwards=False), message) == "a=X"
+    unknown = rewrite_query("a=x", in_direction([change], upwards=True))
     assert unquote(unknown or "") == "a=x up GET / {}"
     asked = request_message("GET", "/%37", None, [("X-A", "b")], "/{id}", {"id": "%37"})
     assert (asked.query, asked.headers) == ([], [ParameterLine("x-a", "X-A", "b")])

@@ -82,7 +82,7 @@ def test_it_joins_a_container_that_is_there() -> None:
             rename("m.b", "m.a"),
             {"m": {"a": 1, "b": 2}},
             "/m/b",
-            "is there already, and /a is to become it",
+            "is there already, and /m/a is to become it",
         ),
         (
             rename("b", "m"),

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from gateway.core.conversion.change import Change
 from gateway.core.conversion.changes.retype import Retype, retyping
 from gateway.core.conversion.changes.scale import Scale
-from gateway.core.conversion.document import PLAIN, ConversionError, JsonObject
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import PLAIN, JsonObject
 from gateway.core.conversion.field_path import Keys
 from gateway.core.conversion.scalars import Type
 from tests.gateway.core.conversion.documents import (

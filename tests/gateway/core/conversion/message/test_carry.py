@@ -104,9 +104,15 @@ def test_a_form_has_texts_alone() -> None:
 @pytest.mark.parametrize(
     ("kind", "text", "body", "place", "reason"),
     [
-        (Type.NUMBER, "1,5", {}, "", "the header 'X-A' is not a number"),
-        (Type.BOOLEAN, "1", {}, "", "the header 'X-A' is not a boolean"),
-        (Type.TEXT, "1", {"a": 2}, "//a", "is there already, and the header 'X-A' is to become it"),
+        (Type.NUMBER, "1,5", {}, "", "is not a number"),
+        (Type.BOOLEAN, "1", {}, "", "is not a boolean"),
+        (
+            Type.TEXT,
+            "1",
+            {"a": 2},
+            "//a",
+            "is there already, and the header field 'X-A' is to become it",
+        ),
         (Type.TEXT, "1", [], "/", "expected an object, found an array"),
     ],
 )
@@ -124,7 +130,12 @@ def test_what_cannot_come_in(kind: Type, text: str, body: Json, place: str, reas
         (Type.BOOLEAN, {"m": {"a": {}}}, "//m/a", "expected a boolean, found an object"),
         (Type.TEXT, {"m": 1}, "//m", "expected an object, found a number"),
         (Type.TEXT, "x", "/", "expected an object, found a string"),
-        (Type.TEXT, {"m": {"a": "é"}}, "", "the header 'X-A' can hold printable ASCII only"),
+        (
+            Type.TEXT,
+            {"m": {"a": "é"}},
+            "//m/a",
+            "the header field 'X-A' can hold printable ASCII only",
+        ),
     ],
 )
 def test_what_cannot_go_out(kind: Type, body: Json, place: str, reason: str) -> None:

@@ -4,7 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from gateway.core.conversion.document import ConversionError, Document
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import Document
 from gateway.core.conversion.message.form_types import FormTypes
 
 TYPES = FormTypes(False, ("size", "lines"), ("on", "flags"), ("lines", "tags"))

@@ -8,6 +8,8 @@ from gateway.core.conversion.chain import BodyConversion, Conversion
 from gateway.core.conversion.change import Change, Inverse, Whole
 from gateway.core.conversion.changes.python_change import PythonChange
 from gateway.core.conversion.changes.rename import Rename, Renamed
+from gateway.core.conversion.changes.retype import Retype
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.document import PLAIN
 from gateway.core.conversion.message.carry import Carry
 from gateway.core.conversion.message.message import Message
@@ -17,9 +19,11 @@ from gateway.core.conversion.message.query_walk import QueryHop, QueryWalk
 from gateway.core.conversion.parameter_change import (
     ParameterChange,
     ParameterLine,
+    in_direction,
     parse_query,
     write_query,
 )
+from gateway.core.conversion.scalars import Type
 from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version
 
@@ -106,8 +110,8 @@ def test_an_answer_has_the_query_as_the_newer_version_has_it() -> None:
     change = PythonChange((), ("a",), look, look)
     links = (link(V1, change), link(V2, change))
     hops = (
-        QueryHop(V1, V2, (Renamed("b", "a").up,)),
-        QueryHop(V2, V3, (Renamed("c", "b").up,)),
+        QueryHop(V1, V2, in_direction([Renamed("b", "a")], upwards=True)),
+        QueryHop(V2, V3, in_direction([Renamed("c", "b")], upwards=True)),
     )
     surrounding = Message(status=201, way=QueryWalk(parse_query("a=1"), hops))
     form = replace(PLAIN, message=surrounding)
@@ -135,3 +139,40 @@ def test_what_carries_values_alone() -> None:
     assert surrounding.headers == []
     surrounding.restore(before)
     assert surrounding.headers == before.headers
+
+
+@pytest.mark.parametrize(
+    ("headers", "query", "place"),
+    [
+        ([("X-Count", "x")], "", "the header field 'X-Count': expected true or false"),
+        ([], "page=x", "the query parameter 'page': expected true or false"),
+        ([("X-Count", "true")], "page=false", "/a: expected a boolean"),
+    ],
+)
+def test_a_refusal_names_what_was_sent(
+    headers: list[tuple[str, str]], query: str, place: str
+) -> None:
+    """Header fields and parameters that come into the body, and are refused there."""
+    links = (
+        link(
+            V1,
+            Rename((), ("b",), ("a",)),
+            Whole(Carry(("total",), HeaderPlace("X-Total"))),
+            Whole(Carry(("page",), QueryPlace("p"))),
+            headers=(Renamed("X-Total", "X-Count"),),
+            query=(Renamed("p", "page"),),
+        ),
+        link(
+            V2,
+            Rename((), ("sum",), ("total",)),
+            Retype((), ("sum",), Type.BOOLEAN, Type.TEXT),
+            Retype((), ("page",), Type.BOOLEAN, Type.TEXT),
+            Retype((), ("b",), Type.TEXT, Type.BOOLEAN),
+        ),
+    )
+    message = Message(
+        headers=[ParameterLine(name.lower(), name, value) for name, value in headers],
+        query=parse_query(query),
+    )
+    with pytest.raises(ConversionError, match=f"^{place}"):
+        BodyConversion(links, Direction.UP).convert({"a": 1}, replace(PLAIN, message=message))

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gateway.core.conversion.changes.python_change import PythonChange, takes_message
-from gateway.core.conversion.document import PLAIN, ConversionError, Document
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import PLAIN, Document
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.message.message_view import MessageView
 from gateway.core.conversion.parameter_change import ParameterLine, parse_query

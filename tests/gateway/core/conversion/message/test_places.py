@@ -3,11 +3,16 @@
 import pytest
 
 from gateway.core.conversion.changes.rename import Renamed
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.message.places import HeaderPlace, LinkPlace, Place, QueryPlace
 from gateway.core.conversion.message.query_walk import QueryHop, QueryWalk
-from gateway.core.conversion.parameter_change import ParameterLine, ParameterLines, parse_query
+from gateway.core.conversion.parameter_change import (
+    ParameterLine,
+    ParameterLines,
+    in_direction,
+    parse_query,
+)
 from gateway.core.versions.version import Version
 
 V1, V2, V3 = map(Version, (1, 2, 3))
@@ -37,7 +42,7 @@ def test_a_header_field(place: HeaderPlace, field: str, value: str) -> None:
     message = Message(path="/v1/a", target="/v2/a", status=201)
     assert place.applies(message)
     assert place.take(message) is None
-    place.give(message, value)
+    place.give(message, value, ("a",))
     assert texts(message) == [field]
     assert place.take(message) == value
     assert message.headers == []
@@ -62,28 +67,28 @@ def test_a_url_leads_to_its_receiver() -> None:
 
 def test_the_path_of_a_request_is_that_of_the_client() -> None:
     message = Message(path="/v1/a", target="/v2/a")
-    HeaderPlace("X-A", "{path}#{value}").give(message, "b")
+    HeaderPlace("X-A", "{path}#{value}").give(message, "b", ("a",))
     assert texts(message) == ["X-A: /v1/a#b"]
 
 
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [
-        (["X-A: 1", "x-a: 2"], "the header 'X-A' stands twice"),
-        (["X-A: 1"], "the header 'X-A' is not written as '<{value}>'"),
+        (["X-A: 1", "x-a: 2"], "the header field 'X-A': stands twice"),
+        (["X-A: 1"], "the header field 'X-A': is not written as '<{value}>'"),
     ],
 )
 def test_a_header_field_that_does_not_fit(fields: list[str], reason: str) -> None:
     with pytest.raises(ConversionError) as caught:
         HeaderPlace("X-A", "<{value}>").take(Message(headers=lines(*fields)))
-    assert caught.value.reason == reason
+    assert str(caught.value) == reason
 
 
 @pytest.mark.parametrize("place", [HeaderPlace("X-A"), QueryPlace("x-a")])
 def test_a_place_that_is_taken(place: Place) -> None:
     message = Message(headers=lines("X-A: 1"), query=lines("X-A: 1"))
-    with pytest.raises(ConversionError, match="is there already, and a field of the body"):
-        place.give(message, "2")
+    with pytest.raises(ConversionError, match="is there already, and /a is to become it"):
+        place.give(message, "2", ("a",))
 
 
 def test_a_query_parameter_is_of_requests_alone() -> None:
@@ -93,7 +98,7 @@ def test_a_query_parameter_is_of_requests_alone() -> None:
     assert not place.applies(Message(status=200))
     assert place.take(message) == "c dé"
     assert place.take(message) is None
-    place.give(message, "é&")
+    place.give(message, "é&", ("a",))
     assert [line.value for line in message.query] == ["1", "%C3%A9%26"]
 
 
@@ -126,17 +131,17 @@ def test_a_link(fields: list[str], url: str | None, left: list[str]) -> None:
 @pytest.mark.parametrize("url", ["/a>b", "/é", "/a\r\nX: 1"])
 def test_what_is_no_url(url: str) -> None:
     with pytest.raises(ConversionError) as caught:
-        NEXT.give(Message(status=200), url)
-    assert caught.value.reason == "the link 'next' would be no URL"
+        NEXT.give(Message(status=200), url, ("a",))
+    assert str(caught.value) == "/a: would be no URL as the link 'next'"
 
 
 UP = (
-    QueryHop(V1, V2, (Renamed("after", "cursor").up,)),
-    QueryHop(V2, V3, (Renamed("from", "after").up,)),
+    QueryHop(V1, V2, in_direction([Renamed("after", "cursor")], upwards=True)),
+    QueryHop(V2, V3, in_direction([Renamed("from", "after")], upwards=True)),
 )
 DOWN = (
-    QueryHop(V3, V2, (Renamed("from", "after").down,)),
-    QueryHop(V2, V1, (Renamed("after", "cursor").down,)),
+    QueryHop(V3, V2, in_direction([Renamed("from", "after")], upwards=False)),
+    QueryHop(V2, V1, in_direction([Renamed("after", "cursor")], upwards=False)),
 )
 
 
@@ -150,7 +155,7 @@ DOWN = (
 )
 def test_a_parameter_of_a_link(asked: str, place: LinkPlace, written: str) -> None:
     message = Message(target="/v3/a", status=200, way=QueryWalk(parse_query(asked), UP), back=DOWN)
-    place.give(message, "b&")
+    place.give(message, "b&", ("a",))
     assert texts(message) == [f'Link: <{written}>; rel="next"']
     assert place.take(message) == "b&"
 

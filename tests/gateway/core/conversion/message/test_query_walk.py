@@ -4,15 +4,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversion.changes.rename import Renamed
+from gateway.core.conversion.conversion_error import Beside
 from gateway.core.conversion.message.query_walk import QueryHop, QueryWalk
-from gateway.core.conversion.parameter_change import parse_query, write_query
+from gateway.core.conversion.parameter_change import in_direction, parse_query, write_query
 from gateway.core.versions.version import Version
 from tests.gateway.core.world import LAW
 
 V1, V2, V3 = VERSIONS = tuple(map(Version, (1, 2, 3)))
 HOPS = (
-    QueryHop(V1, V2, (Renamed("b", "a").up,), frozenset({"id"}), ()),
-    QueryHop(V2, V3, (Renamed("c", "b").up,), frozenset(), tuple(parse_query("do=x"))),
+    QueryHop(V1, V2, in_direction([Renamed("b", "a")], upwards=True), frozenset({"id"}), ()),
+    QueryHop(
+        V2,
+        V3,
+        in_direction([Renamed("c", "b")], upwards=True),
+        frozenset(),
+        tuple(parse_query("do=x")),
+    ),
 )
 WALK = QueryWalk(parse_query("a=1&id=7"), HOPS)
 
@@ -29,7 +36,9 @@ def test_at_each_version() -> None:
 def test_onward_from_each_version() -> None:
     found = [write_query(WALK.onward(version, parse_query("a=2&b=3"))) for version in VERSIONS[1:]]
     assert found == ["do=x&a=2&c=3", "a=2&b=3"]
-    down = QueryWalk([], (QueryHop(V3, V2, (Renamed("c", "b").down,)), QueryHop(V2, V1)))
+    down = QueryWalk(
+        [], (QueryHop(V3, V2, in_direction([Renamed("c", "b")], upwards=False)), QueryHop(V2, V1))
+    )
     assert write_query(down.onward(V3, parse_query("c=1"))) == "b=1"
     assert write_query(down.onward(V2, parse_query("c=1"))) == "c=1"
     assert QueryWalk([], ()).onward(V1, parse_query("a")) == parse_query("a")
@@ -45,3 +54,16 @@ def test_a_hop() -> None:
 def test_the_whole_way_is_its_steps(pairs: list[str]) -> None:
     walk = QueryWalk(parse_query("&".join(pairs)), HOPS)
     assert all(walk.onward(version, walk.at(version)) == walk.service for version in VERSIONS)
+
+
+def test_where_a_parameter_was() -> None:
+    first, second = HOPS
+    assert second.origin(Beside("query parameter", ("c",))) == Beside("query parameter", ("b",))
+    assert second.origin(Beside("query parameter", ("do",))) == Beside("path")
+    assert second.origin(Beside("query parameter", ("c", "do"))) == Beside(
+        "query parameter", ("b",)
+    )
+    moved = first._replace(added=parse_query("no=1"))
+    assert moved.origin(Beside("query parameter", ("no",))) == Beside("query parameter", ("id",))
+    assert moved.origin(Beside("header field", ("no",))) == Beside("header field", ("no",))
+    assert moved.origin(("no",)) == ("no",)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.operations.operation import (
     MappedOperation,
     converted_status,

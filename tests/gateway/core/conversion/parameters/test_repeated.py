@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.conversion.document import ConversionError
-from gateway.core.conversion.parameter_change import QUERY, rewrite_query
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.parameter_change import QUERY, in_direction, rewrite_query
 from gateway.core.conversion.parameters.repeated import Repeated
 from tests.gateway.core.world import LAW
 
@@ -24,22 +24,28 @@ LIST = Repeated("tag", ",")
     ],
 )
 def test_both_ways(newer: str | None, older: str | None) -> None:
-    assert rewrite_query(newer, [LIST.down]) == older
-    assert rewrite_query(older, [LIST.up]) == newer
+    assert rewrite_query(newer, in_direction([LIST], upwards=False)) == older
+    assert rewrite_query(older, in_direction([LIST], upwards=True)) == newer
 
 
 def test_values_apart_come_together() -> None:
-    assert rewrite_query("tag=a&x=1&tag=b", [LIST.down]) == "tag=a%2Cb&x=1"
-    assert rewrite_query("tag=a,b&tag=c", [LIST.up]) == "tag=a&tag=b&tag=c"
+    assert rewrite_query("tag=a&x=1&tag=b", in_direction([LIST], upwards=False)) == "tag=a%2Cb&x=1"
+    assert rewrite_query("tag=a,b&tag=c", in_direction([LIST], upwards=True)) == "tag=a&tag=b&tag=c"
 
 
 def test_a_separator_in_a_value() -> None:
     with pytest.raises(ConversionError, match="'tag': has ',' in it, which separates the values"):
-        rewrite_query("tag=a%2Cb", [LIST.down])
+        rewrite_query("tag=a%2Cb", in_direction([LIST], upwards=False))
 
 
 @LAW
 @given(st.lists(st.text(st.sampled_from("ab &=%"), max_size=2)))
 def test_there_and_back_is_the_same(texts: list[str]) -> None:
     query = "&".join(f"tag={QUERY.write(text)}" for text in texts) or None
-    assert rewrite_query(rewrite_query(query, [LIST.down]), [LIST.up]) == query
+    assert (
+        rewrite_query(
+            rewrite_query(query, in_direction([LIST], upwards=False)),
+            in_direction([LIST], upwards=True),
+        )
+        == query
+    )

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversion.changes.values.affix import AffixForm
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import Beside, ConversionError
 from gateway.core.conversion.shapes.free_keys import FreeKeys, KeyAffix, KeyWords
 from tests.gateway.core.conversion.documents import Json, both, down, fails, up
 from tests.gateway.core.world import LAW
@@ -94,3 +94,12 @@ def test_there_and_back(value: dict[str, int], change: FreeKeys, upwards: bool) 
     except ConversionError:
         return
     assert both(change, other, not upwards) == document
+
+
+def test_where_a_place_was() -> None:
+    assert PREFIX.origin(("a", "x", 0), upwards=True) == ("a", "cur_x!", 0)
+    assert PREFIX.origin(("a", "cur_x!"), upwards=False) == ("a", "x")
+    assert PREFIX.origin(("a", "x"), upwards=False) == ("a",)
+    assert PREFIX.origin(("a",), upwards=True) == ("a",)
+    assert PREFIX.origin(("b", "x"), upwards=True) == ("b", "x")
+    assert PREFIX.origin(Beside("path"), upwards=True) == Beside("path")

@@ -47,7 +47,7 @@ def test_what_is_refused() -> None:
     reason = "differs between elements, or from the field beside them"
     with fails("/m/c", reason):
         up(COPY, {"m": {"c": 1}, "i": [{"p": {"c": 2}}]})
-    with fails("/a/0/c", reason):
+    with fails("/a/0/i", reason):
         up(MOVE, {"a": [{"i": [{"c": 1}, {"c": 2}]}]})
     with fails("/i/0/p/c", "is there already"):
         down(COPY, {"m": {"c": 1}, "i": [{"p": {"c": 1}}]})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.proxy.body.formats import event_stream
 from gateway.proxy.body.formats.event_stream import EventStream, events
 

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.config.load import load
 from gateway.core.conversion.chain import BodyConversion
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.version_link import Direction
 from gateway.core.versions.version import Version
 from gateway.proxy.body.formats.form_body import convert_form, retyped
@@ -43,9 +43,9 @@ def test_an_upgrade(older: str, newer: str) -> None:
         (b"title=%ff", "the body: not a form in UTF-8"),
         ("title=ä".encode(), "the body: not a form in UTF-8"),
         (b"state=7", "/state: a string that is not in the map"),
-        (b"archived=maybe", "/active: expected a boolean, found a string"),
+        (b"archived=maybe", "/archived: expected a boolean, found a string"),
         (b"cents=a", "/cents: "),
-        (b"email=a", "/customer: an object, which a form cannot hold"),
+        (b"email=a", "/email: becomes an object, which a form cannot hold"),
     ],
 )
 def test_what_is_refused(body: bytes, message: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.changes.python_change import PythonChange
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version
 from gateway.proxy.body.formats.json_patch import convert_patch
@@ -132,3 +132,18 @@ def test_places_that_the_other_version_has_not_at_once(path: str, value: str, po
     with pytest.raises(ConversionError) as caught:
         convert_patch(patch, BodyConversion((link,), Direction.UP))
     assert caught.value.pointer == pointer
+
+
+@pytest.mark.parametrize(
+    ("operation", "error"),
+    [
+        ('{"op":"replace","path":"/archived","value":7}', "/1/value: expected a boolean"),
+        ('{"op":"add","path":"/archived/x","value":7}', "/1/path: expected a boolean"),
+        ('{"op":"replace","path":"","value":{"archived":1}}', "/1/value/archived: expected a bool"),
+    ],
+)
+def test_a_refusal_names_a_member_of_the_operation(operation: str, error: str) -> None:
+    body = f'[{{"op":"remove","path":"/x"}},{operation}]'.encode()
+    with pytest.raises(ConversionError) as caught:
+        convert_patch(body, conversion("PATCH"))
+    assert str(caught.value).startswith(error)

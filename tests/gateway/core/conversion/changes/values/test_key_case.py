@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gateway.core.conversion.changes.values.key_case import KeyCase
 from gateway.core.conversion.changes.values.word_case import CaseRewriting, WordCase
-from gateway.core.conversion.document import ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.field_path import Keys
 from tests.gateway.core.conversion.documents import Json, both, down, fails, scalars, up
 from tests.gateway.core.world import LAW

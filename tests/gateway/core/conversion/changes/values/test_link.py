@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from gateway.core.conversion.changes.values.link import Link
-from gateway.core.conversion.document import PLAIN, ConversionError
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import PLAIN
 from gateway.core.conversion.message.message import Message
 from tests.gateway.core.conversion.documents import down, up
 
