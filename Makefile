@@ -79,11 +79,8 @@ soak: $(VENV)/test.stamp ## load, kill, restart and reload for MINUTES (10); Ctr
 siege: $(VENV)/test.stamp ## attack in every known way beside honest clients for MINUTES (10)
 	@exec $(PY) -m tests.siege --minutes $(MINUTES)
 
-audit: ## look all pinned packages up among known vulnerabilities; needs pypi.org
-	@$(PYTHON) -m venv --clear $(VENV)/audit
-	@$(VENV)/audit/bin/python -m pip install $(PINNED) --requirement requirements/audit.txt
-	@for pins in requirements/*.txt; do \
-		$(VENV)/audit/bin/pip-audit --strict --disable-pip --requirement $$pins || exit 1; done
+audit: ## look all pinned packages up among known vulnerabilities; needs a package index
+	@exec $(PYTHON) stack/audit.py $(VENV)/audit
 
 fuzz: $(VENV)/fuzz.stamp ## fuzz what reads bytes of strangers, SECONDS (60) each
 	@exec $(PY) -m tests.fuzz --seconds $(SECONDS)

@@ -1,0 +1,50 @@
+"""Looks all pinned packages up among known vulnerabilities: `make audit`.
+
+Exit status: 0 if none is known, 1 if there are some, 69 if that cannot be found out now.
+"""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+UNAVAILABLE = os.EX_UNAVAILABLE
+
+
+def main(folder: Path) -> int:
+    """Look all packages up with an environment in a folder; return the exit status."""
+    venv.create(folder, clear=True, with_pip=True)
+    pins = ("--require-hashes", "--only-binary", ":all:", "-r", ROOT / "requirements/audit.txt")
+    installed = _run(folder / "bin/python", "-m", "pip", "install", "--no-input", *pins)
+    if installed.returncode:
+        return _unknown("the package index cannot be reached", installed)
+    found = 0
+    for pinned in sorted((ROOT / "requirements").glob("*.txt")):
+        report = folder / f"{pinned.stem}.report"
+        asked = ("--strict", "--disable-pip", "--requirement", pinned, "--output", report)
+        audited = _run(folder / "bin/pip-audit", *asked)
+        if not audited.returncode:
+            continue
+        if not report.exists():  # an error, and no finding
+            return _unknown("packages cannot be looked up", audited)
+        sys.stdout.write(f"{pinned.relative_to(ROOT)}:\n{report.read_text()}\n")
+        found = 1
+    if not found:
+        sys.stdout.write("make audit: no vulnerability of a pinned package is known.\n")
+    return found
+
+
+def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, check=False, text=True)  # noqa: S603
+
+
+def _unknown(why: str, failed: subprocess.CompletedProcess[str]) -> int:
+    (*_, reason) = failed.stderr.splitlines() or ("",)
+    sys.stderr.write(f"make audit: nothing was found out, as {why}: {reason}\n")
+    return UNAVAILABLE
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

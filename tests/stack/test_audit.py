@@ -1,0 +1,74 @@
+"""`make audit`: vulnerabilities, none, and what cannot be found out have a status each."""
+
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "stack/audit.py"
+FINDING = "Name Version ID\nuv   0.0.1   X-1\n"
+
+
+def test_without_an_index_one_line_says_so(tmp_path: Path) -> None:
+    nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:1/", "PIP_RETRIES": "0", "PIP_NO_CACHE_DIR": "1"}
+    ended = subprocess.run(
+        [sys.executable, SCRIPT, tmp_path / "audit"],
+        env={**os.environ, **nowhere},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert ended.returncode == 69
+    assert ended.stdout == ""
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("make audit: nothing was found out, as the package index cannot be")
+
+
+@pytest.fixture
+def audit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[dict[str, str]], int]:
+    """Run the script with findings by the name of a file of pins; None of them is an error."""
+
+    def run(findings: dict[str, str]) -> int:
+        def end(command: list[Any], **_: object) -> subprocess.CompletedProcess[str]:
+            found = None
+            if str(command[0]).endswith("pip-audit"):
+                found = findings.get(Path(command[command.index("--requirement") + 1]).stem)
+            if found:
+                Path(command[-1]).write_text(found)
+            status = 0 if found is None else 1
+            return subprocess.CompletedProcess(command, status, "", "first\nno such service\n")
+
+        monkeypatch.setattr(subprocess, "run", end)
+        monkeypatch.setattr("venv.create", lambda *_, **__: None)
+        status: int = runpy.run_path(str(SCRIPT))["main"](tmp_path)
+        return status
+
+    return run
+
+
+def test_nothing_is_known(
+    audit: Callable[[dict[str, str]], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert audit({}) == 0
+    assert capsys.readouterr().out == "make audit: no vulnerability of a pinned package is known.\n"
+
+
+def test_findings(
+    audit: Callable[[dict[str, str]], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert audit({"lock": FINDING, "test": FINDING}) == 1
+    shown = capsys.readouterr().out
+    assert shown == f"requirements/lock.txt:\n{FINDING}\nrequirements/test.txt:\n{FINDING}\n"
+
+
+def test_packages_that_cannot_be_looked_up(
+    audit: Callable[[dict[str, str]], int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert audit({"lock": ""}) == 69
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("as packages cannot be looked up: no such service")
