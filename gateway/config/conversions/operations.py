@@ -170,12 +170,30 @@ class OperationsBuilder:
         if identity not in known:
             whole, first = known.get((None, *identity[1:]), (None, at))
             if whole is None:  # both versions have it so
+                self._warn_of_query(pattern, known, at)
                 known[identity] = (MappedOperation(pattern, pattern), at)
             else:
                 operation = _narrowed(whole, pattern.method)
                 self._narrowed.add(operation)
                 known[identity] = (operation, first)
         self._built[at] = known[identity][0]
+
+    def _warn_of_query(
+        self,
+        pattern: OperationPattern,
+        known: Mapping[_Identity, tuple[MappedOperation, Location]],
+        at: Location,
+    ) -> None:
+        """Warn of the name of an operation that is declared with a query alone."""
+        for (method, shape, query), (operation, first) in known.items():
+            side = operation.newer
+            same = method in (None, pattern.method) and shape == pattern.template.shape
+            if same and query and not pattern.query and side is not None:
+                self.mistakes.warn(
+                    f"warning: is not '{side.text}', which {place(first)} declares; write that, or"
+                    f" declare '{pattern.text}' as both versions have it",
+                    *at,
+                )
 
     def _check_both(self, newer: OperationPattern, older: OperationPattern, at: Location) -> None:
         if (newer.method is None) != (older.method is None):

@@ -51,6 +51,22 @@ def test_parts_of_other_operations_do_not_clash() -> None:
     )
 
 
+def test_a_name_that_lacks_the_query_of_what_is_declared() -> None:
+    declared = 'operations: [ { newer: "GET /person?of={id}", older: "GET /find?id={id}" } ]'
+    plain = "operations: [GET /person]\n        changes: []"
+    _, warnings = checked(declared, plain)
+    assert [text for text in warnings if " is not " in text] == [
+        (
+            "warning: is not 'GET /person?of={id}', which apis.person.conversions[0].operations[0]"
+            " declares; write that, or declare 'GET /person' as both versions have it"
+        )
+    ]
+    whole = plain.replace("GET /person", "{ newer: GET /person, older: GET /person }")
+    for others in ((declared.replace("?of={id}", "/{id}"), plain), (declared, whole, plain)):
+        _, warnings = checked(*others)
+        assert not [text for text in warnings if " is not " in text]
+
+
 UNREACHED = (
     "warning: no endpoint leads to {}; operations have the paths that services are asked for"
 )
