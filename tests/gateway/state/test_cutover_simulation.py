@@ -200,12 +200,12 @@ async def test_a_small_cutover_arrives(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seeds", range(0, 680, 34), ids=lambda first: f"from {first}")
+@pytest.mark.parametrize("seeds", range(4, 24, 5), ids=lambda first: f"from {first}")
 @pytest.mark.parametrize("rate", RATES)
-async def test_none_of_two_thousand_is_rolled_back(
+async def test_none_of_sixty_more_is_rolled_back(
     monkeypatch: pytest.MonkeyPatch, seeds: int, rate: str
 ) -> None:
-    for seed in range(seeds, seeds + 34):
+    for seed in range(seeds, seeds + 5):
         found = await healthy(monkeypatch, seed, rate)
         assert found.state.decided_by is DecidedBy.RULES, (seed, found.state.why)
 
