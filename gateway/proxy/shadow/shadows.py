@@ -106,6 +106,7 @@ class Shadows:
         self.load = load
         self._waiting: deque[_Case] = deque()
         self._running: set[asyncio.Task[None]] = set()
+        self._next: asyncio.Handle | None = None
 
     async def send(
         self, exchange: Exchange, plan: Plan, request: UpstreamRequest
@@ -132,11 +133,10 @@ class Shadows:
         self.recorder.count("shed", *rule.key, why)
 
     def submit(self, case: "_Case") -> None:
-        """Start a comparison, queue it, or shed it if the queue is full."""
-        if len(self._running) < _AT_ONCE:
-            self._start(case)
-        elif len(self._waiting) < _LINE:
+        """Queue a comparison, or shed it if the queue is full."""
+        if len(self._waiting) < _LINE:
             self._waiting.append(case)
+            self._go_on()
         else:
             case.shed("queue")
 
@@ -154,13 +154,15 @@ class Shadows:
         shown = (redacted(value, self._key) for value in (old, new))
         return dict(zip(("field", "old", "new"), (difference.field, *shown), strict=True))
 
-    def _start(self, case: "_Case") -> None:
-        task = asyncio.get_running_loop().create_task(case.compare(time.monotonic()))
-        self._running.add(task)
-        task.add_done_callback(self._done)
+    def _go_on(self) -> None:
+        # At most one begins in a turn of the event loop: a whole turn of clients may be answered
+        # at once, and to repeat all their requests would keep the next ones waiting.
+        if self._next is None and self._waiting and len(self._running) < _AT_ONCE:
+            self._next = asyncio.get_running_loop().call_soon(self._start)
 
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
+    def _start(self) -> None:
+        """Start the next comparison, and shed those before it that are too late."""
+        self._next = None
         while self._waiting:
             case = self._waiting.popleft()
             if time.monotonic() - case.ended > _PATIENCE:
@@ -168,8 +170,15 @@ class Shadows:
             elif self.load.high:
                 case.shed("load")
             else:
-                self._start(case)
-                return
+                task = asyncio.get_running_loop().create_task(case.compare(time.monotonic()))
+                self._running.add(task)
+                task.add_done_callback(self._done)
+                break
+        self._go_on()
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._go_on()
 
 
 class _Case:

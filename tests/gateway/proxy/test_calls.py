@@ -50,7 +50,7 @@ CASES = {
         *("/v2/person", "A: b", False, 78, 100),
     ),
     "shadow that gives way": (SHADOWED, "/v1/person", "A: b", True, 80, 98),
-    "shadowed": (SHADOWED, "/v1/person", "A: b", False, 341, 379),
+    "shadowed": (SHADOWED, "/v1/person", "A: b", False, 345, 385),
 }
 
 

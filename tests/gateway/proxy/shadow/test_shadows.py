@@ -1,0 +1,86 @@
+"""Shadows: comparisons begin one by one, and wait within bounds.
+
+What they compare is tested over sockets, in tests/gateway/live/test_shadowing.py.
+"""
+
+import asyncio
+import time
+from typing import Any, cast
+
+from gateway.proxy.shadow.process_load import Load
+from gateway.proxy.shadow.shadows import Shadows
+
+
+class Comparisons:
+    """Stands for captured requests, and notes in which turn of the event loop each begins.
+
+    Attributes:
+        turn: the number of the turn.
+        begun: the turns in which comparisons began.
+        reasons: why others did not.
+        over: ends those that have begun.
+    """
+
+    def __init__(self) -> None:
+        self.ended = time.monotonic()
+        self.turn = 0
+        self.begun: list[int] = []
+        self.reasons: list[str] = []
+        self.over = asyncio.Event()
+
+    def shed(self, why: str) -> None:
+        """Note the reason."""
+        self.reasons.append(why)
+
+    async def compare(self, made: float) -> None:
+        """Note the turn, and wait for the end."""
+        self.begun.append(self.turn)
+        await self.over.wait()
+
+    async def turns(self, number: int) -> None:
+        """Let so many turns pass."""
+        for _ in range(number):
+            self.turn += 1
+            await asyncio.sleep(0)
+
+
+def shadows() -> Shadows:
+    """Return shadows of a process that is idle, and has no services."""
+    nothing = cast(Any, None)
+    return Shadows(nothing, nothing, nothing, Load(lambda: 0.0, 1))
+
+
+async def test_one_begins_in_a_turn() -> None:
+    tested, given = shadows(), Comparisons()
+    for _ in range(150):  # as if a whole turn of clients was answered
+        tested.submit(cast(Any, given))
+    assert given.reasons == ["queue"] * 22
+    await given.turns(64)
+    assert len(given.begun) == len(set(given.begun)) == 16
+    given.over.set()
+    await given.turns(200)
+    assert len(given.begun) == len(set(given.begun)) == 128
+
+
+async def test_those_that_wait_give_way() -> None:
+    tested, given = shadows(), Comparisons()
+    tested.submit(cast(Any, given))
+    tested.load._high = True
+    tested.load._at = float("inf")
+    await given.turns(4)
+    assert (given.begun, given.reasons) == ([], ["load"])
+    given.ended -= 10
+    tested.submit(cast(Any, given))
+    await given.turns(4)
+    assert given.reasons == ["load", "queue"]
+
+
+async def test_the_end() -> None:
+    tested, given = shadows(), Comparisons()
+    for _ in range(20):
+        tested.submit(cast(Any, given))
+    await given.turns(20)
+    tested.close()
+    await given.turns(4)
+    assert not tested._running
+    assert len(given.begun) == 16
