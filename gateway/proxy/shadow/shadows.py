@@ -155,8 +155,7 @@ class Shadows:
         return dict(zip(("field", "old", "new"), (difference.field, *shown), strict=True))
 
     def _go_on(self) -> None:
-        # At most one begins in a turn of the event loop: a whole turn of clients may be answered
-        # at once, and to repeat all their requests would keep the next ones waiting.
+        # One in a turn of the event loop: many clients may be answered in one, and others wait.
         if self._next is None and self._waiting and len(self._running) < _AT_ONCE:
             self._next = asyncio.get_running_loop().call_soon(self._start)
 
@@ -192,20 +191,17 @@ class _Case:
         plan: Plan,
         request: UpstreamRequest,
     ) -> None:
-        self._shadows = shadows
-        self._rule = rule
+        self._shadows, self._rule = shadows, rule
         self._operation = exchange.method, plan.endpoint.template.text
         sent = exchange.method
         if isinstance(plan.shadow, Plan):
             sent = plan.shadow.method(sent)
         self._mode = rule.mode(sent, self._operation[1])
-        self._exchange = exchange
-        self._plan = plan
+        self._exchange, self._plan = exchange, plan
         self._request = self.passing = request
         self._body = CapturedBody(shadows.budget, rule.body)
         self._answer = CapturedBody(shadows.budget, rule.body)
-        self._status = 0
-        self._seconds = 0.0
+        self._status, self._seconds = 0, 0.0
         self._fields: HeaderFields = []
         self.ended = 0.0
         if isinstance(request.body, AsyncIterator):
