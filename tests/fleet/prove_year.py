@@ -26,7 +26,7 @@ from tests.fleet.prove_state import KEY, SHIFTING, judged, membership
 
 DAY, DAYS = 86_400, 410
 LAST_DAY_OF_1 = 100
-REPLICAS, MINUTES = 3, 4
+REPLICAS, MINUTES = 2, 4
 # A client calls each minute, and so many others that never come back.
 STRANGERS = 4
 # As docs/fleet.md has them.
