@@ -1,12 +1,15 @@
 """JSON bodies: what Python functions are given of them, and what they may return."""
 
+import json
 import time
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.config.load import load
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.change import Change, Whole
 from gateway.core.conversion.changes.python_change import PythonChange
@@ -17,8 +20,9 @@ from gateway.core.conversion.scalars import Type
 from gateway.core.conversion.shapes.envelope import Envelope
 from gateway.core.conversion.steps import BODY
 from gateway.core.conversion.version_link import Direction, VersionLink
+from gateway.core.snapshot import Route
 from gateway.core.versions.version import Version
-from gateway.proxy.body import json_body
+from gateway.proxy.body import json_body, json_pieces
 
 
 def converted(body: bytes, change: Change) -> bytes:
@@ -122,3 +126,69 @@ def test_blanks_around_a_number_are_no_part_of_it(number: str) -> None:
     link = VersionLink(Version(1), Version(2), (kept,))
     made = json_body.convert(body, BodyConversion((link,), Direction.DOWN))
     assert made == b'{"data":%b}' % number.encode()
+
+
+RULES = """
+services: { a: { targets: ["http://localhost:1"] } }
+apis:
+  shop:
+    versions: { "3": { service: a }, "2": { via: "3" }, "1": { via: "2" } }
+    endpoints: [ { path: "/v{version}/a", version: { in: path } } ]
+    groups:
+      item:
+        - rename: { field: price.amount, to: cost }
+        - type: { field: price.amount, newer: integer, older: text, scale: 2 }
+    conversions:
+      - between: ["1", "2"]
+        changes:
+          - use: { group: item, at: ["items[]", "kinds.*"] }
+          - rename: { field: lines, to: items }
+      - between: ["2", "3"]
+        changes:
+          - rename: { field: "lines[].sum", to: "lines[].price" }
+          - map: { field: "lines[].sum.unit", values: { EUR: E } }
+          - extract: { key: data }
+"""
+
+
+def routed(version: int) -> Route:
+    """Return the route of a version of the shop."""
+    (endpoint,) = load(RULES.encode(), "gateway.yaml", {}, Path()).router
+    return endpoint.routes[Version(version)]
+
+
+@pytest.mark.parametrize(
+    ("document", "error"),
+    [
+        ({"items": [{}, {"cost": 7}]}, "/items/1/cost: expected a string, found a number"),
+        ({"kinds": {"a/b": {"cost": "x"}}}, "/kinds/a~1b/cost: expected an amount"),
+        ({"items": [None, {"price": {"unit": "X"}}]}, "/items/1/price/unit: a string that is not"),
+        ([{"items": [{"cost": "1", "price": 2}]}], "/0/items/0/price: expected an object"),
+        (
+            {"items": [{"cost": "1", "price": {"amount": 2}}]},
+            "/items/0/price/amount: is there already, and /items/0/cost is to become it",
+        ),
+    ],
+)
+@pytest.mark.parametrize("blanks", [0, json_pieces.LARGE])
+def test_a_refusal_names_the_place_of_the_client(document: object, error: str, blanks: int) -> None:
+    request = routed(1).request
+    assert request is not None
+    conversion = request.for_request("POST")
+    assert conversion is not None
+    text = json.dumps(document)
+    body = f"{text[0]}{' ' * blanks}{text[1:]}".encode()
+    with pytest.raises(ConversionError) as caught:
+        json_body.convert(body, conversion)
+    assert str(caught.value).startswith(error)
+
+
+def test_a_refusal_names_the_place_of_the_service() -> None:
+    response = routed(1).response
+    assert response is not None
+    conversion = response.for_response("GET", 200)
+    assert conversion is not None
+    body = b'{"data":{"lines":[{"sum":{"amount":"1"}}]}}'
+    with pytest.raises(ConversionError) as caught:
+        json_body.convert(body, conversion)
+    assert str(caught.value) == "/data/lines/0/sum/amount: expected a number, found a string"
