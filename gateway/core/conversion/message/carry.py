@@ -63,13 +63,18 @@ class Carry:
         if text is None and self.default is MISSING:
             return
         body, keys = _opened(fields, form), self.field
-        if get(body, keys, form) is not MISSING:
+        try:
+            is_there = get(body, keys, form) is not MISSING
+            if not is_there:
+                value = form.take(self.default) if text is None else self._read(text, form)
+                put(body, keys, value, form)
+        except ConversionError as error:
+            raise error.under(*BODY) from None
+        if is_there:
             if text is not None:
                 reason = "is there already"
                 raise ConversionError(reason, (*BODY, *keys), rival=self.place.beside)
             return
-        value = form.take(self.default) if text is None else self._read(text, form)
-        put(body, keys, value, form)
         fields[BODY[0]] = form.close(body)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:

@@ -109,17 +109,19 @@ def test_a_form_has_texts_alone() -> None:
         (
             Type.TEXT,
             "1",
-            {"a": 2},
-            "//a",
+            {"m": {"a": 2}},
+            "//m/a",
             "is there already, and the header field 'X-A' is to become it",
         ),
+        (Type.TEXT, "1", {"m": "x"}, "//m", "expected an object, found a string"),
+        (Type.TEXT, "1", {"m": None}, "//m", "expected an object, found null"),
         (Type.TEXT, "1", [], "/", "expected an object, found an array"),
     ],
 )
 def test_what_cannot_come_in(kind: Type, text: str, body: Json, place: str, reason: str) -> None:
     form = replace(PLAIN, message=Message(headers=header(text)))
     with fails(place, reason):
-        Carry(("a",), HEADER, kind).up({"": body}, form)
+        Carry(("m", "a"), HEADER, kind).up({"": body}, form)
 
 
 @pytest.mark.parametrize(
