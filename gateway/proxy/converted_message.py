@@ -75,7 +75,7 @@ async def convert_request(
         # It stays without a body, unless a value comes into it.
         whole, converted = _NOTHING, [*headers.end_to_end(fields, _TYPE), _JSON]
         carried = await body_conversion.convert_request(
-            whole, converted, conversion.carrying(), room, together
+            whole, converted, conversion.carrying, room, together
         )
         if carried == _NOTHING:
             kept = headers.end_to_end(write_fields(together.headers), _OF_BODY)

@@ -89,7 +89,7 @@ def convert_message(
             body = converted(whole if has_body or making is None else making)
         else:
             before = message.copied()
-            body = converted(whole.carrying())
+            body = converted(whole.carrying)
             if body != _NOTHING:  # a value comes into it, and so all else
                 message.restore(before)
                 body = converted(whole)

@@ -186,7 +186,7 @@ def _passage(
 def _stays_empty(conversion: BodyConversion, message: Message) -> bool:
     """Convert a message without a body; return whether no value comes into one."""
     before = message.copied()
-    carrying = conversion.carrying()
+    carrying = conversion.carrying
     if run_now(partial(json_body.convert, b"{}", carrying, message), carrying.timeout) == b"{}":
         return True
     message.restore(before)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import NamedTuple
 
 from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace
@@ -47,6 +47,7 @@ class BodyConversion:
         needs_message: Whether a change needs to know more of the message than its body. The query
             and the header fields are then converted together with the body.
         varies: Whether equal bodies may become bodies that differ.
+        carrying: The conversion with those changes alone that move values beside the body.
     """
 
     links: tuple[VersionLink, ...]
@@ -55,6 +56,7 @@ class BodyConversion:
     timeout: float | None = field(init=False, repr=False, compare=False)
     needs_message: bool = field(init=False, repr=False, compare=False)
     varies: bool = field(init=False, repr=False, compare=False)
+    carrying: "BodyConversion" = field(init=False, repr=False, compare=False)
     _steps: Steps[BodyConverting] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -69,6 +71,10 @@ class BodyConversion:
         # A method costs a third of an object that can be called.
         steps = Steps(tuple(map(_CONVERT, made)), tuple(map(_ORIGIN, made)))
         object.__setattr__(self, "_steps", steps)
+        only = tuple(map(carrying, self.links))
+        all_carry = all(map(is_, only, self.links))
+        apart = self if all_carry else BodyConversion(only, self.direction)
+        object.__setattr__(self, "carrying", apart)
 
     def convert(self, document: Document, form: JsonForm = PLAIN) -> Document:
         """Return the document converted to the other version.
@@ -92,10 +98,6 @@ class BodyConversion:
     def origin(self, place: ErrorPlace) -> ErrorPlace:
         """Return where a place of a converted body was before, or what it was made of."""
         return self._steps.origin(place)
-
-    def carrying(self) -> "BodyConversion":
-        """Return the conversion with those changes alone that move values beside the body."""
-        return BodyConversion(tuple(map(carrying, self.links)), self.direction)
 
 
 class _Part(NamedTuple):

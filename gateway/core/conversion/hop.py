@@ -110,7 +110,8 @@ def making(hops: Sequence[Hop], *, newer: bool, patch: bool) -> Iterator[Version
 
 def carrying(link: VersionLink) -> VersionLink:
     """Return a link with those changes alone that move values beside the body."""
-    return replace(link, changes=tuple(filter(is_carry, link.changes)))
+    changes = tuple(filter(is_carry, link.changes))
+    return link if len(changes) == len(link.changes) else replace(link, changes=changes)
 
 
 def message_steps(links: Sequence[VersionLink], direction: Direction) -> Iterator[BodyStep]:

@@ -112,7 +112,7 @@ def _converted_nothing(
     if message is None or not conversion.needs_message:
         return b""
     before = message.copied()
-    if convert_made(response, conversion.carrying(), message) == b"{}":
+    if convert_made(response, conversion.carrying, message) == b"{}":
         return b""
     message.restore(before)  # a value comes into the body, and with it all that changes make
     return convert_made(response, conversion, message)

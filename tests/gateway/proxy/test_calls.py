@@ -42,7 +42,7 @@ CASES = {
     "converted": (rules(PORT, via=True), "/v1/person", "A: b", False, 95, 140),
     "converted with its fields": (
         rules(PORT, via=True, changes=CARRYING),
-        *("/v1/person", "A: b", False, 303, 258),
+        *("/v1/person", "A: b", False, 274, 250),
     ),
     "refused": (rules(PORT), "/v3/person", "A: b", False, 50, 63),
     "traced, not sampled": (

@@ -131,7 +131,7 @@ def test_a_conversion_needs_a_message_where_a_link_does() -> None:
 
 
 def test_what_carries_values_alone() -> None:
-    carrying = BodyConversion(LINKS, Direction.UP).carrying()
+    carrying = BodyConversion(LINKS, Direction.UP).carrying
     assert [len(each.changes) for each in carrying.links] == [2, 0, 1]
     surrounding = message("X-Count: 9", "x=1")
     before = surrounding.copied()
