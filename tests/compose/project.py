@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -50,6 +51,8 @@ class Project:
     """`docker inspect` of each container, from right after the start."""
     steps: list[str] = field(default_factory=list)
     """What Compose did to start it, in order, a line each."""
+    asked: Counter[str] = field(default_factory=Counter)
+    """How often each target was asked for."""
 
     def compose(self, *arguments: str, check: bool = True) -> str:
         """Run `docker compose`; return what it wrote."""
@@ -84,6 +87,7 @@ class Project:
         body: str | None = None,
     ) -> Answer:
         """Send one request to the published port."""
+        self.asked[target] += 1
         connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request(method, target, body, headers or {})
