@@ -1,6 +1,7 @@
 """Fixtures: the gateway as a real process, the whole stack, scripted upstreams."""
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -20,6 +21,9 @@ from tests.gateway.kit import (
     rules,
     start_program,
 )
+
+# A shell has its jobs in the background ignore Ctrl-C, and so would the programs that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -219,7 +219,7 @@ async def test_a_person_watches_it(gateway: StartGateway, upstream: StartUpstrea
     assert another.stdout is not None
     await another.stdout.readline()
     another.send_signal(signal.SIGINT)  # Ctrl-C
-    assert await another.communicate() == (b"", b"\n")
+    assert await asyncio.wait_for(another.communicate(), 60) == (b"", b"\n")
     assert another.returncode == 130
     lane.lead(old.port, new.port, ALL)
     assert await asyncio.wait_for(watching.wait(), 60) == 0
