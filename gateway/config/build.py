@@ -22,7 +22,6 @@ from gateway.core.routing import Router
 from gateway.core.snapshot import Api, Endpoint, Snapshot
 
 # While requests are traced, these are written anew; a trace that is not valid goes no further.
-_TRACE_FIELDS = frozenset({b"traceparent", b"tracestate"})
 
 
 def build(
@@ -103,7 +102,7 @@ def build(
         cutovers,
         tuple(apis),
         config.compress,
-        headers.withheld(read) | (_TRACE_FIELDS if tracing else frozenset()),
+        headers.withheld(read),
         frozenset(name.lower().encode() for name in read),
         build_forget_after(config.fleet),
         bypass,

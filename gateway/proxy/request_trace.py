@@ -56,8 +56,7 @@ class RequestTraces:
         text = given[0] if given and len(given) == 1 else ""
         if text and is_not_sampled(text):
             exchange.trace_id = text[3:35]
-            exchange.trace_fields = ((_TRACEPARENT, text.encode()), *_states(headers))
-            return
+            return  # both fields go on as they are
         parent = parse_traceparent(text) if text else None
         states: FieldLines = ()
         if parent is None:

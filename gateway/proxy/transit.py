@@ -28,6 +28,7 @@ from gateway.core.headers import LINK, FieldFates, FieldLines, HeaderFields
 from gateway.core.plan import Plan
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
 from gateway.core.snapshot import Route
+from gateway.core.tracing.trace_parent import TRACE_FIELDS
 from gateway.proxy import answer_links, cors_fields
 from gateway.proxy.body import body_conversion, compression
 from gateway.proxy.body.body_format import is_unconverted
@@ -82,7 +83,8 @@ async def outgoing(
     given = plan.passage or route  # each property of the plan would be a call
     method, converting, returned = exchange.method, given.request, given.response
     answer = None if returned is None else returned.for_response(method, 200)
-    fates = _request_fates(snapshot.withheld, answer is not None, route.tags is not None)
+    tagged, traced = route.tags is not None, bool(exchange.trace_fields)
+    fates = _request_fates(snapshot.withheld, answer is not None, tagged, traced)
     fields, watched = fates.sort(message.raw_headers)
     if watched:
         exchange.check_fields(watched)
@@ -280,10 +282,12 @@ def _date(second: int) -> tuple[bytes, bytes]:
 
 
 @lru_cache(maxsize=16)
-def _request_fates(withheld: frozenset[bytes], converted: bool, tagged: bool) -> FieldFates:
+def _request_fates(drop: frozenset[bytes], converted: bool, tags: bool, traced: bool) -> FieldFates:
     if converted:  # ranges and codings refer to bytes before the conversion
-        withheld |= headers.SELECTING
-    return FieldFates(withheld, CONDITIONS if tagged else frozenset())
+        drop |= headers.SELECTING
+    if traced:  # the trace goes on by fields of the gateway
+        drop |= TRACE_FIELDS
+    return FieldFates(drop, CONDITIONS if tags else frozenset())
 
 
 @lru_cache(maxsize=256)

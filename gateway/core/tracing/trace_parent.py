@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
+TRACE_FIELDS = frozenset({b"traceparent", b"tracestate"})
+"""The names of the fields by which a trace goes on."""
 # Section 3.2: later versions may have more fields after these; an id of zeros is none.
 _TRACEPARENT = re.compile(
     r"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:\Z|-)"

@@ -58,7 +58,8 @@ class Exchange(ClientRequest, ClientResponse):
             `body` or `request`; None if there are none.
         unmapped_link: the first of those links; None if there is none.
         trace_id: the id of the trace that the request belongs to; None unless requests are traced.
-        trace_fields: the fields by which the service goes on with the trace.
+        trace_fields: the fields by which the service goes on with the trace; empty if it does by
+            those of the request as they are.
         span: what becomes the spans of the request; None unless it is sampled.
         aborted: whether the response ended before it was complete.
         began: when the head of the request had arrived, in monotonic seconds.

@@ -16,6 +16,7 @@ from gateway.core.errors import FaultError
 from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan, Refusal
 from gateway.core.tracing.span import Span
+from gateway.core.tracing.trace_parent import TRACE_FIELDS
 from gateway.proxy.body import content_coding, json_body
 from gateway.proxy.body.body_format import BodyFormat, format_of
 from gateway.proxy.body.conversion_room import ConversionRoom
@@ -137,7 +138,7 @@ async def replay(
         if dry_run is not None:
             fields, target = dry_run.fields(fields), dry_run.target(target)
         if trace is not None:
-            kept = (line for line in fields if line not in exchange.trace_fields)
+            kept = (line for line in fields if line[0].lower() not in TRACE_FIELDS)
             fields = [*kept, *trace.fields]
         request = msgspec.structs.replace(
             request, target=target, fields=[*fields, _MARK], informational=None

@@ -42,6 +42,12 @@ def test_fields_that_could_be_forged_are_removed() -> None:
     assert not {"host", "x-forwarded-for", "x-forwarded-host", "x-request-id"} & set(removed)
 
 
+def test_a_trace_goes_past_the_gateway_as_well() -> None:
+    traced = manager(rules("bypass: true", "tracing: { ratio: 0 }"))
+    removed = traced["route_config"]["request_headers_to_remove"]
+    assert not {"traceparent", "tracestate"} & set(removed)
+
+
 def test_the_log_names_clients_and_holds_no_query() -> None:
     def members(snapshot: Snapshot) -> Object:
         (log,) = manager(snapshot)["access_log"]

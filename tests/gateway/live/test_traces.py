@@ -182,6 +182,26 @@ async def test_a_shadow_has_a_trace_of_its_own(
     assert sent == {trace: [span, "01"] for trace, span in traces.items()}
 
 
+async def test_so_has_the_shadow_of_what_is_not_sampled(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    service = await upstream(OK)
+    text = rules(service.port).replace(
+        '"1": { service: s }', '"1": { service: s, shadow: { via: "2" } }'
+    )
+    program = gateway(f"{text}tracing: {{ ratio: 1 }}\n")
+    async with connect(program) as client:
+        client.send(ask("GET /v1/person", f"{PARENT}-00", "tracestate: a=1"))
+        await client.answer()
+    await soon(lambda: len(service.requests) == 3)
+    contexts = [parent(service, number) for number in range(3)]
+    assert contexts[0] == [TRACE, CALLER, "00"]
+    assert [flags for _, _, flags in contexts] == ["00"] * 3
+    assert len({trace for trace, _, _ in contexts}) == 3
+    states = [fields(request, "tracestate") for request in service.requests]
+    assert states == [["a=1"], [], []]
+
+
 async def test_what_is_not_sampled(gateway: StartGateway, upstream: StartUpstream) -> None:
     """Nothing is exported; services and the log have the trace all the same."""
     service = await upstream(OK)

@@ -33,6 +33,10 @@ ANSWER = (
 )
 CARRYING = "- to_header: { field: name.lastName, header: X-Last-Name }"
 SHADOWED = rules(PORT).replace('"1": { service: s }', '"1": { service: s, shadow: { via: "2" } }')
+TRACE = (
+    "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00\r\n"
+    "tracestate: congo=t61rcWkgMzE,rojo=00f067aa0ba902b7"
+)
 CASES = {
     # case: rules, target, further field, whether the process is busy, Python calls, C calls
     "path": (rules(PORT), "/v2/person", "A: b", False, 77, 97),
@@ -49,6 +53,11 @@ CASES = {
         rules(PORT) + "tracing: { ratio: 0 }\n",
         *("/v2/person", "A: b", False, 78, 100),
     ),
+    "traced, not sampled, as its caller has it": (
+        rules(PORT) + "tracing: { ratio: 1 }\n",
+        *("/v2/person", TRACE, False, 79, 101),
+    ),
+    "the same without traces": (rules(PORT), "/v2/person", TRACE, False, 77, 98),
     "shadow that gives way": (SHADOWED, "/v1/person", "A: b", True, 80, 98),
     "shadowed": (SHADOWED, "/v1/person", "A: b", False, 345, 385),
 }

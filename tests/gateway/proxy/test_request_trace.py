@@ -42,7 +42,6 @@ NOT_SAMPLED = f"{SAMPLED[:-1]}0"
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ([NOT_SAMPLED], NOT_SAMPLED),
         ([f"{SAMPLED[:-2]}02"], NOT_SAMPLED),
         ([f"cc{NOT_SAMPLED[2:]}-more"], NOT_SAMPLED),
         ([NOT_SAMPLED, NOT_SAMPLED], None),
@@ -66,3 +65,11 @@ def test_what_is_not_sampled_goes_on_all_the_same(given: list[str], expected: st
     else:
         assert value.decode() == expected
         assert tuple(states) == STATE_LINES
+
+
+def test_a_trace_that_is_not_sampled_goes_on_by_the_fields_of_the_request() -> None:
+    exchange = wires.exchange()
+    headers = CIMultiDict([*STATES, ("Traceparent", NOT_SAMPLED)])
+    exchange.message = cast(Any, SimpleNamespace(headers=headers, raw_headers=()))
+    RequestTraces(lambda: None).begin(exchange, Tracing("", 1.0))
+    assert (exchange.span, exchange.trace_id, exchange.trace_fields) == (None, TRACE, ())
