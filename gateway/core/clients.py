@@ -103,10 +103,13 @@ class ClientNaming:
         """Return the name of the client, or ANONYMOUS."""
         for source in self.sources:
             found = source.read(head, peer)
-            if found and (found := found.strip(" ")):
-                if source.proof is not Proof.CLAIM:
-                    return self._shown(found)
-                return self._mark + self._shown(_unlike_a_hash(found))
+            if found:
+                claimed = source.proof is Proof.CLAIM
+                # Clients send the same few names over and over.
+                named = _remembered if len(found) <= LONGEST else _shown
+                name = named(found.strip(" "), self.key, claimed)
+                if name:
+                    return self._mark + name if claimed else name
         return ANONYMOUS
 
     @property
@@ -122,27 +125,31 @@ class ClientNaming:
         """
         mark = UNVERIFIED if name.startswith(UNVERIFIED) else ""
         name = name.removeprefix(UNVERIFIED)
-        return mark + (name if _HASHED.match(name) else self._shown(name))
-
-    def _shown(self, name: str) -> str:
-        # A name that could break a log line or a table is hashed as well, and so is one that stands
-        # for others there, or that is too long, since truncation could merge two clients. The hash
-        # of a credential stays as it is.
-        if (
-            not self.key
-            and len(name) <= LONGEST
-            and name.isprintable()
-            and not _INVISIBLE.search(name)
-            and not name.startswith(UNVERIFIED)
-            and name not in _RESERVED
-        ):
-            return name
-        return digest(name, self.key)
+        return mark + (name if _HASHED.match(name) else _shown(name, self.key))
 
 
-def _unlike_a_hash(name: str) -> str:
-    """Return a claimed name, hashed if it could be mistaken for the hash of a credential."""
-    return digest(name) if _HASHED.match(name) else name
+def _shown(name: str, key: bytes, claimed: bool = False) -> str:
+    """Return a name as logs and tables show it; empty for an empty one.
+
+    A name that could break a log line or a table is hashed, and so is one that stands for others
+    there, or that is too long, since truncation could merge two clients. The hash of a credential
+    stays as it is, and a claimed name that could be mistaken for one is hashed.
+    """
+    if claimed and _HASHED.match(name):
+        name = digest(name)
+    if not name or (
+        not key
+        and len(name) <= LONGEST
+        and name.isprintable()
+        and not _INVISIBLE.search(name)
+        and not name.startswith(UNVERIFIED)
+        and name not in _RESERVED
+    ):
+        return name
+    return digest(name, key)
+
+
+_remembered = lru_cache(maxsize=1024)(_shown)
 
 
 @dataclass(frozen=True, slots=True)

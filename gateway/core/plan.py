@@ -18,6 +18,7 @@ from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.cutover.shadow import Shadow, ShadowMode
 from gateway.core.errors import Fault, FaultCode, method_not_allowed, unconvertible
 from gateway.core.headers import FieldLines
+from gateway.core.lifecycle.lifecycle import Lifecycle
 from gateway.core.request import RequestHead
 from gateway.core.snapshot import Alternative, Endpoint, Route, Snapshot
 from gateway.core.versions.chosen_by import UNNAMED, ChosenBy
@@ -133,21 +134,18 @@ def plan(
         return _other_method(endpoint, head.method, None, ())
     version, chosen_by = chosen
     route = endpoint.routes.get(version)
-    fields = () if route is None else route.fields
+    fields = () if route is None else route.steady_fields
     lifecycle = endpoint.retired[version] if route is None else route.lifecycle
-    if lifecycle is not None:
+    if lifecycle is not None and (route is None or not lifecycle.settled):
         captures = successor_paths(snapshot.links, endpoint, lifecycle, head, captures)
         fields += lifecycle.fields_for(context.client, captures)
     if not allowed:
         return _other_method(endpoint, head.method, version, fields)
-    if lifecycle is not None and (route is None or lifecycle.terms.ended(context)):
-        fault = lifecycle.retired(context, captures, _offered(endpoint, context))
-        return Refusal(endpoint, fault, version, fields)
-    assert route is not None
-    if route.brownout is not None and (closes := route.brownout.closes(context)) is not None:
-        instead = None if lifecycle is None else lifecycle.instead(context, captures)
-        fault = route.brownout.refusal(closes, context.now, _offered(endpoint, context), instead)
-        return Refusal(endpoint, fault, version, fields)
+    if route is None or context.now >= route.refuses_from:
+        fault = _withdrawn(endpoint, route, lifecycle, captures, context)
+        if fault is not None:
+            return Refusal(endpoint, fault, version, fields)
+    assert route is not None  # or the version has ended
     taken = None
     if route.cutover is not None:
         taken = route.cutover.rule.route_for(context)
@@ -170,6 +168,24 @@ def plan(
     called = route.content_type and _media_type(endpoint, route, chosen_by, head)
     made = (endpoint, route, chosen_by, target, fields, taken, shadow, passage, called)
     return tuple.__new__(Plan, made)  # a fifth of the cost of Plan(...)
+
+
+def _withdrawn(
+    endpoint: Endpoint,
+    route: Route | None,
+    lifecycle: Lifecycle | None,
+    captures: Mapping[str, str],
+    context: RequestContext,
+) -> Fault | None:
+    """Return the fault for a request of a version that has ended or is browned out, else None."""
+    if lifecycle is not None and (route is None or lifecycle.terms.ended(context)):
+        return lifecycle.retired(context, captures, _offered(endpoint, context))
+    brownout = None if route is None else route.brownout
+    closes = None if brownout is None else brownout.closes(context)
+    if brownout is None or closes is None:
+        return None
+    instead = None if lifecycle is None else lifecycle.instead(context, captures)
+    return brownout.refusal(closes, context.now, _offered(endpoint, context), instead)
 
 
 def _beside(

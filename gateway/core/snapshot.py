@@ -5,6 +5,7 @@ A reload builds a new snapshot and swaps one reference. A request uses one snaps
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from gateway.core import headers
@@ -82,6 +83,9 @@ class Route:
         shadow: The route to which requests are repeated in the background; None repeats none.
         cutover: The route to which some clients are moved; None moves none.
         check: The validation of converted responses; None validates none.
+        steady_fields: `fields`, and those of the lifecycle if they do not depend on the request.
+        refuses_from: The time before which neither the sunset nor a brownout refuses requests, in
+            seconds since 1970; infinite where nothing ever does.
     """
 
     version: Version | None
@@ -103,6 +107,19 @@ class Route:
     shadow: "Alternative[Shadow] | None" = None
     cutover: "Alternative[Cutover] | None" = None
     check: SchemaCheck | None = None
+    steady_fields: FieldLines = field(init=False, repr=False, compare=False)
+    refuses_from: float = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        fields, begins = self.fields, inf
+        if self.lifecycle is not None:
+            begins = self.lifecycle.terms.sunset
+            if self.lifecycle.settled:
+                fields += self.lifecycle.fields
+        if self.brownout is not None:
+            begins = min([begins, *(window.begins for window in self.brownout.windows)])
+        object.__setattr__(self, "steady_fields", fields)
+        object.__setattr__(self, "refuses_from", begins)
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,6 +147,7 @@ class Lifecycle:
             that alternate with names of captures. It is empty where no link depends on it.
         moves: Whether operations may have other paths in a successor.
         ported: Whether a successor is at another host, whose links have the port of the request.
+        settled: Whether every response has the same `fields`, whoever asks and wherever.
     """
 
     terms: Terms
@@ -156,6 +157,7 @@ class Lifecycle:
     moving: tuple[str, ...] = ()
     moves: bool = False
     ported: bool = False
+    settled: bool = False
 
     def places(self, captures: Mapping[str, str], head: RequestHead) -> Mapping[str, str]:
         """Return the values that links are filled with: the captures of the path, and the port."""
@@ -221,7 +223,8 @@ def lifecycle(terms: Terms, successors: tuple[Successor, ...]) -> Lifecycle:
     fields = _fields(terms, terms.sunset, link)
     moves = any(successor.conversions is not None for successor in successors)
     ported = any(successor.address.host is not None for successor in successors)
-    return Lifecycle(terms, successors, fields, graces, moving, moves, ported)
+    settled = not (graces or moving or moves or ported)
+    return Lifecycle(terms, successors, fields, graces, moving, moves, ported, settled)
 
 
 def _fields(terms: Terms, sunset: float, link: str | None) -> FieldLines:

@@ -2,10 +2,11 @@
 
 from dataclasses import FrozenInstanceError, replace
 from ipaddress import ip_network
+from math import inf
 
 import pytest
 
-from gateway.core.lifecycle.brownout import Brownout
+from gateway.core.lifecycle.brownout import Brownout, Window
 from gateway.core.lifecycle.lifecycle import Terms, lifecycle
 from gateway.core.snapshot import Limits
 from gateway.core.versions.version import Version
@@ -58,6 +59,27 @@ def test_how_a_version_ends_still_served_or_not() -> None:
     assert world.terms(("person", "0")) is gone.terms
     assert world.terms(("person", "2")) is None
     assert world.terms(("users", "1")) is None
+
+
+@pytest.mark.parametrize(
+    ("sunset", "windows", "begins"),
+    [
+        (inf, None, inf),
+        (7.0, None, 7.0),
+        (inf, (), inf),
+        (7.0, (), 7.0),
+        (7.0, (Window(begins=9.0), Window(begins=5.0)), 5.0),
+        (3.0, (Window(begins=5.0),), 3.0),
+        (3.0, (Window(),), -inf),
+    ],
+)
+def test_the_time_before_which_a_version_is_not_refused(
+    sunset: float, windows: tuple[Window, ...] | None, begins: float
+) -> None:
+    route = person("/v{version}/person", PATH).routes[V1]
+    ends = None if sunset == inf else lifecycle(Terms(V1, sunset=sunset), ())
+    brownout = None if windows is None else Brownout(("person", "1"), windows)
+    assert replace(route, lifecycle=ends, brownout=brownout).refuses_from == begins
 
 
 def test_which_versions_have_brownouts() -> None:

@@ -37,6 +37,13 @@ TRACE = (
     "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00\r\n"
     "tracestate: congo=t61rcWkgMzE,rojo=00f067aa0ba902b7"
 )
+ENDING = "version_header: X-Version\nclients: { by: [{ header: X-Client }] }\n" + rules(
+    PORT
+).replace(
+    '"2": { service: s }',
+    '"2": { service: s, lifecycle: { deprecated: 2026-01-01, sunset: 2098-12-31 },'
+    ' brownout: { windows: [{ at: "0 9 * * 1", minutes: 10, from: 2098-01-01 }] } }',
+)
 CASES = {
     # case: rules, target, further field, whether the process is busy, Python calls, C calls
     "path": (rules(PORT), "/v2/person", "A: b", False, 77, 97),
@@ -47,6 +54,10 @@ CASES = {
     "converted with its fields": (
         rules(PORT, via=True, changes=CARRYING),
         *("/v1/person", "A: b", False, 274, 250),
+    ),
+    "of a client, to a version that ends": (
+        ENDING,
+        *("/v2/person", "X-Client: acme", False, 79, 101),
     ),
     "refused": (rules(PORT), "/v3/person", "A: b", False, 50, 63),
     "traced, not sampled": (
