@@ -124,6 +124,8 @@ class Fault:
         status_override: The status that replaces the one of the code; None keeps that.
         successor: The members of the problem detail about the version to use instead; None where
             the version of the request does not end or has no successor.
+        misfit: The `field` that a request does not fit its version with, its JSON Pointer
+            (`pointer`) where it is in the body, and the `reason`; None for all other faults.
     """
 
     code: FaultCode
@@ -132,6 +134,7 @@ class Fault:
     fields: tuple[tuple[bytes, bytes], ...] = ()
     status_override: int | None = None
     successor: Mapping[str, object] | None = None
+    misfit: Mapping[str, str] | None = None
 
     @property
     def blame(self) -> Blame:
@@ -166,10 +169,15 @@ def method_not_allowed(allow: str) -> Fault:
     return Fault(FaultCode.METHOD_NOT_ALLOWED, f"This endpoint answers {allow}.", fields=fields)
 
 
-def unconvertible(error: object) -> Fault:
-    """Return the fault of a request that does not fit its version, by the text of the error."""
+def unconvertible(error: object, misfit: Mapping[str, str] | None = None) -> Fault:
+    """Return the fault of a request that does not fit its version.
+
+    Args:
+        error: The error, or its text.
+        misfit: See `Fault.misfit`.
+    """
     detail = f"The request does not fit this version: {error}."
-    return Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail)
+    return Fault(FaultCode.UNCONVERTIBLE_REQUEST, detail, misfit=misfit)
 
 
 def conversion_failed(error: object) -> Fault:

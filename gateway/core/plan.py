@@ -243,7 +243,7 @@ def _target(
             asked = _asked(endpoint, head, captures) if request.shows_message else None
             query = request.query(head.method, query, asked)
         except ConversionError as error:
-            return unconvertible(error)
+            return unconvertible(error, error.misfit)
     return written_target(route, _path(route, route.service_version, head, captures), query)
 
 
@@ -265,7 +265,7 @@ def _by_operation(
             meant = next(iter(head.fields.getall(PREFLIGHT, ())), None)
         passage = find_passage(request, response, head.method, path, head.query, asked, meant)
     except ConversionError as error:
-        return route, unconvertible(error), None
+        return route, unconvertible(error, error.misfit), None
     substitute = passage.substitute
     if substitute is not None:
         if substitute.service is None:

@@ -270,7 +270,8 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
     endpoint = exchange.endpoint
     template = None if endpoint is None else endpoint.errors.get(exchange.version)
     if template is not None:
-        problem = template.render(fault.problem(exchange.path), exchange.request_id)
+        given = fault.problem(exchange.path)
+        problem = template.render(given, exchange.request_id, fault.misfit)
         content_type = template.content_type.encode()
     body = msgspec.json.encode(problem)
     fields = [

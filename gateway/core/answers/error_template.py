@@ -1,8 +1,8 @@
 """Error templates: the gateway's own refusals, in the shape that a version's clients can read.
 
 A template is a JSON value whose texts may hold placeholders, `{code}`. A text that is one
-placeholder becomes the value itself, such as the number of the status; a member of an object whose
-placeholder has no value is left out.
+placeholder becomes the value itself, such as the number of the status. Where it has no value, it is
+left out of its object or list, and so is an object or a list of which nothing is left.
 """
 
 import re
@@ -15,11 +15,14 @@ PROBLEM = "application/problem+json"
 PLACEHOLDERS = (
     *("type", "title", "status", "detail", "instance", "code"),
     *("supportedVersions", "successor", "request_id"),
+    *("field", "pointer", "reason"),
 )
-"""The names of placeholders: the members of a problem detail, and the id of the request."""
+"""The names of placeholders: the members of a problem detail, the id of the request, and what a
+request that does not fit its version is refused for (see `gateway.core.errors.Fault.misfit`)."""
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 _BRACES = {"{{": "{", "}}": "}"}
+_ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,26 +34,41 @@ class ErrorTemplate:
         body: The template of the body; None for a problem detail (RFC 9457).
         codes: The version's own codes, by those of the gateway.
         default: The version's own code for all others; None leaves the gateway's.
+        details: The version's own sentences, by the codes of the gateway. One with a placeholder
+            that has no value is not used.
     """
 
     content_type: str
     body: object = None
     codes: Mapping[str, str | int] = field(default_factory=dict)
     default: str | int | None = None
+    details: Mapping[str, str] = field(default_factory=dict)
 
-    def render(self, problem: Mapping[str, object], request_id: str) -> object:
+    def render(
+        self,
+        problem: Mapping[str, object],
+        request_id: str,
+        misfit: Mapping[str, str] | None = None,
+    ) -> object:
         """Return the body of a refusal.
 
         Args:
             problem: The members of the problem detail.
             request_id: The id of the request.
+            misfit: What a request that does not fit its version is refused for.
         """
+        own = dict(problem)
         code = self.codes.get(str(problem["code"]), self.default)
         if code is not None:
-            problem = {**problem, "code": code}
+            own["code"] = code
+        detail = self.details.get(str(problem["code"]))
+        values = {**own, "request_id": request_id, **(misfit or {})}
+        if detail is not None and all(name in values for name in placeholders(detail)):
+            own["detail"] = values["detail"] = _text(detail, values)
         if self.body is None:
-            return problem
-        return _rendered(self.body, {**problem, "request_id": request_id})
+            return own
+        rendered = _rendered(self.body, values)
+        return {} if rendered is _ABSENT else rendered
 
 
 def placeholders(template: object) -> Iterator[str]:
@@ -69,27 +87,20 @@ def placeholders(template: object) -> Iterator[str]:
 
 def _rendered(template: object, values: Mapping[str, object]) -> object:
     if isinstance(template, str):
-        return _text(template, values)
+        name = _only(template)
+        return _text(template, values) if name is None else values.get(name, _ABSENT)
     if isinstance(template, dict):
-        return {
-            key: _rendered(value, values)
-            for key, value in template.items()
-            if not _is_absent(value, values)
-        }
+        members = {key: _rendered(value, values) for key, value in template.items()}
+        left = {key: value for key, value in members.items() if value is not _ABSENT}
+        return left if left or not members else _ABSENT
     if isinstance(template, list | tuple):
-        return [_rendered(value, values) for value in template]
+        elements = [_rendered(value, values) for value in template]
+        kept = [value for value in elements if value is not _ABSENT]
+        return kept if kept or not elements else _ABSENT
     return template
 
 
-def _is_absent(template: object, values: Mapping[str, object]) -> bool:
-    name = _only(template) if isinstance(template, str) else None
-    return name is not None and name not in values
-
-
-def _text(template: str, values: Mapping[str, object]) -> object:
-    name = _only(template)
-    if name is not None:
-        return values.get(name)
+def _text(template: str, values: Mapping[str, object]) -> str:
     return _PLACEHOLDER.sub(
         lambda match: _BRACES.get(match[0]) or _spelt(values.get(match[1])), template
     )

@@ -1,6 +1,6 @@
 """The error that a message cannot be converted, and the place in the message that it is about."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from gateway.core.conversion.field_path import Scope, Tokens, depth_of, pointer
@@ -72,6 +72,20 @@ class ConversionError(Exception):
     def pointer(self) -> str:
         """The place in the body as a JSON Pointer; empty for the whole body and beside it."""
         return "" if isinstance(self.place, Beside) else pointer(*self.place)
+
+    @property
+    def misfit(self) -> Mapping[str, str] | None:
+        """The name of the place as `field`, its `pointer` in the body, and the `reason`.
+
+        A name is such as `lines[0].price` in the body; the whole body has none, and is None.
+        """
+        if isinstance(self.place, Beside):
+            name = ", ".join(self.place.names)
+            return {"field": name, "reason": self.reason} if name else None
+        parts = (f"[{each}]" if isinstance(each, int) else f".{each}" for each in self.place)
+        name = "".join(parts).removeprefix(".")
+        named = {"field": name, "pointer": self.pointer, "reason": self.reason}
+        return named if name else None
 
     def moved(self, move: Callable[[ErrorPlace], ErrorPlace]) -> "ConversionError":
         """Return the same error with its places moved."""

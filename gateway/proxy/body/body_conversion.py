@@ -56,7 +56,7 @@ async def convert_request(
             Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, f"Content-Encoding: {error}.")
         ) from None
     except ConversionError as error:
-        raise FaultError(unconvertible(error), error.cause) from None
+        raise FaultError(unconvertible(error, error.misfit), error.cause) from None
 
 
 async def convert_response(
@@ -135,7 +135,7 @@ def convert_request_fields(
     try:
         return conversion.fields(method, None, fields, message)
     except ConversionError as error:
-        raise FaultError(unconvertible(error), error.cause) from None
+        raise FaultError(unconvertible(error, error.misfit), error.cause) from None
 
 
 def convert_response_fields(
@@ -206,7 +206,7 @@ async def convert_request_stream(
         if rest := await _converted(stream, None, conversion, room):
             yield rest
     except ConversionError as error:
-        raise FaultError(unconvertible(error), error.cause) from None
+        raise FaultError(unconvertible(error, error.misfit), error.cause) from None
 
 
 async def _convert(

@@ -113,7 +113,8 @@ def test_what_is_refused_before_the_version_is_known() -> None:
 
 
 def test_what_cannot_be_converted() -> None:
-    request, answer = unconvertible("/a: no"), conversion_failed("/b: no")
+    request, answer = unconvertible("/a: no", {"field": "a"}), conversion_failed("/b: no")
+    assert (request.misfit, answer.misfit) == ({"field": "a"}, None)
     assert (request.status, answer.status) == (400, 502)
     assert request.detail == "The request does not fit this version: /a: no."
     assert answer.detail == ("The backend's response cannot be converted to this version: /b: no.")

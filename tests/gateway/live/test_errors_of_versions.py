@@ -14,8 +14,10 @@ SHAPE = (
     ' id: "{request_id}", use: "{supportedVersions}" } }'
 )
 NUMBERS = (
-    'body: { errors: [ { code: "{code}", message: "{detail}" } ] },'
-    " codes: { method_not_allowed: 4050, conversion_failed: 5020, default: 5000 }"
+    'body: { errors: [ { code: "{code}", message: "{detail}" } ],'
+    ' fields: [ { name: "{field}", at: "{pointer}" } ] },'
+    " codes: { method_not_allowed: 4050, conversion_failed: 5020, default: 5000 },"
+    ' details: { unconvertible_request: "Refused: {reason}." }'
 )
 RULES = f"""
 services: {{ told: {{ targets: ["http://${{TOLD}}"] }} }}
@@ -87,6 +89,18 @@ def test_codes_of_the_version(program: Program, house: House) -> None:
         assert (error["code"], list(error)) == (code, ["code", "message"])
     got = ask(program, "POST", "/v5/a", "Content-Type: text/plain", "Content-Length: 1", body=b"x")
     assert (got.status, got.json["errors"][0]["code"]) == (415, 5000)
+
+
+def test_the_refused_field(program: Program) -> None:
+    lines = "Content-Type: application/json", "Content-Length: 13"
+    got = ask(program, "POST", "/v5/a", *lines, body=b'{"n": {"m":1}')
+    assert got.json["errors"][0]["message"].startswith("The request does not fit")
+    assert [*got.json] == ["errors"]
+    got = ask(program, "POST", "/v5/a", *lines, body=b'{"c":2,"d":1}')
+    assert got.json == {
+        "errors": [{"code": 5000, "message": "Refused: is there already, and /d is to become it."}],
+        "fields": [{"name": "c", "at": "/c"}],
+    }
 
 
 def test_before_a_version_is_known(program: Program) -> None:

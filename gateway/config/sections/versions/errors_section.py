@@ -1,5 +1,6 @@
 """`apis.NAME.versions.VERSION.errors` in gateway.yaml: the shape of a version's errors."""
 
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, JsonValue
@@ -16,6 +17,7 @@ from gateway.core.answers.error_template import (
 from gateway.core.errors import BEFORE_VERSION, FaultCode
 
 DEFAULT = "default"
+_OWN = tuple(code for code in FaultCode if code not in BEFORE_VERSION)
 
 JsonType = Annotated[
     str,
@@ -44,6 +46,10 @@ class ErrorsConfig(SectionModel):
     codes: dict[str, OwnCode] = Field(default_factory=dict)
     """The version's own codes, texts or numbers, by those of the gateway, which they replace in
     `{code}`; `default` is the code for all others. By default, the gateway's codes stay."""
+    details: dict[str, str] = Field(default_factory=dict)
+    """The version's own sentences by the codes of the gateway, which they replace in `{detail}`;
+    they may have placeholders of their own. The gateway's sentence stays where there is none, or a
+    placeholder has no value."""
     content_type: JsonType | None = None
     """The media type of errors, also of those that services of other versions answer with. The
     default is application/json with a body, and otherwise application/problem+json."""
@@ -51,39 +57,45 @@ class ErrorsConfig(SectionModel):
 
 def build_errors(config: ErrorsConfig, at: Location, mistakes: Mistakes) -> ErrorTemplate:
     """Return the shape of a version's errors; mistakes go to `mistakes`."""
-    if config.body is None and config.content_type is None and not config.codes:
+    if not config.model_fields_set:
         mistakes.add("has nothing in it; add body, such as { code: '{code}' }", *at)
     _check_quotes(config.body, (*at, "body"), mistakes)
-    for name in dict.fromkeys(placeholders(config.body)):
-        if name not in PLACEHOLDERS:
-            hint = suggest(name, PLACEHOLDERS)
-            mistakes.add(f"no part of a refusal is called '{name}'; {hint}", *at, "body")
+    for key, template in (("body", config.body), ("details", config.details)):
+        for name in dict.fromkeys(placeholders(template)):
+            if name not in PLACEHOLDERS:
+                hint = suggest(name, PLACEHOLDERS)
+                mistakes.add(f"no part of a refusal is called '{name}'; {hint}", *at, key)
+    _check_names(config.details, _OWN, (*at, "details"), mistakes)
     if config.codes:
         _check_codes(config, at, mistakes)
     fallback = PROBLEM if config.body is None else JSON
     codes = {code: own for code, own in config.codes.items() if code != DEFAULT}
-    return ErrorTemplate(
-        config.content_type or fallback, config.body, codes, config.codes.get(DEFAULT)
-    )
+    own = config.codes.get(DEFAULT)
+    return ErrorTemplate(config.content_type or fallback, config.body, codes, own, config.details)
 
 
 def _check_codes(config: ErrorsConfig, at: Location, mistakes: Mistakes) -> None:
     """Record codes that no refusal of the version has, and those that have none of its own."""
     at = (*at, "codes")
-    known = [code for code in FaultCode if code not in BEFORE_VERSION]
-    for code in config.codes:
-        if code in BEFORE_VERSION:
-            text = "is refused before the version is known, as a problem detail; remove it"
-            mistakes.add(text, *at, code)
-        elif code not in known and code != DEFAULT:
-            hint = suggest(code, [*known, DEFAULT])
-            mistakes.add(f"the gateway has no such code; {hint}", *at, code)
+    _check_names(config.codes, (*_OWN, DEFAULT), at, mistakes)
     if config.body is not None and "code" not in placeholders(config.body):
         mistakes.add("stand nowhere in the body; write '{code}' in it, or remove them", *at)
-    lacking = [code for code in known if code not in config.codes]
+    lacking = [code for code in _OWN if code not in config.codes]
     if lacking and DEFAULT not in config.codes:
         text = "warning: clients of the version get the gateway's own codes of"
         mistakes.warn(f"{text} {', '.join(lacking)}; add them, or default", *at)
+
+
+def _check_names(
+    named: Iterable[str], known: Sequence[str], at: Location, mistakes: Mistakes
+) -> None:
+    """Record names that are no codes of refusals of a version."""
+    for code in named:
+        if code in BEFORE_VERSION:
+            text = "is refused before the version is known, as a problem detail; remove it"
+            mistakes.add(text, *at, code)
+        elif code not in known:
+            mistakes.add(f"the gateway has no such code; {suggest(code, known)}", *at, code)
 
 
 def _check_quotes(value: JsonValue, at: Location, mistakes: Mistakes) -> None:

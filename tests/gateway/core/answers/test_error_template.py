@@ -11,6 +11,8 @@ GONE = Fault(
     supported=("2", "3"),
     successor={"version": "2"},
 ).problem("/v1/person")
+UNFIT = Fault(FaultCode.UNCONVERTIBLE_REQUEST, "No: /a/b: bad.").problem("/x")
+MISFIT = {"field": "a.b", "pointer": "/a/b", "reason": "bad"}
 MISSING = Fault(FaultCode.NOT_FOUND, "No.").problem("/x")
 
 
@@ -20,9 +22,14 @@ MISSING = Fault(FaultCode.NOT_FOUND, "No.").problem("/x")
         ("{code}", "version_retired", "not_found"),
         ("{status}", 410, 404),
         ("{status} {title}", "410 Version retired", "404 No such resource"),
-        ("{supportedVersions}", ["2", "3"], None),
+        ({"a": ["{supportedVersions}", 1]}, {"a": [["2", "3"], 1]}, {"a": [1]}),
+        (
+            {"a": [{"b": "{successor}"}], "c": []},
+            {"a": [{"b": {"version": "2"}}], "c": []},
+            {"c": []},
+        ),
+        ({"a": {"b": "{successor}"}}, {"a": {"b": {"version": "2"}}}, {}),
         ("use {supportedVersions}", "use 2, 3", "use "),
-        ("{successor}", {"version": "2"}, None),
         ("{request_id}", "id", "id"),
         ("{{code}} {{}} {", "{code} {} {", "{code} {} {"),
         ("{{status}}", "{status}", "{status}"),
@@ -71,7 +78,45 @@ def test_without_a_template_it_is_the_problem_detail() -> None:
 
 
 def test_every_member_of_a_problem_detail_is_a_placeholder() -> None:
-    assert {*GONE, "request_id"} == {*PLACEHOLDERS}
+    assert {*GONE, "request_id", *MISFIT} == {*PLACEHOLDERS}
+
+
+LIST = {
+    "message": "{detail}",
+    "fields": [{"name": "{field}", "at": "{pointer}", "why": "{reason}"}],
+}
+
+
+def test_what_a_request_does_not_fit_with() -> None:
+    error = ErrorTemplate("application/json", LIST)
+    assert error.render(UNFIT, "id", MISFIT) == {
+        "message": "No: /a/b: bad.",
+        "fields": [{"name": "a.b", "at": "/a/b", "why": "bad"}],
+    }
+    assert error.render(UNFIT, "id", {"field": "page", "reason": "bad"}) == {
+        "message": "No: /a/b: bad.",
+        "fields": [{"name": "page", "why": "bad"}],
+    }
+    assert error.render(UNFIT, "id") == {"message": "No: /a/b: bad."}
+
+
+@pytest.mark.parametrize(
+    ("template", "rendered"),
+    [
+        (None, {**UNFIT, "code": 7, "detail": "7: 'a.b' bad {x}"}),
+        ({"m": "{detail}"}, {"m": "7: 'a.b' bad {x}"}),
+    ],
+)
+def test_sentences_of_the_version(template: object, rendered: object) -> None:
+    details = {"unconvertible_request": "{code}: '{field}' {reason} {{x}}", "internal": "Oh."}
+    error = ErrorTemplate("application/json", template, {}, 7, details)
+    assert error.render(UNFIT, "id", MISFIT) == rendered
+    kept = error.render(UNFIT, "id")
+    assert isinstance(kept, dict)
+    assert "No: /a/b: bad." in kept.values()
+    assert ErrorTemplate("a/json", {"m": "{detail}"}, {}, None, details).render(GONE, "id") == {
+        "m": 'Version 1 was "retired".'
+    }
 
 
 def test_the_placeholders_of_a_template() -> None:

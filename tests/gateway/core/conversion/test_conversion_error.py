@@ -336,6 +336,20 @@ def test_a_place_beside_the_body() -> None:
     assert same_place(error.place) == error.place
 
 
+@pytest.mark.parametrize(
+    ("place", "misfit"),
+    [
+        (("a", 0, 1, "b.c"), {"field": "a[0][1].b.c", "pointer": "/a/0/1/b.c", "reason": "bad"}),
+        ((0, "a"), {"field": "[0].a", "pointer": "/0/a", "reason": "bad"}),
+        ((), None),
+        (Beside("query parameter", ("a", "b")), {"field": "a, b", "reason": "bad"}),
+        (Beside("path"), None),
+    ],
+)
+def test_what_does_not_fit(place: ErrorPlace, misfit: dict[str, str] | None) -> None:
+    assert ConversionError("bad", place).misfit == misfit
+
+
 def test_what_is_to_come_to_a_place() -> None:
     error = ConversionError("is there", ("b", 0), rival=("a",)).under("m")
     assert str(error) == "/m/b/0: is there, and /m/a is to become it"

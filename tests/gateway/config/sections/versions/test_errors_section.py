@@ -30,6 +30,10 @@ BODY = {"error": {"code": "{code}"}}
             ),
         ),
         (
+            '{ details: { internal: "{code}?" } }',
+            ErrorTemplate("application/problem+json", details={"internal": "{code}?"}),
+        ),
+        (
             '{ body: { error: { code: "{code}" } }, content_type: application/vnd.a.b+json }',
             ErrorTemplate("application/vnd.a.b+json", BODY),
         ),
