@@ -98,8 +98,8 @@ def test_the_refused_field(program: Program) -> None:
     assert [*got.json] == ["errors"]
     got = ask(program, "POST", "/v5/a", *lines, body=b'{"c":2,"d":1}')
     assert got.json == {
-        "errors": [{"code": 5000, "message": "Refused: is there already, and /d is to become it."}],
-        "fields": [{"name": "c", "at": "/c"}],
+        "errors": [{"code": 5000, "message": "Refused: is there already, and /c is to become it."}],
+        "fields": [{"name": "d", "at": "/d"}],
     }
 
 
