@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from heapq import nlargest
 from math import inf
+from operator import itemgetter
 from typing import Literal
 
 import msgspec
@@ -125,8 +127,8 @@ def _callers(
     refused: dict[str | None, float] = {}
     for (_, client), row in totals.clients.get(key, TopClients()).rows.items():
         for lasts, last in ((served, row.served), (refused, row.last)):
-            if last >= begin:
-                lasts[client] = max(last, lasts.get(client, 0))
+            if last >= begin and last > lasts.get(client, 0.0):
+                lasts[client] = last
     refused = {client: last for client, last in refused.items() if client not in served}
     window = f"in the last {spelled.removeprefix('1 ')}"
     nobody = "nobody was let through to it" if refused else "nobody has called it"
@@ -164,13 +166,10 @@ def _number_of(lasts: Mapping[str | None, float]) -> str:
 
 
 def _latest(lasts: Mapping[str | None, float]) -> str:
-    latest = sorted(lasts.items(), key=lambda each: -each[1])
-    texts = [
-        f"{client_text(client)} at {format_time(last)}" for client, last in latest[:_MAX_NAMED]
-    ]
-    return ", ".join(texts) + (
-        f", and {len(latest) - _MAX_NAMED} more" if len(latest) > _MAX_NAMED else ""
-    )
+    latest = nlargest(_MAX_NAMED, lasts.items(), key=itemgetter(1))
+    texts = [f"{client_text(client)} at {format_time(last)}" for client, last in latest]
+    more = len(lasts) - len(latest)
+    return ", ".join(texts) + (f", and {more} more" if more else "")
 
 
 def _remedy(lasts: Mapping[str | None, float]) -> str:

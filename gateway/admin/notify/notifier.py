@@ -187,7 +187,7 @@ class Notifier:
         if monotonic() - self._looked >= _RARELY:
             view, standings = await self._standings.latest()
             rare += observation.sunsets_near(versions, standings, now)
-            keys = retirable(operator, versions, view, standings)
+            keys = await retirable(operator, versions, view, standings)
             rare += observation.versions_retirable(keys, standings)
             self._looked = monotonic()
         ended = [

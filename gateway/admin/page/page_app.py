@@ -76,7 +76,7 @@ class Page:
         """Answer all versions."""
         view, standings = await self._standings.latest()
         in_force = self._operator.state.in_force
-        table = versions_table(self._catalog(), standings, in_force, view.now, request.query)
+        table = await versions_table(self._catalog(), standings, in_force, view.now, request.query)
         values = {
             "table": table,
             "table_span": span_of(view.now),

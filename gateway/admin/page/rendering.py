@@ -29,6 +29,7 @@ from gateway.admin.formatting import (
     period_text,
     sentence,
 )
+from gateway.admin.reports.piecewise import batches, turns
 
 _HERE = Path(__file__).parent
 # Nothing but what this port serves itself; forms go back to it; no other page may frame it.
@@ -51,6 +52,8 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 _STAMP = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+# So many parts of a template are filled in between two looks at the time.
+_BATCH = 32
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
@@ -84,10 +87,10 @@ def asset_answer(name: str, tag: str) -> web.Response:
 
 
 async def html(name: str, values: Mapping[str, object], status: int = 200) -> web.Response:
-    """Return the answer with a template, filled in."""
-    text = (await _loaded(name)).render(values)
+    """Return the answer with a template, filled in piece by piece."""
+    pieces = batches((await _loaded(name)).generate(values), _BATCH)
     return web.Response(
-        text=text,
+        text="".join(["".join(batch) async for batch in turns(pieces)]),
         status=status,
         content_type="text/html",
         headers={**HEADERS, "Cache-Control": "no-store"},

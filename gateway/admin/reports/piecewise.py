@@ -1,17 +1,20 @@
-"""Large answers in pieces, between which the event loop has a turn.
+"""Large answers and long views in pieces, between which the event loop has a turn.
 
 A gateway of one process answers its clients on the same event loop: they would wait for all that
 is made at once.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from itertools import islice
+from time import perf_counter
 from typing import TypeVar
 
 from aiohttp import web
 
 _T = TypeVar("_T")
+# How long a piece may take, in seconds.
+_PIECE = 0.001
 
 
 async def send_pieces(
@@ -30,6 +33,20 @@ async def send_pieces(
         await answer.write(piece)
         await asyncio.sleep(0)  # requests that came meanwhile have their turn
     return answer
+
+
+async def turns(items: Iterable[_T]) -> AsyncIterator[_T]:
+    """Yield items; the event loop has a turn after each millisecond.
+
+    Args:
+        items: what each of them needs to be made has to be short.
+    """
+    until = perf_counter() + _PIECE
+    for item in items:
+        yield item
+        if perf_counter() >= until:
+            await asyncio.sleep(0)
+            until = perf_counter() + _PIECE
 
 
 def batches(items: Iterable[_T], most: int) -> Iterator[list[_T]]:

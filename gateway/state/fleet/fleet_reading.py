@@ -13,15 +13,17 @@ from gateway.state.fleet.outbox import decode
 from gateway.state.fleet.postgres import PostgresConnection, PostgresDatabase
 from gateway.state.fleet.roster import ReplicaRow, silences
 from gateway.state.fleet.transaction_ledger import read_documents
-from gateway.state.history.history import HistoryQuery, HistoryView
-from gateway.state.schema.history_table import read_history
+from gateway.state.history.history import History, HistoryQuery, HistoryView
+from gateway.state.history.interval import IntervalRow
+from gateway.state.schema.history_table import select_history
 from gateway.state.schema.state_tables import batches, counts, floors, replicas, usage
 from gateway.state.state_access import LogReading, StateView
 from gateway.state.state_changes import StateChanges
-from gateway.state.totals import Totals
+from gateway.state.top_clients import ClientUsage
+from gateway.state.totals import Occurrences, Totals
 
-# Rows are read in parts, so that requests are answered in between.
-_PART = 1000
+# Rows are read in parts of about a millisecond, so that requests are answered in between.
+_PART = 250
 # As long as the sums of all versions may take, in seconds.
 _PATIENCE = 30.0
 
@@ -68,10 +70,10 @@ async def read_fleet(
     """
     async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
         rows = await read_replicas(connection)
-        totals = Totals(await _sums(connection, key))
+        totals = await _sums(connection, key)
         waiting = select(batches.c.content).outerjoin(replicas, replicas.c.start == batches.c.start)
         unmerged = or_(replicas.c.merged.is_(None), replicas.c.merged < batches.c.sequence)
-        async for (content,) in connection.rows(waiting.where(unmerged), _PART):
+        async for (content,) in connection.rows(waiting.where(unmerged), 1):
             try:
                 totals.merge(decode(content).totals)
             except msgspec.DecodeError:
@@ -108,10 +110,19 @@ async def read_stored_fleet(
             documents = await read_documents(connection, "overrides")
             if query is None:
                 return view, documents, None
-            history = await connection.run_sync(read_history, query, now)
-        return view, documents, history.view(query, now)
+            return view, documents, await read_history(connection, query, now)
     finally:
         await database.close()
+
+
+async def read_history(
+    connection: PostgresConnection, query: HistoryQuery, now: float
+) -> HistoryView:
+    """Return the intervals that are asked for at a time; raises SQLAlchemyError."""
+    found = History(bounded=False)
+    async for row in connection.rows(select_history(query, now), _PART):
+        found.add((IntervalRow(*row),))
+    return found.view(query, now)
 
 
 async def read_logs(
@@ -130,24 +141,22 @@ async def read_logs(
     return tuple(LogReading(name, each.since, each.until, each.reason) for name, each in counted)
 
 
-async def _sums(connection: PostgresConnection, key: VersionKey | None) -> StateChanges:
-    state = StateChanges(documents=await read_documents(connection, "since"))
+async def _sums(connection: PostgresConnection, key: VersionKey | None) -> Totals:
+    totals = Totals(StateChanges(documents=await read_documents(connection, "since")))
+    of_version = _of(key, floors.c.api, floors.c.version)
+    async for api, version, floor in connection.rows(select(floors).where(*of_version), _PART):
+        totals.clients_of(api, version).floor = floor
     of_version = _of(key, usage.c.api, usage.c.version)
     async for row in connection.rows(select(usage).where(*of_version), _PART):
-        api, version, endpoint, client, others, count, refused, failed, slack, *times = row
-        first, last, served = times
-        place = (api, version, endpoint, None if others else client)
-        state.usage.append((*place, count, refused, failed, slack, first, last, served))
-    of_version = _of(key, floors.c.api, floors.c.version)
-    async for row in connection.rows(select(floors).where(*of_version), _PART):
-        api, version, floor = row
-        state.floors[api, version] = floor
+        api, version, endpoint, client, others, *numbers = row
+        clients = totals.clients_of(api, version)
+        clients.put((endpoint, None if others else client), ClientUsage(*numbers))
     of_key = () if key is None else (counted_for(key),)
     async for row in connection.rows(select(counts).where(*of_key), _PART):
         kind, encoded, count, first, last = row
         labels = msgspec.json.decode(encoded, type=tuple[str, ...])
-        state.counts.append((kind, labels, count, first, last))
-    return state
+        totals.counts[kind, labels] = Occurrences(count, first, last)
+    return totals
 
 
 def _of(

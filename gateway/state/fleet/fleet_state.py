@@ -17,7 +17,7 @@ from gateway.state.active_overrides import ActiveOverrides, Apply, overrides_of
 from gateway.state.cutover_controller import CurrentCutover, CutoverController
 from gateway.state.fleet.beat import Membership, Report, beat, begin_counting, leave
 from gateway.state.fleet.fleet_clock import FleetClock
-from gateway.state.fleet.fleet_reading import read_fleet, read_logs
+from gateway.state.fleet.fleet_reading import read_fleet, read_history, read_logs
 from gateway.state.fleet.judge import (
     RESETS,
     Judge,
@@ -40,7 +40,6 @@ from gateway.state.fleet.transaction_ledger import (
 )
 from gateway.state.history.history import HistoryQuery, HistoryView
 from gateway.state.ledger import AuditEntry, Ledger, Order, SharedDocuments
-from gateway.state.schema.history_table import read_history
 from gateway.state.schema.state_tables import read_audit
 from gateway.state.state_access import Doubt, FleetView, StateView, UnknownReplicaError
 from gateway.state.state_changes import StateChanges, StateError, StateUnreachableError
@@ -176,7 +175,7 @@ class FleetState:
         try:
             self._check_reached()
             async with self._database.transaction() as (connection, now):
-                return (await connection.run_sync(read_history, query, now)).view(query, now)
+                return await read_history(connection, query, now)
         except StateUnreachableError as error:
             self._miss(error)
             return self.totals.history.view(query, self._clock.now(), self.replica)

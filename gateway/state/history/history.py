@@ -124,7 +124,7 @@ class History:
         """
         since = query.since(now)
         series = {
-            (api, version): {at: one for at, one in sorted(found.items()) if at >= since}
+            (api, version): {at: found[at] for at in sorted(at for at in found if at >= since)}
             for (api, version, by), found in self._series.items()
             if by is query.by and query.api in (None, api) and query.version in (None, version)
         }

@@ -10,6 +10,7 @@ from sqlalchemy import (
     Float,
     LargeBinary,
     Row,
+    Select,
     Table,
     Text,
     delete,
@@ -41,15 +42,21 @@ _KEY = tuple_(*history.primary_key)
 _PART = 500
 
 
-def read_history(connection: Connection, query: HistoryQuery, now: float) -> History:
-    """Return the intervals that are asked for at a time; raises SQLAlchemyError."""
+def select_history(query: HistoryQuery, now: float) -> Select[Any]:
+    """Return the statement for the rows of the intervals that are asked for at a time."""
     since = query.since(now)
     found = select(history).where(history.c.by == query.by.value, history.c.start >= since)
     if query.api is not None:
         found = found.where(history.c.api == query.api)
     if query.version is not None:
         found = found.where(history.c.version == query.version)
-    return History((_row(row) for row in connection.execute(found)), bounded=False)
+    return found
+
+
+def read_history(connection: Connection, query: HistoryQuery, now: float) -> History:
+    """Return the intervals that are asked for at a time; raises SQLAlchemyError."""
+    found = connection.execute(select_history(query, now))
+    return History((_row(row) for row in found), bounded=False)
 
 
 def write_history(connection: Connection, rows: Sequence[IntervalRow]) -> None:

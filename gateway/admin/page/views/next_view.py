@@ -9,6 +9,7 @@ from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.standing import Standing
 from gateway.admin.page.views.audit_view import known_replicas
 from gateway.admin.page.waiting import DAY, Situation, Waiting, waiting
+from gateway.admin.reports.piecewise import turns
 from gateway.admin.retirement import WITHIN, verdict
 from gateway.core.overrides import VersionKey
 from gateway.state.cutover_controller import CurrentCutover
@@ -27,19 +28,19 @@ async def next_items(
     refused: list[str],
 ) -> list[Waiting]:
     """Return what waits for somebody, the most urgent first."""
-    for version in versions.values():
+    async for version in turns(versions.values()):
         version.upcoming(view.now)
-        await asyncio.sleep(0)  # requests have their turn
     cutovers: dict[VersionKey, CurrentCutover] = {}
     for key in operator.rules.cutovers:
         cutovers[key] = await operator.state.cutover(key)
+    await asyncio.sleep(0)  # requests have their turn
     return waiting(
         Situation(
             now=view.now,
             versions=versions,
             standings=standings,
             cutovers=cutovers,
-            retirable=list(retirable(operator, versions, view, standings)),
+            retirable=await retirable(operator, versions, view, standings),
             overrides=operator.state.in_force,
             totals=view.totals,
             fleet=await known_replicas(operator.state),
@@ -51,7 +52,7 @@ async def next_items(
     )
 
 
-def retirable(
+async def retirable(
     operator: Operator,
     versions: Mapping[VersionKey, CatalogVersion],
     view: StateView,
@@ -69,7 +70,7 @@ def retirable(
     ]
     return [
         key
-        for key in islice(over, _JUDGED)
+        async for key in turns(islice(over, _JUDGED))
         if verdict(key, view, operator.rules, operator.state.in_force, within=WITHIN).answer
         == "yes"
     ]

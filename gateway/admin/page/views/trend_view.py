@@ -1,11 +1,12 @@
 """The trend of a version: its requests and callers over a year, and the day it reaches nobody."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.charts import Mark, TimeLine, area, line, top_of
 from gateway.admin.page.views.versions_view import time_line
+from gateway.admin.reports.piecewise import turns
 from gateway.core.lifecycle.decline import Decline, decline
 from gateway.state.history.interval import Interval, Resolution
 
@@ -75,7 +76,7 @@ class TrendPart:
     weeks: list[Week]
 
 
-def trend_part(
+async def trend_part(
     version: CatalogVersion,
     days: Mapping[int, Interval],
     minutes: Mapping[int, Interval],
@@ -98,8 +99,8 @@ def trend_part(
     if found is not None and found.days is not None:
         nobody = today + (found.days if any(whole[-7:]) else -_quiet(whole)) * DAY
     return TrendPart(
-        _year(days, callers, today, found),
-        _latest_day(minutes, now),
+        [chart async for chart in turns(_year(days, callers, today, found))],
+        await _latest_day(minutes, now),
         span,
         list(time_line(version, now, span)),
         found,
@@ -134,21 +135,19 @@ def _quiet(whole: Sequence[float]) -> int:
 
 def _year(
     days: Mapping[int, Interval], callers: list[float | None], today: int, found: Decline | None
-) -> list[Chart]:
+) -> Iterator[Chart]:
+    most = top_of(callers)
+    yield Chart(
+        "Callers a day",
+        f"{callers[BEFORE] or 0:,.0f} today",
+        most,
+        area(callers, HEIGHT, most),
+        line(callers, HEIGHT, most),
+        ahead=_ahead(found, most),
+    )
     requests = _by_day(days, today, lambda each: each.requests)
     errors = _by_day(days, today, lambda each: each.errors)
-    most = top_of(callers)
-    return [
-        Chart(
-            "Callers a day",
-            f"{callers[BEFORE] or 0:,.0f} today",
-            most,
-            area(callers, HEIGHT, most),
-            line(callers, HEIGHT, most),
-            ahead=_ahead(found, most),
-        ),
-        _requests("Requests a day", f"{requests[BEFORE] or 0:,.0f} today", requests, errors),
-    ]
+    yield _requests("Requests a day", f"{requests[BEFORE] or 0:,.0f} today", requests, errors)
 
 
 def _ahead(found: Decline | None, top: float) -> str:
@@ -163,12 +162,12 @@ def _ahead(found: Decline | None, top: float) -> str:
     return line(values, HEIGHT, top)
 
 
-def _latest_day(minutes: Mapping[int, Interval], now: float) -> list[Chart]:
+async def _latest_day(minutes: Mapping[int, Interval], now: float) -> list[Chart]:
     """Return charts of the latest 24 hours, in parts of ten minutes."""
     end = Resolution.MINUTE.start(now)
     count = 24 * 60 // _PART
     sums = [Interval(Resolution.MINUTE) for _ in range(count)]
-    for start, each in minutes.items():
+    async for start, each in turns(minutes.items()):
         place = count - 1 - (end - start) // (60 * _PART)
         if 0 <= place < count:
             sums[place].add_counts(each.requests, each.errors, each.refused)

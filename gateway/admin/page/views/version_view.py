@@ -91,14 +91,19 @@ async def version_page(
     missing = uncompared(key, view.totals, operator.rules, operations)
     made, _ = await latest_changes(operator.state)
     changes = [entry for entry in made if (entry.api, entry.version) == key]
+    await asyncio.sleep(0)  # requests have their turn, here and below
+    shown = callers(view.totals, key, query)
+    await asyncio.sleep(0)
+    judged = verdict(key, view, operator.rules, in_force, within=within, documented=operations)
+    await asyncio.sleep(0)
     return VersionPage(
         version,
         phase(version, now),
         now,
         view.totals.since,
-        callers(view.totals, key, query),
+        shown,
         view.replica,
-        verdict(key, view, operator.rules, in_force, within=within, documented=operations),
+        judged,
         within,
         list(time_line(version, now, span)),
         span,
@@ -117,7 +122,7 @@ async def _trend(operator: Operator, version: CatalogVersion, now: float) -> Tre
         await operator.state.history(HistoryQuery(by, api, version=label)) for by in _RESOLUTIONS
     ]
     key = version.key
-    return trend_part(version, days.series.get(key, {}), minutes.series.get(key, {}), now)
+    return await trend_part(version, days.series.get(key, {}), minutes.series.get(key, {}), now)
 
 
 async def documented(operator: Operator, key: VersionKey) -> Collection[OperationName] | None:

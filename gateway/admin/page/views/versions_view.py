@@ -10,6 +10,7 @@ from gateway.admin.page.charts import Mark, TimeLine, line, top_of
 from gateway.admin.page.listing import Listing, listing
 from gateway.admin.page.standing import Standing
 from gateway.admin.page.waiting import DAY, version_link
+from gateway.admin.reports.piecewise import turns
 from gateway.core.cutover.cutover import in_force
 from gateway.core.overrides import Overrides, VersionKey
 
@@ -73,7 +74,7 @@ def phase(version: CatalogVersion, now: float) -> str:
     return "deprecated" if terms.deprecated is not None and terms.deprecated <= now else "current"
 
 
-def versions_table(
+async def versions_table(
     versions: Mapping[VersionKey, CatalogVersion],
     standings: Mapping[VersionKey, Standing],
     overrides: Overrides,
@@ -123,7 +124,7 @@ def versions_table(
     span = span_of(now)
     rows = [
         _row(each, used(each), sums.get(each.key[0], 0), overrides, now, span)
-        for each in found.rows
+        async for each in turns(found.rows)
     ]
     return Listing(
         rows,

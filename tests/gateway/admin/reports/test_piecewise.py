@@ -1,12 +1,13 @@
 """Answers in pieces: each is made when those before it were taken, and others have turns."""
 
 import asyncio
+import time
 from collections.abc import Iterator
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from gateway.admin.reports.piecewise import batches, send_pieces
+from gateway.admin.reports.piecewise import batches, send_pieces, turns
 
 
 def test_batches() -> None:
@@ -42,3 +43,27 @@ async def test_others_have_a_turn_between_pieces() -> None:
             assert await answered.read() == b"xxxxx"
     taking.cancel()
     assert len(set(seen)) == 5
+
+
+async def test_others_have_a_turn_after_a_millisecond() -> None:
+    seen = list[int]()
+    taken = 0
+
+    async def take_turns() -> None:
+        nonlocal taken
+        while True:
+            taken += 1
+            await asyncio.sleep(0)
+
+    def slow() -> Iterator[int]:
+        for number in range(5):
+            begun = time.perf_counter()
+            while time.perf_counter() - begun < 0.001:
+                pass
+            yield number
+
+    taking = asyncio.create_task(take_turns())
+    async for _ in turns(slow()):
+        seen.append(taken)
+    taking.cancel()
+    assert seen == [0, 1, 2, 3, 4]
