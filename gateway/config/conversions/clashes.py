@@ -90,6 +90,16 @@ def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes:
                         *here,
                         name,
                     )
+            # What becomes a part of an object of its own name would take the other parts along.
+            part = next((m for m in makes if m != field and within(m, field)), None)
+            for known, other in made.items() if part and field not in makes else ():
+                if known != field and within(known, field):
+                    mistakes.add(
+                        f"'{field}' becomes '{part}' here, and {place(other)}, which comes before,"
+                        f" has made '{known}'; {_ORDER}",
+                        *here,
+                        name,
+                    )
         for field in makes:
             if field in used and field not in taken:
                 mistakes.add(

@@ -73,6 +73,21 @@ def test_changes_that_fit(changes: list[str]) -> None:
     assert said(*changes) == []
 
 
+GIVEN = "rename: { field: name.given, to: first }"
+
+
+@pytest.mark.parametrize(
+    "whole",
+    ["rename: { field: name.full, to: name }", "join: { fields: [name.a, name.b], into: name }"],
+)
+def test_the_part_with_the_name_of_its_object_comes_before_the_others(whole: str) -> None:
+    assert said(whole, GIVEN) == []
+    (text,) = said(GIVEN, whole)
+    assert text.startswith("'name' becomes 'name.")
+    assert "changes[0], which comes before, has made 'name.given'; changes are listed in" in text
+    assert said(GIVEN, "extract: { field: name, key: data }") == []
+
+
 ID = "type: { field: customer.id, newer: text, older: number }"
 
 
