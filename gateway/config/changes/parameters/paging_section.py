@@ -1,6 +1,6 @@
 """`paging`: a page and its size in one version, an offset and a limit in the other."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -8,7 +8,8 @@ from pydantic import Field
 from gateway.config.changes.change_section import Loss, ParameterSection, Upgrade
 from gateway.config.changes.change_site import ParameterSite
 from gateway.config.shape import NonEmptyText, NumberText, PositiveInt, SectionModel
-from gateway.core.conversion.parameter_change import ParameterChange
+from gateway.core.conversion.changes.default import Added
+from gateway.core.conversion.parameter_change import ParameterChange, ParameterSequence, Reversed
 from gateway.core.conversion.parameters.recombined import Recombined
 
 # The forms of paging are imported when rules name them: they take memory that most can save.
@@ -36,6 +37,15 @@ class PagingSideConfig(SectionModel):
         return tuple(filter(None, (self.offset, self.limit, self.page, self.size)))
 
 
+class PagingSizesConfig(SectionModel):
+    """The size of pages where a request names none, by version."""
+
+    newer: PositiveInt
+    """The size in the newer version."""
+    older: PositiveInt
+    """The size in the older version."""
+
+
 class PagingConfig(ParameterSection):
     """Ask for a part of a list otherwise: by page and size, or by offset and limit."""
 
@@ -43,9 +53,10 @@ class PagingConfig(ParameterSection):
     """The parameters of the newer version."""
     older: PagingSideConfig
     """The parameters of the older version."""
-    size: PositiveInt | None = None
-    """The size of pages where a request names none, which is the same in both versions; without
-    it, such a request is refused."""
+    size: PositiveInt | PagingSizesConfig | None = None
+    """The size of pages where a request names none: of both versions, or of each, such as
+    `{ newer: 20, older: 10 }`, and then the service is always asked for a size. Without it, a page
+    without a size is refused."""
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it reads the parameters of the older version."""
@@ -57,22 +68,36 @@ class PagingConfig(ParameterSection):
 
     def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
         """Return the change of the parameters."""
-        from gateway.core.conversion.parameters.paging import OffsetForm
-
         newer, older = self._form(self.newer, "newer", site), self._form(self.older, "older", site)
         if newer is None or older is None:
             return None
-        if isinstance(newer, OffsetForm) and isinstance(older, OffsetForm):
+        if self.newer.offset and self.older.offset:
             site.complain("both versions have offset and limit; rename them")
             return None
-        return Recombined(
-            newer.names,
-            older.names,
-            lambda values: newer.write(older.read(values)),
-            lambda values: older.write(newer.read(values)),
+        # A request without a size means that of the version it comes from.
+        in_older, in_newer = self._size("older"), self._size("newer")
+        paging = Recombined(
+            self.newer.names,
+            self.older.names,
+            lambda values: newer(in_older).write(older(in_older).read(values)),
+            lambda values: older(in_newer).write(newer(in_newer).read(values)),
         )
+        if not isinstance(self.size, PagingSizesConfig):
+            return paging
+        to_newer = Added(self.newer.names[1], str(self.size.older), keep=True)
+        to_older = Added(self.older.names[1], str(self.size.newer), keep=True)
+        return ParameterSequence((Reversed(to_older), paging, to_newer))
 
-    def _form(self, side: PagingSideConfig, key: str, site: ParameterSite) -> "PagingForm | None":
+    def _size(self, version: str) -> int | None:
+        size = self.size
+        if isinstance(size, PagingSizesConfig):
+            return size.newer if version == "newer" else size.older
+        return size
+
+    def _form(
+        self, side: PagingSideConfig, key: str, site: ParameterSite
+    ) -> "Callable[[int | None], PagingForm] | None":
+        """Return what makes the form of a side, given the size where a request names none."""
         from gateway.core.conversion.parameters.paging import OffsetForm, PageForm
 
         match side:
@@ -85,5 +110,6 @@ class PagingConfig(ParameterSection):
                 return None
         one, other = (site.name(name or "", key) for name in names)
         if side.page is None:
-            return OffsetForm(one, other)
-        return PageForm(one, other, 1 if side.first is None else side.first, self.size)
+            return lambda _: OffsetForm(one, other)
+        first = 1 if side.first is None else side.first
+        return lambda usual: PageForm(one, other, first, usual)

@@ -695,6 +695,15 @@ ALONE: dict[str, list[tuple[Fields, str, str]]] = {
             "page=2&size=5",
             "skip=10&size=5",
         ),
+        (
+            {
+                "newer": {"offset": "offset", "limit": "limit"},
+                "older": {"page": "page", "size": "per_page"},
+                "size": {"newer": 20, "older": 10},
+            },
+            "offset=40&limit=10",
+            "page=5&per_page=10",
+        ),
     ],
     "sort": [
         (
@@ -731,6 +740,25 @@ def test_parameters_alone(name: str, example: tuple[Fields, str, str]) -> None:
     upgrade = form.upgrade()
     for names, query in ((upgrade.takes, older), (upgrade.makes, newer)):
         assert {*names} == {pair.partition("=")[0] for pair in query.split("&")}
+
+
+@pytest.mark.parametrize(
+    ("upwards", "asked", "wanted"),
+    [
+        (True, "", "limit=10"),
+        (True, "page=3", "offset=20&limit=10"),
+        (True, "per_page=5", "limit=5"),
+        (False, "", "per_page=20"),
+        (False, "offset=40", "page=3&per_page=20"),
+        (False, "offset=40&limit=10", "page=5&per_page=10"),
+    ],
+)
+def test_pages_of_a_size_that_differs(upwards: bool, asked: str, wanted: str) -> None:
+    declared, *_ = ALONE["paging"][-1]
+    (form,) = ParameterConfig.model_validate({"paging": _as_read(declared)}).named().values()
+    change = form.parameter_change(ParameterSite(("here",), Mistakes(), header=False))
+    assert change is not None
+    assert rewrite_query(asked, in_direction([change], upwards=upwards)) == wanted
 
 
 def _lines(query: str) -> list[tuple[bytes, bytes]]:
