@@ -317,21 +317,21 @@ def upgrade(fields: HeaderFields) -> HeaderFields:
     return [(b"Connection", b"Upgrade"), *kept]
 
 
-def retyped(fields: HeaderFields, content_type: bytes) -> HeaderFields:
-    """Return `fields` with a Content-Type of the same format replaced by `content_type`.
+def retype(fields: HeaderFields, content_type: str) -> None:
+    """Replace a Content-Type of the same format in `fields` by `content_type`.
 
     `application/json` and `application/other+json` become `application/vnd.example+json`; a
     Content-Type of another format stays.
     """
-    suffix = _remembered(content_type)
-    return [
-        (line[0], content_type)
-        if len(line[0]) == 12
-        and line[0].lower() == b"content-type"
-        and (_remembered if len(line[1]) <= _SHORT else _format)(line[1]) == suffix
-        else line
-        for line in fields
-    ]
+    for place, (name, value) in enumerate(fields):
+        if len(name) == 12 and name.lower() == b"content-type":
+            chosen = _remembered if len(value) <= _SHORT else _type
+            fields[place] = name, chosen(value, content_type)
+
+
+def _type(given: bytes, content_type: str) -> bytes:
+    called = content_type.encode()
+    return called if _format(given) == _format(called) else given
 
 
 def _format(content_type: bytes) -> bytes:
@@ -339,7 +339,7 @@ def _format(content_type: bytes) -> bytes:
     return essence.removeprefix(b"application/").rpartition(b"+")[2]
 
 
-_remembered = lru_cache(maxsize=256)(_format)
+_remembered = lru_cache(maxsize=256)(_type)
 
 
 def _appended(before: bytes | None, element: bytes) -> bytes:

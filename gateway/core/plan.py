@@ -219,14 +219,15 @@ def _media_type(
 
     A default version, or that of a client's pin, was not asked for.
     """
-    version = route.version
+    selector, version = endpoint.selector, route.version
     if route.content_type is None or version is None or chosen_by in UNNAMED:
         return None
-    assert endpoint.selector is not None  # an endpoint with versions has a selector
-    readers, aliases = endpoint.selector.readers, endpoint.selector.matching.aliases
-    if len(readers) == 1 and not aliases:  # the one that read the version, and not by another name
+    assert selector is not None  # an endpoint with versions has a selector
+    aliases = selector.matching.aliases
+    if selector.only is not None and not aliases:  # which read the version, and by its own name
         return route.content_type
-    return next(filter(None, (it.answers_with(head, version, aliases) for it in readers)), None)
+    found = (reader.answers_with(head, version, aliases) for reader in selector.readers)
+    return next(filter(None, found), None)
 
 
 def _offered(endpoint: Endpoint, context: RequestContext) -> tuple[str, ...]:
@@ -316,19 +317,19 @@ def _choose(
     selector = endpoint.selector
     if selector is None:
         return None, None
-    if len(selector.readers) == 1:
+    reader = selector.only
+    if reader is not None:
         # The fast path of nearly every request: one reader finds one supported version.
-        (reader,) = selector.readers
         values = reader.read(head, captures)
         version = selector.supported.get(values[0]) if len(values) == 1 else None
         if version is not None:
             return version, reader.mechanism
-    readings = [(reader, reader.read(head, captures)) for reader in selector.readers]
+    readings = [(each, each.read(head, captures)) for each in selector.readers]
     selected = selector.select(readings, context)
     if (
         isinstance(selected, Selected)
         and not selected.named
-        and any(reader.refuses(head, selected.version) for reader in selector.readers)
+        and any(each.refuses(head, selected.version) for each in selector.readers)
     ):
         # A default or pinned version serves no request that excludes it, as an Accept field can.
         selected = selector.missing(context)

@@ -187,13 +187,11 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
         fields = answer_links.map_answer_fields(exchange, plan, fields)
     if route.response_rewrite is not None:
         fields = route.response_rewrite.fields(fields)
-    if (
-        status == 405
-        or method == "OPTIONS"
-        or route.content_type is not None
-        or route.error_type is not None
-    ):
-        fields = _renamed(exchange, plan, fields, answered)
+    if status == 405 or method == "OPTIONS":
+        fields = _methods(exchange, plan, fields)
+    called = plan.content_type if answered < 300 else route.error_type
+    if called is not None and not 300 <= answered <= 399:
+        headers.retype(fields, called)
     fields.append(_VIA)
     if tags is not None and b"etag" in watched:
         fields = _tagged(exchange, plan, fields, status)
@@ -328,18 +326,12 @@ def _none_match(exchange: Exchange) -> list[bytes]:
     return [value for name, value in given if name.lower() == b"if-none-match"]
 
 
-def _renamed(exchange: Exchange, plan: Plan, fields: HeaderFields, status: int) -> HeaderFields:
-    """Return the fields of an answer with the media type and the methods that the version has."""
-    called: str | None = None
-    if status == 405 or exchange.method == "OPTIONS":
-        fields = answer_links.map_allow(exchange, plan, fields)
+def _methods(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
+    """Return the fields of an answer with the methods that the version has."""
+    fields = answer_links.map_allow(exchange, plan, fields)
     if exchange.method == "OPTIONS":
         fields = cors_fields.for_preflight(exchange, plan, fields)
-    if 200 <= status <= 299:
-        called = plan.content_type
-    elif status >= 400:
-        called = plan.route.error_type
-    return fields if called is None else headers.retyped(fields, called.encode())
+    return fields
 
 
 def coding_of(exchange: Exchange) -> str | None:

@@ -47,6 +47,7 @@ class Selector:
         matching: what else names a version than its label.
         pins: what a client gets, by its name, where its request names none.
         terms: by label, of the versions that have any.
+        only: the reader, where there is but one.
     """
 
     readers: tuple[Reader, ...]
@@ -55,6 +56,10 @@ class Selector:
     matching: Matching = EXACT
     pins: Mapping[str, Version] = field(default_factory=lambda: MappingProxyType({}))
     terms: Mapping[str, Ending] = field(default_factory=lambda: MappingProxyType({}))
+    only: Reader | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "only", self.readers[0] if len(self.readers) == 1 else None)
 
     def select(
         self,

@@ -227,6 +227,8 @@ def test_the_first_that_says_something_names_the_client() -> None:
     both = (CLIENT, AddressName())
     assert named(*both, asked=head("/", ("X-Client", "acme")), peer="192.0.2.7") == "acme"
     assert named(*both, asked=head("/", ("X-Client", "")), peer="192.0.2.7") == "192.0.2.7"
+    blank = QueryName(QueryReader("key"))
+    assert named(blank, CLIENT, asked=head("/?key=%20", ("X-Client", "acme"))) == "acme"
     assert named(*both, asked=head("/")) == ANONYMOUS
 
 

@@ -37,10 +37,10 @@ class AcceptReader(MediaTypeReader):
         Members of equal weight keep the order of the request; weight 0 means "not acceptable"
         (RFC 9110, section 12.4.2) and names no version.
         """
-        lines = tuple(head.fields.getall("Accept", ()))
-        if sum(map(len, lines)) <= _SHORT:
-            return _remembered(self.prefix, self.suffix, lines)
-        return _preferred(self.prefix, self.suffix, lines)
+        lines = head.fields.getall("Accept", ())
+        if len(lines) == 1 and len(lines[0]) <= _SHORT:
+            return _remembered(self.prefix, self.suffix, lines[0])
+        return _preferred(self.prefix, self.suffix, *lines)
 
     def refuses(self, head: RequestHead, version: Version) -> bool:
         """Return whether the media type of a version has weight 0: not acceptable."""
@@ -75,7 +75,7 @@ class AcceptReader(MediaTypeReader):
         return self.media_type(version) if is_open else None
 
 
-def _preferred(prefix: str, suffix: str, lines: Sequence[str]) -> tuple[str, ...]:
+def _preferred(prefix: str, suffix: str, *lines: str) -> tuple[str, ...]:
     versions = sorted(_weighted(prefix, suffix, lines), key=lambda version: -version[1])
     return tuple(version for version, weight in versions if weight > 0)
 
