@@ -31,8 +31,11 @@ _URL = re.compile(
 )
 _HTTP = frozenset({"http", "https"})
 # The target of a link, its anchor, and quoted text, in which neither stands (RFC 8288, section 3).
+# No part is looked for again from within itself, so that a field costs one pass, whatever it lacks
+# the end of: a URL has no angle bracket, and a quote that is never closed takes all the rest.
 _LINK = re.compile(
-    r"<([^>]*)>|(;[ \t]*[Aa][Nn][Cc][Hh][Oo][Rr][ \t]*=[ \t]*)\"([^\"\\]*)\"|\"(?:[^\"\\]|\\.)*\"",
+    r"<([^<>]*)>|(;[ \t]*[Aa][Nn][Cc][Hh][Oo][Rr][ \t]*=[ \t]*)\"([^\"\\]*)\""
+    r"|\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)",
     re.DOTALL,
 )
 # No query has this character, which begins a fragment.

@@ -23,8 +23,9 @@ from gateway.core.versions.version import Version
 
 VALUE, PATH = "{value}", "{path}"
 _PRINTABLE = re.compile(r"[ -~]*\Z")
-# One link of a Link field, and its relation types (RFC 8288, section 3).
-_LINK = re.compile(r"\s*<([^>]*)>((?:\"(?:[^\"\\]|\\.)*\"|[^,\"])*),?", re.DOTALL)
+# One link of a Link field, and its relation types (RFC 8288, section 3). A quote that is never
+# closed takes all the rest, so that nobody looks for its end again.
+_LINK = re.compile(r"<([^<>]*)>((?:\"(?:[^\"\\]|\\.)*+(?:\"|\\?\Z)|[^,\"])*+),?", re.DOTALL)
 _REL = re.compile(r";\s*rel\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))", re.IGNORECASE)
 
 
@@ -102,14 +103,19 @@ class HeaderPlace:
     field: str
     text: str = VALUE
     is_link: bool = False
-    _pattern: re.Pattern[str] = dataclasses.field(init=False, repr=False, compare=False)
+    # The texts before, between and behind the places that hold anything, and which of these places
+    # holds the value.
+    _texts: tuple[str, ...] = dataclasses.field(init=False, repr=False, compare=False)
+    _value: int = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        pattern = re.escape(self.text)
-        pattern = pattern.replace(re.escape(PATH), ".*").replace(re.escape(VALUE), "(.*)", 1)
+        before, _, behind = self.text.partition(VALUE)
+        texts = before.split(PATH)
         # A URL may be absolute, and the path of the service may begin otherwise.
-        begin = ".*" if self.is_link and not self.text.startswith(VALUE) else ""
-        object.__setattr__(self, "_pattern", re.compile(f"{begin}{pattern}", re.DOTALL))
+        if self.is_link and before:
+            texts.insert(0, "")
+        object.__setattr__(self, "_value", len(texts) - 1)
+        object.__setattr__(self, "_texts", (*texts, *behind.split(PATH)))
 
     @property
     def beside(self) -> Beside:
@@ -130,17 +136,35 @@ class HeaderPlace:
         taken = _taken(message.headers, self.field, FIELDS)
         if taken is None:
             return None
-        match = self._pattern.fullmatch(taken)
-        if match is None:
+        value = self._read(taken)
+        if value is None:
             raise ConversionError(f"is not written as '{self.text}'", self.beside)
-        is_url = self.is_link and self.text == VALUE
-        return message.link(taken) if is_url else str(match[1])
+        return message.link(taken) if self.is_link and self.text == VALUE else value
 
     def give(self, message: Message, text: str, source: Tokens) -> None:
         """Add the header field."""
         path = message.path if message.status is None else message.target
         written = self.text.replace(PATH, path).replace(VALUE, text)
         _given(message.headers, self.field, written, FIELDS, source)
+
+    def _read(self, text: str) -> str | None:
+        """Return the value in a text, or None if that is written otherwise.
+
+        Each of the texts between is the last one that fits. A regular expression would find the
+        same, but take quadratic time to find that nothing fits.
+        """
+        first, end, value = self._texts[0], len(text) - len(self._texts[-1]), None
+        if end < len(first) or not (text.startswith(first) and text.endswith(self._texts[-1])):
+            return None
+        for number in range(len(self._texts) - 2, -1, -1):
+            before = self._texts[number]
+            begin = text.rfind(before, len(first), end) if number else 0
+            if begin < 0:
+                return None
+            if number == self._value:
+                value = text[begin + len(before) : end]
+            end = begin
+        return value
 
 
 @dataclass(frozen=True, slots=True)

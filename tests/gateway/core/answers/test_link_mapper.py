@@ -214,6 +214,14 @@ def test_a_link_field() -> None:
 
 
 @pytest.mark.parametrize(
+    "value", ["<" * 500_000, "</a>" + '"\\' * 250_000, "; anchor=" * 50_000, '<a"' * 200_001]
+)
+def test_a_link_field_costs_one_pass(value: str) -> None:
+    """What is looked for again from each place takes minutes."""
+    assert map_link_field(value, lambda link: link) == value
+
+
+@pytest.mark.parametrize(
     ("link", "client"),
     [
         ("/v2/rooms/7?a", "/hotel/v1/find?id=7&a"),

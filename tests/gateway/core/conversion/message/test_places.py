@@ -24,6 +24,9 @@ def lines(*fields: str) -> ParameterLines:
     return [ParameterLine(name.lower(), name, value) for name, value in pairs]
 
 
+NEXT = LinkPlace("next", None, V1)
+
+
 def texts(message: Message) -> list[str]:
     """Return the header fields of a message as texts."""
     return [f"{line.name}: {line.value}" for line in message.headers]
@@ -53,6 +56,9 @@ def test_a_header_field(place: HeaderPlace, field: str, value: str) -> None:
     [
         ("/a/{value}", "http://service/v2/a/7", "7"),
         ("{path}/{value}", "https://other/a/b/7", "7"),
+        ("{path}/{value}/x", "/a/x/7/x", "7"),
+        ("a{value}-{path}-{value}", "/a1-2-3-{value}", "1-2"),
+        ("{value}{path}", "/a", "/a"),
     ],
 )
 def test_a_url_may_be_absolute(text: str, written: str, value: str) -> None:
@@ -84,6 +90,33 @@ def test_a_header_field_that_does_not_fit(fields: list[str], reason: str) -> Non
     assert str(caught.value) == reason
 
 
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("/a/{value}/b", "/a" * 250_000),
+        ("{path}/x/{value}", "/" * 500_000),
+        ("a{value}a", "a"),
+        ("{path}-{value}", "-"),
+        ("a{path}-{value}", "-a"),
+    ],
+)
+def test_a_text_that_does_not_fit_costs_one_pass(text: str, written: str) -> None:
+    message = Message(headers=lines(f"Location: {written}"))
+    place = HeaderPlace("location", text, is_link=True)
+    if written == "-":
+        assert place.take(message) == ""
+    else:
+        with pytest.raises(ConversionError, match="is not written as"):
+            place.take(message)
+
+
+@pytest.mark.parametrize("value", ["<" * 500_000, '</a>;\\"' * 70_000, " " * 500_000])
+def test_a_link_field_costs_one_pass(value: str) -> None:
+    """What is looked for again from each place takes minutes."""
+    message = Message(status=200, headers=[ParameterLine("link", "Link", value)])
+    assert NEXT.take(message) is None
+
+
 @pytest.mark.parametrize("place", [HeaderPlace("X-A"), QueryPlace("x-a")])
 def test_a_place_that_is_taken(place: Place) -> None:
     message = Message(headers=lines("X-A: 1"), query=lines("X-A: 1"))
@@ -100,9 +133,6 @@ def test_a_query_parameter_is_of_requests_alone() -> None:
     assert place.take(message) is None
     place.give(message, "é&", ("a",))
     assert [line.value for line in message.query] == ["1", "%C3%A9%26"]
-
-
-NEXT = LinkPlace("next", None, V1)
 
 
 @pytest.mark.parametrize(
