@@ -47,13 +47,7 @@ ABOUT_BYTES = frozenset(
 # A converted representation has no byte ranges, so a request must not select by them, and codings
 # that the gateway would have to undo. Entity tags are translated (`gateway.core.answers`).
 SELECTING = frozenset(
-    {
-        b"accept-encoding",
-        b"if-range",
-        b"range",
-        b"want-content-digest",
-        b"want-repr-digest",
-    }
+    b"accept-encoding if-range range want-content-digest want-repr-digest".split()
 )
 
 # Fields that are forbidden in trailers, where they would be read too late or not at all: framing,
@@ -129,7 +123,8 @@ FORWARDING = _DESCRIBING | {
 # Request fields that the gateway writes itself, and therefore never forwards.
 OURS = frozenset({b"content-length", b"host", b"x-request-id", b"x-shadow"}) | FORWARDING
 
-# Services send few different values of Content-Type; longer ones are not remembered.
+# Services send few different values of Content-Type, and proxies few forwarding fields; longer ones
+# are not remembered.
 _SHORT = 256
 
 # Values of Connection that name no other field.
@@ -267,10 +262,7 @@ def forwarded_node(address: str) -> bytes:
     return f'"[{address}]"'.encode() if ":" in address else address.encode()
 
 
-@lru_cache(maxsize=1024)
-def forwarding(
-    peer: str, authority: str, scheme: str, inherited: tuple[tuple[bytes, bytes], ...]
-) -> tuple[tuple[bytes, bytes], ...]:
+def forwarding(peer: str, authority: str, scheme: str, inherited: FieldLines) -> FieldLines:
     """Return the Forwarded and X-Forwarded-* fields of a request that came from `peer`.
 
     Args:
@@ -280,6 +272,11 @@ def forwarding(
         inherited: The forwarding fields of the trusted proxy that sent the request; empty where
             the peer is not trusted.
     """
+    short = not inherited or sum(len(name) + len(value) for name, value in inherited) <= _SHORT
+    return (_known_forwarding if short else _forwarding)(peer, authority, scheme, inherited)
+
+
+def _forwarding(peer: str, authority: str, scheme: str, inherited: FieldLines) -> FieldLines:
     given: dict[bytes, bytes] = {}
     for name, value in inherited:  # several lines are one list (RFC 9110, section 5.3)
         given[name.lower()] = _appended(given.get(name.lower()), value)
@@ -292,6 +289,9 @@ def forwarding(
         (b"X-Forwarded-Proto", given.get(b"x-forwarded-proto") or scheme.encode()),
         *(line for line in inherited if line[0].lower() not in _DESCRIBING),
     )
+
+
+_known_forwarding = lru_cache(maxsize=1024)(_forwarding)
 
 
 def vary(fields: HeaderFields, names: tuple[str, ...]) -> HeaderFields:
