@@ -31,7 +31,11 @@ _ENCODED = re.compile(r"[%;\\]")
 _SEPARATORS = re.compile(rb"[/\\]")
 # Overlong UTF-8 encodings, which lenient decoders read as a dot, a slash and a backslash although
 # RFC 3629 (section 3) forbids it.
-_OVERLONG = ((b"\xc0\xae", b"."), (b"\xc0\xaf", b"/"), (b"\xc1\x9c", b"\\"))
+_OVERLONG = (
+    *((overlong, b".") for overlong in (b"\xc0\xae", b"\xe0\x80\xae", b"\xf0\x80\x80\xae")),
+    *((overlong, b"/") for overlong in (b"\xc0\xaf", b"\xe0\x80\xaf", b"\xf0\x80\x80\xaf")),
+    *((overlong, b"\\") for overlong in (b"\xc1\x9c", b"\xe0\x81\x9c", b"\xf0\x80\x81\x9c")),
+)
 # The number of forms of a captured text that are searched for dot segments: as received, decoded
 # once, decoded twice. Services are known that decode twice, but none that decode more often.
 _DECODINGS = 3

@@ -173,6 +173,9 @@ class TestCaptures:
             "x%2f.",
             "%252e%252e%252fadmin",
             "%c0%ae%c0%ae%c0%afadmin",
+            "%e0%80%ae%e0%80%ae%e0%80%afadmin",
+            "%f0%80%80%ae%f0%80%80%ae%f0%80%80%afadmin",
+            "..%e0%81%9cadmin",
             "..%c1%9cadmin",
         ],
     )

@@ -11,6 +11,7 @@ from tests.gateway.live.raw import get
     [
         *("..%2fadmin", "%2e%2e%2fadmin", "..;", "..;x=1", "..%5cadmin", "..\\admin"),
         *("%252e%252e%252fadmin", "%c0%ae%c0%ae%c0%afadmin", "a%2f..%2f..%2fadmin"),
+        *("%e0%80%ae%e0%80%ae%e0%80%afadmin", "..%f0%80%80%afadmin"),
     ],
 )
 def test_no_capture_climbs(house: House, climbing: str) -> None:
