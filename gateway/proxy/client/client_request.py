@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from functools import lru_cache
+from ipaddress import IPv6Address
 from urllib.parse import quote
 
 from aiohttp import StreamReader
@@ -21,7 +22,7 @@ from gateway.proxy.client.client_response import ClientTransport
 # RFC 3986, section 3.2.2, as far as hosts use it: a name, an IPv4 or a bracketed IPv6 address,
 # and a port. Other characters would be forwarded and misread by services: a comma, for instance,
 # would make two hosts of X-Forwarded-Host.
-_AUTHORITY = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~]+)(?::[0-9]{0,5})?\Z")
+_AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|[A-Za-z0-9\-._~]+)(?::[0-9]{0,5})?\Z")
 # A host name has at most 253 characters (RFC 1035, section 2.3.4), a port 5 digits.
 _LONGEST = 260
 # The look-up of such a name is faster, since it is not examined each time.
@@ -237,7 +238,14 @@ def _too_large(most: int) -> FaultError:
 
 @lru_cache(maxsize=1024)  # clients use few different hosts
 def _is_authority(text: str) -> bool:
-    return _AUTHORITY.match(text) is not None
+    match = _AUTHORITY.match(text)
+    if match is None or match[1] is None:
+        return match is not None
+    try:
+        IPv6Address(match[1])
+    except ValueError:
+        return False
+    return True
 
 
 def _other_form(method: str, target: str, host: str | None) -> tuple[str, str | None]:

@@ -187,6 +187,8 @@ NOT_HTTP = {
     "Host with an escape": request("GET", "/plain", "Host: a%2Cb"),
     "Host with odd bytes": request("GET", "/plain", b"Host: caf\xe9"),
     "Host longer than a name can be": request("GET", "/plain", f"Host: {'a' * 300}"),
+    "Host in brackets that is no address": request("GET", "/plain", "Host: [:]"),
+    "IPv4 in brackets": request("GET", "/plain", "Host: [192.0.2.1]:80"),
     "Host with a bad port": request("GET", "/plain", "Host: a:port"),
     "fragment": request("GET", "/plain#a", "Host: a"),
     "no slash": request("GET", "plain", "Host: a"),
