@@ -221,7 +221,7 @@ def _converted(
             )
         if body_format is BodyFormat.FORM:
             body = body.removesuffix(b"\n")  # which a shell adds
-        call = partial(convert, body or b"{}", one, message)
+        call = partial(convert, body or b"{}", one, message, None)
         converted = run_now(call, one.timeout)
     if status is None and conversion.drops_body and converted == b"{}":
         converted = b""

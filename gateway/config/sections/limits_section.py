@@ -16,7 +16,8 @@ class LimitsConfig(SectionModel):
     undone. The default is 16777216, which is 16 MiB."""
     elements: PositiveInt = 1_000_000
     """The largest number of elements of arrays and members of objects in a converted body of more
-    than 64 KiB. They are counted by commas and brackets, those in texts included. The default is
+    than 64 KiB, of fields in a form, and of lines in a stream of documents. They are counted by
+    commas and brackets, those in texts included, by ampersands and by ends of lines. The default is
     1000000."""
     body: Bytes | None = None
     """The largest request body, in bytes. An endpoint may have its own max_body. Without both,

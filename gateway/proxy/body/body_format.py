@@ -31,6 +31,15 @@ class BodyFormat(Enum):
 STREAMS = frozenset({BodyFormat.JSON_LINES, BodyFormat.EVENT_STREAM})
 """The formats of a series of documents, each of which is converted when it is whole."""
 
+_JSON_MARKS = (b",", b"[", b"{")
+_MARKS = {
+    BodyFormat.FORM: (b"&",),
+    BodyFormat.JSON_LINES: (*_JSON_MARKS, b"\n"),
+    BodyFormat.EVENT_STREAM: (*_JSON_MARKS, b"\n", b"\r"),
+}
+# For how many bytes other threads wait at a time.
+_STEP = 64 * 1024
+
 _TYPES = {
     b"application/merge-patch+json": BodyFormat.MERGE_PATCH,  # RFC 7396
     b"application/json-patch+json": BodyFormat.JSON_PATCH,  # RFC 6902
@@ -54,6 +63,25 @@ def described(fields: Iterable[tuple[bytes, bytes]]) -> tuple[BodyFormat, list[b
 def format_of(fields: Iterable[tuple[bytes, bytes]]) -> BodyFormat:
     """Return the format of a body by its one Content-Type; OTHER for a charset but UTF-8."""
     return described(fields)[0]
+
+
+def has_more(body: bytes, elements: int, body_format: BodyFormat = BodyFormat.JSON) -> bool:
+    """Return whether a body may have more elements, members, lines or fields than this.
+
+    Args:
+        body: the body.
+        elements: the number.
+        body_format: the format of the body.
+    """
+    marks = _MARKS.get(body_format, _JSON_MARKS)
+    # Each of them follows one of the marks; some marks are in texts. In steps, since other threads
+    # wait during each; and no further than needed.
+    for begin in range(0, len(body), _STEP):
+        end = begin + _STEP
+        elements -= sum(body.count(mark, begin, end) for mark in marks)
+        if elements < 0:
+            return True
+    return False
 
 
 def is_unconverted(fields: Iterable[tuple[bytes, bytes]], ranges: Collection[str]) -> bool:

@@ -5,7 +5,7 @@ that ends a stream, passes, and so do comments and the other fields, byte for by
 """
 
 import re
-from collections.abc import Iterator
+from io import BytesIO
 
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.proxy.body.formats.converted_stream import ConvertedStream, DocumentConversion
@@ -19,10 +19,17 @@ _CONTAINERS = (b"{", b"[")
 
 
 class EventStream(ConvertedStream):
-    """Converts the events of a stream, each as it becomes complete."""
+    """Converts the events of a stream, each as it becomes complete.
 
-    def __init__(self, convert: DocumentConversion, most: int) -> None:
+    Args:
+        convert: Returns one converted document; it may raise ConversionError.
+        most: The maximum number of bytes of an event.
+        lines: The maximum number of lines of an event.
+    """
+
+    def __init__(self, convert: DocumentConversion, most: int, lines: int) -> None:
         super().__init__(convert, most)
+        self._lines = lines
         self._searched = 0
 
     def feed(self, data: bytes) -> bytes:
@@ -51,12 +58,17 @@ class EventStream(ConvertedStream):
         return rest
 
     def _event(self, event: bytes) -> bytes:
-        lines = [(line, end, _DATA.match(line)) for line, end in _LINES.findall(event)]
-        document = b"\n".join(data[1] or b"" for _, _, data in lines if data)
+        if len(event) > self._lines < _count_lines(event):
+            raise ConversionError(f"an event of more than {self._lines} lines")
+        # The lines are not held: each would take many times the memory of its bytes.
+        data = BytesIO()
+        for line in _LINES.finditer(event):
+            if found := _DATA.match(line[1]):
+                data.write((found[1] or b"") + b"\n")
+        document = data.getvalue()[:-1]
         if not document.lstrip(b" \t\n").startswith(_CONTAINERS):
             return event
-        converted = self._convert(document)
-        return b"".join(_written(lines, converted))
+        return _written(event, self._convert(document))
 
 
 def events(body: bytes) -> list[dict[str, bytes]]:
@@ -76,14 +88,19 @@ def events(body: bytes) -> list[dict[str, bytes]]:
     return found
 
 
-def _written(
-    lines: list[tuple[bytes, bytes, re.Match[bytes] | None]], converted: bytes
-) -> Iterator[bytes]:
+def _count_lines(text: bytes) -> int:
+    return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
+
+
+def _written(event: bytes, converted: bytes) -> bytes:
+    """Return an event with its data replaced, which stands where the first line of it stood."""
+    written = BytesIO()
     pending: bytes | None = converted
-    for line, end, data in lines:
-        if data is None:
-            yield line + end
+    for line in _LINES.finditer(event):
+        if not _DATA.match(line[1]):
+            written.write(line[0])
         elif pending is not None:
             for part in pending.split(b"\n"):
-                yield b"data: " + part + end
+                written.write(b"data: " + part + line[2])
             pending = None
+    return written.getvalue()

@@ -7,6 +7,7 @@ is taken for one. Where a version takes no forms, a form becomes JSON on the way
 
 from collections.abc import Iterator
 from dataclasses import replace
+from threading import Event
 from urllib.parse import parse_qsl, urlencode
 
 from gateway.core.conversion.chain import BodyConversion
@@ -17,18 +18,25 @@ from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.scalars import NUMBER_TEXT, WORDS
 from gateway.core.conversion.version_link import Direction
 from gateway.core.headers import HeaderFields, end_to_end
-from gateway.proxy.body import json_encoding
+from gateway.proxy.body import json_body, json_encoding
 
 
-def convert_form(body: bytes, conversion: BodyConversion, message: Message | None = None) -> bytes:
+def convert_form(
+    body: bytes,
+    conversion: BodyConversion,
+    message: Message | None = None,
+    abandoned: Event | None = None,
+) -> bytes:
     """Return a converted form, or the JSON that it becomes.
 
     Args:
         body: the form.
         conversion: the conversion.
         message: the message that has the form; None where nothing of it is known.
+        abandoned: stops the conversion when it is set; None for one that cannot be stopped.
 
     Raises:
+        AbandonedError: the conversion was stopped.
         ConversionError: the body is not a form in UTF-8, does not fit the declared changes, or
             would need a value that a form cannot hold: null, or an object.
     """
@@ -36,13 +44,12 @@ def convert_form(body: bytes, conversion: BodyConversion, message: Message | Non
         pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict")
     except UnicodeDecodeError:
         raise ConversionError("not a form in UTF-8 (WHATWG URL, section 5.1)") from None
-    fields: JsonObject = {}
+    texts: dict[str, list[Document]] = {}
     for name, value in pairs:
-        if name in fields:
-            before = fields[name]
-            fields[name] = [*before, value] if isinstance(before, list) else [before, value]
-        else:
-            fields[name] = value
+        texts.setdefault(name, []).append(value)
+        if abandoned is not None and abandoned.is_set():
+            raise json_body.AbandonedError
+    fields: JsonObject = {name: some if some[1:] else some[0] for name, some in texts.items()}
     form = replace(_FORM, message=message)
     try:
         begin = json_from(conversion)

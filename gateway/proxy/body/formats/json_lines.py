@@ -1,5 +1,7 @@
 """Conversion of JSON lines: `application/x-ndjson`, one JSON document on each line."""
 
+from io import BytesIO
+
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.proxy.body.formats.converted_stream import ConvertedStream
 
@@ -9,16 +11,17 @@ class JsonLineStream(ConvertedStream):
 
     def feed(self, data: bytes) -> bytes:
         """Return the converted lines that the data completes; may raise ConversionError."""
-        first, end, rest = data.partition(b"\n")
-        self._begun += first
-        done = []
-        if end:
-            *lines, last = rest.split(b"\n")
-            done = [self._line(line) + b"\n" for line in (bytes(self._begun), *lines)]
-            self._begun = bytearray(last)
+        done = BytesIO()  # a body may be whole, and of as many lines as bytes
+        begin = 0
+        while (end := data.find(b"\n", begin)) >= 0:
+            self._begun += data[begin:end]
+            done.write(self._line(bytes(self._begun)) + b"\n")
+            self._begun.clear()
+            begin = end + 1
+        self._begun += data[begin:]
         if len(self._begun) > self._most:
             raise ConversionError(f"a line of more than {self._most} bytes")
-        return b"".join(done)
+        return done.getvalue()
 
     def finish(self) -> bytes:
         """Return the converted last line, which has no end; may raise ConversionError."""

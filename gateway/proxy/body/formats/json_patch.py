@@ -8,6 +8,7 @@ text that is joined of parts, there is an operation for each.
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from threading import Event
 from typing import NoReturn
 
 # msgspec leaves the values of operations unparsed, and so their numbers exact (see `json_body`).
@@ -27,12 +28,21 @@ _NULL = Raw(b"null")
 _WITH_VALUE = ("add", "replace", "test")
 _WITH_SOURCE = ("move", "copy")
 
+# The names and indexes of a place. Each of them costs a pass over the value that stands there, so
+# that a place of thousands would take seconds; genuine documents are not so deep.
+_DEEPEST = 64
+
 _operations = msgspec.json.Decoder(list[dict[str, Raw]])
 _level = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
 _text = msgspec.json.Decoder(str)
 
 
-def convert_patch(body: bytes, conversion: BodyConversion, message: Message | None = None) -> bytes:
+def convert_patch(
+    body: bytes,
+    conversion: BodyConversion,
+    message: Message | None = None,
+    abandoned: Event | None = None,
+) -> bytes:
     """Return a converted JSON Patch.
 
     Args:
@@ -40,15 +50,17 @@ def convert_patch(body: bytes, conversion: BodyConversion, message: Message | No
         conversion: the conversion of the body of a PATCH request.
         message: the message that has the patch, which is not changed; None where nothing of it is
             known.
+        abandoned: stops the conversion when it is set; None for one that cannot be stopped.
 
     Raises:
+        AbandonedError: the conversion was stopped.
         ConversionError: the body is not a JSON Patch, or an operation has no equal in the other
             version: its place is a part of another field there, for instance.
     """
 
     def convert(document: bytes) -> bytes:
         copy = None if message is None else message.copied()
-        return json_body.convert(document, conversion, copy)
+        return json_body.convert(document, conversion, copy, abandoned)
 
     try:
         operations = _operations.decode(body)
@@ -61,8 +73,6 @@ def convert_patch(body: bytes, conversion: BodyConversion, message: Message | No
             converted.extend(_converted(operations[index], convert))
     except ConversionError as error:
         raise error.under(index) from None
-    except RecursionError:
-        raise ConversionError("nested too deep", (index,)) from None
     return msgspec.json.encode(converted)
 
 
@@ -100,7 +110,10 @@ def _place(operation: _Operation, name: str) -> _Place:
     text = _member(operation, name)
     if text and not text.startswith("/"):
         _refuse("not a JSON Pointer (RFC 6901)", name)
-    return tuple(part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:])
+    parts = text.split("/", _DEEPEST + 1)[1:]
+    if len(parts) > _DEEPEST:
+        _refuse(f"a place of more than {_DEEPEST} names and indexes", name)
+    return tuple(part.replace("~1", "/").replace("~0", "~") for part in parts)
 
 
 def _written(place: _Place) -> Raw:
@@ -122,7 +135,7 @@ def _moved(place: _Place, convert: _JsonConversion, name: str) -> list[_Place]:
     # The document that was converted has one element in each array, whichever place it has.
     indexes = [part for part in place if _is_index((part,))]
     made: list[_Place] = []
-    for found in _nulls(Raw(document)):
+    for found in _nulls(msgspec.json.decode(document)):
         rest = iter(indexes)
         if sum(type(part) is int for part in found) != len(indexes):
             _refuse("a place for which the other version has no equal", name)
@@ -165,15 +178,14 @@ def _holder(place: _Place, value: Raw) -> bytes:
     return msgspec.json.encode(made)
 
 
-def _nulls(value: Raw, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    level = _level.decode(value)
-    if level is None:
+def _nulls(value: object, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    if value is None:
         yield at
-    elif isinstance(level, dict):
-        for key, inner in level.items():
+    elif isinstance(value, dict):
+        for key, inner in value.items():
             yield from _nulls(inner, (*at, key))
-    elif isinstance(level, list):
-        for index, inner in enumerate(level):
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
             yield from _nulls(inner, (*at, index))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.proxy.body.body_format import BodyFormat, format_of, is_unconverted
+from gateway.proxy.body.body_format import BodyFormat, format_of, has_more, is_unconverted
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,21 @@ def test_what_passes_unconverted(content_type: bytes, expected: bool) -> None:
     assert is_unconverted(fields, frozenset({"text/csv", "image/*"})) is expected
     assert not is_unconverted(fields, frozenset())
     assert not is_unconverted([], frozenset({"text/csv"}))
+
+
+@pytest.mark.parametrize(
+    ("body", "body_format", "marks"),
+    [
+        (b"[1,2]", BodyFormat.JSON, b",[{"),
+        (b"[" + b"{}," * 50_000 + b"{}]", BodyFormat.JSON_PATCH, b",[{"),
+        (b'{"a":[1],\n"b":",,"}', BodyFormat.JSON, b",[{"),
+        (b"a=1&b,&" * 20_000, BodyFormat.FORM, b"&"),
+        (b"\n" * 100_000, BodyFormat.JSON_LINES, b",[{\n"),
+        (b"data: [1,2]\r\n\r\n", BodyFormat.EVENT_STREAM, b",[{\r\n"),
+    ],
+)
+def test_elements_are_counted(body: bytes, body_format: BodyFormat, marks: bytes) -> None:
+    """Commas in texts count too: it is an upper bound."""
+    count = sum(body.count(mark) for mark in marks)
+    assert has_more(body, count - 1, body_format)
+    assert not has_more(body, count, body_format)

@@ -33,11 +33,11 @@ def marked(document: bytes) -> bytes:
     ],
 )
 def test_an_event(given: bytes, expected: bytes) -> None:
-    assert EventStream(marked, 100).feed(given) == expected
+    assert EventStream(marked, 100, 100).feed(given) == expected
 
 
 def test_an_event_is_converted_when_it_ends() -> None:
-    stream = EventStream(marked, 100)
+    stream = EventStream(marked, 100, 100)
     assert stream.feed(b"data: {") == b""
     assert stream.feed(b"}\n") == b""
     assert stream.feed(b"\ndata: x") == b"data: <{}>\n\n"
@@ -66,7 +66,7 @@ def test_it_does_not_matter_where_the_bytes_are_cut(
 ) -> None:
     text = b"".join(parts)
     at = data.draw(st.integers(0, len(text)))
-    whole, cut = EventStream(marked, 1000), EventStream(marked, 1000)
+    whole, cut = EventStream(marked, 1000, 100), EventStream(marked, 1000, 100)
     expected = whole.feed(text) + whole.finish()
     assert cut.feed(text[:at]) + cut.feed(text[at:]) + cut.finish() == expected
 
@@ -93,17 +93,24 @@ def test_the_search_for_ends_is_linear(
     events, lines = Counting(event_stream._END_OF_EVENT), Counting(event_stream._END_OF_LINE)
     monkeypatch.setattr(event_stream, "_END_OF_EVENT", events)
     monkeypatch.setattr(event_stream, "_END_OF_LINE", lines)
-    stream = EventStream(marked, 1_000_000)
+    stream = EventStream(marked, 1_000_000, 1_000_000)
     for number in range(5000):
         stream.feed(piece if number else begin)
     assert len(piece) * 4999 <= events.looked + lines.looked <= (len(piece) + 3) * 5000 + 100
     at_once = events.looked + lines.looked
-    EventStream(marked, 1_000_000).feed(begin + piece * 5000)
+    EventStream(marked, 1_000_000, 1_000_000).feed(begin + piece * 5000)
     assert events.looked + lines.looked - at_once <= 2 * len(begin + piece * 5000)
 
 
 def test_an_event_without_end_is_bounded() -> None:
-    stream = EventStream(marked, 8)
+    stream = EventStream(marked, 8, 100)
     stream.feed(b"data: 12")
     with pytest.raises(ConversionError, match="an event of more than 8 bytes"):
         stream.feed(b"3")
+
+
+def test_an_event_of_many_lines() -> None:
+    event = b"data: {\r\n: }\ndata: }\r\r"
+    assert EventStream(marked, 100, 4).feed(event) == b"data: <{\r\ndata: }>\r\n: }\n\r"
+    with pytest.raises(ConversionError, match="an event of more than 3 lines"):
+        EventStream(marked, 100, 3).feed(event)

@@ -90,7 +90,14 @@ def test_an_upgrade(older: str, newer: str) -> None:
         ('[{"op":"remove","path":"a"}]', "/0/path: not a JSON Pointer (RFC 6901)"),
         ('[{"op":"add","path":"/a"}]', "/0/value: is missing"),
         ('[{"op":"copy","from":"/title","path":"/x"}]', "/0/from: copy from a place other than"),
-        ('[{"op":"remove","path":"%s"}]' % ("/a" * 20_000), "/0: nested too deep"),
+        (
+            '[{"op":"remove","path":"%s"}]' % ("/a" * 65),
+            "/0/path: a place of more than 64 names and indexes",
+        ),
+        (
+            '[{"op":"add","path":"/a","value":%s}]' % ("[" * 20_000 + "]" * 20_000),
+            "the body: not a JSON Patch",
+        ),
         ('[{"op":"add","path":"/x","value":1},{"op":"test","path":"/state","value":9}]', "/1/"),
     ],
 )

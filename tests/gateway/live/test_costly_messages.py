@@ -1,0 +1,78 @@
+"""Messages that are made to cost much: each costs what its size does, and others are answered."""
+
+import asyncio
+import gzip
+
+import pytest
+
+from tests.gateway.kit import StartGateway, StartUpstream, rules
+from tests.gateway.live.test_conversion_load import MANY, echo, post
+from tests.gateway.live.test_memory import watch
+from tests.gateway.live.test_slow_clients import CONVERT
+from tests.gateway.talk import OK, ask, connect
+
+pytestmark = pytest.mark.slow
+
+FORM = b"application/x-www-form-urlencoded"
+LINES, EVENTS = b"application/x-ndjson", b"text/event-stream"
+GZIP = "Content-Encoding: gzip"
+TOO_LARGE = (413, "body_too_large")
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "fields", "expected"),
+    [
+        (FORM, b"a&" * 500_000, (), (204, "")),
+        (FORM, gzip.compress(b"a&" * 2_000_000), (GZIP,), TOO_LARGE),
+        (LINES, gzip.compress(b"\n" * 15_000_000), (GZIP,), TOO_LARGE),
+        (EVENTS, b"a\n" * 7_500_000 + b"\n", (), (400, "unconvertible_request")),
+        (EVENTS, b"data\n" * 500_000 + b"\n", (), (204, "")),
+    ],
+    ids=["a name many times", "fields", "lines", "lines of an event", "data of an event"],
+)
+async def test_bodies_of_many_parts(
+    gateway: StartGateway,
+    upstream: StartUpstream,
+    content_type: bytes,
+    body: bytes,
+    fields: tuple[str, ...],
+    expected: tuple[int, str],
+) -> None:
+    """A kilobyte was 1.4 GB, and one form kept all large conversions waiting for minutes."""
+    program = gateway(rules((await upstream(echo)).port, via=True, changes=CONVERT))
+    named = f"Content-Type: {content_type.decode()}"
+    async with connect(program) as client:
+        with watch(program) as peak:
+            length = f"Content-Length: {len(body)}"
+            client.send(ask("POST /v1/person", named, length, *fields, body=body))
+            answer = await client.answer()
+        code = answer.body.partition(b'"code":"')[2].partition(b'"')[0].decode()
+        assert (answer.status, code) == expected
+    assert peak.rise < 128e6
+    assert await post(program, MANY) == (204, "")
+
+
+@pytest.mark.parametrize("value", [b"<" * 240_000, b'</a>;title="' + b'\\"' * 120_000])
+async def test_a_field_of_links_without_an_end(
+    gateway: StartGateway, upstream: StartUpstream, value: bytes
+) -> None:
+    """It took minutes, in which nobody was answered."""
+    scripted = await upstream(OK.replace(b"\r\n\r\n", b"\r\nLink: %b\r\n\r\n" % value))
+    program = gateway(rules(scripted.port))
+    answer = await asyncio.to_thread(program.raw, ask("GET /plain", "Connection: close"))
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert b"\r\nLink: %b\r\n" % value in answer
+
+
+async def test_forwarding_fields_are_not_remembered(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """What clients have a trusted proxy pass on was 120 MB that stayed."""
+    trusted = "trusted_proxies: [127.0.0.1/32]\n"
+    program = gateway(rules((await upstream(echo)).port) + trusted)
+    async with connect(program) as client:
+        with watch(program) as peak:
+            for number in range(1100):
+                client.send(ask("GET /plain", f"X-Forwarded-For: {number}{',a' * 30_000}"))
+                assert (await client.answer()).status == 204
+    assert peak.rise < 40e6
