@@ -95,7 +95,9 @@ class LocalState:
         """Write what is left, and release the store."""
         await self.writer.close()
 
-    async def view(self, key: VersionKey | None = None, replica: str | None = None) -> StateView:
+    async def view(
+        self, key: VersionKey | None = None, replica: str | None = None, *, clients: bool = True
+    ) -> StateView:
         """Return all that was counted."""
         if replica not in (None, self.replica):
             raise UnknownReplicaError(

@@ -166,8 +166,16 @@ class StateAccess(Protocol):
         """Write what is left, and release the store."""
         ...
 
-    async def view(self, key: VersionKey | None = None, replica: str | None = None) -> StateView:
-        """Return the sums of all replicas, or of one, for a version or for all.
+    async def view(
+        self, key: VersionKey | None = None, replica: str | None = None, *, clients: bool = True
+    ) -> StateView:
+        """Return the sums of all replicas, or of one.
+
+        Args:
+            key: the version; None for all.
+            replica: the name of the only replica; None for all.
+            clients: whether the rows of clients are wanted, which are many. Without them, it is
+                known when a version was called last.
 
         Raises:
             UnknownReplicaError: that replica is another one.

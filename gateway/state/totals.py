@@ -154,7 +154,10 @@ class Totals:
 
     def clients_of(self, api: str, version: str) -> TopClients:
         """Return the clients of a version, none yet if it has not been used."""
-        return self.clients.setdefault((api, version), TopClients())
+        found = self.clients.get((api, version))
+        if found is None:
+            found = self.clients[api, version] = TopClients()
+        return found
 
     def absorb(self, delta: Delta) -> None:
         """Add what a process has counted."""

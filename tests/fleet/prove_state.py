@@ -101,6 +101,11 @@ async def test_each_batch_is_in_the_sums_once(database: str, tmp_path: Path) -> 
             found = (await state.view(KEY)).totals
             assert found.counts["differences", (*KEY, "/name")].count == 8
             assert len(found.samples["differences", *KEY]) == 3
+            brief = (await state.view(clients=False)).totals.clients[KEY]
+            assert not brief.rows
+            whole = found.clients[KEY]
+            assert brief.last == whole.last > 0
+            assert brief.served == whole.served > 0
         own = (await other.view(KEY, "b")).totals
         assert sum(row.count for _, row in own.clients[KEY]) == 5
 

@@ -81,7 +81,7 @@ class Standings:
 
     async def _make(self) -> None:
         began = time.monotonic()
-        view = await self.operator.state.view()
+        view = await self.operator.state.view(clients=False)
         if self._known is not None and any(doubt.replica is None for doubt in view.doubts):
             # The store is away, and with it what others counted: what was known of them stays.
             self._known = view, self._known[1]

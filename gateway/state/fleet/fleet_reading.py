@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy import ColumnElement, func, or_, select
 
 from gateway.core.overrides import VersionKey
 from gateway.state.fleet.judge import read_replicas
@@ -61,16 +61,26 @@ def log_document(name: str) -> str:
 
 
 async def read_fleet(
-    database: PostgresDatabase, key: VersionKey | None, proxies: Collection[str]
+    database: PostgresDatabase,
+    key: VersionKey | None,
+    proxies: Collection[str],
+    *,
+    clients: bool = True,
 ) -> FleetReading:
     """Return the sums for a version, or for all, with the logs of these front proxies.
+
+    Args:
+        database: of the fleet.
+        key: the version; None for all.
+        proxies: the front proxies whose logs count.
+        clients: whether the rows of clients are read; see StateAccess.view.
 
     Raises:
         StateError: the database cannot be reached or used.
     """
     async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
         rows = await read_replicas(connection)
-        totals = await _sums(connection, key)
+        totals = await _sums(connection, key, clients=clients)
         waiting = select(batches.c.content).outerjoin(replicas, replicas.c.start == batches.c.start)
         unmerged = or_(replicas.c.merged.is_(None), replicas.c.merged < batches.c.sequence)
         async for (content,) in connection.rows(waiting.where(unmerged), 1):
@@ -141,16 +151,24 @@ async def read_logs(
     return tuple(LogReading(name, each.since, each.until, each.reason) for name, each in counted)
 
 
-async def _sums(connection: PostgresConnection, key: VersionKey | None) -> Totals:
+async def _sums(connection: PostgresConnection, key: VersionKey | None, *, clients: bool) -> Totals:
     totals = Totals(StateChanges(documents=await read_documents(connection, "since")))
     of_version = _of(key, floors.c.api, floors.c.version)
     async for api, version, floor in connection.rows(select(floors).where(*of_version), _PART):
         totals.clients_of(api, version).floor = floor
-    of_version = _of(key, usage.c.api, usage.c.version)
-    async for row in connection.rows(select(usage).where(*of_version), _PART):
-        api, version, endpoint, client, others, *numbers = row
-        clients = totals.clients_of(api, version)
-        clients.put((endpoint, None if others else client), ClientUsage(*numbers))
+    version_columns = usage.c.api, usage.c.version
+    of_version = _of(key, *version_columns)
+    if clients:
+        async for row in connection.rows(select(usage).where(*of_version), _PART):
+            api, version, endpoint, client, others, *numbers = row
+            place = endpoint, None if others else client
+            totals.clients_of(api, version).put(place, ClientUsage(*numbers))
+    else:
+        latest = select(*version_columns, func.max(usage.c.last), func.max(usage.c.served))
+        called = latest.where(*of_version).group_by(*version_columns)
+        async for api, version, last, served in connection.rows(called, _PART):
+            found = totals.clients_of(api, version)
+            found.last, found.served = last, served
     of_key = () if key is None else (counted_for(key),)
     async for row in connection.rows(select(counts).where(*of_key), _PART):
         kind, encoded, count, first, last = row

@@ -156,7 +156,9 @@ class FleetState:
         finally:
             await self._database.close()
 
-    async def view(self, key: VersionKey | None = None, replica: str | None = None) -> StateView:
+    async def view(
+        self, key: VersionKey | None = None, replica: str | None = None, *, clients: bool = True
+    ) -> StateView:
         """Return the sums of the fleet, or what this replica has counted since it started."""
         if replica == self.replica:
             return StateView(self.totals, self._clock.now(), self.replica, ())
@@ -164,11 +166,11 @@ class FleetState:
             raise UnknownReplicaError(elsewhere(replica, await self.fleet(), self.replica))
         try:
             self._check_reached()
-            found = await read_fleet(self._database, key, self._membership.rules().front_proxies)
+            proxies = self._membership.rules().front_proxies
+            return (await read_fleet(self._database, key, proxies, clients=clients)).view
         except StateUnreachableError as error:
             doubt = Doubt(None, self._miss(error))
             return StateView(self.totals, self._clock.now(), self.replica, (doubt,))
-        return found.view
 
     async def history(self, query: HistoryQuery) -> HistoryView:
         """Return the history of the fleet, or of this replica while the database is away."""
@@ -316,8 +318,7 @@ class FleetState:
             raise self._missed()
 
     def _report(self) -> Report:
-        rules = self._membership.rules_hash()
-        revision = max(self._applied, 0)
+        rules, revision = self._membership.rules_hash(), max(self._applied, 0)
         return Report(self._start, self.replica, rules, self.admin, revision, self._heard)
 
     def _recalled(self) -> CutoverController:

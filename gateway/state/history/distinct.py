@@ -32,7 +32,7 @@ class Distinct:
 
     def __init__(self, kept: int, content: bytes = b"") -> None:
         self._kept = kept
-        self._hashes = unpacked(content)
+        self._hashes = unpacked(content[: 8 * kept])
 
     def add(self, hashes: Iterable[int]) -> None:
         """Add names by their hashes; see `name_hash`."""

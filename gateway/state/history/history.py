@@ -98,7 +98,12 @@ class History:
         """Add what was counted of other requests."""
         for row in rows:
             by = Resolution(row[2])
-            self._interval((row[0], row[1], by), row[3]).add(Interval(by, *row[4:]))
+            key, start, more = (row[0], row[1], by), row[3], Interval(by, *row[4:])
+            known = self._series.get(key, {}).get(start)
+            if known is None:
+                self._put(key, start, more)
+            else:
+                known.add(more)
 
     def rows(self) -> list[IntervalRow]:
         """Return all that is here."""
@@ -131,12 +136,16 @@ class History:
         return HistoryView(query, series, now, replica)
 
     def _interval(self, key: SeriesKey, start: int) -> Interval:
-        intervals = self._series.setdefault(key, {})
-        found = intervals.get(start)
+        found = self._series.get(key, {}).get(start)
         if found is None:
-            found = intervals[start] = Interval(key[2])
-            self._cut(key[2], intervals)
+            found = Interval(key[2])
+            self._put(key, start, found)
         return found
+
+    def _put(self, key: SeriesKey, start: int, interval: Interval) -> None:
+        intervals = self._series.setdefault(key, {})
+        intervals[start] = interval
+        self._cut(key[2], intervals)
 
     def _cut(self, by: Resolution, intervals: dict[int, Interval]) -> None:
         versions = max(len(self._series) // len(Resolution), 1)

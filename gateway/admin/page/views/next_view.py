@@ -52,6 +52,11 @@ async def next_items(
     )
 
 
+async def _goes(operator: Operator, key: VersionKey) -> bool:
+    view, in_force = await operator.state.view(key), operator.state.in_force
+    return verdict(key, view, operator.rules, in_force, within=WITHIN).answer == "yes"
+
+
 async def retirable(
     operator: Operator,
     versions: Mapping[VersionKey, CatalogVersion],
@@ -68,9 +73,4 @@ async def retirable(
         and view.totals.since <= begin
         and standings.get(key, Standing()).served < begin
     ]
-    return [
-        key
-        async for key in turns(islice(over, _JUDGED))
-        if verdict(key, view, operator.rules, operator.state.in_force, within=WITHIN).answer
-        == "yes"
-    ]
+    return [key async for key in turns(islice(over, _JUDGED)) if await _goes(operator, key)]

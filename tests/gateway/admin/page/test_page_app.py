@@ -126,7 +126,7 @@ async def test_counts_of_one_gateway_are_marked_where_they_stand(
     assert 'class="note alone"' not in await (await page.get(path)).text()
     whole = await operator.state.view()
 
-    async def alone(*_: object) -> StateView:
+    async def alone(*_: object, **__: object) -> StateView:
         return whole._replace(replica="a", doubts=(Doubt(None, whole.now),))
 
     monkeypatch.setattr(LocalState, "view", alone)
