@@ -71,7 +71,7 @@ def trace(
             alone = replace(link, changes=(change,), query=(), headers=())
             before = _beside(message)
             try:
-                made = _converted(body, BodyConversion((alone,), conversion.direction), message)
+                made = _converted(body, _alone(alone, conversion), message)
             except ConversionError as error:
                 yield TracedChange(place(at), target, None, _reason(error, conversion, *given))
                 return
@@ -83,6 +83,10 @@ def trace(
             body = made
         if not upwards:
             rest.convert(None, replace(PLAIN, message=message))
+
+
+def _alone(link: VersionLink, conversion: BodyConversion) -> BodyConversion:
+    return BodyConversion((link,), conversion.direction, conversion.of_request)
 
 
 def _converted(body: bytes, conversion: BodyConversion, message: Message | None) -> bytes:

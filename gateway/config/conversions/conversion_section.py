@@ -124,5 +124,9 @@ class ConversionConfig(SectionModel):
     """The methods of the requests that the conversion applies to; without it, all methods."""
     paths: Some[str] | None = None
     """The endpoints that the conversion applies to, by their `path`; without it, all endpoints."""
+    unfit: Literal["refuse", "keep"] = "refuse"
+    """What happens to a value in the body or the query of a request that a change cannot convert:
+    the request is refused (refuse), or the value stays as it is, for the service to judge (keep).
+    The default is refuse."""
     examples: tuple[ExampleConfig, ...] = ()
     """Bodies as both versions have them. `check` converts them both ways, and compares."""

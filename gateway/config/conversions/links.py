@@ -24,6 +24,7 @@ from gateway.core.conversion.change import Change, Whole
 from gateway.core.conversion.message.form_types import FormTypes
 from gateway.core.conversion.operations.operation import MappedOperation
 from gateway.core.conversion.parameter_change import ParameterChange
+from gateway.core.conversion.shapes.kept import kept_parameter
 from gateway.core.conversion.version_link import BOTH, MessageKind, VersionLink
 from gateway.core.versions.version import Version
 
@@ -100,6 +101,7 @@ def build_link(
             )
         )
 
+    query = parameters("query", config.query)
     changes = declared_changes(config.changes, (*at, "changes"), groups.configs)
     sections = [change.section for change in changes]
     beside = [one for entry in (*config.query, *config.headers) for one in entry.named().values()]
@@ -122,7 +124,7 @@ def build_link(
         _ON[config.on],
         None if config.methods is None else frozenset(config.methods),
         None if config.paths is None else frozenset(config.paths),
-        parameters("query", config.query),
+        tuple(map(kept_parameter, query)) if config.unfit == "keep" else query,
         parameters("headers", config.headers),
         operations,
         build_statuses(config.status, (*at, "status"), mistakes),
@@ -133,6 +135,7 @@ def build_link(
         any(change.needs_message for change in beside),
         sum(timeouts) if timeouts else None,
         forms=_forms(config.forms),
+        keeps_unfit=config.unfit == "keep",
     )
 
 
@@ -168,6 +171,8 @@ def _check(config: ConversionConfig, at: Location, mistakes: Mistakes) -> None:
         mistakes.add("requests have no status; remove it, or on: requests", *at, "statuses")
     if config.forms and config.on in ("responses", "errors"):
         mistakes.add(f"{config.on} are no forms; remove it, or on: {config.on}", *at, "forms")
+    if config.unfit == "keep" and config.on in ("responses", "errors"):
+        mistakes.add(f"is for requests; remove it, or on: {config.on}", *at, "unfit")
     if config.query and config.on in ("responses", "errors"):
         mistakes.add(f"{config.on} have no query; remove it, or on: {config.on}", *at, "query")
 

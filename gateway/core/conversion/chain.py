@@ -27,8 +27,10 @@ _GET = "GET"
 _PATCH = "PATCH"
 # What stands for all methods, and all statuses, that no link names.
 _OTHER_METHOD, _SUCCESS, _OTHER_STATUS = "", 299, 0
-# The most frequent status, which is found at once.
-_OK = 200
+_OK = 200  # the most frequent status, which is found at once
+# What a conversion does if any of its links does.
+_ANY = {"changes_query": "query", "changes_fields": "headers", "changes_status": "status"}
+_ANY |= {"needs_message": "needs_message", "shows_message": "shows_message"}
 _CONVERT, _ORIGIN = attrgetter("convert"), attrgetter("origin")
 # The conversions of bodies, by the links that they have.
 _Made = dict[tuple[int, ...], "BodyConversion | None"]
@@ -41,9 +43,10 @@ class BodyConversion:
     Attributes:
         links: The links, in the order of the direction.
         direction: The direction of the conversion.
+        of_request: Whether the bodies are those of requests.
+        keeps_unfit: Whether what does not fit stays as it is.
         maps_links: Whether a change maps URLs in bodies.
-        timeout: The longest time in seconds that the conversion of one body may take, the sum of
-            those of the links that have one; None sets no limit.
+        timeout: The longest time in seconds for one body, of all links; None sets no limit.
         needs_message: Whether a change needs to know more of the message than its body. The query
             and the header fields are then converted together with the body.
         varies: Whether equal bodies may become bodies that differ.
@@ -52,6 +55,8 @@ class BodyConversion:
 
     links: tuple[VersionLink, ...]
     direction: Direction
+    of_request: bool = False
+    keeps_unfit: bool = field(init=False, repr=False, compare=False)
     maps_links: bool = field(init=False, repr=False, compare=False)
     timeout: float | None = field(init=False, repr=False, compare=False)
     needs_message: bool = field(init=False, repr=False, compare=False)
@@ -60,28 +65,29 @@ class BodyConversion:
     _steps: Steps[BodyConverting] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        needs = any(link.needs_message for link in self.links)
-        object.__setattr__(self, "needs_message", needs)
-        object.__setattr__(self, "varies", any(link.varies for link in self.links))
-        object.__setattr__(self, "maps_links", any(link.maps_links for link in self.links))
-        timeouts = [link.timeout for link in self.links if link.timeout is not None]
-        object.__setattr__(self, "timeout", sum(timeouts) if timeouts else None)
-        tasks = (task for link in self.links for task in link.tasks(self.direction))
-        made = [*message_steps(self.links, self.direction)] if needs else body_steps(tasks)
+        for name in ("needs_message", "varies", "maps_links"):
+            object.__setattr__(self, name, any(map(attrgetter(name), self.links)))
+        timeout = sum(link.timeout or 0 for link in self.links)
+        object.__setattr__(self, "timeout", timeout or None)
+        way = self.direction, self.of_request
+        keeps = {link.keeps_unfit for link in self.links if link.changes} == {True}
+        object.__setattr__(self, "keeps_unfit", self.of_request and keeps)
+        tasks = (task for link in self.links for task in link.tasks(*way))
+        made = [*message_steps(self.links, *way)] if self.needs_message else body_steps(tasks)
         # A method costs a third of an object that can be called.
         steps = Steps(tuple(map(_CONVERT, made)), tuple(map(_ORIGIN, made)))
         object.__setattr__(self, "_steps", steps)
         only = tuple(map(carrying, self.links))
         all_carry = all(map(is_, only, self.links))
-        apart = self if all_carry else BodyConversion(only, self.direction)
+        apart = self if all_carry else BodyConversion(only, *way)
         object.__setattr__(self, "carrying", apart)
 
     def convert(self, document: Document, form: JsonForm = PLAIN) -> Document:
         """Return the document converted to the other version.
 
         Args:
-            document: An object, or an array whose elements are such documents or null, which stays
-                null. Changes of the whole body accept and produce any JSON value.
+            document: An object, or an array of such documents and null, which stays null. Changes
+                of the whole body accept and produce any JSON value.
             form: The form in which the document holds its values.
 
         Raises:
@@ -140,8 +146,7 @@ class Conversion:
     drops_body: bool = field(init=False, repr=False, compare=False)
     # What makes the body of a request without one, by whether the request becomes a PATCH.
     _made: Mapping[bool, BodyConversion] = field(init=False, repr=False, compare=False)
-    # By a method that links distinguish, and a status, or None for a request. Made at once, since
-    # a few entries answer for all methods and statuses.
+    # By a method that links distinguish, and a status, or None for a request; a few answer for all.
     _parts: Mapping[tuple[str, int | None], _Part] = field(init=False, repr=False, compare=False)
     along: "OperationConversions" = field(init=False, repr=False, compare=False)
 
@@ -150,15 +155,12 @@ class Conversion:
         object.__setattr__(self, "hops", hops)
         object.__setattr__(self, "along", OperationConversions(hops, self.direction))
         object.__setattr__(self, "has_operations", any(hop.table for hop in hops))
-        object.__setattr__(self, "changes_query", any(link.query for link in self.links))
-        object.__setattr__(self, "changes_fields", any(link.headers for link in self.links))
-        object.__setattr__(self, "changes_status", any(link.status for link in self.links))
-        object.__setattr__(self, "needs_message", any(link.needs_message for link in self.links))
-        object.__setattr__(self, "shows_message", any(link.shows_message for link in self.links))
+        for name, of_links in _ANY.items():
+            object.__setattr__(self, name, any(map(attrgetter(of_links), self.links)))
         up, bodies = self.direction is Direction.UP, {link.body_in_newer for link in self.links}
         object.__setattr__(self, "drops_body", (not up) in bodies)
         made = {
-            patch: BodyConversion(tuple(making(hops, newer=up, patch=patch)), self.direction)
+            patch: BodyConversion(tuple(making(hops, newer=up, patch=patch)), self.direction, True)
             for patch in ((False, True) if up in bodies else ())
         }
         object.__setattr__(self, "_made", made)
@@ -167,7 +169,7 @@ class Conversion:
         statuses = frozenset().union(
             *({*link.statuses, *link.status, *link.status.values()} for link in self.links)
         )
-        known: _Made = {(): None}
+        known: _Made = {(False,): None}
         parts = {
             (method, status): self._part(method, status, known)
             for method in frozenset({_GET, _PATCH, _OTHER_METHOD}).union(*named)
@@ -191,9 +193,8 @@ class Conversion:
     def for_response(self, method: str, status: int) -> BodyConversion | None:
         """Return the conversion of the body of a response, or None if no change applies to it.
 
-        Changes describe the bodies of successful responses (2xx). The body of a redirect does not
-        describe the resource, and the body of an error has a structure of its own, so both stay
-        unchanged unless a declaration lists the status.
+        Changes describe bodies of success (2xx). That of a redirect does not describe the resource,
+        and that of an error has a structure of its own: both stay, unless their status is listed.
         """
         return (self._parts.get((method, status)) or self._applied(method, status)).body
 
@@ -255,9 +256,11 @@ class Conversion:
         with_bodies = tuple(link for link in links if link.changes or link.forms or needs)
         if method == _PATCH and status is None:
             with_bodies = tuple(link.for_patch() for link in with_bodies)
-        same = tuple(map(id, with_bodies))  # links can hold JSON values, which have no hash
+        # Answers have another conversion where requests keep what does not fit.
+        asking = status is None and any(link.keeps_unfit for link in with_bodies)
+        same = asking, *map(id, with_bodies)  # links can hold JSON values, which have no hash
         if same not in made:
-            made[same] = BodyConversion(with_bodies, self.direction)
+            made[same] = BodyConversion(with_bodies, self.direction, asking)
         return _Part(
             made[same],
             rewrites((link.query for link in links), self.direction),

@@ -194,13 +194,16 @@ class Whole:
         return Whole(self.change.for_patch())
 
 
-def task_of(change: Change, scopes: tuple[Scope, ...] = (), *, upwards: bool) -> ConversionTask:
+def task_of(
+    change: Change, scopes: tuple[Scope, ...] = (), *, upwards: bool, keeps: bool = False
+) -> ConversionTask:
     """Return a change in one direction, as a task.
 
     Args:
         change: The change.
         scopes: What leads to the objects that the change is for.
         upwards: Whether it leads to the newer version.
+        keeps: See `ConversionTask`.
     """
     return ConversionTask(
         (*scopes, *change.scopes),
@@ -208,6 +211,7 @@ def task_of(change: Change, scopes: tuple[Scope, ...] = (), *, upwards: bool) ->
         change.up if upwards else change.down,
         isinstance(change, Whole),
         partial(change.origin, upwards=upwards),
+        keeps,
     )
 
 

@@ -114,7 +114,9 @@ def carrying(link: VersionLink) -> VersionLink:
     return link if len(changes) == len(link.changes) else replace(link, changes=changes)
 
 
-def message_steps(links: Sequence[VersionLink], direction: Direction) -> Iterator[BodyStep]:
+def message_steps(
+    links: Sequence[VersionLink], direction: Direction, of_request: bool
+) -> Iterator[BodyStep]:
     """Yield the steps of bodies, with those of the query and the header fields around each link.
 
     In an upgrade they come first, in a downgrade last, so that changes of bodies find the
@@ -129,7 +131,7 @@ def message_steps(links: Sequence[VersionLink], direction: Direction) -> Iterato
             rewrites([link.query], direction),
             rewrites([link.headers], direction),
         )
-        inner = body_steps(link.tasks(direction))
+        inner = body_steps(link.tasks(direction, of_request))
         if up:
             yield MessageStep(source, target, *changes, first, last)
             yield from inner

@@ -49,6 +49,7 @@ class ConversionTask:
         whole: Whether the change applies to the whole body, held in the field BODY, instead of to
             objects in it.
         origin: Returns where a place of such an object was before the change.
+        keeps: Whether what is neither an object nor an array, where there is to be one, stays.
     """
 
     scopes: tuple[Scope, ...]
@@ -56,6 +57,7 @@ class ConversionTask:
     step: ConversionStep
     whole: bool = False
     origin: Origin = same_place
+    keeps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,12 @@ class Steps(Generic[T]):
     Attributes:
         calls: The steps.
         origins: The origin of each step.
+        keeps: Whether what is neither an object nor an array, where there is to be one, stays.
     """
 
     calls: tuple[T, ...] = ()
     origins: tuple[Origin, ...] = ()
+    keeps: bool = False
 
     def origin(self, place: ErrorPlace) -> ErrorPlace:
         """Return where a place was before the first step."""
@@ -108,6 +112,8 @@ class ArrayStep:
         holder = reach(fields, self.keys, form)
         key = self.keys[-1]
         if holder is not None and key in holder:
+            if self.steps.keeps and not isinstance(form.open(holder[key]), list):
+                return
             try:
                 each = partial(change_object, self.steps, form)
                 holder[key] = change_elements(holder[key], self.depth, form, each)
@@ -219,7 +225,7 @@ class EachObject:
             except ConversionError as error:
                 raise error.under(index) from None
             return value
-        return refuse("an object", value)
+        return document if self.steps.keeps else refuse("an object", value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +260,7 @@ def change_object(steps: Steps[ConversionStep], form: JsonForm, value: Document)
     if fields is None:
         return None
     if not isinstance(fields, dict):
-        refuse("an object", fields)
+        return value if steps.keeps else refuse("an object", fields)
     try:
         for step in steps.calls:
             step(fields, form)
@@ -302,7 +308,8 @@ def fuse(tasks: Iterable[ConversionTask]) -> Steps[ConversionStep]:
         else:
             groups.append((array, touches, [task]))
     made = [_step(array, members) for array, _, members in groups]
-    return Steps(tuple(step for step, _ in made), tuple(origin for _, origin in made))
+    keeps = any(task.keeps for _, _, members in groups for task in members)
+    return Steps(tuple(step for step, _ in made), tuple(origin for _, origin in made), keeps)
 
 
 def _array(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:

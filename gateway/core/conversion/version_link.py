@@ -8,6 +8,7 @@ from gateway.core.conversion.change import Change, task_of
 from gateway.core.conversion.message.form_types import FormTypes
 from gateway.core.conversion.operations.operation import MappedOperation
 from gateway.core.conversion.parameter_change import ParameterChange, Rewrite, in_direction
+from gateway.core.conversion.shapes.kept import kept
 from gateway.core.conversion.steps import ConversionTask
 from gateway.core.versions.version import Version
 
@@ -56,6 +57,7 @@ class VersionLink:
             limit.
         body_in_newer: Whether only the newer version's requests have a body, or only the older
             version's; None where that does not differ.
+        keeps_unfit: Whether values of requests that do not fit stay as they are.
         forms: How a form of the version that takes forms becomes JSON for the other version; None
             where it stays a form.
     """
@@ -79,6 +81,7 @@ class VersionLink:
     timeout: float | None = None
     body_in_newer: bool | None = None
     forms: FormTypes | None = None
+    keeps_unfit: bool = False
 
     def applies(self, method: str, status: int | None) -> bool:
         """Return whether the link applies to a request, or to a response where status is given.
@@ -101,11 +104,11 @@ class VersionLink:
         """Return the link for bodies of PATCH requests, which hold only the fields to change."""
         return replace(self, changes=tuple(change.for_patch() for change in self.changes))
 
-    def tasks(self, direction: Direction) -> Iterator[ConversionTask]:
+    def tasks(self, direction: Direction, of_request: bool = False) -> Iterator[ConversionTask]:
         """Yield the changes of bodies as tasks, in the order of a direction."""
-        upwards = direction is Direction.UP
+        upwards, keeps = direction is Direction.UP, of_request and self.keeps_unfit
         for one in self.changes if upwards else reversed(self.changes):
-            yield task_of(one, upwards=upwards)
+            yield task_of(kept(one) if keeps else one, upwards=upwards, keeps=keeps)
 
 
 def is_success(status: int) -> bool:

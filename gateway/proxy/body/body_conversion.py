@@ -21,8 +21,8 @@ from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead
 _AT_ONCE_BESIDE_JSON = AT_ONCE // 4
 
 WholeConversion = Callable[[bytes, BodyConversion, Message | None, Event | None], bytes]
-"""A function that converts a whole body and its message, until the event is set; it may raise
-ConversionError."""
+"""Converts a whole body and its message until the event is set; it may raise ConversionError."""
+_NOT_JSON = "This version takes JSON bodies: application/json."
 
 
 async def convert_request(
@@ -50,17 +50,19 @@ async def convert_request(
     body_format, codings = described(fields)
     convert = converter(body_format, room)
     if convert is None:
-        detail = "This version takes JSON bodies: application/json."
-        raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, detail))
+        if conversion.keeps_unfit:
+            return body
+        raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, _NOT_JSON))
     try:
         return await _convert(convert, body_format, body, codings, conversion, room, message)
     except content_coding.DecodedTooLargeError as error:
         raise FaultError(Fault(FaultCode.BODY_TOO_LARGE, f"{str(error).capitalize()}.")) from None
     except content_coding.ContentCodingError as error:
-        raise FaultError(
-            Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, f"Content-Encoding: {error}.")
-        ) from None
+        fault = Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, f"Content-Encoding: {error}.")
+        raise FaultError(fault) from None
     except ConversionError as error:
+        if conversion.keeps_unfit and not codings and isinstance(error, json_body.NotJsonError):
+            return body
         raise FaultError(unconvertible(error, error.misfit), error.cause) from None
 
 
@@ -89,7 +91,7 @@ async def convert_response(
         stream = converted_stream(body_format, conversion, room, message)
         return _pieces(response, stream, conversion, room)
     body = await response.read()
-    if not response.complete or len(body) > AT_ONCE or len(body) > room.limit:
+    if not response.complete or len(body) > min(AT_ONCE, room.limit):
         body = await _whole(response, body, room)
     if not body:
         return _converted_nothing(response, conversion, message)

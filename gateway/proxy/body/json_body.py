@@ -56,6 +56,10 @@ _BLANKS = b" \t\n\r"
 _RARE = re.compile(rb"-0(?![.0-9eE])|(?<![0-9])[0-9]{%d}" % (_MOST_DIGITS + 1))
 
 
+class NotJsonError(ConversionError):
+    """A body is not JSON."""
+
+
 class AbandonedError(Exception):
     """Nobody waits for the converted body any more."""
 
@@ -108,9 +112,9 @@ def convert(
             except ConversionError as error:
                 raise within(error, Raw(replaced), form) from None
     except UnicodeDecodeError:
-        raise ConversionError("not UTF-8, which JSON is (RFC 8259, section 8.1)") from None
+        raise NotJsonError("not UTF-8, which JSON is (RFC 8259, section 8.1)") from None
     except msgspec.MsgspecError as error:
-        raise ConversionError(f"not JSON: {error}") from None
+        raise NotJsonError(f"not JSON: {error}") from None
     except RecursionError:
         raise ConversionError("nested too deep") from None
 

@@ -1,7 +1,7 @@
 """GroupUse: named changes of an object, wherever such an object occurs, also inside of itself."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from gateway.core.conversion.change import Change, task_of
 from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace
@@ -19,12 +19,14 @@ class GroupUse:
         places: what leads to the objects; nothing leads to the object itself.
         groups: the changes of each group, by its name; a group may use itself.
         in_patch: whether the changes are those for the body of a PATCH request.
+        keep: makes changes that leave what does not fit; None for those that refuse it.
     """
 
     name: str
     places: tuple[tuple[Scope, ...], ...]
     groups: Mapping[str, tuple[Change, ...]] = field(repr=False, compare=False)
     in_patch: bool = False
+    keep: Callable[[Change], Change] | None = field(default=None, repr=False, compare=False)
     # Made when they are first needed, since a group is not complete before all are.
     _steps: dict[bool, Steps[ConversionStep]] = field(
         init=False, repr=False, compare=False, default_factory=dict
@@ -63,7 +65,7 @@ class GroupUse:
         """Return the group for a PATCH request, which gives the elements of arrays as a whole."""
         if all(map(_in_array, self.places)):
             return self
-        return GroupUse(self.name, self.places, self.groups, in_patch=True)
+        return replace(self, in_patch=True)
 
     def _run(self, steps: Steps[ConversionStep], fields: JsonObject, form: JsonForm) -> None:
         try:
@@ -74,9 +76,11 @@ class GroupUse:
 
     def _made(self, *, upwards: bool) -> Steps[ConversionStep]:
         changes = self.changes if upwards else self.changes[::-1]
+        if self.keep is not None:
+            changes = tuple(map(self.keep, changes))
         patched = tuple(change.for_patch() for change in changes) if self.in_patch else changes
         steps = fuse(
-            task_of(change, place, upwards=upwards)
+            task_of(change, place, upwards=upwards, keeps=self.keep is not None)
             for place in self.places
             for change in (changes if _in_array(place) else patched)
         )

@@ -32,6 +32,7 @@ from gateway.core.conversion.document import MISSING, Number
 from gateway.core.conversion.elements import ELEMENT, Elements
 from gateway.core.conversion.parameter_change import in_direction, rewrite_query
 from gateway.core.conversion.scalars import Type
+from gateway.core.conversion.shapes.kept import KeptParameter
 from gateway.core.conversion.version_link import MessageKind, VersionLink
 from tests.gateway.config.rules import edited, loaded
 
@@ -253,6 +254,14 @@ QUERY = [
 def test_query(written: str, newer: str, older: str) -> None:
     declared = link("changes:", f"query: [ {written} ]\n        changes:").query
     assert rewrite_query(newer, in_direction(declared, upwards=False)) == older
+
+
+@pytest.mark.parametrize(("unfit", "keeps"), [("keep", True), ("refuse", False)])
+def test_what_does_not_fit(unfit: str, keeps: bool) -> None:
+    query = "query: [ affix: { field: id, older: { prefix: E } } ]"
+    declared = link("changes:", f"unfit: {unfit}\n        {query}\n        changes:")
+    assert declared.keeps_unfit is keeps
+    assert isinstance(declared.query[0], KeptParameter) is keeps
 
 
 def test_headers() -> None:

@@ -35,6 +35,7 @@ from gateway.core.conversion.scalars import Type
 from gateway.core.conversion.shapes.envelope import Envelope
 from gateway.core.conversion.shapes.free_keys import FreeKeys
 from gateway.core.conversion.shapes.join_list import JoinList
+from gateway.core.conversion.shapes.kept import Kept
 from gateway.core.conversion.shapes.spread import Spread
 from gateway.core.conversion.shapes.use import GroupUse
 from tests.gateway.core.conversion.documents import (
@@ -81,6 +82,7 @@ IN_PATCHES: list[tuple[Change, Change]] = [
         Spread((), ("a",), (("i",),), ("a",)),
         GroupUse("a", ((("items",),),), {}),
         default("m.*.a[].b", 1),
+        Kept(Invert((), ("a",))),
     )
 ] + [
     (default("a", 1), default("a", MISSING)),

@@ -1,0 +1,137 @@
+"""Kept: what does not fit a change of one value stays as it is, for the service to judge.
+
+The value still comes to the place that the other version has for it, by the changes around. So a
+service refuses it in its own words, and names the field that the client has sent.
+"""
+
+from dataclasses import dataclass, replace
+
+from gateway.core.conversion.change import Change, ChangeSequence, FieldChange, Inverse
+from gateway.core.conversion.changes.values.money import Money
+from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace
+from gateway.core.conversion.document import Document, JsonForm, JsonObject
+from gateway.core.conversion.elements import Elements
+from gateway.core.conversion.field_path import Keys, Scope
+from gateway.core.conversion.parameter_change import (
+    MovedNames,
+    ParameterChange,
+    ParameterLines,
+    ParameterSequence,
+    Reversed,
+    Rewritten,
+    Spelling,
+)
+from gateway.core.conversion.parameters.recombined import Recombined
+from gateway.core.conversion.shapes.use import GroupUse
+from gateway.core.conversion.steps import ConversionStep
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A change of an object that leaves all of it as it is where it does not fit."""
+
+    change: Change
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """The scopes of the change."""
+        return self.change.scopes
+
+    @property
+    def touches(self) -> tuple[Keys, ...]:
+        """The fields of the change."""
+        return self.change.touches
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Convert an object to the newer version, if it fits."""
+        _try(self.change.up, fields, form)
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Convert an object to the older version, if it fits."""
+        _try(self.change.down, fields, form)
+
+    def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
+        """Return the origin by the change."""
+        return self.change.origin(place, upwards=upwards)
+
+    def for_patch(self) -> "Kept":
+        """Return the same for the bodies of PATCH requests."""
+        return Kept(self.change.for_patch())
+
+
+@dataclass(frozen=True, slots=True)
+class KeptParameter:
+    """A change of a parameter that leaves it as it is where it does not fit."""
+
+    change: ParameterChange
+
+    @property
+    def moved(self) -> tuple[MovedNames, ...]:
+        """The names of the change."""
+        return self.change.moved
+
+    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        """Return the lines converted to the newer version, if they fit."""
+        try:
+            return self.change.up(lines, spelling)
+        except ConversionError:
+            return lines
+
+    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        """Return the lines converted to the older version, if they fit."""
+        try:
+            return self.change.down(lines, spelling)
+        except ConversionError:
+            return lines
+
+
+def kept(change: Change) -> Change:
+    """Return a change of values that leaves what does not fit; any other change as it is."""
+    match change:
+        case GroupUse():
+            return replace(change, keep=kept)
+        case ChangeSequence():
+            return ChangeSequence(tuple(map(kept, change.changes)))
+        case Inverse():
+            return Inverse(kept(change.change))
+        case Elements():
+            return replace(change, change=kept(change.change))
+        case FieldChange() | Money():
+            return Kept(change)
+        case _:
+            return change
+
+
+def kept_parameter(change: ParameterChange) -> ParameterChange:
+    """Return a change of a value that leaves what does not fit; any other change as it is."""
+    match change:
+        case ParameterSequence():
+            return ParameterSequence(tuple(map(kept_parameter, change.changes)))
+        case Reversed():
+            return Reversed(kept_parameter(change.change))
+        case Rewritten():
+            return KeptParameter(change)
+        case Recombined() if not change.moved:  # an amount beside its currency
+            return KeptParameter(change)
+        case _:
+            return change
+
+
+def _try(step: ConversionStep, fields: JsonObject, form: JsonForm) -> None:
+    before = _copy(fields)
+    try:
+        step(fields, form)
+    except ConversionError:
+        fields.clear()
+        fields.update(before)
+
+
+def _copy(value: JsonObject) -> JsonObject:
+    """Return an open object with copies of all that is open in it, which changes may change."""
+
+    def copied(inner: Document) -> Document:
+        if isinstance(inner, dict):
+            return {key: copied(each) for key, each in inner.items()}
+        return [copied(each) for each in inner] if isinstance(inner, list) else inner
+
+    return {key: copied(inner) for key, inner in value.items()}

@@ -1,0 +1,171 @@
+"""Kept: what of a request does not fit comes to its place as it is."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+
+from gateway.core.conversion.chain import BodyConversion
+from gateway.core.conversion.change import Change, ChangeSequence, Inverse, Whole
+from gateway.core.conversion.changes.map import Map
+from gateway.core.conversion.changes.rename import Rename, Renamed
+from gateway.core.conversion.changes.retype import Retype
+from gateway.core.conversion.changes.scale import Scale
+from gateway.core.conversion.changes.values.invert import Invert
+from gateway.core.conversion.changes.values.money import Money
+from gateway.core.conversion.document import PLAIN
+from gateway.core.conversion.elements import ELEMENT, Elements
+from gateway.core.conversion.parameter_change import (
+    QUERY,
+    ParameterChange,
+    ParameterSequence,
+    Reversed,
+    Rewritten,
+    parse_query,
+    write_query,
+)
+from gateway.core.conversion.parameters.amount import Amount
+from gateway.core.conversion.parameters.recombined import Recombined
+from gateway.core.conversion.scalars import Type
+from gateway.core.conversion.shapes.envelope import Envelope
+from gateway.core.conversion.shapes.kept import Kept, KeptParameter, kept, kept_parameter
+from gateway.core.conversion.shapes.use import GroupUse
+from gateway.core.conversion.version_link import Direction, VersionLink
+from gateway.core.versions.version import Version
+from tests.gateway.core.conversion.documents import SEALED, Json, fails, jsons, seal, unsealed
+from tests.gateway.core.world import LAW
+
+NUMBER = Retype((), ("a",), Type.NUMBER, Type.TEXT)
+NAME = Rename((), ("n",), ("name",))
+ITEMS = Retype((("items",),), ("a",), Type.NUMBER, Type.TEXT)
+TAGS = Elements((), ("tags",), 1, Map((), ELEMENT, {"new": "N"}, {"N": "new"}))
+GROUPS: dict[str, tuple[Change, ...]] = {
+    "item": (NUMBER, NAME, GroupUse("item", ((("items",),),), {}))
+}
+GROUPS["item"] = (*GROUPS["item"][:2], GroupUse("item", ((("items",),),), GROUPS))
+
+
+def converted(document: Json, *changes: Change, of_request: bool = True) -> Json:
+    """Upgrade a body by changes that keep what does not fit; sealed, it becomes the same."""
+    link = VersionLink(Version(1), Version(2), changes, keeps_unfit=True)
+    upgrade = BodyConversion((link,), Direction.UP, of_request)
+    made = upgrade.convert(document, PLAIN)
+    assert unsealed(upgrade.convert(seal(document), SEALED)) == made
+    return made
+
+
+@pytest.mark.parametrize(
+    ("changes", "older", "newer"),
+    [
+        ((NUMBER, NAME), {"a": "x", "name": "N"}, {"a": "x", "n": "N"}),
+        ((NUMBER, NAME), {"a": "1", "name": "N"}, {"a": 1, "n": "N"}),
+        ((NUMBER,), {"a": {"b": "1"}}, {"a": {"b": "1"}}),
+        ((NUMBER,), "text", "text"),
+        ((NUMBER,), [{"a": "1"}, 7, None, {"a": "x"}], [{"a": 1}, 7, None, {"a": "x"}]),
+        ((ITEMS,), {"items": [{"a": "1"}, 5, {"a": []}]}, {"items": [{"a": 1}, 5, {"a": []}]}),
+        ((ITEMS,), {"items": {"a": "1"}}, {"items": {"a": "1"}}),
+        ((ITEMS,), {"items": None}, {"items": None}),
+        ((TAGS,), {"tags": ["N", "x"]}, {"tags": ["new", "x"]}),
+        ((Inverse(Scale((), ("a",), 2, Type.TEXT)),), {"a": "x"}, {"a": "x"}),
+        (
+            (ChangeSequence((Rename((), ("b",), ("a",)), Invert((), ("b",)))),),
+            {"a": 1},
+            {"b": 1},
+        ),
+        ((Money((), ("c",), (), ("a",), Type.TEXT),), {"a": "1", "c": "?"}, {"a": "1", "c": "?"}),
+        (
+            (Envelope((), ("a",), ("b", "c")),),
+            {"a": {"b": {"d": 1}}},
+            {"a": {"b": {"d": 1}}},
+        ),
+        (
+            (GroupUse("item", ((),), GROUPS),),
+            {"a": "x", "name": 1, "items": [{"a": "2", "items": [{"a": "y"}, "z"]}]},
+            {"a": "x", "n": 1, "items": [{"a": 2, "items": [{"a": "y"}, "z"]}]},
+        ),
+    ],
+)
+def test_what_does_not_fit_stays(changes: tuple[Change, ...], older: Json, newer: Json) -> None:
+    assert converted(older, *changes) == newer
+
+
+def test_what_has_no_place_of_its_own_is_refused() -> None:
+    with fails("/n", "is there already, and /name is to become it"):
+        converted({"name": 1, "n": 2}, NAME)
+    whole = Whole(Envelope((), ("",), ("data",)))
+    with fails("/data", "is missing"):
+        converted({"a": 1}, whole)
+
+
+def test_answers_are_refused() -> None:
+    with fails("/a", "expected a string that is a number, found another one"):
+        converted({"a": "x"}, NUMBER, of_request=False)
+
+
+def test_downwards() -> None:
+    change = kept(NUMBER)
+    assert isinstance(change, Kept)
+    assert (change.scopes, change.touches) == ((), (("a",),))
+    assert change.for_patch() == change
+    assert change.origin(("a",), upwards=True) == ("a",)
+    for given_value, made in ((5, "5"), ("x", "x")):
+        fields: Json = {"a": given_value}
+        change.down(fields, PLAIN)
+        assert fields == {"a": made}
+
+
+def test_a_group_of_a_patch_keeps_too() -> None:
+    group = kept(GroupUse("item", ((),), GROUPS)).for_patch()
+    fields: Json = {"a": "x", "name": 1}
+    group.up(fields, PLAIN)
+    assert fields == {"a": "x", "n": 1}
+
+
+@LAW
+@given(jsons)
+def test_an_object_that_does_not_fit_is_as_before(value: Json) -> None:
+    """Also what a change has opened on its way to the field."""
+    deep = Scale((), ("m", "b", "a"), 2, Type.TEXT)
+    fields: Json = {"m": {"b": {"a": value}, "c": [1]}}
+    kept(deep).up(fields, PLAIN)
+    expected = value if value is None or type(value) is not str else fields["m"]["b"]["a"]
+    assert fields == {"m": {"b": {"a": expected}, "c": [1]}}
+
+
+def whole(text: str) -> str:
+    """Return a whole number as it is written; raises ValueError."""
+    return str(int(text))
+
+
+AMOUNT = Amount("a", "c")
+REWRITTEN = Rewritten("a", whole, lambda text: str(Decimal(int(text))))
+MONEY = Recombined(("a", "c"), ("a", "c"), AMOUNT.units, AMOUNT.decimal)
+
+
+@pytest.mark.parametrize(
+    ("change", "older", "newer"),
+    [
+        (REWRITTEN, "a=x&b=1", "a=x&b=1"),
+        (REWRITTEN, "a=01", "a=1"),
+        (Reversed(REWRITTEN), "a=x", "a=x"),
+        (ParameterSequence((Renamed("a", "z"), REWRITTEN)), "z=x", "a=x"),
+        (MONEY, "a=1.50", "a=1.50"),
+        (MONEY, "a=1.50&c=EUR", "a=150&c=EUR"),
+    ],
+)
+def test_a_parameter_stays(change: ParameterChange, older: str, newer: str) -> None:
+    up = kept_parameter(change).up(parse_query(older), QUERY)
+    assert write_query(up) == newer
+
+
+def test_parameters_on_the_way_back() -> None:
+    change = kept_parameter(REWRITTEN)
+    assert isinstance(change, KeptParameter)
+    assert change.moved == ()
+    for given_value, made in (("a=x", "a=x"), ("a=01", "a=1")):
+        assert write_query(change.down(parse_query(given_value), QUERY)) == made
+
+
+@pytest.mark.parametrize("change", [Renamed("a", "b"), Recombined(("a",), ("b", "c"), dict, dict)])
+def test_parameters_that_get_other_names_are_refused(change: ParameterChange) -> None:
+    assert kept_parameter(change) is change

@@ -1,0 +1,82 @@
+"""Requests that do not fit, of which the service is to judge, over sockets."""
+
+import gzip
+
+import pytest
+
+from tests.gateway.kit import StartGateway
+from tests.gateway.live.conftest import House
+from tests.gateway.live.raw import answer, ask, get
+
+RULES = """
+services: {{ told: {{ targets: ["http://127.0.0.1:{port}"] }} }}
+apis:
+  a:
+    endpoints: [ {{ path: "/v{{version}}/a", version: {{ in: path }} }} ]
+    versions: {{ "1": {{ via: "2" }}, "2": {{ service: told }} }}
+    conversions:
+      - between: ["1", "2"]
+        statuses: [422]
+        status: {{ newer: 422, older: 400 }}
+        changes: [ {{ rename: {{ field: place, to: field }} }},
+                   {{ map: {{ field: place, values: {{ size: sum }} }} }} ]
+        on: errors
+      - between: ["1", "2"]
+        unfit: keep
+        changes: [ {{ rename: {{ field: size, to: sum }} }},
+                   {{ type: {{ field: size, newer: number, older: text }} }} ]
+        query: [ {{ rename: {{ field: after, to: since }} }},
+                 {{ time: {{ field: after, newer: rfc3339, older: unix }} }} ]
+"""
+JSON = "Content-Type: application/json"
+
+
+@pytest.mark.parametrize(
+    ("sent", "line", "arrives"),
+    [
+        (b'{"sum":"7"}', JSON, b'{"size":7}'),
+        (b'{"sum":"x"}', JSON, b'{"size":"x"}'),
+        (b'"x"', JSON, b'"x"'),
+        (b"{broken", JSON, b"{broken"),
+        (b'{"sum":"\xff"}', JSON, b'{"sum":"\xff"}'),
+        (b"<a/>", "Content-Type: application/xml", b"<a/>"),
+    ],
+)
+def test_the_service_judges(
+    reloaded: StartGateway, house: House, sent: bytes, line: str, arrives: bytes
+) -> None:
+    program = reloaded(RULES.format(port=house.service.port))
+    house.service.answer = answer(b'{"place":"size"}', status="422 Unprocessable Content")
+    got = ask(program, "POST", "/v1/a", line, body=sent)
+    assert house.service.last.body == arrives
+    assert (got.status, got.body) == (400, b'{"field":"sum"}')
+
+
+def test_a_query(reloaded: StartGateway, house: House) -> None:
+    program = reloaded(RULES.format(port=house.service.port))
+    house.service.answer = answer(b"{}")
+    assert get(program, "/v1/a?since=x&b=1").status == 200
+    assert house.service.last.line == b"GET /v2/a?after=x&b=1 HTTP/1.1"
+
+
+@pytest.mark.parametrize(
+    ("sent", "lines", "code"),
+    [
+        (b'{"sum":"1","size":2}', [JSON], "unconvertible_request"),
+        (b'{"sum":"1","sum":"2"}', [JSON], "unconvertible_request"),
+        (gzip.compress(b"{broken"), [JSON, "Content-Encoding: gzip"], "unconvertible_request"),
+    ],
+    ids=["two places", "a key twice", "coded"],
+)
+def test_what_a_service_could_misread_is_refused(
+    reloaded: StartGateway, house: House, sent: bytes, lines: list[str], code: str
+) -> None:
+    program = reloaded(RULES.format(port=house.service.port))
+    got = ask(program, "POST", "/v1/a", *lines, body=sent)
+    assert (got.status, got.json["code"]) == (400, code)
+
+
+def test_an_answer_that_does_not_fit(reloaded: StartGateway, house: House) -> None:
+    program = reloaded(RULES.format(port=house.service.port))
+    house.service.answer = answer(b'{"size":"x"}')
+    assert get(program, "/v1/a").json["code"] == "conversion_failed"
