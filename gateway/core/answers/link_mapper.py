@@ -21,6 +21,7 @@ from gateway.core.answers.link_directory import (
 )
 from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.parameter_change import LINK
 from gateway.core.conversion.passage import find_link
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
 from gateway.core.versions.chosen_by import UNNAMED, ChosenBy
@@ -129,12 +130,16 @@ class LinkMapper:
         prefix = path.rstrip("/")
         if not prefix:
             return MappedLink(path)
-        # Operations may have moved the path; what stands above it is that of the endpoint.
+        # Operations may have moved the path; what stands above it is that of the endpoint, or what
+        # all operations below it have above them in the client's version.
+        template = self.route.upstream_path or self.endpoint.template
+        own = template.fill({**self.captures, "version": str(self.route.version)})
         asked = served_path(self.endpoint, self.route).fill(self.captures)
-        for served in (self.target, asked):
-            public = path_above(self.path, served, prefix)
+        moved = prefix if self.route.response is None else self.route.response.path_above(prefix)
+        for served, above in ((self.target, prefix), (asked, prefix), (own, moved)):
+            public = path_above(self.path, served, above)
             if public is not None:
-                end = "" if public == "/" else path[len(prefix) :]
+                end = "" if public == "/" or above != prefix else path[len(prefix) :]
                 return MappedLink(f"{public}{end}")
         text, fits = self.to_client(prefix)
         return MappedLink(f"{text.partition('?')[0]}{path[len(prefix) :]}" if fits else path, fits)
@@ -231,7 +236,7 @@ class LinkMapper:
         if moved is not None:
             (query,) = moved
         elif route.response is not None:
-            query = route.response.query("GET", query)
+            query = route.response.query("GET", query, LINK)
         if route.response_rewrite is not None:
             query = route.response_rewrite.query(query)
         if endpoint.selector is None:
@@ -291,7 +296,9 @@ def _service_link(
     if moved.query is not None:
         return moved.path, moved.query[0]
     try:
-        return moved.path, query if route.request is None else route.request.query("GET", query)
+        return moved.path, query if route.request is None else route.request.query(
+            "GET", query, LINK
+        )
     except ConversionError:
         return None
 

@@ -37,7 +37,8 @@ class Spelling:
         read: Returns the decoded text of a written value.
         write: Returns a value as it is to be written.
         message: The message that the lines are converted for, a
-            `gateway.core.conversion.message.message.Message`; None where nothing of it is known.
+            `gateway.core.conversion.message.message.Message`; LINK for the query of a link, whose
+            request is still to come; None where nothing of it is known.
     """
 
     what: str
@@ -50,6 +51,10 @@ class Spelling:
     def of(self, message: object) -> "Spelling":
         """Return the same syntax for the lines of a message."""
         return self if message is None else replace(self, message=message)
+
+
+LINK = "link"
+"""Stands for the message of a link."""
 
 
 def _quoted(text: str) -> str:
@@ -224,7 +229,7 @@ def rewrite_query(
     Args:
         query: The raw query.
         rewrites: The changes.
-        message: The message that has the query; None where nothing of it is known.
+        message: The message that has the query, or LINK; None where nothing of it is known.
 
     Raises:
         ConversionError: The query does not fit the declared changes.

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.core.conversion.hop import OperationChoice
-from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.message.query_walk import QueryHop
 from gateway.core.conversion.operations.operation import MappedOperation, Substitute
 from gateway.core.conversion.parameter_change import (
+    LINK,
     QUERY,
     parse_query,
     rewrite_lines,
@@ -63,7 +63,7 @@ def find_passage(
     method: str,
     path: Callable[[Version], str],
     query: str | None,
-    message: Message | None = None,
+    message: object = None,
     meant: str | None = None,
 ) -> Passage:
     """Return the passage of a request.
@@ -78,7 +78,7 @@ def find_passage(
         path: Returns the path that a service of a version is asked for, where no operation is
             declared for the request.
         query: The raw query of the client's request.
-        message: The client's request; None where nothing more of it is known.
+        message: The client's request, or LINK; None where nothing more of it is known.
         meant: The method that an OPTIONS request asks about (Fetch, section 4.8); None where it
             names none, so that any will do.
 
@@ -178,10 +178,10 @@ def find_link(
     Raises:
         ConversionError: The URL does not fit the operations or the changes of queries.
     """
-    asked = find_passage(conversion, back, _METHODS[0], path, query)
+    asked = find_passage(conversion, back, _METHODS[0], path, query, LINK)
     if asked.substitute is None and all(asked.operations):
         return asked  # no other method can have more
-    others = [find_passage(conversion, back, method, path, query) for method in _METHODS[1:]]
+    others = [find_passage(conversion, back, method, path, query, LINK) for method in _METHODS[1:]]
     found = [asked, *others]
     best = max(found, key=lambda one: sum(each is not None for each in one.operations))
     return None if found[0].substitute or best.substitute else best

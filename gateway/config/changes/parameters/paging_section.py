@@ -8,7 +8,6 @@ from pydantic import Field
 from gateway.config.changes.change_section import Loss, ParameterSection, Upgrade
 from gateway.config.changes.change_site import ParameterSite
 from gateway.config.shape import NonEmptyText, NumberText, PositiveInt, SectionModel
-from gateway.core.conversion.changes.default import Added
 from gateway.core.conversion.parameter_change import ParameterChange, ParameterSequence, Reversed
 from gateway.core.conversion.parameters.recombined import Recombined
 
@@ -84,8 +83,10 @@ class PagingConfig(ParameterSection):
         )
         if not isinstance(self.size, PagingSizesConfig):
             return paging
-        to_newer = Added(self.newer.names[1], str(self.size.older), keep=True)
-        to_older = Added(self.older.names[1], str(self.size.newer), keep=True)
+        from gateway.core.conversion.parameters.paging import UsualSize
+
+        to_newer = UsualSize(self.newer.names, str(self.size.older))
+        to_older = UsualSize(self.older.names, str(self.size.newer))
         return ParameterSequence((Reversed(to_older), paging, to_newer))
 
     def _size(self, version: str) -> int | None:

@@ -1,11 +1,13 @@
 """OperationTable: finds the declared operation that a request is for."""
 
 from collections.abc import Iterable
+from itertools import takewhile
 from typing import NamedTuple
 
 from gateway.core.conversion.operations.operation import Captures, MappedOperation, OperationPattern
 from gateway.core.conversion.parameter_change import ParameterLines
-from gateway.core.routing import Router
+from gateway.core.routing import Router, Template
+from gateway.core.versions.version import Version
 
 
 class FoundOperation(NamedTuple):
@@ -33,11 +35,13 @@ class OperationTable:
     query, and those with a method before those for all methods.
     """
 
-    __slots__ = ("_all", "_by_method")
+    __slots__ = ("_all", "_both", "_by_method")
 
     def __init__(self, operations: Iterable[MappedOperation], *, newer: bool) -> None:
         sides = [(operation.side(newer=newer), operation) for operation in operations]
         own = [(side, operation) for side, operation in sides if side is not None]
+        both = ((side.template, operation.side(newer=not newer)) for side, operation in own)
+        self._both = tuple((one, other.template) for one, other in both if other is not None)
         methods = {side.method for side, _ in own if side.method is not None}
         self._all = _routers(entry for entry in own if entry[0].method is None)
         self._by_method = {
@@ -63,7 +67,35 @@ class OperationTable:
                     return FoundOperation(operation, {**captures, **taken[0]}, taken[1])
         return None
 
+    def above(self, prefix: str, version: Version, other: Version) -> str | None:
+        """Return the longest path that the other version's operations below a prefix lie below.
 
+        Args:
+            prefix: A path of the one version, without a slash at its end.
+            version: The one version.
+            other: The other version.
+
+        Returns:
+            The path, without a slash at its end; None if no operation is at or below the prefix.
+        """
+        below = [
+            _literal(there, other)
+            for here, there in self._both
+            if f"{here.text.replace(_VERSION, str(version))}/".startswith(f"{prefix}/")
+        ]
+        if not below:
+            return None
+        shared = takewhile(lambda column: len({*column}) == 1, zip(*below, strict=False))
+        return "/".join(column[0] for column in shared)
+
+
+def _literal(template: Template, version: Version) -> list[str]:
+    """Return the segments of a path, up to the first with a capture."""
+    segments = template.text.replace(_VERSION, str(version)).split("/")
+    return list(takewhile(lambda segment: "{" not in segment, segments))
+
+
+_VERSION = "{version}"
 _Router = Router[tuple[_Entry, ...]]
 _NOTHING: tuple[tuple[_Entry, ...], Captures] = ((), {})
 

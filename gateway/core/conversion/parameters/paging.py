@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from gateway.core.conversion.changes.default import Added
+from gateway.core.conversion.parameter_change import LINK, MovedNames, ParameterLines, Spelling
 from gateway.core.conversion.parameters.recombined import ParameterValues
 
 _WHOLE = re.compile(r"[0-9]{1,15}\Z", re.ASCII)
@@ -101,6 +103,37 @@ class PageForm:
                 f"expected a size above 0 in '{self.size}'" if size == 0 else "has no size of pages"
             )
         return size
+
+
+@dataclass(frozen=True, slots=True)
+class UsualSize:
+    """The size that a request without one means, where another is usual in the newer version.
+
+    A link to no part of the list stays as short as its service writes it.
+
+    Attributes:
+        names: The parameters of the newer version, that of the size behind the other one.
+        value: The size.
+    """
+
+    names: tuple[str, ...]
+    value: str
+
+    @property
+    def moved(self) -> tuple[MovedNames, ...]:
+        """No names: it comes after the parameters have moved."""
+        return ()
+
+    def up(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:
+        """Add the size where it is absent."""
+        keys = {spelling.key(name) for name in self.names}
+        if spelling.message is LINK and not any(line.key in keys for line in lines):
+            return lines
+        return Added(self.names[1], self.value, keep=True).up(lines, spelling)
+
+    def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:  # as asked
+        """Leave the size as it is."""
+        return lines
 
 
 def _number(values: ParameterValues, name: str) -> int | None:

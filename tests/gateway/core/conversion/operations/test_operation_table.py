@@ -5,6 +5,7 @@ import pytest
 from gateway.core.conversion.operations.operation import MappedOperation, parse_operation
 from gateway.core.conversion.operations.operation_table import OperationTable
 from gateway.core.conversion.parameter_change import parse_query
+from gateway.core.versions.version import Version
 
 PAIRS = [
     ("GET /bookings/{id}", "GET /find?id={id}"),
@@ -71,3 +72,30 @@ def check(table: OperationTable, asked: str, index: int | None, captures: dict[s
         assert found is not None
         assert found.operation is OPERATIONS[index]
         assert found.captures == captures
+
+
+@pytest.mark.parametrize(
+    ("prefix", "above"),
+    [
+        ("/api", "/v1"),
+        ("/api/2", "/v1"),
+        ("/api/2/session", "/v1/login"),
+        ("/api/2/guests", "/v1/people"),
+        ("/api/2/sess", None),
+        ("/all", ""),
+        ("/other", None),
+    ],
+)
+def test_what_all_operations_below_a_prefix_have_above_them(prefix: str, above: str | None) -> None:
+    pairs = [
+        ("POST /api/{version}/session", "POST /v{version}/login"),
+        ("/api/{version}/guests/{id}", "/v{version}/people/{id}"),
+        ("GET /api/{version}/guests", "GET /v{version}/people"),
+        ("/all/one", "/one"),
+        ("/all/{rest*}", "/{rest*}"),
+    ]
+    operations = [
+        MappedOperation(parse_operation(newer), parse_operation(older)) for newer, older in pairs
+    ]
+    table = OperationTable(operations, newer=True)
+    assert table.above(prefix, Version(2), Version(1)) == above

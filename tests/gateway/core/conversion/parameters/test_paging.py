@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.conversion.parameters.paging import OffsetForm, PageForm, PagingForm
+from gateway.core.conversion.parameter_change import LINK, QUERY, parse_query, write_query
+from gateway.core.conversion.parameters.paging import OffsetForm, PageForm, PagingForm, UsualSize
 from tests.gateway.core.world import LAW
 
 OFFSET = OffsetForm("offset", "limit")
@@ -59,3 +60,20 @@ def test_there_and_back(page: int, size: int | None, other: PagingForm) -> None:
     if size is None and other is FROM_0:
         return  # it names no size of its own
     assert PAGE.write(other.read(other.write(PAGE.read(asked)))) == asked
+
+
+@pytest.mark.parametrize(
+    ("message", "asked", "wanted"),
+    [
+        (None, "city=Linz", "city=Linz&limit=10"),
+        (None, "limit=5", "limit=5"),
+        (LINK, "offset=20", "offset=20&limit=10"),
+        (LINK, "city=Linz", "city=Linz"),
+    ],
+)
+def test_the_usual_size(message: object, asked: str, wanted: str) -> None:
+    usual = UsualSize(("offset", "limit"), "10")
+    assert usual.moved == ()
+    lines = usual.up(parse_query(asked), QUERY.of(message))
+    assert write_query(lines) == wanted
+    assert usual.down(lines, QUERY.of(message)) == lines
