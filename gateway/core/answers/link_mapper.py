@@ -21,6 +21,7 @@ from gateway.core.answers.link_directory import (
 )
 from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.hop import path_above as path_moved
 from gateway.core.conversion.parameter_change import LINK
 from gateway.core.conversion.passage import find_link
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
@@ -135,7 +136,8 @@ class LinkMapper:
         template = self.route.upstream_path or self.endpoint.template
         own = template.fill({**self.captures, "version": str(self.route.version)})
         asked = served_path(self.endpoint, self.route).fill(self.captures)
-        moved = prefix if self.route.response is None else self.route.response.path_above(prefix)
+        back = self.route.response
+        moved = prefix if back is None else path_moved(back.hops, prefix)
         for served, above in ((self.target, prefix), (asked, prefix), (own, moved)):
             public = path_above(self.path, served, above)
             if public is not None:

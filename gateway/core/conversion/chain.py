@@ -182,16 +182,6 @@ class Conversion:
         links = (link for link in self.links if link.paths is None or path in link.paths)
         return Conversion(tuple(links), self.direction)
 
-    def path_above(self, prefix: str) -> str:
-        """Return what the operations below a prefix of paths have above them in the other version.
-
-        It is the same prefix where no operation is declared below it.
-        """
-        for hop in self.hops:
-            moved = None if hop.table is None else hop.table.above(prefix, hop.source, hop.target)
-            prefix = prefix if moved is None else moved
-        return prefix
-
     def for_request(self, method: str) -> BodyConversion | None:
         """Return the conversion of the body of a request, or None if no change applies to it."""
         return self._applied(method, None).body

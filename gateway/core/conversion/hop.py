@@ -86,6 +86,17 @@ def hops_of(links: tuple[VersionLink, ...], direction: Direction) -> Iterator[Ho
         yield Hop(source, target, here, table, lacked)
 
 
+def path_above(hops: Sequence[Hop], prefix: str) -> str:
+    """Return what the operations below a prefix of paths have above them behind hops.
+
+    It is the same prefix where no operation is declared below it.
+    """
+    for hop in hops:
+        moved = None if hop.table is None else hop.table.above(prefix, hop.source, hop.target)
+        prefix = prefix if moved is None else moved
+    return prefix
+
+
 def making(hops: Sequence[Hop], *, newer: bool, patch: bool) -> Iterator[VersionLink]:
     """Yield the links that make the body of a request, which the first version sends without one.
 

@@ -1,6 +1,9 @@
-"""`omit_null` and `fill_null`: null in one version, no field in the other."""
+"""`omit_null` and `fill_null`: null, or another value, in one version, no field in the other."""
 
+import json
 from collections.abc import Iterable
+
+from pydantic import JsonValue
 
 from gateway.config.changes.change_section import BodySection, Loss, Upgrade
 from gateway.config.changes.change_site import BodySite
@@ -13,18 +16,23 @@ class _NullSection(BodySection):
 
     field: str
     """The field, which has the same name in both versions."""
+    value: JsonValue = None
+    """The value in place of null: a text, number or boolean, `[]` or `{}`."""
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade: other values stay as they are."""
         return Upgrade.in_place(self.field)
 
     def _losses(self, *, newer: bool) -> Iterable[Loss]:
-        yield Loss(not newer, f"where '{self.field}' is absent, it comes back as null")
-        yield Loss(newer, f"where '{self.field}' is null, it comes back as absent")
+        value = json.dumps(self.value, ensure_ascii=False)
+        yield Loss(not newer, f"where '{self.field}' is absent, it comes back as {value}")
+        yield Loss(newer, f"where '{self.field}' is {value}, it comes back as absent")
 
     def _change(self, site: BodySite) -> OmitNull | None:
         path = site.path(self.field, "field")
-        return None if path is None else OmitNull(path.scopes, path.keys)
+        if isinstance(self.value, list | dict) and self.value:
+            site.complain("write a text, number or boolean, [] or {}", "value")
+        return None if path is None else OmitNull(path.scopes, path.keys, self.value)
 
 
 class OmitNullConfig(_NullSection):

@@ -316,6 +316,12 @@ EXAMPLES: dict[str, list[Example]] = {
     ],
     "fill_null": [
         Example({"field": "a"}, {"a": jsons}, {"a": jsons}, lost={False: {"a": None}, True: {}}),
+        Example(
+            {"field": "a", "value": []},
+            {"a": jsons},
+            {"a": jsons},
+            lost={False: {"a": []}, True: {}},
+        ),
     ],
     "wrap": [
         Example(

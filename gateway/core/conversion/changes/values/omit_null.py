@@ -1,9 +1,23 @@
-"""Omit null: null in the newer version is no field in the older one. Its inverse: `fill_null`."""
+"""Omit null: null in the newer version is no field in the older one. Its inverse: `fill_null`.
 
-from dataclasses import dataclass
+Another value may stand for it, such as `[]`.
+"""
+
+from copy import copy
+from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from gateway.core.conversion.conversion_error import ErrorPlace
-from gateway.core.conversion.document import JsonForm, JsonObject, get, reach, take
+from gateway.core.conversion.document import (
+    PLAIN,
+    Document,
+    JsonForm,
+    JsonObject,
+    Number,
+    get,
+    reach,
+    take,
+)
 from gateway.core.conversion.field_path import Keys, Scope, is_array
 
 
@@ -16,12 +30,14 @@ class OmitNull:
     stay, and so does a null of the older version. A form has no null, and stays as it is.
 
     Attributes:
+        value: what stands for no field in place of null: a scalar, an empty array or object.
         in_patch: whether it is for a PATCH request, where it has no effect: null removes a field
             there, and one that is absent stays as it is (RFC 7396).
     """
 
     scopes: tuple[Scope, ...]
     field: Keys
+    value: Document = None
     in_patch: bool = False
 
     @property
@@ -30,15 +46,15 @@ class OmitNull:
         return (self.field[:1],)
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
-        """Write null where the field is absent."""
-        stays = self.in_patch or not form.typed
+        """Write the value where the field is absent."""
+        stays = self.in_patch or not (form.typed or isinstance(self.value, str))
         holder = None if stays else reach(fields, self.field, form)
         if holder is not None:
-            holder.setdefault(self.field[-1], None)
+            holder.setdefault(self.field[-1], copy(self.value))
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
-        """Remove the field where it is null."""
-        if not self.in_patch and get(fields, self.field, form) is None:
+        """Remove the field where it has the value."""
+        if not self.in_patch and _same(get(fields, self.field, form), PLAIN.open(self.value)):
             take(fields, self.field, form)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
@@ -47,5 +63,10 @@ class OmitNull:
 
     def for_patch(self) -> "OmitNull":
         """Return the change without effect; the elements of an array are given as a whole."""
-        in_patch = not any(map(is_array, self.scopes))
-        return OmitNull(self.scopes, self.field, in_patch)
+        return replace(self, in_patch=not any(map(is_array, self.scopes)))
+
+
+def _same(one: Document, other: Document) -> bool:
+    if isinstance(one, Number) and isinstance(other, Number):
+        return Decimal(one.digits) == Decimal(other.digits)
+    return type(one) is type(other) and one == other

@@ -1,6 +1,7 @@
 """Omit null: null in the newer version, no field in the older one."""
 
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -47,3 +48,25 @@ def test_a_form_has_no_null() -> None:
     fields: dict[str, object] = {"m": {}}
     CHANGE.up(fields, replace(PLAIN, typed=False))
     assert fields == {"m": {}}
+    named = replace(CHANGE, value="none")
+    named.up(fields, replace(PLAIN, typed=False))
+    assert fields == {"m": {"f": "none"}}
+
+
+@pytest.mark.parametrize(
+    ("value", "same", "other"),
+    [([], [], [0]), ({}, {}, []), ("", "", None), (0, Decimal("0.0"), False), (False, False, 0)],
+)
+def test_another_value_than_null(value: Json, same: Json, other: Json) -> None:
+    change = replace(CHANGE, value=value)
+    assert down(change, {"m": {"f": same, "x": 1}}) == {"m": {"x": 1}}
+    assert down(change, {"m": {"f": other}}) == {"m": {"f": other}}
+    assert up(change, {"m": {"x": 1}}) == {"m": {"f": value, "x": 1}}
+
+
+def test_each_document_gets_a_value_of_its_own() -> None:
+    change = replace(CHANGE, value=[])
+    one: dict[str, dict[str, list[int]]] = {"m": {}}
+    change.up(one, PLAIN)  # type: ignore[arg-type]
+    one["m"]["f"].append(1)
+    assert change.value == []
