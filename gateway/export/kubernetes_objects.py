@@ -137,6 +137,8 @@ def _container(deployed: Deployed) -> Object:
         "GATEWAY_CONFIG": "/config/gateway.yaml",
         "GATEWAY_WORKERS": "1",  # the autoscaler adds pods
         "GATEWAY_GRACE": f"{deployed.grace:g}",
+        # What outlives a restart of the container, on a disk that outlives it.
+        "GATEWAY_OVERRIDES_FILE": "/data/overrides.json",
     }
     return {
         "name": "gateway",

@@ -1,7 +1,6 @@
 """LogImport: adds what the log of a front proxy has to the sums of a fleet, once."""
 
 import asyncio
-import time
 from bisect import bisect_left
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from gateway.export.access_log.log_file import LogFile, LogPart
 from gateway.export.access_log.log_position import LogPosition, hand_in, take
 from gateway.export.access_log.logged_request import LoggedRequest, read_line
 from gateway.state.fleet.beat import Report, begin_counting
-from gateway.state.fleet.fleet_clock import FleetClock
+from gateway.state.fleet.fleet_clock import FleetClock, passed
 from gateway.state.fleet.outbox import Batch, encode
 from gateway.state.fleet.postgres import PostgresDatabase
 from gateway.state.state_changes import StateChanges, StateUnreachableError
@@ -95,7 +94,7 @@ class LogImport:
     async def _run(self, *, follow: bool) -> None:
         await self._database.prepare()
         await begin_counting(self._database)
-        asked = time.monotonic()
+        asked = passed()
         position, known, now = await take(self._database, self._name, self._start)
         self._clock.set(now, asked)
         log = LogFile(self._path, position.place, position.since if known else float("inf"))
@@ -144,7 +143,7 @@ class LogImport:
             batch = Batch(self._sequence, content)
         former, position = position, msgspec.structs.replace(position, **changes)
         report = Report(self._start, self._name, "", "", 0)
-        asked = time.monotonic()
+        asked = passed()
         self._clock.set(await hand_in(self._database, report, former, position, batch), asked)
         lines, before, unreadable = self.counts
         more = len(troubles) - bool(part.trouble)
@@ -157,8 +156,7 @@ class LogImport:
         troubles = [part.trouble] if part.trouble else []
         straight = 0
         # Log and clock are of one machine, whose clock may be wrong.
-        now = self._clock.now()
-        ahead = round(now - time.time())
+        now, ahead = self._clock.now(), round(self._clock.ahead)
         for offset, line in part.lines:
             try:
                 found = read_line(line, self._naming)

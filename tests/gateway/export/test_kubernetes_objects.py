@@ -1,6 +1,7 @@
 """The objects for a cluster: valid by the schemas of Kubernetes, and as strict as it asks."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
@@ -78,6 +79,15 @@ def test_pods_are_restricted() -> None:
     assert not pod["automountServiceAccountToken"]
     assert not pod["enableServiceLinks"]
     assert {"limits", "requests"} == set(container["resources"])
+
+
+@pytest.mark.parametrize("deployed", [DEPLOYED, FULL], ids=["plain", "full"])
+def test_what_outlives_a_restart_is_on_a_disk_that_does(deployed: Deployed) -> None:
+    """The rest of the container's file system cannot be written."""
+    (container,) = made(deployed)["Deployment"]["spec"]["template"]["spec"]["containers"]
+    settings = {each["name"]: each.get("value") for each in container["env"]}
+    mounts = {each["mountPath"]: each["name"] for each in container["volumeMounts"]}
+    assert mounts[str(Path(settings["GATEWAY_OVERRIDES_FILE"]).parent)] == "data"
 
 
 @pytest.mark.parametrize("deployed", [DEPLOYED, FULL], ids=["plain", "full"])
