@@ -90,7 +90,7 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
         async def apply(overrides: Overrides) -> None:
             serving.apply(overrides)
 
-        state.follow(apply)
+        state.follow(apply, serving.set_ahead)
         documented = DocumentedOperations(reloader.folder)
         operator = Operator(state, reloader, lambda: 1, lambda: _stopping(stop), documented)
         async with _admin(settings, operator, tasks) as admin:
@@ -119,16 +119,18 @@ async def work(settings: Settings) -> None:
     _on_hangup(lambda: None)  # its supervisor loads the rules
     worker = Worker(os.environ)
     try:
-        rules, in_force = await worker.join()
+        rules, in_force, ahead = await worker.join()
     except SupervisorLostError:
         return
     tasks = Tasks(worker.deliver)
     log.count_dropped(worker.deliver)
     reloader = Reloader(settings.config, os.environ, None, rules)
     serving = Serving(reloader, in_force, worker.deliver, tasks, settings.shadow_load)
+    serving.set_ahead(ahead)
 
     async def listen() -> None:
-        await worker.listen(reloader.reload, serving.apply, serving.stand_in)
+        set_ahead, stand_in = serving.set_ahead, serving.stand_in
+        await worker.listen(reloader.reload, serving.apply, set_ahead, stand_in)
         stop.set()
 
     tasks.start("channel", listen)
@@ -170,7 +172,7 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
                 async for _ in reloader.changes():
                     supervisor.reload(reloader.content)
 
-            state.follow(supervisor.apply)
+            state.follow(supervisor.apply, supervisor.set_ahead)
             await supervisor.start()
             log.event("listening", url=_url(listeners[0]), admin=admin, workers=count)
             reload = tasks.start("reload", pass_on)

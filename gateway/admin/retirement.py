@@ -73,7 +73,8 @@ def verdict(
         view: what was counted, and until when.
         rules: the rules in force.
         overrides: the overrides in force.
-        within: the period of the evidence before the time of the view, such as 30d, 12h, 5m or 30s.
+        within: the period of the evidence before the time up to which all is counted, such as 30d,
+            12h, 5m or 30s.
         documented: the operations of the version's OpenAPI document; None if it has none.
 
     Raises:
@@ -81,16 +82,17 @@ def verdict(
     """
     period, spelled = _period(within)
     totals, now = view.totals, view.now
-    begin = now - period
+    # What is counted a moment later must not be outside of a period that ends now.
+    begin, late = view.until - period, now - view.until
     reasons = [
-        *_callers(key, totals, begin, period, spelled, is_over=_is_over(key, rules, now)),
+        *_callers(key, totals, begin, period + late, spelled, is_over=_is_over(key, rules, now)),
         *_dates(key, rules, now),
         *_service(key, rules),
         *_cutover(key, rules, overrides),
         *_found(key, totals, begin, "differences", ("compared", "validated"), "shadow"),
         *_uncompared(key, totals, rules, documented),
         *_found(key, totals, begin, "violations", ("checked",), "schema"),
-        *_bypass(rules, view, period, spelled),
+        *_bypass(rules, view, period + late, spelled),
         *map(_doubt, view.doubts),
     ]
     answers = {reason.answer for reason in reasons}
@@ -116,7 +118,7 @@ def _doubt(doubt: Doubt) -> Reason:
     return Reason(
         "unknown",
         f"{doubt_text(doubt)}, and may have served it since",
-        f"have it run again or, if it is gone for good: fleet forget {doubt.replica}",
+        f"have it run again on its disk or, if it is gone for good: fleet forget {doubt.replica}",
     )
 
 

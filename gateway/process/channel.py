@@ -43,13 +43,24 @@ class ApplyOverrides(msgspec.Struct, tag=True, frozen=True):
     overrides: Overrides
 
 
+class SetClock(msgspec.Struct, tag=True, frozen=True):
+    """Down: by how many seconds the dates of the rules are ahead of the clock of this machine.
+
+    It is the third message, and comes again after each change.
+    """
+
+    seconds: float
+
+
 class OrphanedListeners(msgspec.Struct, tag=True, frozen=True):
     """Down: the descriptors of the listening sockets that have no worker at the moment."""
 
     listeners: list[int]
 
 
-ChannelMessage = Ready | Counted | Applied | LoadRules | ApplyOverrides | OrphanedListeners
+ChannelMessage = (
+    Ready | Counted | Applied | LoadRules | ApplyOverrides | SetClock | OrphanedListeners
+)
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[ChannelMessage] = msgspec.msgpack.Decoder(ChannelMessage)
 
@@ -60,6 +71,7 @@ class Channel:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._lost = False
 
     @classmethod
     async def over(cls, end: socket.socket) -> "Channel":
@@ -69,10 +81,15 @@ class Channel:
 
     def send(self, message: ChannelMessage) -> None:
         """Send a message; it goes nowhere if the other process has ended."""
-        waiting = self._writer.transport.get_write_buffer_size()
-        if isinstance(message, Counted) and waiting > _MAX_WAITING:
-            log.event("delta_lost", "error", reason="the supervisor does not read")
-        elif not self._writer.is_closing():
+        if isinstance(message, Counted):
+            if self._writer.transport.get_write_buffer_size() > _MAX_WAITING:
+                log.event("delta_lost", "error", reason="the supervisor does not read")
+                self._lost = True
+                return
+            if self._lost:
+                message = Counted(msgspec.structs.replace(message.delta, lost=True))
+                self._lost = False
+        if not self._writer.is_closing():
             content = _encode(message)
             self._writer.write(len(content).to_bytes(_LENGTH) + content)
 

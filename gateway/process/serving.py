@@ -81,6 +81,10 @@ class Serving:
         self._recorder.flush()
         self._handler.overrides = overrides
 
+    def set_ahead(self, seconds: float) -> None:
+        """Have the dates of the rules go by a time so far ahead of the clock of this machine."""
+        self._handler.ahead = seconds
+
     async def serve(
         self,
         listeners: Sequence[socket.socket],

@@ -27,6 +27,7 @@ from gateway.process.channel import (
     LoadRules,
     OrphanedListeners,
     Ready,
+    SetClock,
 )
 from gateway.process.listening import CHANNEL, LISTENERS
 from gateway.process.tasks import LongTask, Tasks
@@ -91,6 +92,7 @@ class Supervisor:
         self._deliver = deliver
         self._rules = LoadRules(rules)
         self._overrides = ApplyOverrides(0, overrides)
+        self._clock = SetClock(0.0)
         self._running: dict[int, _RunningWorker] = {}
         self._ready: set[int] = set()
         self._orphaned: set[int] = set()
@@ -114,6 +116,11 @@ class Supervisor:
         """Have every worker load these rules."""
         self._rules = LoadRules(rules)
         _send(self._running.values(), self._rules)
+
+    def set_ahead(self, seconds: float) -> None:
+        """Have the dates of the rules go by a time so far ahead of the clock of this machine."""
+        self._clock = SetClock(seconds)
+        _send(self._running.values(), self._clock)
 
     async def apply(self, overrides: Overrides) -> None:
         """Return when these overrides are in force in every worker.
@@ -192,7 +199,7 @@ class Supervisor:
                 raise
         worker = self._running[index] = _RunningWorker(process, channel)
         try:
-            _send([worker], self._rules, self._overrides)
+            _send([worker], self._rules, self._overrides, self._clock)
             await self._listen(worker, index, first)
             return await process.wait()
         finally:
@@ -220,7 +227,7 @@ class Supervisor:
                     self._deliver(delta)
                 case Applied(number=number):
                     await worker.set_applied(number)
-                case LoadRules() | ApplyOverrides() | OrphanedListeners():
+                case LoadRules() | ApplyOverrides() | SetClock() | OrphanedListeners():
                     raise AssertionError("a message of the supervisor came up")
         # Nothing waits for a worker that has ended; its replacement begins with what is in force.
         await worker.set_applied(sys.maxsize)

@@ -12,6 +12,7 @@ from gateway.process.channel import (
     LoadRules,
     OrphanedListeners,
     Ready,
+    SetClock,
 )
 from gateway.process.listening import CHANNEL, LISTENERS
 from gateway.telemetry.delta import Delta
@@ -36,17 +37,19 @@ class Worker:
         self.listeners = [socket.socket(fileno=int(number)) for number in numbers]
         self._end = socket.socket(fileno=int(environment[CHANNEL]))
 
-    async def join(self) -> tuple[bytes, Overrides]:
-        """Open the channel; return the text of the rules and the overrides to begin with.
+    async def join(self) -> tuple[bytes, Overrides, float]:
+        """Open the channel; return the rules' text, the overrides and the clock to begin with.
 
         Raises:
             SupervisorLostError: the supervisor has ended.
         """
         self._channel = await Channel.over(self._end)
-        rules, overrides = await self._channel.receive(), await self._channel.receive()
-        if not isinstance(rules, LoadRules) or not isinstance(overrides, ApplyOverrides):
-            raise SupervisorLostError
-        return rules.content, overrides.overrides
+        first = [await self._channel.receive() for _ in range(3)]
+        match first:
+            case [LoadRules(content=rules), ApplyOverrides() as overrides, SetClock() as clock]:
+                return rules, overrides.overrides, clock.seconds
+            case _:
+                raise SupervisorLostError
 
     def report_ready(self) -> None:
         """Report that this worker serves."""
@@ -60,6 +63,7 @@ class Worker:
         self,
         load: Callable[[bytes], None],
         apply: Callable[[Overrides], None],
+        set_ahead: Callable[[float], None],
         stand_in: Callable[[list[int]], Awaitable[None]],
     ) -> None:
         """Pass on the supervisor's messages; return when the supervisor has ended.
@@ -67,6 +71,7 @@ class Worker:
         Args:
             load: takes the text of new rules.
             apply: puts overrides in force.
+            set_ahead: takes by how many seconds the dates of the rules are ahead of the clock.
             stand_in: takes the descriptors of the listening sockets that have no worker.
         """
         while (message := await self._channel.receive()) is not None:
@@ -76,6 +81,8 @@ class Worker:
                 case ApplyOverrides(number=number, overrides=overrides):
                     apply(overrides)
                     self._channel.send(Applied(number))
+                case SetClock(seconds=seconds):
+                    set_ahead(seconds)
                 case OrphanedListeners(listeners=listeners):
                     await stand_in(listeners)
                 case Ready() | Counted() | Applied():

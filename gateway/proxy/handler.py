@@ -51,6 +51,8 @@ class Handler:
 
     Attributes:
         overrides: the overrides of the rules that are in force; replaced as a whole.
+        ahead: by how many seconds the time that the dates of the rules go by is ahead of the clock
+            of this machine.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Handler:
     ) -> None:
         self.snapshot = snapshot
         self.overrides = NO_OVERRIDES
+        self.ahead = 0.0
         self._upstream = upstream
         self._buffers = AnswerBuffers()
         self._shadows = shadows
@@ -141,7 +144,8 @@ class Handler:
         # Under load no shadow is planned, since it would not be sent: a draw of 1.0 selects none.
         busy = self._shadowed and self._shadows.load.high
         shadow_draw = 1.0 if busy else draw
-        given = (exchange.client, time(), self.overrides, random(), random(), shadow_draw)  # noqa: S311
+        now = time() + self.ahead
+        given = (exchange.client, now, self.overrides, random(), random(), shadow_draw)  # noqa: S311
         # A fifth of the cost of RequestContext(...).
         outcome = plan(snapshot, head, tuple.__new__(RequestContext, given))
         exchange.endpoint = outcome.endpoint

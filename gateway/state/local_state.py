@@ -12,8 +12,10 @@ from gateway.state.cutover_controller import CurrentCutover, CutoverController
 from gateway.state.history.history import HistoryQuery, HistoryView
 from gateway.state.ledger import AuditEntry, Order, SharedDocuments
 from gateway.state.state_access import (
+    LAG_SECONDS,
     FleetView,
     ReplicaView,
+    SetAhead,
     StateView,
     UnknownReplicaError,
 )
@@ -83,8 +85,8 @@ class LocalState:
         """Since when the state could not be written; None if it is."""
         return self.writer.failing_since
 
-    def follow(self, apply: Apply) -> None:
-        """Set the function that applies overrides from here on."""
+    def follow(self, apply: Apply, set_ahead: SetAhead) -> None:
+        """Set the function that applies overrides; the clock of this machine is right."""
         self.overrides.follow(apply)
 
     def absorb(self, delta: Delta) -> None:
@@ -104,7 +106,8 @@ class LocalState:
                 f"no replica is called '{replica}'; this gateway, {self.replica}, keeps its state"
                 " alone"
             )
-        return StateView(self.totals, time.time(), None, ())
+        now = time.time()
+        return StateView(self.totals, now, now - LAG_SECONDS, None, ())
 
     async def history(self, query: HistoryQuery) -> HistoryView:
         """Return the intervals of the history that are asked for."""

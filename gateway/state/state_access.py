@@ -12,8 +12,16 @@ from gateway.state.ledger import AuditEntry, Order, SharedDocuments
 from gateway.state.totals import Totals
 from gateway.telemetry.delta import Delta
 
+SetAhead = Callable[[float], None]
 SILENT_SECONDS = 5.0
 """After so many seconds without a word, what reports once a second counts as lost."""
+
+
+LAG_SECONDS = 2.0
+"""So many seconds after a request, its process has handed in what it counted: it does once a
+second."""
+# An Envoy writes its log so many seconds late, unless it is told otherwise.
+_LOG_LAG = 10.0
 
 
 class UnknownReplicaError(LookupError):
@@ -58,6 +66,7 @@ class StateView(NamedTuple):
     Attributes:
         totals: the sums.
         now: the time, in seconds since 1970, by the clock that the sums go by.
+        counted: the time up to which the sums have all that the gateways served.
         replica: the name of the replica whose counts alone these are; None for all of them.
         doubts: what the sums may lack.
         logs: of front proxies, as far as they were counted.
@@ -65,9 +74,16 @@ class StateView(NamedTuple):
 
     totals: Totals
     now: float
+    counted: float
     replica: str | None
     doubts: tuple[Doubt, ...]
     logs: tuple[LogReading, ...] = ()
+
+    @property
+    def until(self) -> float:
+        """The time up to which all is in the sums, also what front proxies sent past gateways."""
+        logs = (log.until - _LOG_LAG for log in self.logs if log.is_fresh(self.now))
+        return min([self.counted, *logs])
 
 
 class ReplicaView(NamedTuple):
@@ -154,8 +170,14 @@ class StateAccess(Protocol):
         """Since when the store has not been reached, in seconds since 1970; None if it has."""
         ...
 
-    def follow(self, apply: Apply) -> None:
-        """Set the function that applies overrides in every process of this gateway."""
+    def follow(self, apply: Apply, set_ahead: SetAhead) -> None:
+        """Set what puts the word of all in force in every process of this gateway.
+
+        Args:
+            apply: applies overrides.
+            set_ahead: takes by how many seconds the time that all go by is ahead of the clock of
+                this machine; at once, and whenever that changes.
+        """
         ...
 
     def absorb(self, delta: Delta) -> None:

@@ -99,6 +99,9 @@ class StateWriter:
     async def _write(self, store: StateStore) -> None:
         async with self._lock:
             changes = self.totals.changes()
+            if self.documents["since"] != self.totals.since:
+                since = {"since": self.totals.since}
+                self.documents, self._pending = {**self.documents, **since}, self._pending | since
             changes.documents, self._pending = self._pending, {}
             changes.audit, self._unwritten = [*self._unwritten], []
             if not changes:

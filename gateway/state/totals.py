@@ -160,7 +160,9 @@ class Totals:
         return found
 
     def absorb(self, delta: Delta) -> None:
-        """Add what a process has counted."""
+        """Add what a process has counted; where counts before it are lost, begin anew."""
+        if delta.lost:
+            self.since = max(self.since, delta.at)
         self.history.absorb(delta)
         for usage in delta.usages:
             self.clients_of(usage.api, usage.version).add(usage, delta.at)

@@ -208,7 +208,12 @@ class SampleDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Delta(msgspec.Struct, array_like=True, frozen=True):
-    """All counts of a process since its last delta; `at` is in seconds since 1970."""
+    """All counts of a process since its last delta.
+
+    Attributes:
+        at: when, in seconds since 1970.
+        lost: whether counts from before it are lost, so that nobody knows all of them.
+    """
 
     at: float
     usages: list[UsageDelta]
@@ -219,6 +224,7 @@ class Delta(msgspec.Struct, array_like=True, frozen=True):
     latencies: list[LatencyDelta] = []
     upstream: list[UpstreamDelta] = []
     spans: list[Span] = []
+    lost: bool = False
 
 
 Deliver = Callable[[Delta], None]

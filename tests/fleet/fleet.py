@@ -42,13 +42,13 @@ class Fleet:
         self.service.answer = answer(b'{"name": "Bob Charlie"}')
         self.replicas: dict[str, Program] = {}
 
-    def start(self, name: str, percent: float = 5) -> Program:
-        """Start a replica."""
+    def start(self, name: str, percent: float = 5, **variables: str) -> Program:
+        """Start a replica, with variables of its environment."""
         folder = self._folder / name
         folder.mkdir(exist_ok=True)
         text = self._rules().replace("percent: 5", f"percent: {percent:g}")
         (folder / "gateway.yaml").write_text(text)
-        program = start_program(self._stack, folder, "gateway", GATEWAY_REPLICA=name)
+        program = start_program(self._stack, folder, "gateway", GATEWAY_REPLICA=name, **variables)
         program.config = folder / "gateway.yaml"
         self.replicas[name] = program
         return program

@@ -6,10 +6,12 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
 
+import psutil
 import pytest
 
 from gateway.state.fleet.lease import SECONDS
@@ -96,6 +98,51 @@ def test_another_judges(fleet: Fleet) -> None:
     assert admin(back, "DELETE", f"/fleet/{first}")[0] == 404
     assert admin(back, "DELETE", f"/fleet/{other}?why=its+machine+burnt")[0] == 200
     assert verdict(back)["answer"] == "yes"
+
+
+WRONG_CLOCK = """
+import time
+right = time.time
+time.time = lambda: right() + {}
+"""
+
+
+@pytest.mark.parametrize(("minutes", "status"), [(30, 200), (-30, 410)])
+def test_replicas_with_wrong_clocks_agree_on_dates(
+    database: str, cluster: Cluster, tmp_path: Path, minutes: float, status: int
+) -> None:
+    """Each worker goes by the database, also while it is away, and one that is replaced then."""
+    day = datetime.fromtimestamp(time.time() + 60 * minutes, UTC)
+    ends = f", lifecycle: {{ deprecated: 2020-01-01, sunset: {day:%Y-%m-%dT%H:%M:%SZ} }}"
+    wrong = tmp_path / "wrong"
+    wrong.mkdir()
+    (wrong / "sitecustomize.py").write_text(WRONG_CLOCK.format(120 * minutes))
+    with ExitStack() as stack:
+        fleet = Fleet(stack, tmp_path, database, cluster, ends)
+        fleet.start("right")
+        path = f"{wrong}:{ROOT}"
+        program = fleet.start("wrong", PYTHONPATH=path, GATEWAY_WORKERS="2")
+        assert program.log("clock_skewed")[0]["seconds"] == pytest.approx(-120 * minutes, abs=5)
+
+        def answers() -> set[int]:
+            return {asked(each) for each in fleet.replicas.values() for _ in range(10)}
+
+        assert answers() == {status}
+        fleet.relay.drop()
+        wait_for(lambda: admin(program, "GET", "/readyz")[1].get("state_stale_since"))
+        assert answers() == {status}
+        psutil.Process(program.process.pid).children()[0].kill()
+        wait_for(lambda: program.log("worker_replaced"))
+        assert answers() == {status}
+
+
+def asked(program: Program) -> int:
+    """Return the status of an answer on a connection of its own."""
+    connection = HTTPConnection("127.0.0.1", program.port, timeout=DEADLINE)
+    connection.request("GET", "/v1/person")
+    status = connection.getresponse().status
+    connection.close()
+    return status
 
 
 @pytest.mark.parametrize("how", ["dropped", "refused"])

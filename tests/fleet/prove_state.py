@@ -146,7 +146,7 @@ async def test_one_judges_and_the_next_when_it_is_gone(
         await other._beat()
         assert (one.judges, other.judges) == (True, False)
         with monkeypatch.context() as patch:
-            patch.setattr(one, "_stale_since", 5.0)
+            patch.setattr(one._contact, "stale_since", 5.0)
             assert (one.judges, one.judged_last, other.judged_last) == (False, True, False)
         # It sleeps; its lease is over, another judges, and it wakes.
         cluster.execute("UPDATE gateway.leases SET renewed = renewed - 60", name)
@@ -188,7 +188,7 @@ async def test_a_change_is_in_force_elsewhere_with_the_next_beat(
         async def apply(overrides: Overrides) -> None:
             applied.append(overrides)
 
-        other.follow(apply)
+        other.follow(apply, lambda _: None)
         await one.set_percent(KEY, 25.0, ANN)
         await one.pause(KEY, ANN)
         assert one.in_force == Overrides(frozenset({KEY}), {KEY: 25.0})
@@ -585,7 +585,7 @@ async def test_a_change_of_a_database_from_a_backup_is_in_force(
         async def apply(overrides: Overrides) -> None:
             applied.append(overrides)
 
-        other.follow(apply)
+        other.follow(apply, lambda _: None)
         await one.set_percent(KEY, 25.0, ANN)
         await other._beat()
         back = "UPDATE gateway.documents SET document = {} WHERE name = '{}'"

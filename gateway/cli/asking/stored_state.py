@@ -12,7 +12,7 @@ from gateway.config.text.mistakes import Mistakes
 from gateway.core.overrides import Overrides
 from gateway.state.active_overrides import overrides_of
 from gateway.state.history.history import HistoryQuery, HistoryView
-from gateway.state.state_access import StateView
+from gateway.state.state_access import LAG_SECONDS, StateView
 from gateway.state.state_store import extra_missing, open_store
 from gateway.state.totals import Totals
 
@@ -79,5 +79,6 @@ async def _of_file(path: Path, query: HistoryQuery | None) -> StoredState:
         history = None if query is None else (await store.history(query, now)).view(query, now)
     finally:
         await store.close()
-    view = StateView(Totals(state), now, None, ())
+    # A gateway that runs writes so often what it has counted.
+    view = StateView(Totals(state), now, now - 2 * LAG_SECONDS, None, ())
     return StoredState(view, overrides_of(state.documents), history)

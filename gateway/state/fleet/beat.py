@@ -1,17 +1,17 @@
 """Beat: the one transaction a second of a replica."""
 
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from gateway import __version__
 from gateway.core.snapshot import Snapshot
-from gateway.state.fleet.fleet_clock import FleetClock
-from gateway.state.fleet.judge import mark_gone, read_lease, write_lease
+from gateway.state.fleet.fleet_clock import FleetClock, passed
+from gateway.state.fleet.judge import KEEP_GONE, mark_gone, read_lease, write_lease
+from gateway.state.fleet.kept.last_start import StartRecord
 from gateway.state.fleet.lease import Lease
 from gateway.state.fleet.outbox import Outbox
 from gateway.state.fleet.postgres import LOCK_JUDGE, PostgresConnection, PostgresDatabase
@@ -21,6 +21,10 @@ from gateway.telemetry import log
 
 # A clock that is off by so many seconds is not corrected in what was counted by it.
 _TOLERATED = 1.0
+# Why counting begins anew.
+_LACKS = "the database lacks what it had confirmed, as one from a backup does"
+_CLOCK_SET = "the clock of the database was set"
+_CUT_OFF = "this replica ended while it was cut off, with what it had counted"
 
 
 class Membership(NamedTuple):
@@ -40,6 +44,11 @@ class Membership(NamedTuple):
     rules_hash: Callable[[], str]
     last: Path
 
+    @property
+    def last_start(self) -> Path:
+        """The file with the mark of its last start."""
+        return self.last.with_name(f"{self.last.name}.{self.replica}")
+
 
 class Report(NamedTuple):
     """What a replica reports of itself.
@@ -52,6 +61,7 @@ class Report(NamedTuple):
         applied: the revision of the overrides in force.
         heard: when the database confirmed this the last time, in seconds since 1970 by the
             database; 0 if it never did.
+        before: the start whose place it takes.
     """
 
     start: str
@@ -60,6 +70,7 @@ class Report(NamedTuple):
     admin: str
     applied: int
     heard: float = 0.0
+    before: StartRecord | None = None
 
 
 class Heard(NamedTuple):
@@ -78,25 +89,42 @@ async def beat(
     Raises:
         StateError: the batch may have arrived or not; it is handed in again.
     """
-    asked = time.monotonic()
+    asked = passed()
     async with database.transaction() as (connection, now):
         behind = clock.set(now, asked)
-        # Set for the first time since the start, or after this machine slept.
+        # Set for the first time since the start, or to another time.
         if abs(behind) > _TOLERATED:
             outbox.shift(behind)
         batch = outbox.batch()
         former = await report_start(connection, report, outbox.sequence, now)
-        if former < report.heard:
+        lacking = _LACKS if former < report.heard else _CLOCK_SET if clock.was_set else ""
+        if report.before is not None:
+            lacking = await _take_place(connection, report.before, now) or lacking
+        if lacking:
             await count_anew(connection, now)
-            reason = "the database lacks what it had confirmed, as one from a backup does"
-            log.event("state_went_back", "error", reason=reason)
+            log.event("state_went_back", "error", reason=lacking)
         if batch is not None:
             row = {"start": report.start, **batch._asdict()}
             await connection.execute(insert(batches).on_conflict_do_nothing(), row)
         heard = Heard(await shared_documents(connection), await read_lease(connection), now)
+    clock.was_set = False
     if batch is not None:
         outbox.confirm(batch.sequence)
     return heard
+
+
+async def _take_place(connection: PostgresConnection, before: StartRecord, now: float) -> str:
+    """Mark a start as gone, whose process has ended; return why its counts may be missing."""
+    same = replicas.c.start == before.start
+    row = await connection.execute(select(replicas.c.heard).where(same))
+    heard = row.scalar_one_or_none() or 0.0
+    await connection.execute(
+        update(replicas).where(same, replicas.c.gone.is_(None)).values(gone=now)
+    )
+    if before.cut_off:
+        return _CUT_OFF
+    # Their rows are removed after a while.
+    return _LACKS if heard < before.heard and before.heard > now - KEEP_GONE else ""
 
 
 async def begin_counting(database: PostgresDatabase) -> None:

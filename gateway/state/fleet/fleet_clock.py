@@ -2,33 +2,77 @@
 
 import time
 
+from gateway.state.state_access import SetAhead
 from gateway.telemetry import log
 
-# A clock of this machine that differs by more seconds is reported: dates of the rules go by it.
+# A clock of this machine that differs by more seconds is reported.
 _SKEW = 5.0
+# In which the clock of the database goes by more or less than this machine's passes: it was set.
+# A disk that stalls, and quartz that drifts while the database is away, are seconds.
+_SET = 60.0
+# Dates of requests go by this machine's clock while it differs by less, in seconds, so that they do
+# not follow each wait for an answer.
+_APART = 0.5
 
 
 class FleetClock:
-    """Goes on from the last time that the database gave; until then, by this machine's clock."""
+    """Goes on from the last time that the database gave; until then, by this machine's clock.
+
+    Attributes:
+        was_set: whether the clock of the database was set to another time since this asked for it
+            first. What was counted before has times of the former one.
+    """
 
     def __init__(self) -> None:
-        self._ahead = time.time() - time.monotonic()
+        self._ahead = time.time() - passed()
+        self._known = False
         self._skewed = False
+        self._told = 0.0
+        self._set_ahead: SetAhead | None = None
+        self.was_set = False
+
+    def follow(self, set_ahead: SetAhead) -> None:
+        """Set the function that takes by how many seconds this machine's clock is behind."""
+        self._set_ahead = set_ahead
+        set_ahead(self._told)
+        self.tell()
+
+    def tell(self) -> None:
+        """Have it take that anew, if it has changed: also a clock of this machine that was set."""
+        ahead = self.ahead
+        if self._set_ahead is not None and abs(ahead - self._told) > _APART:
+            self._told = ahead
+            self._set_ahead(ahead)
 
     def set(self, date: float, asked: float) -> float:
         """Set the clock; return by how many seconds it was behind.
 
         Args:
             date: the time of the database, in seconds since 1970.
-            asked: when it was asked for, in monotonic seconds.
+            asked: when it was asked for, as `passed` has it.
         """
-        former, self._ahead = self._ahead, date - (asked + time.monotonic()) / 2
-        skew = self.now() - time.time()
+        former, self._ahead = self._ahead, date - (asked + passed()) / 2
+        skew = self.ahead
         if abs(skew) > _SKEW and not self._skewed:
             log.event("clock_skewed", "warning", seconds=round(skew, 1))
         self._skewed = abs(skew) > _SKEW
-        return self._ahead - former
+        behind = self._ahead - former
+        self.was_set |= self._known and abs(behind) > _SET
+        self._known = True
+        return behind
+
+    @property
+    def ahead(self) -> float:
+        """By how many seconds the clock of this machine is behind."""
+        return self.now() - time.time()
 
     def now(self) -> float:
         """Return the time, in seconds since 1970."""
-        return time.monotonic() + self._ahead
+        return passed() + self._ahead
+
+
+def passed() -> float:
+    """Return seconds that pass evenly, also while this machine sleeps where it can tell."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()

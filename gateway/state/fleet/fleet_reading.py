@@ -7,17 +7,18 @@ import msgspec
 from sqlalchemy import ColumnElement, func, or_, select
 
 from gateway.core.overrides import VersionKey
-from gateway.state.fleet.judge import read_replicas
+from gateway.state.fleet.judge import read_lease, read_replicas
+from gateway.state.fleet.lease import is_free
 from gateway.state.fleet.merging import counted_for, samples_name, samples_of
 from gateway.state.fleet.outbox import decode
 from gateway.state.fleet.postgres import PostgresConnection, PostgresDatabase
-from gateway.state.fleet.roster import ReplicaRow, silences
+from gateway.state.fleet.roster import ReplicaRow, fleet_view, heard_by, silences
 from gateway.state.fleet.transaction_ledger import read_documents
 from gateway.state.history.history import History, HistoryQuery, HistoryView
 from gateway.state.history.interval import IntervalRow
 from gateway.state.schema.history_table import select_history
 from gateway.state.schema.state_tables import batches, counts, floors, replicas, usage
-from gateway.state.state_access import LogReading, StateView
+from gateway.state.state_access import LAG_SECONDS, FleetView, LogReading, StateView
 from gateway.state.state_changes import StateChanges
 from gateway.state.top_clients import ClientUsage
 from gateway.state.totals import Occurrences, Totals
@@ -46,7 +47,9 @@ class FleetReading(NamedTuple):
     @property
     def view(self) -> StateView:
         """The sums, with what they may lack."""
-        return StateView(self.totals, self.now, None, silences(self.rows, self.now), self.logs)
+        counted = heard_by(self.rows, self.now) - LAG_SECONDS
+        doubts = silences(self.rows, self.now)
+        return StateView(self.totals, self.now, counted, None, doubts, self.logs)
 
 
 class _Counted(msgspec.Struct):
@@ -85,15 +88,38 @@ async def read_fleet(
         unmerged = or_(replicas.c.merged.is_(None), replicas.c.merged < batches.c.sequence)
         async for (content,) in connection.rows(waiting.where(unmerged), 1):
             try:
-                totals.merge(decode(content).totals)
+                counted = decode(content)
             except msgspec.DecodeError:
                 totals.since = now  # the judge reports it
+                continue
+            totals.merge(counted.totals)
+            if counted.lost:
+                totals.since = now
         if key is not None:
             name = samples_name(("differences", *key))
             for sample in samples_of((await read_documents(connection, name)).get(name)):
                 totals.sample(sample)
         logs = await read_logs(connection, proxies)
     return FleetReading(totals, now, rows, logs)
+
+
+async def read_replica_views(
+    database: PostgresDatabase, proxies: Collection[str], revision: int
+) -> FleetView:
+    """Return the replicas, with what is wrong with them and with the logs of these front proxies.
+
+    Args:
+        database: of the fleet.
+        proxies: the front proxies.
+        revision: of the overrides.
+
+    Raises:
+        StateError: the database cannot be reached or used.
+    """
+    async with database.transaction() as (connection, now):
+        rows, lease = await read_replicas(connection), await read_lease(connection)
+        logs = await read_logs(connection, proxies)
+    return fleet_view(rows, logs, now, "" if is_free(lease, now) else lease.start, revision)
 
 
 async def read_stored_fleet(

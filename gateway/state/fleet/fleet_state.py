@@ -8,7 +8,6 @@ cannot be handed in stays in the Outbox, and the overrides that were heard last 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 from uuid import uuid4
 
 from gateway.core.cutover.gates import GateResult
@@ -16,22 +15,17 @@ from gateway.core.overrides import Overrides, VersionKey
 from gateway.state.active_overrides import ActiveOverrides, Apply, overrides_of
 from gateway.state.cutover_controller import CurrentCutover, CutoverController
 from gateway.state.fleet.beat import Membership, Report, beat, begin_counting, leave
+from gateway.state.fleet.contact import Contact
 from gateway.state.fleet.fleet_clock import FleetClock
-from gateway.state.fleet.fleet_reading import read_fleet, read_history, read_logs
-from gateway.state.fleet.judge import (
-    RESETS,
-    Judge,
-    mark_gone,
-    read_lease,
-    read_replicas,
-    shadow_resets,
-)
-from gateway.state.fleet.last_overrides import LastOverrides
+from gateway.state.fleet.fleet_reading import read_fleet, read_history, read_replica_views
+from gateway.state.fleet.judge import RESETS, Judge, mark_gone, read_replicas, shadow_resets
+from gateway.state.fleet.kept.last_overrides import LastOverrides
+from gateway.state.fleet.kept.last_start import LastStart
 from gateway.state.fleet.lease import NO_LEASE, is_free
 from gateway.state.fleet.merging import delete_shadow
 from gateway.state.fleet.outbox import Outbox
 from gateway.state.fleet.postgres import PostgresConnection, PostgresDatabase
-from gateway.state.fleet.roster import elsewhere, fleet_view, lost
+from gateway.state.fleet.roster import elsewhere, lost
 from gateway.state.fleet.transaction_ledger import (
     FleetDocuments,
     HeardLedger,
@@ -41,7 +35,14 @@ from gateway.state.fleet.transaction_ledger import (
 from gateway.state.history.history import HistoryQuery, HistoryView
 from gateway.state.ledger import AuditEntry, Ledger, Order, SharedDocuments
 from gateway.state.schema.state_tables import read_audit
-from gateway.state.state_access import Doubt, FleetView, StateView, UnknownReplicaError
+from gateway.state.state_access import (
+    LAG_SECONDS,
+    Doubt,
+    FleetView,
+    SetAhead,
+    StateView,
+    UnknownReplicaError,
+)
 from gateway.state.state_changes import StateChanges, StateError, StateUnreachableError
 from gateway.state.totals import Totals
 from gateway.telemetry import log
@@ -63,20 +64,18 @@ class FleetState:
         self._database = PostgresDatabase(membership.url)
         self.documents: SharedDocuments = FleetDocuments(self._database)
         self._last = LastOverrides(membership.last, self._database.name)
+        self._start = uuid4().hex
+        self._last_start = LastStart(membership.last_start, self._database.name, self._start)
         self._clock = FleetClock()
         self._outbox = Outbox(self._clock.now)
-        self._start = uuid4().hex
         self._judge = Judge(self._start, membership.rules, self._clock)
         self._lease = NO_LEASE
         self._lock = asyncio.Lock()
         self._notified = asyncio.Event()
         self._documents: Mapping[str, object] = {}
-        self._applied = -1
+        self._applied, self._prepared = -1, False
         self._apply: Apply | None = None
-        self._heard = 0.0
-        self._stale_since: float | None = None
-        self._missed: Callable[[], StateError] | None = None
-        self._prepared = False
+        self._contact = Contact(self._database.name, self._clock.now)
         self.replica = membership.replica
         self.totals = Totals(StateChanges())
         self.admin = ""
@@ -101,28 +100,29 @@ class FleetState:
         except StateUnreachableError as error:
             known = state._last.read()
             if known is None:
-                await state._database.close()
+                await state._release()
                 raise StateError(
                     f"{error}; no overrides were kept from before, so that a start without it could"
                     " undo what was set"
                 ) from None
-            state._miss(error)
+            state._contact.missed(error)
             state._documents = known
             state._applied = revision_of(known)
+            await state._note()
         except StateError:
-            await state._database.close()
+            await state._release()
             raise
         return state
 
     @property
     def judges(self) -> bool:
         """Whether this replica acts for all of them now."""
-        return self._stale_since is None and self.judged_last
+        return self.stale_since is None and self.judged_last
 
     @property
     def judged_last(self) -> bool:
         """Whether it did when the database was last reached, or it never was since the start."""
-        return self._lease.start == self._start or not self._heard
+        return self._lease.start == self._start or not self._contact.heard
 
     @property
     def in_force(self) -> Overrides:
@@ -132,11 +132,12 @@ class FleetState:
     @property
     def stale_since(self) -> float | None:
         """Since when the database has not been reached; None if it has."""
-        return self._stale_since
+        return self._contact.stale_since
 
-    def follow(self, apply: Apply) -> None:
-        """Set the function that applies overrides from here on."""
+    def follow(self, apply: Apply, set_ahead: SetAhead) -> None:
+        """Set the functions that put overrides and the time of the database in force."""
         self._apply = apply
+        self._clock.follow(set_ahead)
 
     def absorb(self, delta: Delta) -> None:
         """Add what a process of this gateway has counted."""
@@ -151,35 +152,37 @@ class FleetState:
                     for _ in range(2):  # what was handed in and not confirmed, then the rest
                         await beat(self._database, self._report(), self._outbox, self._clock)
                     await leave(self._database, self._start)
+                    self._contact.behind = False
         except StateError as error:
             log.event("state_unwritten", "error", reason=str(error))
+            self._contact.behind = True
         finally:
-            await self._database.close()
+            await self._note(last=True)
+            await self._release()
 
     async def view(
         self, key: VersionKey | None = None, replica: str | None = None, *, clients: bool = True
     ) -> StateView:
         """Return the sums of the fleet, or what this replica has counted since it started."""
         if replica == self.replica:
-            return StateView(self.totals, self._clock.now(), self.replica, ())
+            return self._own_view(())
         if replica is not None:
             raise UnknownReplicaError(elsewhere(replica, await self.fleet(), self.replica))
         try:
-            self._check_reached()
+            self._contact.check()
             proxies = self._membership.rules().front_proxies
             return (await read_fleet(self._database, key, proxies, clients=clients)).view
         except StateUnreachableError as error:
-            doubt = Doubt(None, self._miss(error))
-            return StateView(self.totals, self._clock.now(), self.replica, (doubt,))
+            return self._own_view((Doubt(None, self._contact.missed(error)),))
 
     async def history(self, query: HistoryQuery) -> HistoryView:
         """Return the history of the fleet, or of this replica while the database is away."""
         try:
-            self._check_reached()
+            self._contact.check()
             async with self._database.transaction() as (connection, now):
                 return await read_history(connection, query, now)
         except StateUnreachableError as error:
-            self._miss(error)
+            self._contact.missed(error)
             return self.totals.history.view(query, self._clock.now(), self.replica)
 
     async def cutover(self, key: VersionKey) -> CurrentCutover:
@@ -218,24 +221,20 @@ class FleetState:
 
     async def audit(self) -> list[AuditEntry]:
         """Return the latest changes, the latest last."""
-        self._check_reached()
+        self._contact.check()
         async with self._database.transaction() as (connection, _):
             return [AuditEntry(*row) for row in await connection.run_sync(read_audit)]
 
     async def fleet(self) -> FleetView:
         """Return the replicas."""
-        self._check_reached()
-        async with self._database.transaction() as (connection, now):
-            rows, lease = await read_replicas(connection), await read_lease(connection)
-            logs = await read_logs(connection, self._membership.rules().front_proxies)
-        judge = "" if is_free(lease, now) else lease.start
-        return fleet_view(rows, logs, now, judge, revision_of(self._documents))
+        self._contact.check()
+        rules, revision = self._membership.rules(), revision_of(self._documents)
+        return await read_replica_views(self._database, rules.front_proxies, revision)
 
     async def forget(self, replica: str, order: Order) -> None:
         """Forget a replica that is lost."""
         async with self._ledger() as (ledger, connection):
-            rows = await read_replicas(connection)
-            for row in lost(replica, rows, self._clock.now()):
+            for row in lost(replica, await read_replicas(connection), self._clock.now()):
                 await mark_gone(connection, row.start, self._clock.now())
             ledger.record(order, "replica forgotten", (replica, ""), "lost", "forgotten")
 
@@ -256,10 +255,12 @@ class FleetState:
                 try:
                     await (self._beat() if self._prepared else self._join())
                 except StateError as error:
-                    self._miss(error)
+                    self._contact.missed(error)
                 except TimeoutError:
                     reason = "a worker has not acknowledged the overrides"
                     log.event("cutover_late", "error", reason=reason)
+            self._clock.tell()
+            await self._note()
             with suppress(TimeoutError):
                 async with asyncio.timeout(_INTERVAL):
                     await self._notified.wait()
@@ -274,7 +275,7 @@ class FleetState:
 
     async def _judge_on(self) -> None:
         while True:
-            if self._prepared and self._stale_since is None and self._may_judge():
+            if self._prepared and self.stale_since is None and self._may_judge():
                 try:
                     await self._judge.judge(self._database)
                 except StateError as error:
@@ -286,11 +287,13 @@ class FleetState:
 
     async def _beat(self) -> None:
         heard = await beat(self._database, self._report(), self._outbox, self._clock)
-        if self._stale_since is not None:
-            log.event("state_written", store=self._database.name)
-        self._stale_since, self._missed = None, None
-        self._heard, self._lease = heard.now, heard.lease
+        self._contact.reached(heard.now)
+        self._last_start.before, self._lease = None, heard.lease
         await self._adopt(heard.documents)
+
+    async def _note(self, *, last: bool = False) -> None:
+        note, contact = self._last_start.note, self._contact
+        await asyncio.to_thread(note, contact.heard, cut_off=contact.behind, last=last)
 
     async def _adopt(self, found: Mapping[str, object]) -> None:
         """Put overrides in force, if they differ; a backup may have others of the same number."""
@@ -305,21 +308,18 @@ class FleetState:
         kept = {name: found[name] for name in _KEPT if name in found}
         await asyncio.to_thread(self._last.write, kept)
 
-    def _miss(self, error: StateError) -> float:
-        if self._stale_since is None:
-            log.event("state_unwritten", "error", reason=str(error))
-            self._stale_since = self._heard or self._clock.now()
-        self._missed = partial(type(error), str(error))  # without its frames
-        return self._stale_since
+    async def _release(self) -> None:
+        self._last_start.close()
+        await self._database.close()
 
-    def _check_reached(self) -> None:
-        """Raise what the last beat met, if it failed: who only looks does not wait for the same."""
-        if self._missed is not None:
-            raise self._missed()
+    def _own_view(self, doubts: tuple[Doubt, ...]) -> StateView:
+        now = self._clock.now()
+        return StateView(self.totals, now, now - LAG_SECONDS, self.replica, doubts)
 
     def _report(self) -> Report:
         rules, revision = self._membership.rules_hash(), max(self._applied, 0)
-        return Report(self._start, self.replica, rules, self.admin, revision, self._heard)
+        now = self.admin, revision, self._contact.heard, self._last_start.before
+        return Report(self._start, self.replica, rules, *now)
 
     def _recalled(self) -> CutoverController:
         ledger = HeardLedger(self._documents)
@@ -345,6 +345,6 @@ class FleetState:
                     yield ledger, transaction.connection
                     await ledger.write()
             except StateUnreachableError as error:
-                self._miss(error)
+                self._contact.missed(error)
                 raise
             await self._adopt(ledger.documents)

@@ -43,8 +43,9 @@ _Reset = tuple[str, str, int]
 _MAX_BYTES = 256 * 1024
 # One batch may be of a long time without the database, in seconds.
 _PATIENCE = 60.0
-# Of what lies this far back, nothing is kept, in seconds and in entries.
-_KEEP_GONE = 90 * 86_400.0
+KEEP_GONE = 90 * 86_400.0
+"""For so many seconds, the row of a start that is gone is kept."""
+# So many entries of the audit log are kept.
 _KEEP_AUDIT = 10_000
 # Old rows are removed with every so many judgements.
 _TIDY = 600
@@ -124,7 +125,7 @@ class Judge:
         await ledger.keep("evidence", controller.published())
         rows = await read_replicas(connection)
         for row in rows:
-            if row.gone is None and is_over(row, rows, now, self._rules().forget_after):
+            if row.gone is None and is_over(row, now, self._rules().forget_after):
                 await mark_gone(connection, row.start, now)
                 ledger.record(BY_GATES, "replica forgotten", (row.replica, ""), "lost", "forgotten")
         await ledger.write()
@@ -166,6 +167,8 @@ class Judge:
                 log.event("batch_lost", "error", start=start, sequence=sequence, reason=str(error))
                 await count_anew(connection, now)
                 continue
+            if counted.lost:
+                await count_anew(connection, now)
             totals.merge(counted.totals)
             outcomes += counted.outcomes
         if found:
@@ -229,7 +232,7 @@ async def _remove(connection: PostgresConnection, keys: Sequence[tuple[str, int]
 
 
 async def _tidy(connection: PostgresConnection, now: float) -> None:
-    await connection.execute(delete(replicas).where(replicas.c.gone < now - _KEEP_GONE))
+    await connection.execute(delete(replicas).where(replicas.c.gone < now - KEEP_GONE))
     newest = select(func.coalesce(func.max(audit.c.id), 0)).scalar_subquery()
     await connection.execute(delete(audit).where(audit.c.id <= newest - _KEEP_AUDIT))
 

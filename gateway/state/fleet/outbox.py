@@ -44,11 +44,13 @@ class Outbox:
         self._waiting = _nothing()
         self._outcomes: deque[list[CutoverDelta]] = deque(maxlen=_MAX_OUTCOMES)
         self._sent: Batch | None = None
+        self._lost = False
         self.sequence = 0
 
     def absorb(self, delta: Delta) -> None:
         """Add what a process has counted; it was counted now, by the time of the database."""
         self._waiting.absorb(msgspec.structs.replace(delta, at=self._clock(), outcomes=[]))
+        self._lost |= delta.lost
         if delta.outcomes:
             self._outcomes.append(delta.outcomes)
 
@@ -73,9 +75,10 @@ class Outbox:
         """Return the batch to send now: the unconfirmed one, or a new one if there is anything."""
         if self._sent is None:
             outcomes = [each for several in self._outcomes for each in several]
-            content = encode(self._waiting, outcomes)
+            content = encode(self._waiting, outcomes, lost=self._lost)
             if content is None:
                 return None
+            self._lost = False
             self.sequence += 1
             self._sent = Batch(self.sequence, content)
             self._waiting = _nothing()
@@ -95,24 +98,26 @@ class _Encoded(msgspec.Struct, array_like=True, frozen=True):
     samples: list[SampleDelta]
     outcomes: list[CutoverDelta]
     history: list[IntervalRow] = []
+    lost: bool = False
 
 
 class BatchContent(NamedTuple):
-    """What a batch holds: sums, and the outcomes of cutovers."""
+    """What a batch holds: sums, the outcomes of cutovers, and whether counts before it are lost."""
 
     totals: Totals
     outcomes: list[CutoverDelta]
+    lost: bool
 
 
-def encode(totals: Totals, outcomes: list[CutoverDelta]) -> bytes | None:
+def encode(totals: Totals, outcomes: list[CutoverDelta], *, lost: bool = False) -> bytes | None:
     """Return what was counted as bytes; None if nothing was."""
     changes = totals.changes()
     samples = [sample for kept in totals.samples.values() for sample in kept]
-    if not (changes or samples or outcomes):
+    if not (changes or samples or outcomes or lost):
         return None
     floors = [(*key, floor) for key, floor in changes.floors.items() if floor]
-    content = _Encoded(changes.usage, floors, changes.counts, samples, outcomes, changes.history)
-    return msgspec.msgpack.encode(content)
+    counted = changes.usage, floors, changes.counts, samples, outcomes, changes.history
+    return msgspec.msgpack.encode(_Encoded(*counted, lost))
 
 
 def decode(content: bytes) -> BatchContent:
@@ -128,7 +133,7 @@ def decode(content: bytes) -> BatchContent:
     )
     for sample in found.samples:
         totals.sample(sample)
-    return BatchContent(totals, found.outcomes)
+    return BatchContent(totals, found.outcomes, found.lost)
 
 
 def _later(seconds: float, at: float) -> float:

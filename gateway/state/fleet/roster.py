@@ -15,11 +15,10 @@ from gateway.state.state_access import (
 
 
 class ReplicaPresence(StrEnum):
-    """Whether a replica takes part: it is heard, it is lost, or another start took its place."""
+    """Whether a replica takes part: it is heard, or it is lost."""
 
     HEARD = "heard"
     LOST = "lost"
-    REPLACED = "replaced"
 
 
 class ReplicaRow(NamedTuple):
@@ -36,7 +35,8 @@ class ReplicaRow(NamedTuple):
         sequence: the number of the last batch that it handed in.
         merged: the number of the last batch that is in the sums.
         applied: the revision of the overrides that are in force there.
-        gone: when it left or was forgotten; None while it takes part.
+        gone: when it left, was forgotten, or its next start took its place; None while it takes
+            part.
     """
 
     start: str
@@ -52,28 +52,20 @@ class ReplicaRow(NamedTuple):
     gone: float | None
 
 
-def presence(row: ReplicaRow, rows: Iterable[ReplicaRow], now: float) -> ReplicaPresence:
-    """Return whether one of the rows of those that have not gone takes part at this time."""
+def presence(row: ReplicaRow, now: float) -> ReplicaPresence:
+    """Return whether one that has not gone is heard at this time.
+
+    Another of the same name says nothing about it: it may be cut off, and serve.
+    """
     # One that was heard later than now is of before the clock of the database was set back.
-    if abs(now - row.heard) <= SILENT_SECONDS:
-        return ReplicaPresence.HEARD
-    # A start that began after the last beat of another took its place; two that were heard at once
-    # are two gateways that share a name by mistake.
-    successors = (
-        other
-        for other in rows
-        if other.replica == row.replica and other.started > row.heard and other is not row
-    )
-    return ReplicaPresence.REPLACED if any(successors) else ReplicaPresence.LOST
+    heard = abs(now - row.heard) <= SILENT_SECONDS
+    return ReplicaPresence.HEARD if heard else ReplicaPresence.LOST
 
 
-def present(rows: Sequence[ReplicaRow], now: float) -> list[tuple[ReplicaRow, ReplicaPresence]]:
-    """Return the replicas with their presence, by name; one that was replaced is left out."""
-    found = [(row, presence(row, rows, now)) for row in rows if row.gone is None]
-    return sorted(
-        (each for each in found if each[1] is not ReplicaPresence.REPLACED),
-        key=lambda each: (each[0].replica, each[0].started),
-    )
+def present(rows: Iterable[ReplicaRow], now: float) -> list[tuple[ReplicaRow, ReplicaPresence]]:
+    """Return the replicas with their presence, by name."""
+    found = ((row, presence(row, now)) for row in rows if row.gone is None)
+    return sorted(found, key=lambda each: (each[0].replica, each[0].started))
 
 
 def silences(rows: Sequence[ReplicaRow], now: float) -> tuple[Doubt, ...]:
@@ -83,6 +75,12 @@ def silences(rows: Sequence[ReplicaRow], now: float) -> tuple[Doubt, ...]:
         for row, found in present(rows, now)
         if found is ReplicaPresence.LOST
     )
+
+
+def heard_by(rows: Iterable[ReplicaRow], now: float) -> float:
+    """Return the time at which all replicas that are heard had been heard; now if none is."""
+    here = (row.heard for row, found in present(rows, now) if found is ReplicaPresence.HEARD)
+    return min([now, *here])
 
 
 def fleet_view(
@@ -154,12 +152,9 @@ def lost(replica: str, rows: Sequence[ReplicaRow], now: float) -> list[ReplicaRo
     raise UnknownReplicaError(f"no replica is called '{replica}'; lost: {names}")
 
 
-def is_over(row: ReplicaRow, rows: Sequence[ReplicaRow], now: float, lost_for: float) -> bool:
-    """Return whether a row is to be marked as gone: lost for long enough, or replaced."""
-    found = presence(row, rows, now)
-    return found is ReplicaPresence.REPLACED or (
-        found is ReplicaPresence.LOST and now - row.heard > lost_for
-    )
+def is_over(row: ReplicaRow, now: float, lost_for: float) -> bool:
+    """Return whether a row is to be marked as gone: it has been lost for long enough."""
+    return presence(row, now) is ReplicaPresence.LOST and now - row.heard > lost_for
 
 
 def warnings(rows: Sequence[ReplicaRow], now: float, revision: int) -> list[str]:

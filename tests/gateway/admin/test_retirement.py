@@ -35,8 +35,9 @@ def judged(
     within: str = "30d",
     doubts: tuple[Doubt, ...] = (),
     logs: tuple[LogReading, ...] = (),
+    until: float = NOW,
 ) -> Verdict:
-    view = StateView(counted, NOW, None, doubts, logs)
+    view = StateView(counted, NOW, until, None, doubts, logs)
     return verdict(SERVED, view, loaded(rules), overrides, within=within)
 
 
@@ -48,6 +49,28 @@ def test_nobody_calls() -> None:
     found = judged(totals(("acme", 900)))
     assert found.answer == "yes"
     assert said(found, "yes") == ["nobody has called it in the last 30 days"]
+
+
+def test_what_is_counted_a_moment_later_is_not_outside_of_the_period() -> None:
+    """The last second of a replica, and the last ten of a front proxy, are not counted yet."""
+    called = totals(("acme", 999), since=900)
+    assert judged(called, within="1d").answer == "no"
+    assert judged(called, within="23h").answer == "yes"
+    assert judged(called, within="23h", until=NOW - DAY / 24).answer == "no"
+    rules, day = f"{KEPT}bypass: [edge]\n{RULES}", "86390s"
+    for late, answer in ((0.0, "no"), (5.0, "no"), (6.0, "unknown")):
+        logs = (LogReading("edge", 0.0, NOW - late, ""),)
+        assert judged(called, rules, within=day, logs=logs).answer == answer
+    assert (
+        judged(called, rules, within="86389s", logs=(LogReading("edge", 0.0, NOW, ""),)).answer
+        == "yes"
+    )
+    # Nor is it enough that counting began at its beginning.
+    begun = totals(since=999)
+    assert judged(begun, within="1d").answer == "yes"
+    found = judged(begun, within="1d", until=NOW - 2)
+    assert found.answer == "unknown"
+    assert any("1972-09-27T00:00:02Z" in each.remedy for each in found.reasons)
 
 
 def test_somebody_does() -> None:
@@ -170,7 +193,7 @@ def test_operations_that_were_never_compared() -> None:
     documented = frozenset({("GET", path), ("DELETE", path)})
     judgement = verdict(
         SERVED,
-        StateView(counted, NOW, None, ()),
+        StateView(counted, NOW, NOW, None, ()),
         loaded(shadowed),
         NO_OVERRIDES,
         within="30d",
@@ -268,7 +291,7 @@ SILENT = "has not been heard since 1972-09-26T00:00:00Z"
         (
             Doubt("b", NOW - DAY),
             f"the replica b {SILENT}, and may have served it since",
-            "have it run again or, if it is gone for good: fleet forget b",
+            "have it run again on its disk or, if it is gone for good: fleet forget b",
         ),
         (
             Doubt(None, NOW - DAY),

@@ -12,7 +12,7 @@ import pytest
 from gateway import app
 from gateway.core.overrides import NO_OVERRIDES
 from gateway.process import tasks as tasks_module
-from gateway.process.channel import ApplyOverrides, Channel, LoadRules, Ready
+from gateway.process.channel import ApplyOverrides, Channel, LoadRules, Ready, SetClock
 from gateway.process.listening import CHANNEL, LISTENERS
 from gateway.process.reloader import Reloader
 from gateway.process.tasks import Tasks
@@ -131,6 +131,7 @@ async def role(
         channel = await Channel.over(ours)
         channel.send(LoadRules(content.encode()))
         channel.send(ApplyOverrides(0, NO_OVERRIDES))
+        channel.send(SetClock(0.0))
         work = app.work(settings)
     else:
         count = Tasks._count

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.state.sqlite.sqlite_store import SqliteStore
 from gateway.state.state_changes import StateChanges, StateError
@@ -89,3 +90,15 @@ async def test_an_error_of_any_kind_loses_no_change(
                     await writer.write()
     await writer.close()
     assert len((await stored(path)).usage) == 2
+
+
+async def test_counts_that_a_worker_lost_have_counting_begin_anew(tmp_path: Path) -> None:
+    """Also after a restart: what was lost may have been the last call of a version."""
+    path = tmp_path / "state.db"
+    writer = StateWriter(open_store(path))
+    began = writer.totals.since
+    writer.totals.absorb(replace(DELTA, at=began + 50, lost=True))
+    writer.totals.absorb(replace(DELTA, at=began + 60))
+    assert writer.totals.since == began + 50
+    await writer.close()
+    assert (await stored(path)).documents["since"] == began + 50

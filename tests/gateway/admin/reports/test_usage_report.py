@@ -13,7 +13,7 @@ THEN = "1970-01-01T00:00:10Z"
 
 
 def viewed(found: Totals, replica: str | None = None, *doubts: Doubt) -> StateView:
-    return StateView(found, 20.0, replica, doubts)
+    return StateView(found, 20.0, 20.0, replica, doubts)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.state.fleet.beat import Membership
 from gateway.state.fleet.fleet_state import FleetState
-from gateway.state.fleet.last_overrides import LastOverrides
+from gateway.state.fleet.kept.last_overrides import LastOverrides
 from gateway.state.state_changes import StateUnreachableError
 from tests.gateway.config.rules import RULES, loaded
 

@@ -113,3 +113,22 @@ def test_an_outage_takes_bounded_memory() -> None:
 def test_a_batch_of_another_release_is_refused() -> None:
     with pytest.raises(msgspec.DecodeError, match="array"):
         decode(b"\x80")
+
+
+def test_counts_that_a_worker_lost_are_told_once() -> None:
+    box = outbox()
+    box.absorb(msgspec.structs.replace(delta(), lost=True))
+    box.absorb(delta())
+    batch = box.batch()
+    assert batch is not None
+    assert decode(batch.content).lost
+    box.absorb(msgspec.structs.replace(Delta(1.0, [], [], [], [], []), lost=True))
+    box.confirm(1)
+    batch = box.batch()
+    assert batch is not None
+    assert decode(batch.content).lost
+    box.confirm(2)
+    assert box.batch() is None
+    # A batch of the release before has no word of it.
+    fields = msgspec.msgpack.decode(batch.content)
+    assert not decode(msgspec.msgpack.encode(fields[:-1])).lost

@@ -6,6 +6,7 @@ from gateway.state.fleet.roster import (
     ReplicaPresence,
     ReplicaRow,
     fleet_view,
+    heard_by,
     is_over,
     lost,
     presence,
@@ -36,22 +37,17 @@ def row(
 
 
 @pytest.mark.parametrize(
-    ("rows", "expected"),
+    ("ago", "expected"),
     [
-        ([row("a", 1)], ReplicaPresence.HEARD),
-        ([row("a", 5)], ReplicaPresence.HEARD),
-        ([row("a", 6)], ReplicaPresence.LOST),
-        ([row("a", 6), row("b", 0)], ReplicaPresence.LOST),
+        (1, ReplicaPresence.HEARD),
+        (5, ReplicaPresence.HEARD),
+        (6, ReplicaPresence.LOST),
         # The clock of the database was set back by an hour since.
-        ([row("a", -3600), row("b", 0)], ReplicaPresence.LOST),
-        ([row("a", 6), row("a", 0, started=995)], ReplicaPresence.REPLACED),
-        # Two gateways of one name, heard at the same time: one of them is gone and counted.
-        ([row("a", 6), row("a", 0, started=950)], ReplicaPresence.LOST),
-        ([row("a", 6, started=950), row("a", 0)], ReplicaPresence.LOST),
+        (-3600, ReplicaPresence.LOST),
     ],
 )
-def test_presence(rows: list[ReplicaRow], expected: ReplicaPresence) -> None:
-    assert presence(rows[0], rows, NOW) is expected
+def test_presence(ago: float, expected: ReplicaPresence) -> None:
+    assert presence(row("a", ago), NOW) is expected
 
 
 def test_only_what_is_lost_leaves_a_doubt() -> None:
@@ -59,10 +55,12 @@ def test_only_what_is_lost_leaves_a_doubt() -> None:
         row("here"),
         row("lost", 60),
         row("left", 60, gone=NOW - 60),
-        row("again", 60),
-        row("again", started=950.0),
+        row("again", 60, gone=NOW - 50),
+        row("again", 2, started=950.0),
     ]
     assert silences(rows, NOW) == (Doubt("lost", NOW - 60),)
+    assert heard_by(rows, NOW) == NOW - 2
+    assert heard_by(rows[1:3], NOW) == NOW
     view = fleet_view(rows, [], NOW, "here-900", 3)
     assert [(each.replica, each.presence, each.judges) for each in view.replicas] == [
         ("again", "heard", False),
@@ -91,17 +89,17 @@ def test_warnings(rows: list[ReplicaRow], expected: list[str]) -> None:
     assert warnings(rows, NOW, 3) == expected
 
 
-@pytest.mark.parametrize(
-    ("rows", "over"),
-    [
-        ([row("a")], False),
-        ([row("a", 60)], False),
-        ([row("a", 3601)], True),
-        ([row("a", 60), row("a", started=950.0)], True),
-    ],
-)
-def test_a_lost_replica_is_forgotten_after_its_time(rows: list[ReplicaRow], *, over: bool) -> None:
-    assert is_over(rows[0], rows, NOW, 3600) is over
+@pytest.mark.parametrize(("ago", "over"), [(0, False), (60, False), (3601, True)])
+def test_a_lost_replica_is_forgotten_after_its_time(ago: float, *, over: bool) -> None:
+    assert is_over(row("a", ago), NOW, 3600) is over
+
+
+def test_another_of_its_name_does_not_make_up_for_one_that_is_lost() -> None:
+    """It may be cut off, and serve; only its own next start knows that it is over."""
+    rows = [row("a", 60), row("a", started=950.0)]
+    assert silences(rows, NOW) == (Doubt("a", NOW - 60),)
+    assert not is_over(rows[0], NOW, 3600)
+    assert lost("a", rows, NOW) == [rows[0]]
 
 
 def test_only_what_is_lost_can_be_forgotten() -> None:

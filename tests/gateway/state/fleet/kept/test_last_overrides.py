@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.state.fleet.last_overrides import LastOverrides
+from gateway.state.fleet.kept.last_overrides import LastOverrides
 from gateway.telemetry import log
 
 FOUND: dict[str, object] = {"overrides": {"paused": [["a", "1"]], "percents": []}, "revision": 4}

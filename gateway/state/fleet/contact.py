@@ -1,0 +1,51 @@
+"""Contact: whether the database of a fleet is reached, and since when it is not."""
+
+from collections.abc import Callable
+from functools import partial
+
+from gateway.state.state_changes import StateError
+from gateway.telemetry import log
+
+
+class Contact:
+    """How a replica stands with the database, by its beats and by who else asks it.
+
+    Args:
+        name: of the database.
+        clock: returns its time, in seconds since 1970.
+
+    Attributes:
+        heard: when a beat was confirmed last, by the database; 0 if none ever was.
+        stale_since: since when it has not been reached; None if it has.
+        behind: whether it may lack more than what is counted between two beats.
+    """
+
+    def __init__(self, name: str, clock: Callable[[], float]) -> None:
+        self._name = name
+        self._clock = clock
+        self._missed: Callable[[], StateError] | None = None
+        self.heard = 0.0
+        self.stale_since: float | None = None
+        self.behind = False
+
+    def reached(self, now: float) -> None:
+        """Note that a beat was confirmed at that time of the database."""
+        self.behind = self.stale_since is not None  # what was added meanwhile comes with the next
+        if self.behind:
+            log.event("state_written", store=self._name)
+        self.stale_since, self._missed = None, None
+        self.heard = now
+
+    def missed(self, error: StateError) -> float:
+        """Note what was met instead; return since when the database has not been reached."""
+        if self.stale_since is None:
+            log.event("state_unwritten", "error", reason=str(error))
+            self.stale_since = self.heard or self._clock()
+        self.behind = True
+        self._missed = partial(type(error), str(error))  # without its frames
+        return self.stale_since
+
+    def check(self) -> None:
+        """Raise what was met last, if it was: who only looks does not wait for the same."""
+        if self._missed is not None:
+            raise self._missed()

@@ -1,0 +1,1 @@
+"""What a replica keeps on a disk of its own, for its next start."""

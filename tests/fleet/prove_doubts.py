@@ -1,0 +1,240 @@
+"""What the sums of a fleet may lack is a doubt, until it is made up for or lies far enough back."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gateway.admin.retirement import verdict
+from gateway.core.overrides import NO_OVERRIDES
+from gateway.state.fleet import fleet_clock, postgres
+from gateway.state.fleet.fleet_state import FleetState
+from gateway.state.state_changes import StateUnreachableError
+from tests.fleet.cluster import Cluster
+from tests.fleet.prove_state import (
+    ANN,
+    KEY,
+    SHIFTING,
+    counted,
+    delta,
+    judged,
+    membership,
+    opened,
+    unreachable,
+)
+
+DAY = 86_400.0
+SINCE = "UPDATE gateway.documents SET document = '{}' WHERE name = 'since'"
+AGED = "UPDATE gateway.replicas SET heard = heard - {} WHERE replica = '{}'"
+
+
+async def since(state: FleetState) -> float:
+    """Return how many seconds ago counting began."""
+    view = await state.view(KEY)
+    return view.now - view.totals.since
+
+
+async def answers(state: FleetState, within: str = "1d") -> set[str]:
+    """Return what follows from the evidence on who has called."""
+    found = verdict(KEY, await state.view(KEY), SHIFTING, NO_OVERRIDES, within=within)
+    return {each.answer for each in found.reasons if "since counting began" in each.text}
+
+
+def count_long(cluster: Cluster, name: str) -> None:
+    """Have counting begun three days ago."""
+    cluster.execute(SINCE.format(time.time() - 3 * DAY), name)
+
+
+async def ended(state: FleetState) -> None:
+    """Have a replica end as one that is killed does."""
+    await state._note()
+    await state._release()
+
+
+async def test_counts_that_a_worker_lost_are_missed(
+    database: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Before its batch is added to the sums, and after; though nothing else was counted."""
+    name = database.rpartition("/")[2]
+    async with opened(database, tmp_path, "a") as (state,):
+        count_long(cluster, name)
+        assert await since(state) > 2 * DAY
+        assert await answers(state) == set()
+        state.absorb(msgspec.structs.replace(delta(), usages=[], counts=[], samples=[], lost=True))
+        await state._beat()
+        assert await since(state) == 0
+        assert await answers(state) == {"unknown"}
+        assert await judged(state)
+        assert 0 < await since(state) < 60
+        assert await answers(state) == {"unknown"}
+        settled = (await state.view(KEY)).totals.since
+        state.absorb(delta())
+        await state._beat()
+        assert await judged(state)
+        assert (await state.view(KEY)).totals.since == settled
+
+
+async def test_another_of_the_same_name_does_not_make_up_for_one_that_is_cut_off(
+    database: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Nor one on the same disk, while the first runs; once that is over, its next start does."""
+    name = database.rpartition("/")[2]
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    async with opened(database, tmp_path, "a") as (first,), opened(database, tmp_path, "b") as (b,):
+        cluster.execute(AGED.format(60, "a"), name)
+        for folder in (elsewhere, tmp_path):
+            async with opened(database, folder, "a"):
+                await b._beat()
+                assert [doubt.replica for doubt in (await b.view(KEY)).doubts] == ["a"]
+        # It comes back, and is killed.
+        await first._beat()
+        assert (await b.view(KEY)).doubts == ()
+        cluster.execute(AGED.format(60, "a"), name)
+        await first._note()
+        first._last_start.close()
+        async with opened(database, tmp_path, "a"):
+            await b._beat()
+            assert (await b.view(KEY)).doubts == ()
+            assert [each.replica for each in (await b.fleet()).replicas] == ["a", "b"]
+
+
+async def test_what_a_replica_took_along_when_it_was_cut_off_is_missed(
+    database: str, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its next start knows, also the one after a start that was cut off as well."""
+    name = database.rpartition("/")[2]
+    async with opened(database, tmp_path, "b") as (b,):
+        for starts in (1, 2):
+            first = await FleetState.open(membership(database, "a", tmp_path))
+            count_long(cluster, name)
+            with monkeypatch.context() as patch:
+                patch.setattr(postgres.PostgresDatabase, "transaction", unreachable)
+                with pytest.raises(StateUnreachableError):
+                    await first._beat()
+                first._contact.missed(StateUnreachableError("gone"))
+                first.absorb(delta())
+                await ended(first)
+                for _ in range(1, starts):
+                    await ended(await FleetState.open(membership(database, "a", tmp_path)))
+            cluster.execute(AGED.format(60, "a"), name)
+            assert [doubt.replica for doubt in (await b.view(KEY)).doubts] == ["a"]
+            assert await since(b) > 2 * DAY
+            async with opened(database, tmp_path, "a"):
+                assert (await b.view(KEY)).doubts == ()
+                assert await since(b) < 60
+                assert await answers(b) == {"unknown"}
+
+
+async def test_what_was_handed_in_after_all_is_not_missed(
+    database: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """With the second beat: the first has what was not confirmed, the next what came meanwhile."""
+    name = database.rpartition("/")[2]
+    state = await FleetState.open(membership(database, "a", tmp_path))
+    count_long(cluster, name)
+    state._contact.missed(StateUnreachableError("gone"))
+    noted = []
+    for _ in range(2):
+        await state._note()
+        noted.append(b'"cut_off":true' in (tmp_path / "a.json.a").read_bytes())
+        await state._beat()
+    await state._beat()
+    await ended(state)
+    assert noted == [True, True]
+    async with opened(database, tmp_path, "a") as (again,):
+        assert await since(again) > 2 * DAY
+
+
+@pytest.mark.parametrize("lost", ["row", "beats"])
+async def test_a_backup_that_is_restored_while_no_replica_runs_is_noticed(
+    database: str, cluster: Cluster, tmp_path: Path, lost: str
+) -> None:
+    """By the next start of one that the database had confirmed more to, and by no other."""
+    name = database.rpartition("/")[2]
+    async with opened(database, tmp_path, "a"):
+        pass
+    count_long(cluster, name)
+    async with opened(database, tmp_path, "a") as (state,):
+        assert await since(state) > 2 * DAY
+    cluster.execute("DELETE FROM gateway.replicas" if lost == "row" else AGED.format(5, "a"), name)
+    async with opened(database, tmp_path, "new") as (new,):
+        assert await since(new) > 2 * DAY
+        async with opened(database, tmp_path, "a") as (state,):
+            assert await since(state) < 60
+    count_long(cluster, name)
+    async with opened(database, tmp_path, "a") as (state,):
+        assert await since(state) > 2 * DAY
+
+
+@pytest.mark.parametrize("by", [3600.0, -3600.0])
+async def test_a_clock_of_the_database_that_is_set_is_noticed(
+    database: str, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: float
+) -> None:
+    """Also where the beat that noticed it was not confirmed."""
+    name, right = database.rpartition("/")[2], fleet_clock.passed
+    async with opened(database, tmp_path, "a") as (state,):
+        count_long(cluster, name)
+        await state._beat()
+        assert await since(state) > 2 * DAY
+        # To this replica it is the same whether the database goes ahead or its own time goes back.
+        monkeypatch.setattr("gateway.state.fleet.beat.passed", lambda: right() - by)
+        monkeypatch.setattr(fleet_clock, "passed", lambda: right() - by)
+        cluster.execute("ALTER TABLE gateway.replicas RENAME TO hidden", name)
+        with pytest.raises(Exception, match="relation"):
+            await state._beat()
+        cluster.execute("ALTER TABLE gateway.hidden RENAME TO replicas", name)
+        await state._beat()
+        assert await since(state) < 60
+        count_long(cluster, name)
+        await state._beat()
+        assert await since(state) > 2 * DAY
+
+
+FULL = """
+    CREATE FUNCTION gateway.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100';
+    END $$;
+    CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON gateway.{} EXECUTE FUNCTION gateway.full()
+"""
+FREED = "DROP FUNCTION gateway.full CASCADE"
+
+
+async def test_a_full_disk_of_the_database_loses_nothing(
+    database: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """Neither where nothing can be handed in, nor where nothing can be added to the sums."""
+    name = database.rpartition("/")[2]
+
+    async def refused(act: Callable[[], object]) -> None:
+        with pytest.raises(StateUnreachableError, match="does not serve now: could not extend"):
+            await act()  # type: ignore[misc]
+
+    async with opened(database, tmp_path, "a", "b") as (one, other):
+        await one.set_percent(KEY, 25.0, ANN)
+        await other._beat()
+        for table in ("replicas", "usage"):
+            cluster.execute(FULL.format(table), name)
+            one.absorb(delta(count=2))
+            if table == "replicas":
+                await refused(one._beat)
+                # One that starts meanwhile goes by what was heard last.
+                await ended(other)
+                again = await FleetState.open(membership(database, "b", tmp_path))
+                assert again.stale_since is not None
+                assert again.in_force.percents == {KEY: 25.0}
+                again.absorb(delta(count=3))
+            else:
+                await one._beat()
+                await refused(lambda: judged(one))
+            cluster.execute(FREED, name)
+            await one._beat()
+            await one._beat()
+            if table == "replicas":
+                await again._join()
+                await again._beat()
+            assert await judged(one)
+        assert await counted(one) == {"acme": 7}
+        await again.close()
