@@ -14,6 +14,7 @@ from gateway.core.conversion.parameter_change import ParameterChange
 from gateway.core.conversion.parameters.recombined import Recombined
 from gateway.core.conversion.scalars import Type
 
+KEYS = "*"
 _KINDS = {"text": TEXT, "number": NUMBER, "integer": NUMBER}
 
 
@@ -23,8 +24,8 @@ class MoneyConfig(BodySection, ParameterSection):
     field: str
     """The field or parameter of the amount, which has the same name in both versions."""
     currency: str
-    """The field of the currency, a code of ISO 4217: beside the amount, or further out. For a
-    parameter, the parameter of its currency."""
+    """The field of the currency, a code of ISO 4217: beside the amount, or further out; "*" where
+    the field is an object of amounts by their currencies. For a parameter, that of its currency."""
     newer: Literal["integer", "text", "number"]
     """The amount in the newer version: an integer of minor units, or a decimal text or number."""
     older: Literal["integer", "text", "number"]
@@ -34,6 +35,8 @@ class MoneyConfig(BodySection, ParameterSection):
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it reads one type and leaves another; the currency stays."""
+        if self.currency == KEYS:
+            return Upgrade.in_place(self.field)
         return Upgrade(
             takes=(self.field, self.currency),
             makes=(self.field, self.currency),
@@ -50,7 +53,17 @@ class MoneyConfig(BodySection, ParameterSection):
         """Return the change of a field."""
         if not self._counts(site):
             return None
+        # Imported when rules name it, with the table of currencies.
+        from gateway.core.conversion.changes.values.money import Money, MoneyByCurrency
+
         amount = site.path(self.field, "field")
+        older = self.newer == "integer"
+        written = Type(self.older if older else self.newer)
+        if self.currency == KEYS:
+            if amount is None:
+                return None
+            amounts = MoneyByCurrency(amount.scopes, amount.keys, written, self.unknown)
+            return amounts if older else Inverse(amounts)
         currency = site.path(self.currency, "currency")
         if amount is None or currency is None:
             return None
@@ -62,19 +75,15 @@ class MoneyConfig(BodySection, ParameterSection):
                 "currency",
             )
             return None
-        older = self.newer == "integer"
-        # Imported when rules name it, with the table of currencies.
-        from gateway.core.conversion.changes.values.money import Money
-
-        change = Money(
+        money = Money(
             currency.scopes,
             currency.keys,
             amount.scopes[depth:],
             amount.keys,
-            Type(self.older if older else self.newer),
+            written,
             self.unknown,
         )
-        return change if older else Inverse(change)
+        return money if older else Inverse(money)
 
     def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
         """Return the change of a parameter, which has its currency in another one."""

@@ -244,6 +244,12 @@ EXAMPLES: dict[str, list[Example]] = {
             {"a": st.integers() | st.none(), "c": st.sampled_from(["CLF", "USD", "x", None])},
             query=("a=1.50", "a=150"),
         ),
+        Example(
+            {"field": "a", "currency": "*", "newer": "integer", "older": "text"},
+            {"a": st.dictionaries(st.sampled_from(["JPY", "eur"]), st.integers()) | st.none()},
+            {"a": st.sampled_from([{}, {"EUR": "0.05", "KWD": None}, None])},
+            query=("a=1250&%2A=KWD", "a=1.250&%2A=KWD"),  # a parameter may be called so
+        ),
     ],
     "affix": [
         Example(

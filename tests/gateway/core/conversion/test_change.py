@@ -24,7 +24,7 @@ from gateway.core.conversion.changes.values.invert import Invert
 from gateway.core.conversion.changes.values.key_case import KeyCase
 from gateway.core.conversion.changes.values.link import Link
 from gateway.core.conversion.changes.values.moment import UnixTime
-from gateway.core.conversion.changes.values.money import Money
+from gateway.core.conversion.changes.values.money import Money, MoneyByCurrency
 from gateway.core.conversion.changes.values.omit_null import OmitNull
 from gateway.core.conversion.changes.values.time_change import Time
 from gateway.core.conversion.changes.values.word_case import CaseRewriting, WordCase
@@ -66,6 +66,7 @@ IN_PATCHES: list[tuple[Change, Change]] = [
         Multiply((), ("a",), Product(Fraction(1, 60)), Product(Fraction(60))),
         Time((), ("a",), UnixTime(3), UnixTime()),
         Money((), ("c",), (), ("a",), Type.TEXT),
+        MoneyByCurrency((), ("a",), Type.TEXT),
         Affix((), ("a",), AffixForm("E"), AffixForm()),
         Invert((), ("a",)),
         Case((), ("a",), TO_CAMEL, TO_SNAKE),

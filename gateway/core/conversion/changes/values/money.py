@@ -1,16 +1,24 @@
 """Money: whole numbers of a currency's smallest unit in the newer version, amounts in the older.
 
-How many decimal places an amount has follows from its currency, which another field names. An
-absent amount stays absent, and null stays null, both ways.
+How many decimal places an amount has follows from its currency, which another field names, or its
+own key. An absent amount stays absent, and null stays null, both ways.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gateway.core.conversion.change import FieldChange
 from gateway.core.conversion.changes.scale import Scale
 from gateway.core.conversion.changes.values.currency import PLACES
 from gateway.core.conversion.conversion_error import ErrorPlace
-from gateway.core.conversion.document import JsonForm, JsonObject, get
+from gateway.core.conversion.document import (
+    Document,
+    JsonForm,
+    JsonObject,
+    change_value,
+    get,
+    refuse,
+)
 from gateway.core.conversion.field_path import Keys, Scope, keys_of
 from gateway.core.conversion.scalars import Type, replace_scalar
 from gateway.core.conversion.steps import ConversionStep, ConversionTask, fuse
@@ -93,6 +101,43 @@ class Money:
 
     def _through(self, step: ConversionStep) -> tuple[ConversionStep, ...]:
         return fuse([ConversionTask(self.inner, (self.amount,), step)]).calls
+
+
+@dataclass(frozen=True, slots=True)
+class MoneyByCurrency(FieldChange):
+    """Amounts in an object whose keys are their currencies: `{"EUR": 1250, "JPY": 5}`.
+
+    Attributes:
+        older: how the older version writes an amount, as a TEXT or a NUMBER.
+        unknown: the decimal places of what is not in ISO 4217; None refuses it.
+    """
+
+    older: Type
+    unknown: int | None = None
+
+    def up(self, fields: JsonObject, form: JsonForm) -> None:
+        """Count the units."""
+        self._change(fields, form, upwards=True)
+
+    def down(self, fields: JsonObject, form: JsonForm) -> None:
+        """Write the amounts."""
+        self._change(fields, form, upwards=False)
+
+    def _change(self, fields: JsonObject, form: JsonForm, *, upwards: bool) -> None:
+        kinds = (self.older, Type.NUMBER) if upwards else (Type.NUMBER, self.older)
+
+        def changed(amounts: Document) -> Document:
+            if not isinstance(amounts, dict):
+                refuse("an object", amounts)
+            for code in amounts:
+                places = PLACES.get(code.upper(), self.unknown)
+                scale = Scale((), (), places or 0, self.older)
+                way = scale.units if upwards else scale.amount
+                convert = _refused if places is None else way
+                replace_scalar(amounts, (code,), form, *kinds, convert)
+            return amounts
+
+        change_value(fields, self.field, form, changed)
 
 
 def _refused(text: str) -> str:

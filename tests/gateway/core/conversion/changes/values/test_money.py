@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversion.changes.values.currency import PLACES
-from gateway.core.conversion.changes.values.money import Money
+from gateway.core.conversion.changes.values.money import Money, MoneyByCurrency
 from gateway.core.conversion.field_path import Members
 from gateway.core.conversion.scalars import Type
 from tests.gateway.core.conversion.documents import Json, both, down, fails, up
@@ -50,6 +50,34 @@ def test_the_amounts_of_free_keys() -> None:
     assert change.touches == (("c",), ("prices",))
     assert both(change, newer, upwards=False) == older
     assert both(change, older, upwards=True) == newer
+
+
+AMOUNTS = MoneyByCurrency((), ("a", "b"), Type.TEXT)
+
+
+def test_amounts_by_their_currencies() -> None:
+    newer: Json = {"a": {"b": {"EUR": 5, "jpy": -3, "KWD": None}}}
+    older: Json = {"a": {"b": {"EUR": "0.05", "jpy": "-3", "KWD": None}}}
+    assert both(AMOUNTS, newer, upwards=False) == older
+    assert both(AMOUNTS, older, upwards=True) == newer
+    for none in ({}, {"a": None}, {"a": {"b": None}}):
+        assert both(AMOUNTS, none, upwards=True) == none
+    two = MoneyByCurrency((), ("a",), Type.NUMBER, 2)
+    assert down(two, {"a": {"XAU": 5}}) == {"a": {"XAU": Decimal("0.05")}}
+
+
+@pytest.mark.parametrize(
+    ("amounts", "at", "reason"),
+    [
+        ([], "", "expected an object, found an array"),
+        ({"EUR": "1", "XAU": "1"}, "/XAU", REFUSED),
+        ({"JPY": "1.5"}, "/JPY", "has more than 0 decimal places"),
+        ({"EUR": 1}, "/EUR", "expected a string, found a number"),
+    ],
+)
+def test_amounts_that_do_not_fit(amounts: Json, at: str, reason: str) -> None:
+    with fails(f"/a/b{at}", reason):
+        up(AMOUNTS, {"a": {"b": amounts}})
 
 
 @pytest.mark.parametrize("currency", [{}, {"currency": None}, {"currency": 1}, {"currency": "XAU"}])
