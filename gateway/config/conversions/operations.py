@@ -24,6 +24,7 @@ _BODILESS = (None, "GET", "HEAD")
 _Pair = tuple[str, str]
 _Identity = tuple[str | None, object, object]
 """A method, the shape of a path, and the parameters that belong to an operation."""
+_Declared = dict[tuple[_Pair, bool], dict[_Identity, tuple[MappedOperation, Location]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,8 @@ class OperationsBuilder:
     conversions: Sequence[tuple[ConversionConfig, Location]]
     services: Mapping[str, Service]
     mistakes: Mistakes
-    _declared: dict[tuple[_Pair, bool], dict[_Identity, tuple[MappedOperation, Location]]] = field(
-        init=False, default_factory=dict
-    )
+    _declared: _Declared = field(init=False, default_factory=dict)
+    _refused: _Declared = field(init=False, default_factory=dict)
     _built: dict[Location, MappedOperation] = field(init=False, default_factory=dict)
     _narrowed: set[MappedOperation] = field(init=False, default_factory=set)
 
@@ -153,7 +153,10 @@ class OperationsBuilder:
         *,
         newer: bool,
     ) -> None:
-        known = self._declared.setdefault((pair, newer), {})
+        # What is refused at its own path may be at another one in the other version.
+        refused = operation.substitute is not None and operation.substitute.service is None
+        declared = self._refused if refused else self._declared
+        known = declared.setdefault((pair, newer), {})
         _, first = known.setdefault(_identity(pattern), (operation, at))
         if first != at:
             self.mistakes.add(

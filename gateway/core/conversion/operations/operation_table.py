@@ -32,7 +32,8 @@ class OperationTable:
 
     Of several that match a request, those with query parameters come before those without, those
     with more literal text in the path before those with less, then those with more of it in the
-    query, and those with a method before those for all methods.
+    query, those with a method before those for all methods, and those that both versions have
+    before those that one of them lacks.
     """
 
     __slots__ = ("_all", "_both", "_by_method")
@@ -113,7 +114,8 @@ def _routers(entries: Iterable[_Entry]) -> tuple[_Router, _Router]:
     return with_query, without
 
 
-def _rank(entry: _Entry) -> tuple[int, int, bool]:
-    side, _ = entry
+def _rank(entry: _Entry) -> tuple[int, int, bool, bool]:
+    side, operation = entry
     literal = sum(len(part.value) + len(part.suffix) for part in side.query)
-    return -len(side.query), -literal, side.method is None
+    lacking = operation.newer is None or operation.older is None
+    return -len(side.query), -literal, side.method is None, lacking

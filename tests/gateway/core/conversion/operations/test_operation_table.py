@@ -7,7 +7,7 @@ from gateway.core.conversion.operations.operation_table import OperationTable
 from gateway.core.conversion.parameter_change import parse_query
 from gateway.core.versions.version import Version
 
-PAIRS = [
+PAIRS: list[tuple[str | None, str | None]] = [
     ("GET /bookings/{id}", "GET /find?id={id}"),
     ("GET /search", "GET /find"),
     ("POST /search", "GET /find?q={q}&in={in}"),
@@ -17,12 +17,17 @@ PAIRS = [
     (None, "GET /stats"),
     ("GET /one/{id}", "GET /lone?id={id}"),
     ("GET /two/{id}", "GET /lone?id=C-{id}"),
+    ("/bookings/{any}", None),
+    ("GET /three/{id}", None),
 ]
 OPERATIONS = [
-    MappedOperation(parse_operation(newer) if newer else None, parse_operation(older))
+    MappedOperation(
+        parse_operation(newer) if newer else None, parse_operation(older) if older else None
+    )
     for newer, older in PAIRS
 ]
-OLDER, NEWER = (OperationTable(OPERATIONS, newer=newer) for newer in (False, True))
+# Whether it is declared before or behind, what one version lacks gives way.
+OLDER, NEWER = (OperationTable(OPERATIONS[::-1], newer=newer) for newer in (False, True))
 
 
 @pytest.mark.parametrize(
@@ -54,6 +59,7 @@ def test_the_older_version(asked: str, found: int | None, captures: dict[str, st
         ("GET /bookings/7", 0, {"id": "7"}),
         ("PATCH /bookings/7", 4, {"id": "7"}),
         ("PUT /bookings/7", 3, {"id": "7"}),
+        ("GET /three/7", 10, {"id": "7"}),
         ("GET /stats", None, {}),
     ],
 )
