@@ -49,15 +49,14 @@ def _importing(at_once: Set[str] = frozenset()) -> Iterator[None]:
         sys.modules[name] = _StandIn(name)
     named = os.environ.get(_AUTHORITIES)
     os.environ[_AUTHORITIES] = os.devnull
-    found = gc.get_threshold()
-    gc.set_threshold(50_000, 1_000, 1_000)
+    gc.disable()
     try:
         yield
     finally:
         for name in absent:
             _StandIn.leave(name)
         gc.freeze()
-        gc.set_threshold(*found)
+        gc.enable()
         del os.environ[_AUTHORITIES]
         if named is not None:
             os.environ[_AUTHORITIES] = named

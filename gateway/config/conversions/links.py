@@ -1,13 +1,13 @@
 """Links: from a part of `conversions:` in gateway.yaml to a link of the core."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
-from gateway.config.changes.change_list import ChangeEntry, ParameterConfig
+from gateway.config.changes.change_list import CHANGES, PARAMETER_CHANGES, ParameterConfig
 from gateway.config.changes.change_section import BodySection, ChangeSection
 from gateway.config.changes.change_site import BodySite, ParameterSite
 from gateway.config.conversions.conversion_section import ConversionConfig, FormsConfig
@@ -61,7 +61,8 @@ def build_groups(configs: GroupConfigs, at: Location, mistakes: Mistakes) -> Cha
         return change
 
     for name, entries in configs.items():
-        changes[name] = tuple(_each(entries, (*at, name), mistakes, build))
+        named = [entry.named() for entry in entries]
+        changes[name] = tuple(_each(named, CHANGES, (*at, name), mistakes, build))
     return ChangeGroups(configs, changes)
 
 
@@ -92,7 +93,8 @@ def build_link(
     def parameters(key: str, entries: Sequence[ParameterConfig]) -> tuple[ParameterChange, ...]:
         return tuple(
             _each(
-                entries,
+                [entry.named() for entry in entries],
+                PARAMETER_CHANGES,
                 (*at, key),
                 mistakes,
                 lambda section, here: section.parameter_change(
@@ -112,7 +114,8 @@ def build_link(
         newer,
         tuple(
             _each(
-                config.changes,
+                [entry.named() for entry in config.changes],
+                CHANGES,
                 (*at, "changes"),
                 mistakes,
                 lambda section, here: section.body_change(
@@ -199,17 +202,16 @@ def _statuses(text: str) -> range:
 
 
 def _each(
-    entries: Sequence[ChangeEntry[S]],
+    entries: Sequence[Mapping[str, S]],
+    known: Iterable[str],
     at: Location,
     mistakes: Mistakes,
     build: Callable[[S, Location], T | None],
 ) -> Iterator[T]:
     """Yield the changes that can be made; each entry is to be exactly one."""
-    for index, entry in enumerate(entries):
-        named = entry.named()
+    for index, named in enumerate(entries):
         if len(named) != 1:
-            known = ", ".join(type(entry).model_fields)
-            mistakes.add(f"a change is exactly one of {known}", *at, index)
+            mistakes.add(f"a change is exactly one of {', '.join(known)}", *at, index)
             continue
         ((name, section),) = named.items()
         change = build(section, (*at, index, name))
