@@ -19,7 +19,6 @@ import uvloop
 
 from gateway.admin.access.admin_guard import AdminGuard
 from gateway.admin.access.admin_listener import AdminListener
-from gateway.admin.access.admin_tls import AdminTls
 from gateway.admin.admin_app import admin_runner
 from gateway.admin.operator import Operator
 from gateway.config.load import rules_hash
@@ -241,8 +240,11 @@ async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncI
     assert server is not None  # it is set up
     (listener,) = _listen(settings.admin_host, settings.admin_port, 1)
     files = operator.rules.admin.tls
-    tls = None if files is None else AdminTls(files)
-    if tls is not None:
+    tls = None
+    if files is not None:
+        from gateway.admin.access.admin_tls import AdminTls  # few files
+
+        tls = AdminTls(files)
         tasks.start("admin_tls", tls.run)
     protocol = partial(guard, server)
     admin = AdminListener(listener, protocol, lambda: None if tls is None else tls.context, count)

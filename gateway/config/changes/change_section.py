@@ -83,6 +83,11 @@ class ChangeSection(SectionModel):
         """Whether it needs to know more of a message than the body."""
         return False
 
+    @property
+    def linked(self) -> tuple[str, str] | None:
+        """The version that has a link, newer or older, and the query parameter that it reads."""
+        return None
+
     def seconds(self) -> float | None:
         """Return the longest time that it may take for one body; None sets no limit."""
         return None

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from gateway.config.changes.change_section import WHOLE, Upgrade
-from gateway.config.changes.message.carry_section import CarrySection
 from gateway.config.changes.value_kinds import ValueKinds
 from gateway.config.conversions.groups import DeclaredChange
 from gateway.config.conversions.part import Part
@@ -159,18 +158,16 @@ def _find_misnamed(parts: Sequence[Part], mistakes: Mistakes) -> None:
     """Report links with a parameter that is of the other version, where a change renames it."""
     renamed = [change.upgrade() for part in parts for change in _parameters(part, "query")]
     for change in (change for part in parts for change in part.changes()):
-        section = change.section
-        if not isinstance(section, CarrySection) or section.linked is None:
+        if change.section.linked is None:
             continue
-        # The link is of the version that has no such field in the body.
-        version, other = ("newer", "older") if section.inverse else ("older", "newer")
+        version, name = change.section.linked
         for upgrade in renamed:
-            own, others = upgrade.makes, upgrade.takes
-            if not section.inverse:
-                own, others = others, own
-            if section.linked in others and section.linked not in own and own:
+            own, others, other = upgrade.makes, upgrade.takes, "older"
+            if version == "older":
+                own, others, other = others, own, "newer"
+            if name in others and name not in own and own:
                 mistakes.add(
-                    f"'{section.linked}' is what the {other} version calls the parameter, and the"
+                    f"'{name}' is what the {other} version calls the parameter, and the"
                     f" link is of the {version} version; name '{own[0]}'",
                     *change.at,
                     "parameter",

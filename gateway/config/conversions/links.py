@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
@@ -21,12 +21,15 @@ from gateway.config.conversions.groups import (
 from gateway.config.conversions.operations import build_statuses
 from gateway.config.text.mistakes import Location, Mistake, Mistakes
 from gateway.core.conversion.change import Change, Whole
-from gateway.core.conversion.message.form_types import FormTypes
 from gateway.core.conversion.operations.operation import MappedOperation
 from gateway.core.conversion.parameter_change import ParameterChange
 from gateway.core.conversion.shapes.kept import kept_parameter
 from gateway.core.conversion.version_link import BOTH, MessageKind, VersionLink
 from gateway.core.versions.version import Version
+
+# Files without forms save the memory.
+if TYPE_CHECKING:
+    from gateway.core.conversion.message.form_types import FormTypes
 
 S = TypeVar("S", bound=ChangeSection)
 T = TypeVar("T")
@@ -142,9 +145,11 @@ def build_link(
     )
 
 
-def _forms(config: FormsConfig | None) -> FormTypes | None:
+def _forms(config: FormsConfig | None) -> "FormTypes | None":
     if config is None:
         return None
+    from gateway.core.conversion.message.form_types import FormTypes  # few files
+
     return FormTypes(config.version == "newer", config.numbers, config.booleans, config.lists)
 
 

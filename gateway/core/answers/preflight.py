@@ -2,18 +2,21 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from gateway.core.context import RequestContext
 from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.hop import Hop
 from gateway.core.conversion.parameter_change import parse_query
 from gateway.core.errors import Fault
-from gateway.core.lifecycle.brownout import Brownout
 from gateway.core.request import RequestHead
 from gateway.core.versions.chosen_by import ChosenBy
 from gateway.core.versions.selection import Selector
 from gateway.core.versions.version import Version
+
+# Rules without brownouts save the memory.
+if TYPE_CHECKING:
+    from gateway.core.lifecycle.brownout import Brownout
 
 PREFLIGHT = "Access-Control-Request-Method"
 """The header field of a preflight that names the method which it asks about."""
@@ -26,7 +29,7 @@ class Interrupted(Protocol):
     """The part of a route that decides whether it answers preflights."""
 
     @property
-    def brownout(self) -> Brownout | None:
+    def brownout(self) -> "Brownout | None":
         """When the version is refused for a while."""
 
     @property

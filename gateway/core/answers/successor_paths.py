@@ -1,20 +1,24 @@
 """The paths by which a later version is asked for the operation of a request."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from gateway.core.answers.link_directory import LinkDirectory, PublicEndpoint
 from gateway.core.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.core.conversion.parameter_change import QUERY, parse_query, write_query
 from gateway.core.conversion.passage import find_passage
-from gateway.core.lifecycle.lifecycle import Lifecycle, Successor
 from gateway.core.request import RequestHead
 from gateway.core.versions.version import Version
+
+# Rules whose versions do not end save the memory.
+if TYPE_CHECKING:
+    from gateway.core.lifecycle.lifecycle import Lifecycle, Successor
 
 
 def successor_paths(
     directory: LinkDirectory,
     endpoint: PublicEndpoint,
-    lifecycle: Lifecycle,
+    lifecycle: "Lifecycle",
     head: RequestHead,
     captures: Mapping[str, str],
 ) -> Mapping[str, str]:
@@ -48,7 +52,7 @@ def successor_paths(
 def _path(
     directory: LinkDirectory,
     endpoint: PublicEndpoint,
-    successor: Successor,
+    successor: "Successor",
     version: Version,
     head: RequestHead,
     captures: Mapping[str, str],

@@ -3,14 +3,18 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from gateway.core.conversion.change import Change, task_of
-from gateway.core.conversion.message.form_types import FormTypes
 from gateway.core.conversion.operations.operation import MappedOperation
 from gateway.core.conversion.parameter_change import ParameterChange, Rewrite, in_direction
 from gateway.core.conversion.shapes.kept import kept
 from gateway.core.conversion.steps import ConversionTask
 from gateway.core.versions.version import Version
+
+# Rules without forms save the memory.
+if TYPE_CHECKING:
+    from gateway.core.conversion.message.form_types import FormTypes
 
 
 class Direction(Enum):
@@ -80,7 +84,7 @@ class VersionLink:
     shows_message: bool = False
     timeout: float | None = None
     body_in_newer: bool | None = None
-    forms: FormTypes | None = None
+    forms: "FormTypes | None" = None
     keeps_unfit: bool = False
 
     def applies(self, method: str, status: int | None) -> bool:

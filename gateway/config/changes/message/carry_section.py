@@ -41,11 +41,6 @@ class CarrySection(BodySection):
         """The kind of the other place, and the name of the parameter or header field there."""
 
     @property
-    def linked(self) -> str | None:
-        """The query parameter of a link that has the value, as the version with the link has it."""
-        return None
-
-    @property
     def needs_message(self) -> bool:
         """True: a body has no other places."""
         return True

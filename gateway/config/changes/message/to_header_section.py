@@ -33,9 +33,11 @@ class _HeaderSection(CarrySection):
         return is_link or (self.rel is not None and self.parameter is None)
 
     @property
-    def linked(self) -> str | None:
-        """The parameter of the link."""
-        return self.parameter
+    def linked(self) -> tuple[str, str] | None:
+        """The version that has no such field in the body, and the parameter of its link."""
+        if self.parameter is None:
+            return None
+        return "newer" if self.inverse else "older", self.parameter
 
     @property
     def beside(self) -> tuple[Literal["query", "header"], str]:

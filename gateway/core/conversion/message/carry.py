@@ -1,6 +1,7 @@
 """Carry: a value that one version has in the body, and the other beside it in the message."""
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from gateway.core.conversion.change import Change, Inverse, Whole
 from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace, is_within
@@ -17,10 +18,13 @@ from gateway.core.conversion.document import (
 )
 from gateway.core.conversion.field_path import Keys, Scope, Tokens
 from gateway.core.conversion.message.message import message_of
-from gateway.core.conversion.message.places import Place
 from gateway.core.conversion.parameter_change import MovedNames
 from gateway.core.conversion.scalars import NUMBER_TEXT, WORDS, Type
 from gateway.core.conversion.steps import BODY
+
+# Rules that put no value beside the body save the memory.
+if TYPE_CHECKING:
+    from gateway.core.conversion.message.places import Place
 
 _BOOLEANS = {text: value for value, text in WORDS.items()}
 
@@ -40,7 +44,7 @@ class Carry:
     """
 
     field: Keys
-    place: Place
+    place: "Place"
     kind: Type = Type.TEXT
     default: Document | Missing = MISSING
 

@@ -1,0 +1,79 @@
+"""What an idle gateway imports: nothing for rules that it does not have.
+
+Each module takes memory, and time at each start; this needs a process of its own.
+"""
+
+import os
+import subprocess
+import sys
+
+from tests.gateway.kit import ROOT
+
+PROGRAM = """
+import os
+import sys
+from pathlib import Path
+
+import gateway.__main__ as entry
+
+with entry._importing():
+    import gateway.app
+from gateway.config.load import load_file
+
+load_file(Path("gateway.yaml"), os.environ)
+print(*sys.modules, sep="\\n")
+"""
+NEEDED = (
+    "gateway.config.changes.join_section",
+    "gateway.core.conversion.changes.join",
+    "gateway.core.versions.mechanisms.accept_reader",
+)
+NOT_NEEDED = (
+    "argparse",
+    "html",
+    "importlib.metadata",
+    "jinja2",
+    "sqlalchemy",
+    "urllib.request",
+    "zoneinfo",
+    "gateway.admin.access.admin_tls",
+    "gateway.admin.notifications",
+    "gateway.admin.page.page_app",
+    "gateway.cli",
+    "gateway.config.changes.map_section",
+    "gateway.config.sections.admin_section",
+    "gateway.config.sections.answers",
+    "gateway.config.sections.clients",
+    "gateway.config.sections.notify_section",
+    "gateway.config.sections.versions.brownout_section",
+    "gateway.config.sections.versions.cutover_section",
+    "gateway.config.sections.versions.lifecycle_section",
+    "gateway.config.violation",
+    "gateway.core.answers.cors",
+    "gateway.core.answers.error_template",
+    "gateway.core.conversion.changes.map",
+    "gateway.core.conversion.message.form_types",
+    "gateway.core.conversion.message.places",
+    "gateway.core.lifecycle.brownout",
+    "gateway.core.lifecycle.lifecycle",
+    "gateway.export",
+    "gateway.process.supervisor",
+    "gateway.process.worker",
+    "gateway.state.fleet",
+    "gateway.state.sqlite",
+    "gateway.verify.openapi",
+)
+
+
+def test_rules_import_what_they_need_alone() -> None:
+    program = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        cwd=ROOT,
+        env=os.environ,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    imported = set(program.stdout.split())
+    assert imported >= set(NEEDED)
+    assert sorted(imported & set(NOT_NEEDED)) == []
