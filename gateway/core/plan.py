@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.core.answers.preflight import PREFLIGHT, answering
 from gateway.core.answers.successor_paths import successor_paths
@@ -18,12 +18,15 @@ from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.cutover.shadow import Shadow, ShadowMode
 from gateway.core.errors import Fault, FaultCode, method_not_allowed, unconvertible
 from gateway.core.headers import FieldLines
-from gateway.core.lifecycle.lifecycle import Lifecycle
 from gateway.core.request import RequestHead
 from gateway.core.snapshot import Alternative, Endpoint, Route, Snapshot
 from gateway.core.versions.chosen_by import UNNAMED, ChosenBy
 from gateway.core.versions.selection import Selected
 from gateway.core.versions.version import Version
+
+# Rules whose versions do not end save the memory.
+if TYPE_CHECKING:
+    from gateway.core.lifecycle.lifecycle import Lifecycle
 
 
 class Plan(NamedTuple):
@@ -173,7 +176,7 @@ def plan(
 def _withdrawn(
     endpoint: Endpoint,
     route: Route | None,
-    lifecycle: Lifecycle | None,
+    lifecycle: "Lifecycle | None",
     captures: Mapping[str, str],
     context: RequestContext,
 ) -> Fault | None:
