@@ -3,6 +3,8 @@
 import importlib
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
+from hashlib import blake2b
 from inspect import (
     isasyncgenfunction,
     isclass,
@@ -48,6 +50,20 @@ def load_function(name: str, given: Sequence[str] = ()) -> Callable[..., object]
         raise ValueError(f"is a {type(found).__name__}, which cannot be called; name a function")
     _check(found, given)
     return found
+
+
+def module_hash(name: str) -> str:
+    """Return a hash of the module that `module:function` names; empty where it has no file.
+
+    It is that of the first time, as the module is imported once.
+    """
+    return _hash_of(name.partition(":")[0])
+
+
+@cache
+def _hash_of(module: str) -> str:
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return "" if file is None else blake2b(Path(file).read_bytes(), digest_size=8).hexdigest()
 
 
 def _check(found: Callable[..., object], given: Sequence[str]) -> None:

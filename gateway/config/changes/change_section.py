@@ -7,7 +7,7 @@ A change of bodies is a `BodySection`; a change of query parameters and header f
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from gateway.config.changes.change_site import BodySite, ParameterSite
 from gateway.config.changes.value_kinds import ValueKinds
@@ -64,14 +64,17 @@ class Upgrade:
 
 
 class ChangeSection(SectionModel):
-    """What changes of bodies and of parameters have in common.
+    """What changes of bodies and of parameters have in common."""
 
-    Attributes:
-        varies: whether the result depends on more than the value: on the request, or on code that
-            is not the gateway's.
-    """
+    @property
+    def varies(self) -> bool:
+        """Whether equal values may have results that differ, by code that is not the gateway's."""
+        return False
 
-    varies: ClassVar[bool] = False
+    @property
+    def code(self) -> str:
+        """What the result depends on beside the declaration: a hash of code, or nothing."""
+        return ""
 
     @property
     def maps_links(self) -> bool:

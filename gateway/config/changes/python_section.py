@@ -13,7 +13,7 @@ from gateway.config.changes.change_section import (
     Upgrade,
 )
 from gateway.config.changes.change_site import BodySite, ChangeSite, ParameterSite
-from gateway.config.python_functions import load_function
+from gateway.config.python_functions import load_function, module_hash
 from gateway.config.shape import Seconds, matching
 from gateway.core.conversion.change import Change, Whole
 from gateway.core.conversion.changes.python_change import (
@@ -38,7 +38,11 @@ class _FunctionsSection(ChangeSection):
     """The function that returns the newer version's value, written as module:function."""
     down: PythonName
     """The function that returns the older version's value, written as module:function."""
-    varies = True
+
+    @property
+    def varies(self) -> bool:
+        """Whether equal values may have results that differ: functions may do anything."""
+        return True
 
     @property
     def needs_message(self) -> bool:
@@ -82,6 +86,20 @@ class PythonConfig(_FunctionsSection, BodySection):
     """The longest time in seconds that the functions may take for one body, in a thread of their
     own. Without it, they run beside all requests, which they must not hold up."""
 
+    pure: bool = False
+    """Whether equal values always have equal results, so that entity tags stay strong. By default,
+    they are weak."""
+
+    @property
+    def varies(self) -> bool:
+        """Whether equal values may have results that differ."""
+        return not self.pure
+
+    @property
+    def code(self) -> str:
+        """The hash of the modules of pure functions, whose results change with them alone."""
+        return "".join(map(module_hash, (self.up, self.down))) if self.pure else ""
+
     def seconds(self) -> float | None:
         """Return the time limit of the functions."""
         return self.timeout
@@ -97,6 +115,8 @@ class PythonConfig(_FunctionsSection, BodySection):
         if functions is None or (path is None and self.field is not None):
             return None
         up, down = functions
+        if self.pure and self.needs_message:
+            site.complain("goes with functions of the value alone; remove it", "pure")
         if not self.each:
             if path is not None:
                 site.complain("goes with the whole body; remove it, or field", "each")

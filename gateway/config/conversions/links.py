@@ -135,7 +135,7 @@ def build_link(
         operations,
         build_statuses(config.status, (*at, "status"), mistakes),
         any(change.maps_links for change in sections),
-        _digest(config, groups.configs),
+        _digest(config, groups.configs, [change.code for change in sections]),
         any(change.varies for change in sections),
         any(change.needs_message for change in sections),
         any(change.needs_message for change in beside),
@@ -153,8 +153,8 @@ def _forms(config: FormsConfig | None) -> "FormTypes | None":
     return FormTypes(config.version == "newer", config.numbers, config.booleans, config.lists)
 
 
-def _digest(config: ConversionConfig, groups: GroupConfigs) -> str:
-    rules = json.dumps(_written((config, groups)), sort_keys=True, default=str)
+def _digest(config: ConversionConfig, groups: GroupConfigs, code: list[str]) -> str:
+    rules = json.dumps(_written((config, groups)), sort_keys=True, default=str) + "".join(code)
     return blake2b(rules.encode(), digest_size=16).hexdigest()
 
 

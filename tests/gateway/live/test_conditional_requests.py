@@ -244,3 +244,7 @@ async def test_no_tag_is_strong_where_a_function_of_others_is_called(
     assert got["etag"].startswith('W/"s1.')
     await talk_get(program, "GET /v1/person", f"If-Match: {got['etag']}")
     assert b'If-Match: "s1"\r\n' in scripted.requests[-1]
+    pure = python.replace(" }", ", pure: true }")
+    program.reload(rules(scripted.port, changes=pure, via=True))
+    got = await talk_get(program, "GET /v1/person")
+    assert got["etag"].startswith('"s1.')

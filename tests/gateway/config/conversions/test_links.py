@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gateway.config.changes import python_section
 from gateway.config.load import check, load_file
 from gateway.config.text.mistakes import ConfigError
 from gateway.core.conversion.change import Change, ChangeSequence, Inverse
@@ -206,6 +207,22 @@ def test_a_module_that_fails(tmp_path: Path) -> None:
     rules = tmp_path / "gateway.yaml"
     rules.write_text(edited(JOIN, 'python: { up: "fails_on_import:a", down: "json:dumps" }'))
     with pytest.raises(ConfigError, match="'fails_on_import' cannot be imported: it raises Sys"):
+        load_file(rules, {})
+
+
+def test_pure_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their modules are in the hash of a link, and so in entity tags, which stay strong."""
+    pure = 'python: { up: "json:loads", down: "json:dumps", pure: true }'
+    impure = link(JOIN, pure.replace("true", "false"))
+    first = link(JOIN, pure)
+    assert (impure.varies, first.varies) == (True, False)
+    monkeypatch.setattr(python_section, "module_hash", lambda _: "edited")
+    assert link(JOIN, pure).digest != first.digest
+    assert link(JOIN, pure.replace("true", "false")).digest == impure.digest
+    (tmp_path / "needs_message.py").write_text("def up(value, message): return value\n")
+    rules = tmp_path / "gateway.yaml"
+    rules.write_text(edited(JOIN, pure.replace("json:loads", "needs_message:up")))
+    with pytest.raises(ConfigError, match="goes with functions of the value alone; remove it"):
         load_file(rules, {})
 
 
