@@ -280,6 +280,9 @@ def other_body(
     if conversion is None:
         return fields, b""
     # The changes make a body of nothing.
-    return [*headers.end_to_end(fields, _TYPE), _JSON], body_conversion.convert_made(
-        response, conversion, message
-    )
+    return fields, body_conversion.convert_made(response, conversion, message)
+
+
+def made_json(fields: HeaderFields) -> HeaderFields:
+    """Return the fields of an answer whose body the changes make: JSON, as its service has none."""
+    return [*headers.end_to_end(fields, _TYPE), _JSON]

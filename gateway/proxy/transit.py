@@ -40,6 +40,7 @@ from gateway.proxy.converted_message import (
     convert_request_fields,
     convert_response,
     convert_response_fields,
+    made_json,
     other_body,
     request_conversion,
 )
@@ -169,6 +170,9 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     fields, watched = fates.sort(response.fields)
     kept = fields
     body: bytes | AsyncIterator[bytes] | None = None
+    changes = answered != status and bodiless(method, answered) != bodiless(method, status)
+    if changes and conversion is not None and not bodiless(method, answered):
+        fields = made_json(fields)
     if converting is not None:
         if conversion is not None and (conversion.needs_message or conversion.maps_links):
             fields, body = await convert_response(
@@ -177,7 +181,7 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
         else:
             if converting.changes_fields:
                 fields = convert_response_fields(exchange, plan, fields, converting, response)
-            if answered != status and bodiless(method, answered) != bodiless(method, status):
+            if changes:
                 fields, body = other_body(response, answered, conversion, fields)
             elif conversion is not None and not bodiless(method, status):
                 body = await body_conversion.convert_response(response, conversion, room)

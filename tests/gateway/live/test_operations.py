@@ -61,6 +61,9 @@ def test_a_body_of_nothing_and_nothing_of_a_body(house: House) -> None:
     got = ask(house.gateway, "POST", "/hotel/v1/booking/7/cancel")
     assert (got.status, got.json) == (200, {"result": "cancelled"})
     assert got.one("Content-Type") == b"application/json"
+    got = ask(house.gateway, "POST", "/hotel/v1/booking/7/end")
+    assert (got.status, got.json) == (200, {"result": "ended"})
+    assert got.one("Content-Type") == b"application/json; charset=utf-8"
     assert ask(house.gateway, "DELETE", "/hotel/v2/bookings/7").status == 204
     house.service.answer = answer(b'{"x":1}')
     got = ask(house.gateway, "POST", "/hotel/v1/rpc?do=drop&id=7")
