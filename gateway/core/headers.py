@@ -123,8 +123,7 @@ FORWARDING = _DESCRIBING | {
 # Request fields that the gateway writes itself, and therefore never forwards.
 OURS = frozenset({b"content-length", b"host", b"x-request-id", b"x-shadow"}) | FORWARDING
 
-# Services send few different values of Content-Type, and proxies few forwarding fields; longer ones
-# are not remembered.
+# Services send few different values of Content-Type; longer ones are not remembered.
 _SHORT = 256
 
 # Values of Connection that name no other field.
@@ -272,11 +271,6 @@ def forwarding(peer: str, authority: str, scheme: str, inherited: FieldLines) ->
         inherited: The forwarding fields of the trusted proxy that sent the request; empty where
             the peer is not trusted.
     """
-    short = not inherited or sum(len(name) + len(value) for name, value in inherited) <= _SHORT
-    return (_known_forwarding if short else _forwarding)(peer, authority, scheme, inherited)
-
-
-def _forwarding(peer: str, authority: str, scheme: str, inherited: FieldLines) -> FieldLines:
     given: dict[bytes, bytes] = {}
     for name, value in inherited:  # several lines are one list (RFC 9110, section 5.3)
         given[name.lower()] = _appended(given.get(name.lower()), value)
@@ -291,7 +285,8 @@ def _forwarding(peer: str, authority: str, scheme: str, inherited: FieldLines) -
     )
 
 
-_known_forwarding = lru_cache(maxsize=1024)(_forwarding)
+known_forwarding = lru_cache(maxsize=1024)(forwarding)
+"""The same for requests without a trusted proxy, whose fields are of any length, and not kept."""
 
 
 def vary(fields: HeaderFields, names: tuple[str, ...]) -> HeaderFields:

@@ -117,7 +117,8 @@ async def outgoing(
     if route.request_rewrite is not None:
         fields = route.request_rewrite.fields(fields)
     inherited = _inherited(exchange) if snapshot.trusted_proxies else ()
-    fields += headers.forwarding(exchange.peer, exchange.authority, "http", inherited)
+    forwarding = headers.forwarding if inherited else headers.known_forwarding
+    fields += forwarding(exchange.peer, exchange.authority, "http", inherited)
     fields.append(_VIA if message.version == HttpVersion11 else _VIA_1_0)
     fields.append((b"X-Request-Id", exchange.request_id.encode()))
     fields += exchange.trace_fields
