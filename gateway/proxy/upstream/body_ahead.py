@@ -1,6 +1,10 @@
-"""Reads small request bodies ahead of a busy service, so that slow clients block no capacity."""
+"""Keeps slow senders of request bodies from taking all the capacity of a busy service.
 
-from collections.abc import AsyncIterator
+Small bodies are read ahead, before they take a place. Of the others, only a part of the places of
+the service may be taken by bodies that are still arriving.
+"""
+
+from collections.abc import AsyncIterator, Callable
 
 from msgspec.structs import replace
 
@@ -47,6 +51,35 @@ class BodiesAhead:
         if request.length is not None:
             return replace(request, body=b"".join(pieces))
         return replace(request, body=_joined(pieces, None))
+
+
+class ArrivingBody:
+    """A request body that takes a place until all of it has arrived.
+
+    Args:
+        pieces: the pieces of the body.
+        leave: a function that gives the place back.
+    """
+
+    def __init__(self, pieces: AsyncIterator[bytes], leave: Callable[[], None]) -> None:
+        self._pieces = pieces
+        self._leave: Callable[[], None] | None = leave
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._pieces)
+        except BaseException:  # the end of the body is one
+            self.leave()
+            raise
+
+    def leave(self) -> None:
+        """Give the place back, once."""
+        leave, self._leave = self._leave, None
+        if leave is not None:
+            leave()
 
 
 async def _joined(pieces: list[bytes], rest: AsyncIterator[bytes] | None) -> AsyncIterator[bytes]:

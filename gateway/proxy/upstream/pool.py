@@ -1,14 +1,16 @@
 """The connection pool: kept connections to all targets, their health, and concurrency limits."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 
+from msgspec.structs import replace
+
 from gateway.core.errors import Blame, Fault, FaultCode, FaultError
 from gateway.core.service import Service, Target, Timeouts
 from gateway.proxy.upstream.balancer import Balancer
-from gateway.proxy.upstream.body_ahead import BodiesAhead
+from gateway.proxy.upstream.body_ahead import ArrivingBody, BodiesAhead
 from gateway.proxy.upstream.limiter import ConcurrencyLimiter
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.target_connections import ConnectError, TargetConnections
@@ -18,15 +20,19 @@ from gateway.proxy.upstream.upstream import NoRoomError, UpstreamRequest
 # targets fail, trying each in turn would add load and help nothing (Envoy's retry budget).
 _RETRY_SHARE = 0.2
 _RETRY_RESERVE = 10.0
+# The share of a service's places that bodies may take that began to arrive while half of the places
+# were taken, and are not read ahead. A quarter is left for requests that are complete.
+_ARRIVING_SHARE = 0.25
 
 
 @dataclass(slots=True)
 class ServicePool:
-    """The state of one service between requests: balancer, limiter and retry budget."""
+    """The state of one service between requests: balancer, limiters and retry budget."""
 
     service: Service
     balancer: Balancer
     limiter: ConcurrencyLimiter
+    arriving: ConcurrencyLimiter
     retries: float = _RETRY_RESERVE
 
 
@@ -62,9 +68,10 @@ class Pool:
             members = self._service_pool(service)
         if background:
             return await self._send_in_background(members, request)
+        arriving: ArrivingBody | None = None
         if request.body is not None and members.limiter.half_full:
-            request = await self._bodies.read(request)
-        if not members.limiter.entered():
+            request, arriving = await self._enter_busy(members, request)
+        elif not members.limiter.entered():
             self._count("in_flight_waits", service.name)
             await members.limiter.enter()
         balancer = members.balancer
@@ -90,11 +97,36 @@ class Pool:
                     balancer.ended(target, monotonic(), failed=_is_failure(error))
                     raise
                 else:
-                    response.ended = partial(_ended, members, target)
+                    response.ended = partial(_ended, members, target, arriving)
                     return response
         except BaseException:
             members.limiter.leave()
+            if arriving is not None:
+                arriving.leave()
             raise
+
+    async def _enter_busy(
+        self, members: ServicePool, request: UpstreamRequest
+    ) -> tuple[UpstreamRequest, ArrivingBody | None]:
+        """Take a place for a request with a body, and one of the few for bodies still arriving."""
+        request = await self._bodies.read(request)
+        arriving: ArrivingBody | None = None
+        if isinstance(request.body, AsyncIterator):
+            await self._wait(members, members.arriving)
+            arriving = ArrivingBody(request.body, members.arriving.leave)
+            request = replace(request, body=arriving)
+        try:
+            await self._wait(members, members.limiter)
+        except BaseException:
+            if arriving is not None:
+                arriving.leave()
+            raise
+        return request, arriving
+
+    async def _wait(self, members: ServicePool, limiter: ConcurrencyLimiter) -> None:
+        if not limiter.entered():
+            self._count("in_flight_waits", members.service.name)
+            await limiter.enter()
 
     async def _send_in_background(
         self, members: ServicePool, request: UpstreamRequest
@@ -133,7 +165,10 @@ class Pool:
             return known
         healths = known.balancer.healths if known is not None else {}
         limiter = ConcurrencyLimiter(capacity.in_flight, capacity.queue, capacity.patience)
-        self._members[service.name] = ServicePool(service, Balancer(service, healths), limiter)
+        few = max(1, int(capacity.in_flight * _ARRIVING_SHARE))
+        arriving = ConcurrencyLimiter(few, capacity.queue, capacity.patience)
+        balancer = Balancer(service, healths)
+        self._members[service.name] = ServicePool(service, balancer, limiter, arriving)
         return self._members[service.name]
 
     def follow(self, services: Iterable[Service]) -> None:
@@ -167,7 +202,14 @@ class Pool:
         return known
 
 
-def _ended(members: ServicePool, target: Target, response: StreamedResponse) -> None:
+def _ended(
+    members: ServicePool,
+    target: Target,
+    arriving: ArrivingBody | None,
+    response: StreamedResponse,
+) -> None:
+    if arriving is not None:
+        arriving.leave()
     failed = False if response.complete else _is_failure(response.error)
     members.balancer.ended(target, monotonic(), failed=failed)
     members.limiter.leave()

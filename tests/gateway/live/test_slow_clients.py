@@ -100,7 +100,9 @@ async def test_no_connection_dies_unseen(gateway: StartGateway, upstream: StartU
     assert not program.log("log")
 
 
-@pytest.mark.parametrize("framing", ["Content-Length: 100", "Transfer-Encoding: chunked"])
+@pytest.mark.parametrize(
+    "framing", ["Content-Length: 100", "Transfer-Encoding: chunked", "Content-Length: 70000"]
+)
 async def test_slow_senders_leave_room_at_the_service(
     gateway: StartGateway, upstream: StartUpstream, framing: str
 ) -> None:
@@ -115,6 +117,28 @@ async def test_slow_senders_leave_room_at_the_service(
         await asyncio.sleep(0.5)
         for _ in range(10):
             assert (await get(program)).status == 200
+
+
+async def test_uploads_that_come_fast_leave_their_places_soon(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """All of them are taken by a service that has few places, and the slow one as well."""
+    scripted = await upstream(OK)
+    program = gateway(rules(scripted.port, extra=", capacity: { in_flight: 1, queue: 50 }"))
+    body = b"x" * 100_000
+
+    async def upload() -> int:
+        async with connect(program) as client:
+            client.send(ask("POST /plain", f"Content-Length: {len(body)}", body=body))
+            return (await client.answer()).status
+
+    async with connect(program) as slow:
+        slow.send(ask("POST /plain", f"Content-Length: {len(body)}", body=body[1:]))
+        others = [asyncio.create_task(upload()) for _ in range(20)]
+        await asyncio.sleep(0.2)
+        slow.send(b"x")
+        assert (await slow.answer()).status == 200
+        assert {await other for other in others} == {200}
 
 
 async def test_slow_readers_leave_room_at_the_service(

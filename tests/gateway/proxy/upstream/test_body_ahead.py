@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway.core.headers import HeaderFields
-from gateway.proxy.upstream.body_ahead import BodiesAhead
+from gateway.proxy.upstream.body_ahead import ArrivingBody, BodiesAhead
 from gateway.proxy.upstream.upstream import UpstreamRequest
 
 
@@ -61,3 +61,14 @@ async def test_the_budget() -> None:
     bodies._held = 0
     assert (await bodies.read(request)).body == b"a"
     assert bodies._held == 0
+
+
+async def test_an_arriving_body_leaves_its_place_once() -> None:
+    left: list[str] = []
+    body = ArrivingBody(comes(b"a", b"b"), lambda: left.append("left"))
+    assert await anext(body) == b"a"
+    assert left == []
+    assert [piece async for piece in body] == [b"b"]
+    assert left == ["left"]
+    body.leave()
+    assert left == ["left"]
