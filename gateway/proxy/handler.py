@@ -202,7 +202,10 @@ class Handler:
                 await _tunnel(exchange, response, fields)
             elif converted is not None:
                 if isinstance(converted, bytes):
-                    _note_converted(exchange, planned, converted)
+                    if converted:
+                        exchange.converted = True
+                        if planned.route.check is not None:
+                            exchange.body = converted
                     if len(converted) >= compression.LEAST:
                         fields, converted = await coded(exchange, fields, converted)
                     exchange.send(status, reason, fields, converted)
@@ -224,13 +227,6 @@ class Handler:
                 await self._buffers.pass_on(exchange, response)
         finally:
             response.abandon()
-
-
-def _note_converted(exchange: Exchange, planned: Plan, body: bytes) -> None:
-    if body:
-        exchange.converted = True
-        if planned.route.check is not None:
-            exchange.body = body
 
 
 async def _send_stream(

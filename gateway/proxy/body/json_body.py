@@ -84,8 +84,7 @@ def convert(
         ConversionError: the body is not JSON (RFC 8259), is nested too deep, or does not fit the
             declared changes.
     """
-    if body[:1] <= b" " or body[-1:] <= b" ":
-        body = body.strip(_BLANKS)  # a body that is a number would keep them
+    body = body.strip(_BLANKS)  # a body that is a number would keep them
     try:
         large = len(body) > json_pieces.LARGE
         if large or not body.isascii():
