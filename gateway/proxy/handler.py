@@ -141,9 +141,8 @@ class Handler:
             exchange.client = snapshot.naming.name(head, exchange.peer)
         # The draws of brownouts, cutovers and shadows need no cryptographic randomness.
         draw = random()  # noqa: S311
-        # Under load no shadow is planned, since it would not be sent: a draw of 1.0 selects none.
-        busy = self._shadowed and self._shadows.load.high
-        shadow_draw = 1.0 if busy else draw
+        # Under load fewer shadows are planned, as they would not be sent: a draw of 1 selects none.
+        shadow_draw = self._shadows.load.thin(draw) if self._shadowed else draw
         now = time() + self.ahead
         given = (exchange.client, now, self.overrides, random(), random(), shadow_draw)  # noqa: S311
         # A fifth of the cost of RequestContext(...).
@@ -156,7 +155,7 @@ class Handler:
             if outcome.cutover_route is not None:
                 exchange.cutover_route = outcome.cutover_route
                 self._begin(exchange)
-            if busy and route.shadow:
+            if shadow_draw > draw and route.shadow is not None and outcome.shadow is None:
                 rule, path = route.shadow.rule, outcome.endpoint.template.text
                 if rule.falls_on(head.method, path, draw):
                     self._shadows.shed(rule, "load")

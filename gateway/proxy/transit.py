@@ -103,8 +103,7 @@ async def outgoing(
         if made is None and (exchange.has_body or converting.needs_message):
             conversion = request_conversion(exchange, plan)
         if not (conversion and (made or exchange.has_body or conversion.needs_message)):
-            if converting.changes_fields:
-                fields = convert_request_fields(exchange, plan, fields, converting)
+            fields = convert_request_fields(exchange, plan, fields, converting)
             conversion = None
         else:
             if b"expect" in watched and streamed:

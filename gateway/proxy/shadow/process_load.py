@@ -7,6 +7,8 @@ from math import inf
 
 # The seconds between two measurements.
 _INTERVAL = 0.1
+# The share of background work grows by so much in a second with CPU time left.
+_GROWTH = 0.5
 # A task that begins more than so many seconds after its creation shows that the event loop lags.
 _LAG = 0.1
 
@@ -32,19 +34,41 @@ class Load:
         self._most = most
         self.longest_lag = _LAG if most < 1 else inf
         self._at = time.monotonic()
+        self._due = self._at + _INTERVAL
         self._used = used()
         self._high = False
+        self._share = 1.0
 
     @property
     def high(self) -> bool:
         """Whether the process is too busy for background work."""
-        now = time.monotonic()
-        passed = now - self._at
-        if passed >= _INTERVAL:
-            used = self._measure()
-            self._high = self._most < 1 and used - self._used > self._most * passed
-            self._at, self._used = now, used
+        if time.monotonic() >= self._due:
+            self._look()
         return self._high
+
+    def thin(self, draw: float) -> float:
+        """Return the draw of a request for the share of background work that there is time for.
+
+        Of evenly distributed draws, as large a share stays below 1, and is evenly distributed; the
+        others are 1. While the process is too busy, all are. The share that follows is halved then,
+        and grows slowly (as in RFC 5681, section 3.1), so that a process close to its limit does
+        not swing between all background work and none.
+
+        Args:
+            draw: a random number, at least 0 and below 1.
+        """
+        if time.monotonic() >= self._due:
+            self._look()
+        share = self._share
+        return draw / share if draw < share and not self._high else 1.0
+
+    def _look(self) -> None:
+        now, used = time.monotonic(), self._measure()
+        passed = now - self._at
+        self._high = self._most < 1 and used - self._used > self._most * passed
+        self._at, self._used, self._due = now, used, now + _INTERVAL
+        grown = min(1.0, self._share + _GROWTH * passed)
+        self._share = self._share / 2 if self._high else grown
 
 
 def time_used() -> Callable[[], float]:

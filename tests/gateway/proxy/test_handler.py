@@ -147,7 +147,7 @@ async def test_a_shadow_finds_no_room(gateway: Gateway, directory: Directory) ->
 async def test_a_shadow_is_not_planned_while_the_process_is_busy(
     gateway: Gateway, directory: Directory
 ) -> None:
-    gateway.shadows.load._high, gateway.shadows.load._at = True, float("inf")
+    gateway.shadows.load._share, gateway.shadows.load._due = 0.0, float("inf")
     await gateway.ask(GET)
     assert directory.sent == [("old", "/person", False)]
     assert gateway.counted == [("shed", "person", "1", "load")]

@@ -47,6 +47,32 @@ def test_load_that_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limited.longest_lag < free.longest_lag == inf
 
 
+def test_the_share_shrinks_fast_and_grows_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a process close to its limit does not swing between all background work and none."""
+    clock = Clock()
+    monkeypatch.setattr(process_load, "time", clock)
+    load = Load(lambda: clock.used, 0.8)
+    draws = [step / 1000 for step in range(1000)]
+
+    def after(passed: float, used: float) -> float:
+        clock.now += passed
+        clock.used += used
+        thinned = [load.thin(draw) for draw in draws]
+        assert all(draw <= thin <= 1 for draw, thin in zip(draws, thinned, strict=True))
+        return sum(thin < 1 for thin in thinned) / len(draws)
+
+    assert after(0.0, 0.0) == 1
+    assert after(0.1, 0.1) == 0
+    assert after(0.05, 0.05) == 0  # nothing is measured so soon
+    assert after(0.1, 0.1) == 0
+    assert after(0.1, 0.0) == pytest.approx(0.3, abs=0.001)
+    assert after(1.0, 0.5) == pytest.approx(0.8, abs=0.001)
+    assert after(10.0, 0.0) == 1
+    for _ in range(20):
+        assert after(0.1, 0.1) == 0
+    assert after(0.1, 0.0) == pytest.approx(0.05, abs=0.001)
+
+
 def test_time_is_used_by_computing() -> None:
     measure = time_used()
     before = measure()

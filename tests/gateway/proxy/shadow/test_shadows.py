@@ -66,7 +66,7 @@ async def test_those_that_wait_give_way() -> None:
     tested, given = shadows(), Comparisons()
     tested.submit(cast(Any, given))
     tested.load._high = True
-    tested.load._at = float("inf")
+    tested.load._due = float("inf")
     await given.turns(4)
     assert (given.begun, given.reasons) == ([], ["load"])
     given.ended -= 10
