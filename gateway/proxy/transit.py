@@ -203,8 +203,9 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     if conversion is not None and method in SAFE:
         fields.append(_NO_RANGES)
     vary = plan.endpoint.vary
-    # A 304 has the Vary of the answer that it stands for (RFC 9110, section 15.4.5).
-    if exchange.snapshot.compress and (conversion or (status == 304 and tags)):
+    # A 304 has the Vary of the answer that it stands for (RFC 9110, section 15.4.5); an empty body
+    # is the same in every coding.
+    if exchange.snapshot.compress and ((conversion and body != b"") or (status == 304 and tags)):
         vary = (*vary, _NEGOTIATED)
     fields = dressed(exchange, fields, watched, vary)
     if body is not None and isinstance(body, bytes):

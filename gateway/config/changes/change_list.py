@@ -90,6 +90,8 @@ PARAMETER_CHANGES: Final = ChangeModels[ParameterSection](
         "affix": "values.affix_section:AffixConfig",
         "invert": "values.invert_section:InvertConfig",
         "case": "values.case_section:CaseConfig",
+        "wrap": "wrap_section:WrapConfig",
+        "unwrap": "wrap_section:UnwrapConfig",
         "join": "join_section:JoinParameterConfig",
         "split": "join_section:SplitParameterConfig",
         "join_list": "shapes.join_list_section:JoinListParameterConfig",
@@ -102,9 +104,8 @@ PARAMETER_CHANGES: Final = ChangeModels[ParameterSection](
     }
 )
 """Every change of query parameters and header fields: those of bodies that they have as well, and
-those that they have alone. `envelope`, `wrap` and their like are of objects and lists, which
-parameters are not; `link` is not needed, as Location, Content-Location and Link are mapped
-without a change."""
+those that they have alone. `envelope` and its like are of objects, which parameters are not; `link`
+is not needed, as Location, Content-Location and Link are mapped without a change."""
 
 
 def _describe(schema: dict[str, Any], entry: "type[ChangeEntry]") -> None:

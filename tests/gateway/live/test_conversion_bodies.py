@@ -509,3 +509,11 @@ def test_head(house: House) -> None:
     for line in ABOUT_THE_REST:
         assert len(got.all(line.partition(":")[0])) == 1
     assert house.service.last.line.startswith(b"HEAD /down/2 ")
+
+
+@pytest.mark.parametrize(("body", "named"), [(b"", False), (BOB, True)])
+def test_an_empty_body_is_the_same_in_every_coding(house: House, body: bytes, named: bool) -> None:
+    house.service.answer = answer(body)
+    got = get(house.gateway, "/down/v1")
+    assert got.status == 200
+    assert ("accept-encoding" in got.members("Vary")) is named

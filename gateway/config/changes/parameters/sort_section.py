@@ -26,6 +26,10 @@ class SortConfig(ParameterSection):
     descending: NonEmptyText = "desc"
     """The word for the descending order. The default is desc."""
 
+    default: str | None = None
+    """The field that a word is of which stands alone, or "" for the order of the service. Without
+    it, such a request is refused."""
+
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it reads the parameters of the older version."""
         return Upgrade(
@@ -46,7 +50,7 @@ class SortConfig(ParameterSection):
             return None
         field, order = site.name(self.field, "field"), site.name(self.order, "order")
         sign = SignForm(field)
-        word = WordForm(field, order, self.ascending, self.descending)
+        word = WordForm(field, order, self.ascending, self.descending, self.default)
         forms: tuple[SortForm, SortForm] = (sign, word)
         newer, older = forms if self.newer == "sign" else forms[::-1]
         return Recombined(

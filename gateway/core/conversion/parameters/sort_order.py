@@ -56,12 +56,20 @@ class WordForm:
     """Two parameters: the fields, and for each of them, or for all, one of two words.
 
     Without words, the order is ascending.
+
+    Attributes:
+        field: The name of the parameter with the fields.
+        order: The name of the parameter with the words.
+        ascending: The word for the ascending order.
+        descending: The word for the descending order.
+        default: The field that words without a field are of; None refuses them.
     """
 
     field: str
     order: str
     ascending: str
     descending: str
+    default: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,9 +78,10 @@ class WordForm:
 
     def read(self, values: ParameterValues) -> list[SortField]:
         """Return the order that parameters ask for; raises ValueError."""
-        if self.field not in values:
+        field = values.get(self.field, self.default)
+        if field is None:
             raise ValueError(f"'{self.field}' is absent, which it belongs to")
-        names = values[self.field].split(",")
+        names = field.split(",")
         words = values.get(self.order, self.ascending).split(",")
         if {*words} - {self.ascending, self.descending}:
             raise ValueError(f"expected {self.ascending} or {self.descending}")
@@ -90,7 +99,8 @@ class WordForm:
     def write(self, order: list[SortField]) -> ParameterValues:
         """Return the parameters that ask for an order."""
         words = [self.descending if one.descending else self.ascending for one in order]
-        return {
-            self.field: ",".join(one.name for one in order),
-            self.order: words[0] if len({*words}) == 1 else ",".join(words),
-        }
+        field = ",".join(one.name for one in order)
+        word = words[0] if len({*words}) == 1 else ",".join(words)
+        return (
+            {self.order: word} if field == self.default else {self.field: field, self.order: word}
+        )

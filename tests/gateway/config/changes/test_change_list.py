@@ -335,11 +335,13 @@ EXAMPLES: dict[str, list[Example]] = {
             {"a": jsons},
             {"a": jsons.map(lambda one: [one])},
             lost={True: {"a": [1, 2]}},
+            query=("a=1&b=2", "a=1&b=2"),
         ),
         Example(
             {"field": "a", "many": "refuse"},
             {"a": jsons},
             {"a": jsons.filter(lambda one: one is not None).map(lambda one: [one])},
+            query=("a=1&b=2", "a=1&b=2"),
         ),
     ],
     "unwrap": [
@@ -348,6 +350,7 @@ EXAMPLES: dict[str, list[Example]] = {
             {"a": jsons.map(lambda one: [one])},
             {"a": jsons},
             lost={False: {"a": [1, 2]}},
+            query=("a=1&b=2", "a=1&b=2"),
         ),
     ],
     "join": [
@@ -727,6 +730,11 @@ ALONE: dict[str, list[tuple[Fields, str, str]]] = {
             {"field": "s", "order": "o", "newer": "word", "older": "sign", "descending": "d"},
             "s=a&o=d",
             "s=-a",
+        ),
+        (
+            {"field": "s", "order": "o", "newer": "sign", "older": "word", "default": "id"},
+            "s=-name",
+            "s=name&o=desc",
         ),
     ],
 }

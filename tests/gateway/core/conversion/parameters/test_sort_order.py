@@ -30,6 +30,21 @@ def test_without_a_word() -> None:
 
 
 @pytest.mark.parametrize(
+    ("default", "sign", "word"),
+    [
+        ("id", "-id", {"order": "down"}),
+        ("id", "id", {"order": "up"}),
+        ("id", "-a,id", {"sort": "a,id", "order": "down,up"}),
+        ("", "-", {"order": "down"}),
+    ],
+)
+def test_a_word_alone(default: str, sign: str, word: dict[str, str]) -> None:
+    words = WordForm("sort", "order", "up", "down", default)
+    assert SIGN.write(words.read(word)) == {"sort": sign}
+    assert words.write(SIGN.read({"sort": sign})) == word
+
+
+@pytest.mark.parametrize(
     ("word", "reason"),
     [
         ({"order": "up"}, "'sort' is absent, which it belongs to"),
