@@ -1,5 +1,6 @@
 """The shape of an entry of `conversions:` in gateway.yaml: changes, and where they apply."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
@@ -31,6 +32,11 @@ Statuses = Annotated[
 
 
 Status = Annotated[int, Field(ge=200, le=599), NumberText]
+
+
+_EventName = Annotated[
+    str, matching(r"^[^\r\n]+$", "not the name of an event; write it in one line")
+]
 
 
 class StatusConfig(SectionModel):
@@ -116,6 +122,9 @@ class ConversionConfig(SectionModel):
     By default, none does."""
     forms: FormsConfig | None = None
     """How forms become JSON, which the other version takes alone. Without it, they stay forms."""
+    events: Mapping[_EventName, _EventName] = Field(default_factory=dict)
+    """The names of server-sent events (text/event-stream) that differ: those of the older version,
+    by those of the newer one. By default, none do."""
     statuses: tuple[Statuses, ...] = ()
     """The error statuses, such as 404 or 4xx, that the conversion applies to beside success."""
     on: Literal["requests", "responses", "errors", "both"] = "both"

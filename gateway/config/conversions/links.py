@@ -141,6 +141,7 @@ def build_link(
         any(change.needs_message for change in beside),
         sum(timeouts) if timeouts else None,
         forms=_forms(config.forms),
+        events=config.events,
         keeps_unfit=config.unfit == "keep",
     )
 
@@ -170,7 +171,7 @@ def _written(value: object) -> object:
 
 
 def _check(config: ConversionConfig, at: Location, mistakes: Mistakes) -> None:
-    said = {"changes", "query", "headers", "operations", "status", "forms"}
+    said = {"changes", "query", "headers", "operations", "status", "forms", "events"}
     if not config.model_fields_set & said:
         mistakes.add("'changes' is missing here; add it, empty where the bodies are the same", *at)
     if config.on == "errors" and not config.statuses:

@@ -253,7 +253,7 @@ class Conversion:
     def _part(self, method: str, status: int | None, made: _Made) -> _Part:
         links = self._links(method, status)
         needs = any(link.needs_message for link in links)
-        with_bodies = tuple(link for link in links if link.changes or link.forms or needs)
+        with_bodies = tuple(link for link in links if link.changes_bodies or needs)
         if method == _PATCH and status is None:
             with_bodies = tuple(link.for_patch() for link in with_bodies)
         # Answers have another conversion where requests keep what does not fit.

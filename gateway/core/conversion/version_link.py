@@ -1,6 +1,6 @@
 """Links: the declared changes between two adjacent versions of an API."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -64,6 +64,7 @@ class VersionLink:
         keeps_unfit: Whether values of requests that do not fit stay as they are.
         forms: How a form of the version that takes forms becomes JSON for the other version; None
             where it stays a form.
+        events: The names of server-sent events that differ: the older version's by the newer one's.
     """
 
     older: Version
@@ -86,6 +87,12 @@ class VersionLink:
     body_in_newer: bool | None = None
     forms: "FormTypes | None" = None
     keeps_unfit: bool = False
+    events: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def changes_bodies(self) -> bool:
+        """Whether bodies differ in any way."""
+        return bool(self.changes or self.forms or self.events)
 
     def applies(self, method: str, status: int | None) -> bool:
         """Return whether the link applies to a request, or to a response where status is given.
@@ -113,6 +120,24 @@ class VersionLink:
         upwards, keeps = direction is Direction.UP, of_request and self.keeps_unfit
         for one in self.changes if upwards else reversed(self.changes):
             yield task_of(kept(one) if keeps else one, upwards=upwards, keeps=keeps)
+
+
+def event_names(links: Sequence[VersionLink], direction: Direction) -> Callable[[str], str] | None:
+    """Return what names server-sent events after links, which are in the order of a direction.
+
+    Where several names of the newer version are one in the older version, an upgrade takes the
+    first. None is returned where no name differs.
+    """
+
+    def named(name: str) -> str:
+        for link in links:
+            if direction is Direction.DOWN:
+                name = link.events.get(name, name)
+            else:
+                name = next((newer for newer, older in link.events.items() if older == name), name)
+        return name
+
+    return named if any(link.events for link in links) else None
 
 
 def is_success(status: int) -> bool:

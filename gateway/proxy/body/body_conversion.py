@@ -338,12 +338,12 @@ def converted_stream(
         return json_body.convert(document, conversion, copy, abandoned)
 
     if body_format is BodyFormat.JSON_LINES:
-        from gateway.proxy.body.formats.json_lines import JsonLineStream  # few use it
+        from gateway.proxy.body.formats.json_lines import JsonLineStream
 
         return JsonLineStream(convert, room.limit)
-    from gateway.proxy.body.formats.event_stream import EventStream  # few use it
+    from gateway.proxy.body.formats.event_stream import EventStream
 
-    return EventStream(convert, room.limit, room.elements)
+    return EventStream(convert, room.limit, room.elements, conversion)
 
 
 def _failed(response: UpstreamHead, what: object, cause: str = "") -> FaultError:

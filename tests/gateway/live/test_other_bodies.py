@@ -142,6 +142,13 @@ def test_an_event_comes_when_it_is_whole(house: House) -> None:
     assert b"data: " + OLDER + b"\n\n: over\n" in read
 
 
+def test_events_have_the_names_of_the_version(house: House) -> None:
+    sent = b"event: created\ndata: " + NEWER + b"\n\nevent: gone\ndata: 7\n\n"
+    house.service.answer = answer(sent, content_type="text/event-stream")
+    got = ask(house.gateway, "GET", "/other/v1")
+    assert got.body == b"event: new\ndata: " + OLDER + b"\n\nevent: gone\ndata: 7\n\n"
+
+
 def test_a_stream_that_cannot_be_converted_is_cut(house: House) -> None:
     body = NEWER + b"\n" + b'{"name":7}\n' + NEWER + b"\n"
     house.service.answer = answer(body, content_type="application/x-ndjson")

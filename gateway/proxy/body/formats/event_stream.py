@@ -1,13 +1,17 @@
 """Conversion of server-sent events: `text/event-stream` (WHATWG HTML, section 9.2).
 
 The data of an event is converted if it is a JSON object or array. Any other data, such as a word
-that ends a stream, passes, and so do comments and the other fields, byte for byte.
+that ends a stream, passes, and so do comments and the other fields, byte for byte, but for names of
+events that the other version has otherwise.
 """
 
 import re
+from collections.abc import Callable
 from io import BytesIO
 
+from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.version_link import event_names
 from gateway.proxy.body.formats.converted_stream import ConvertedStream, DocumentConversion
 
 # A line ends with CRLF, LF or CR, and an event with an empty line (WHATWG HTML, section 9.2.5).
@@ -15,6 +19,7 @@ _END_OF_EVENT = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _LINES = re.compile(rb"([^\r\n]*)(\r\n|\n|\r|\Z)")
 _END_OF_LINE = re.compile(rb"\r\n|\n|\r(?!\Z)")
 _DATA = re.compile(rb"data(?:: ?(.*))?\Z")
+_NAME = re.compile(rb"(?:(?<=[\r\n])|\A)(event: ?)([^\r\n]*)")
 _CONTAINERS = (b"{", b"[")
 
 
@@ -25,11 +30,20 @@ class EventStream(ConvertedStream):
         convert: Returns one converted document; it may raise ConversionError.
         most: The maximum number of bytes of an event.
         lines: The maximum number of lines of an event.
+        conversion: The conversion that the names of events have; None where none differs.
     """
 
-    def __init__(self, convert: DocumentConversion, most: int, lines: int) -> None:
+    def __init__(
+        self,
+        convert: DocumentConversion,
+        most: int,
+        lines: int,
+        conversion: BodyConversion | None = None,
+    ) -> None:
         super().__init__(convert, most)
         self._lines = lines
+        way = None if conversion is None else (conversion.links, conversion.direction)
+        self._named = None if way is None else event_names(*way)
         self._searched = 0
 
     def feed(self, data: bytes) -> bytes:
@@ -66,6 +80,8 @@ class EventStream(ConvertedStream):
             if found := _DATA.match(line[1]):
                 data.write((found[1] or b"") + b"\n")
         document = data.getvalue()[:-1]
+        if self._named is not None:
+            event = _renamed(event, self._named)
         if not document.lstrip(b" \t\n").startswith(_CONTAINERS):
             return event
         return _written(event, self._convert(document))
@@ -86,6 +102,14 @@ def events(body: bytes) -> list[dict[str, bytes]]:
             several = field == "data" and field in event
             event[field] = event[field] + b"\n" + value if several else value
     return found
+
+
+def _renamed(event: bytes, named: Callable[[str], str]) -> bytes:
+    def renamed(line: re.Match[bytes]) -> bytes:
+        name = line[2].decode("utf-8", "surrogateescape")
+        return line[1] + named(name).encode("utf-8", "surrogateescape")
+
+    return _NAME.sub(renamed, event)
 
 
 def _count_lines(text: bytes) -> int:

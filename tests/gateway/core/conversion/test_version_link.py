@@ -11,7 +11,14 @@ from gateway.core.conversion.parameter_change import (
     rewrite_lines,
     write_query,
 )
-from gateway.core.conversion.version_link import BOTH, Direction, MessageKind, VersionLink, rewrites
+from gateway.core.conversion.version_link import (
+    BOTH,
+    Direction,
+    MessageKind,
+    VersionLink,
+    event_names,
+    rewrites,
+)
 from gateway.core.versions.version import Version
 
 REQUESTS = frozenset({MessageKind.REQUEST})
@@ -44,3 +51,16 @@ def test_the_order_of_changes_of_parameters() -> None:
     assert write_query(up) == "c=1&d=1"
     down = rewrite_lines(up, rewrites(changes[::-1], Direction.DOWN), QUERY)
     assert write_query(down) == "a=1"
+
+
+def test_names_of_events() -> None:
+    first = VersionLink(Version(1), Version(2), (), events={"b": "a", "c": "a"})
+    second = VersionLink(Version(2), Version(3), (), events={"d": "b"})
+    assert first.changes_bodies
+    down = event_names([second, first], Direction.DOWN)
+    up = event_names([first, second], Direction.UP)
+    assert down is not None
+    assert up is not None
+    assert [down(name) for name in "dcx"] == ["a", "a", "x"]
+    assert [up(name) for name in "acx"] == ["d", "c", "x"]
+    assert event_names([VersionLink(Version(1), Version(2), ())], Direction.UP) is None

@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.version_link import Direction, VersionLink
+from gateway.core.versions.version import Version
 from gateway.proxy.body.formats import event_stream
 from gateway.proxy.body.formats.event_stream import EventStream, events
 
@@ -34,6 +37,22 @@ def marked(document: bytes) -> bytes:
 )
 def test_an_event(given: bytes, expected: bytes) -> None:
     assert EventStream(marked, 100, 100).feed(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (b"event: a\ndata: {}\n\n", b"event: A\ndata: <{}>\n\n"),
+        (b"data: 1\r\nevent:a\r\n\r\n", b"data: 1\r\nevent:A\r\n\r\n"),
+        (b"id: 1\revent: a\r\r", b"id: 1\revent: A\r\r"),
+        (b"event\ndata: event: a\n\n", b"event\ndata: event: a\n\n"),
+        (b"event: \xff\n\n", b"event: \xff\n\n"),
+    ],
+)
+def test_the_name_of_an_event(given: bytes, expected: bytes) -> None:
+    link = VersionLink(Version(1), Version(2), (), events={"a": "A", "": "no name"})
+    conversion = BodyConversion((link,), Direction.DOWN)
+    assert EventStream(marked, 100, 100, conversion).feed(given) == expected
 
 
 def test_an_event_is_converted_when_it_ends() -> None:
