@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from types import MappingProxyType
+from typing import NamedTuple
 
 
 class Blame(Enum):
@@ -61,8 +62,7 @@ BEFORE_VERSION: frozenset[FaultCode] = frozenset(
 """The faults of requests whose version is not known; all others may be faults of any version."""
 
 
-@dataclass(frozen=True, slots=True)
-class FaultKind:
+class FaultKind(NamedTuple):
     """The properties that all faults of one code share.
 
     Attributes:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 from urllib.parse import unquote_to_bytes
 
 T = TypeVar("T")
@@ -41,8 +41,7 @@ _OVERLONG = (
 _DECODINGS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """One segment of a template: `prefix{capture}suffix`, or just `prefix` when it is literal.
 
     A `tail` capture, written `{name*}`, captures the rest of the path, slashes included.

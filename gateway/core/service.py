@@ -69,8 +69,7 @@ class Capacity:
     patience: float = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(NamedTuple):
     """The active health check of a target; a response with a status of 2xx passes it.
 
     Attributes:

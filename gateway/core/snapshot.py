@@ -6,7 +6,7 @@ A reload builds a new snapshot and swaps one reference. A request uses one snaps
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from gateway.core import headers
 from gateway.core.answers.entity_tags import EntityTags
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaCheck:
+class SchemaCheck(NamedTuple):
     """The validation of converted responses against an OpenAPI document.
 
     Attributes:
@@ -160,8 +159,7 @@ class Endpoint:
     unconverted: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Api:
+class Api(NamedTuple):
     """An API: its endpoints, its versions and the declared changes between them.
 
     Attributes:

@@ -10,7 +10,6 @@ machine is set. Only what people read and what is stored has the date.
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import NamedTuple
 
 import msgspec
@@ -270,7 +269,7 @@ class CutoverController:
 def _log_result(cutover: Cutover, result: GateResult) -> None:
     gates = cutover.gates
     assert gates is not None  # a cutover without gates has no results
-    fields = asdict(result)
+    fields = result._asdict()
     reason, _ = fields.pop("text"), fields.pop("outcome")
     log.event(
         "gate_exceeded",

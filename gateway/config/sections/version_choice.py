@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -63,8 +63,7 @@ class VersionChoiceConfig(SectionModel):
     counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class VersionDefaults:
+class VersionDefaults(NamedTuple):
     """The settings at the top of gateway.yaml that matter to the choice of versions in every API.
 
     Attributes:

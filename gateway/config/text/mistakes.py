@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 T = TypeVar("T")
 Location = tuple[str | int, ...]
@@ -12,8 +12,7 @@ _MAX_SHOWN = 100
 _MAX_LENGTH = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Issue:
+class Issue(NamedTuple):
     """One mistake or warning, with its line.
 
     Attributes:
@@ -63,8 +62,7 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
+class Mistake(NamedTuple):
     """A mistake or warning at a location of the document, before its line is looked up."""
 
     location: Location

@@ -1,8 +1,7 @@
 """YAML syntax: from the bytes of a file to nodes, or to the first mistake and its position."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NoReturn, Protocol, TypeVar
+from typing import NamedTuple, NoReturn, Protocol, TypeVar
 
 # PyYAML: the one with a C scanner, so that ten thousand endpoints load in a second.
 import yaml
@@ -30,8 +29,7 @@ _REMEDIES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarNode:
+class ScalarNode(NamedTuple):
     """A text; `plain` is true for a text without quotes, which may be a number."""
 
     position: Position
@@ -40,8 +38,7 @@ class ScalarNode:
     plain: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceNode:
+class SequenceNode(NamedTuple):
     """A list."""
 
     position: Position
@@ -49,8 +46,7 @@ class SequenceNode:
     items: "list[Node]"
 
 
-@dataclass(frozen=True, slots=True)
-class MappingNode:
+class MappingNode(NamedTuple):
     """Keys with values, in the order of the file; a key may occur twice."""
 
     position: Position

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import NamedTuple
 
 Keys = tuple[str, ...]
 Tokens = tuple[str | int, ...]
@@ -38,8 +39,7 @@ and Inside means one object. The keys are relative to the scope before, or to th
 """
 
 
-@dataclass(frozen=True, slots=True)
-class FieldPath:
+class FieldPath(NamedTuple):
     """The path to a field, through the arrays and the objects with free keys that contain it.
 
     Attributes:

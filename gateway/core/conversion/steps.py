@@ -6,10 +6,10 @@ free keys are fused in the same way, and so are changes inside one object.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby, takewhile
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from gateway.core.conversion.conversion_error import (
     Beside,
@@ -38,8 +38,7 @@ BODY: Keys = ("",)
 """The keys of the field that holds a whole body, in an object made for changes of that body."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConversionTask:
+class ConversionTask(NamedTuple):
     """One declared change in one direction.
 
     Attributes:
@@ -326,7 +325,7 @@ def _step(
     if not array:
         return tasks[0].step, tasks[0].origin
     first = array[0]
-    inner = fuse(replace(task, scopes=task.scopes[len(array) :]) for task in tasks)
+    inner = fuse(task._replace(scopes=task.scopes[len(array) :]) for task in tasks)
     step: MembersStep | InsideStep | ArrayStep
     if isinstance(first, Members):
         step = MembersStep(first.keys, len(array) - 1, inner)

@@ -64,8 +64,7 @@ class Difference(NamedTuple):
     new: Document
 
 
-@dataclass(frozen=True, slots=True)
-class Ignored:
+class Ignored(NamedTuple):
     """The known differences: places in the body that are not compared.
 
     Attributes:

@@ -77,8 +77,7 @@ class GateEvidence(NamedTuple):
     served_new: RouteOutcomes = RouteOutcomes()
 
 
-@dataclass(frozen=True, slots=True)
-class GateResult:
+class GateResult(NamedTuple):
     """The result of one comparison of a gate.
 
     Attributes:

@@ -1,9 +1,9 @@
 """Admin rules: who may read and who may operate on the admin port."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from hmac import compare_digest
+from typing import NamedTuple
 
 from gateway.core.clients import Network
 
@@ -19,8 +19,7 @@ class Right(StrEnum):
         return self is other or self is Right.OPERATE
 
 
-@dataclass(frozen=True, slots=True)
-class AdminToken:
+class AdminToken(NamedTuple):
     """A token of the admin port.
 
     Attributes:
@@ -34,8 +33,7 @@ class AdminToken:
     right: Right
 
 
-@dataclass(frozen=True, slots=True)
-class SignOn:
+class SignOn(NamedTuple):
     """The header fields by which trusted proxies name the users of a single sign-on.
 
     Attributes:
@@ -64,16 +62,14 @@ class SignOn:
         return Right.READ if self.readers is None or names & self.readers else None
 
 
-@dataclass(frozen=True, slots=True)
-class TlsFiles:
+class TlsFiles(NamedTuple):
     """The paths of the files of a certificate and its key, both PEM."""
 
     certificate: str
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class AdminRules:
+class AdminRules(NamedTuple):
     """Who may ask the admin port.
 
     Attributes:

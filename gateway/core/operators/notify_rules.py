@@ -1,7 +1,7 @@
 """Notify rules: who gets word of which events."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class EventKind(StrEnum):
@@ -28,8 +28,7 @@ class MessageForm(StrEnum):
     TEAMS = "teams"
 
 
-@dataclass(frozen=True, slots=True)
-class Webhook:
+class Webhook(NamedTuple):
     """A receiver of messages.
 
     Attributes:
@@ -47,8 +46,7 @@ class Webhook:
     events: frozenset[EventKind]
 
 
-@dataclass(frozen=True, slots=True)
-class NotifyRules:
+class NotifyRules(NamedTuple):
     """Who gets word of what happens.
 
     Attributes:

@@ -5,7 +5,6 @@ that belongs to a trace is traced if its caller traces it; of those that begin o
 """
 
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
 
 TRACE_FIELDS = frozenset({b"traceparent", b"tracestate"})
@@ -19,8 +18,7 @@ _LENGTH = 55
 _SAMPLED = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Tracing:
+class Tracing(NamedTuple):
     """Where spans go, and how many.
 
     Attributes:

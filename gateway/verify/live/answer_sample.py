@@ -1,12 +1,11 @@
 """A sample of live traffic: one converted response, as the client got it."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway.core.snapshot import Endpoint, Route
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerSample:
+class AnswerSample(NamedTuple):
     """One converted response.
 
     Attributes:

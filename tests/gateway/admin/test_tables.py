@@ -1,7 +1,5 @@
 """What operators are told of shadows and cutovers: as tables, in words."""
 
-from dataclasses import replace
-
 from gateway.admin.cutover_report import CutoverReport, RouteReport
 from gateway.admin.cutover_report import cutover_table as cutover_table
 from gateway.admin.shadow_report import DifferenceSample, FieldReport, LatencyReport, ShadowReport
@@ -84,9 +82,8 @@ def test_a_cutover() -> None:
         gate("latency", "mean", None, 0.004, 1.5, outcome="inconclusive"),
         gate("differences", "share", 0.1, None, 0.01, outcome="passed"),
     ]
-    unseen = replace(
-        gate("errors", "403", 0.0, 0.0, 0.01, outcome="passed"), new_count=0, old_count=0
-    )
+    unseen = gate("errors", "403", 0.0, 0.0, 0.01, outcome="passed")
+    unseen = unseen._replace(new_count=0, old_count=0)
     found.gates.append(unseen)
     found.then = "roll_back"
     assert cutover_table(found).splitlines() == [

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from urllib.parse import quote, unquote, unquote_plus
 
 from gateway.core.conversion.conversion_error import Beside, ConversionError
@@ -156,8 +157,7 @@ def parse_operation(text: str) -> OperationPattern:
     return OperationPattern(method, template, tuple(parts))
 
 
-@dataclass(frozen=True, slots=True)
-class Substitute:
+class Substitute(NamedTuple):
     """What answers an operation that the other version lacks: a service, or a fixed refusal.
 
     Attributes:
