@@ -93,7 +93,7 @@ class Load:
 
 
 def test_nothing_is_lost_doubled_or_undone(own_cluster: Cluster, tmp_path: Path) -> None:
-    chance, lost = Random(1), 0
+    chance, lost = Random(int(os.environ.get("CHAOS_SEED", "1"))), 0
     with ExitStack() as stack:
         database = own_cluster.create("chaos")
         fleet = Fleet(stack, tmp_path, database, own_cluster, CUTOVER, more=CLIMBING)

@@ -305,11 +305,14 @@ async def test_a_database_from_a_backup_is_given_what_it_lacks(
     reading = LogImport(database, log, "edge", naming, told.append)
     task = asyncio.create_task(reading.run(follow=True))
     await until(lambda: reading.counts.lines == 1)
-    cluster.execute("CREATE TABLE kept AS SELECT * FROM gateway.documents", name)
+    # In a thread: what reads the log may be amid a transaction, and goes on.
+    kept = "CREATE TABLE kept AS SELECT * FROM gateway.documents"
+    await asyncio.to_thread(cluster.execute, kept, name)
     with log.open("ab") as file:
         file.write(entry("zed"))
     await until(lambda: reading.counts.lines == 2)
-    cluster.execute(
+    await asyncio.to_thread(
+        cluster.execute,
         "DELETE FROM gateway.batches WHERE sequence > 1; UPDATE gateway.documents d"
         " SET document = kept.document FROM kept WHERE kept.name = d.name",
         name,

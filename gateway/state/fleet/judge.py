@@ -88,6 +88,8 @@ class Judge:
             StateError: nothing was changed.
         """
         try:
+            if self._held is None:  # the judge before may be suspended, with its locks
+                await database.end_silent()
             async with database.transaction(_PATIENCE) as transaction:
                 lease = await self._lease(transaction)
                 if lease is None:

@@ -53,6 +53,16 @@ _CHANNEL = "gateway_overrides"
 _CONNECT = 3.0
 _STATEMENT = 3.0
 _IDLE = 2.0
+# The server gives up on a client between two statements alone. One that was suspended or cut off
+# between the preparation of a statement and its execution would hold its locks until it comes back.
+_END_SILENT = text(
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE usename = current_user AND datname = current_database() AND state = 'active'"
+    " AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - :silent * interval '1 s'"
+    " AND pid IN (SELECT l.pid FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation"
+    " WHERE c.relnamespace = CAST(:of AS regnamespace)"
+    " OR l.locktype = 'advisory' AND l.objid IN (:judge, :change))"
+)
 # How often a connection that only listens is asked whether it is still there.
 _LISTEN = 10.0
 
@@ -207,6 +217,12 @@ class PostgresDatabase:
             if begun:
                 raise
             raise self._translated(error) from None
+
+    async def end_silent(self) -> None:
+        """End transactions of gateways that are silent amid a statement; raises StateError."""
+        locks = {"judge": LOCK_JUDGE, "change": LOCK_CHANGE}
+        async with self.transaction() as (connection, _):
+            await connection.execute(_END_SILENT, {"silent": _IDLE, "of": SCHEMA, **locks})
 
     async def listen(self, heard: Callable[[], None]) -> None:
         """Call a function with each notification of an override; return when none can come.
