@@ -18,7 +18,7 @@ from typing import Self
 from gateway.core.answers.accepted_coding import CODINGS
 from gateway.core.headers import HeaderFields
 
-CONDITIONS = frozenset({b"if-match", b"if-none-match"})
+CONDITIONS = frozenset({b"if-match", b"if-none-match", b"if-range"})
 """The names of the request fields that hold entity tags."""
 
 _TAG = re.compile(rb'(W/)?"([!#-~\x80-\xff]*)"')
@@ -100,18 +100,23 @@ class EntityTags:
     def conditions(self, fields: HeaderFields) -> HeaderFields:
         """Return the fields of a request with conditions that the service can evaluate.
 
-        If-Match without a tag that the client was given gets one that matches nothing. Such an
+        If-Match without a tag that the client was given gets one that matches nothing, as does an
+        If-Range without such a strong one, unless it is a date (RFC 9110, section 13.1.5). Such an
         If-None-Match is true, so it is left out, and with it If-Modified-Since, which counts only
-        without it (RFC 9110, section 13.1.3).
+        without it (section 13.1.3).
         """
         kept: HeaderFields = []
         has_none_match, has_tags = False, False
         for name, value in fields:
             lower = name.lower()
-            if lower in CONDITIONS:
+            if lower == b"if-range":
+                if b'"' in value:
+                    weak = value.lstrip(b" \t").startswith(b"W/")
+                    value = (not weak and self.for_service(value)) or self._none
+            elif lower in CONDITIONS:
                 value = self.for_service(value)
                 if lower == b"if-match":
-                    value = value or b'"none%b"' % self.key
+                    value = value or self._none
                 else:
                     has_none_match, has_tags = True, has_tags or bool(value)
                     if not value:
@@ -120,6 +125,11 @@ class EntityTags:
         if has_none_match and not has_tags:
             kept = [line for line in kept if line[0].lower() != b"if-modified-since"]
         return kept
+
+    @property
+    def _none(self) -> bytes:
+        """A tag that no service has."""
+        return b'"none%b"' % self.key
 
     def _given(self, prefix: bytes, opaque: bytes) -> bytes:
         """Return the service's tag for a tag that the client was given, else nothing."""

@@ -90,6 +90,11 @@ def test_conditions() -> None:
         (b"If-None-Match", b"*"),
         (b"X", b"y"),
     ]
+    date = (b"If-Range", b"Sun, 01 Nov 2026 00:00:00 GMT")
+    assert conditions([date, (b"Range", b"bytes=0-9")]) == [date, (b"Range", b"bytes=0-9")]
+    assert conditions([(b"if-range", ours)]) == [(b"if-range", b'"a"')]
+    for value in (b'"a"', b"W/" + ours):
+        assert conditions([(b"If-Range", value)]) == [(b"If-Range", none)]
 
 
 def test_the_tag_of_a_304_is_the_one_that_the_client_has() -> None:
