@@ -75,6 +75,7 @@ class RequestLog:
         self._loop = loop
         self._waiting = bytearray()
         self._lines = 0
+        self._due: asyncio.TimerHandle | None = None
         self._output = _output()
 
     def flush(self) -> None:
@@ -134,10 +135,13 @@ class RequestLog:
             del waiting[begin:]
             self.flush()
             self._waiting += text
-            begin = 0
-        if not begin:
-            self._loop.call_later(self._PATIENCE, self.flush)
         self._lines += 1
+        if self._due is None:  # one timer, or each batch that is full would leave one more behind
+            self._due = self._loop.call_later(self._PATIENCE, self._flush_in_time)
+
+    def _flush_in_time(self) -> None:
+        self._due = None
+        self.flush()
 
 
 class JsonLines(logging.Handler):
