@@ -73,6 +73,8 @@ class PagingConfig(ParameterSection):
         if self.newer.offset and self.older.offset:
             site.complain("both versions have offset and limit; rename them")
             return None
+        from gateway.core.conversion.parameters.paging import unfit
+
         # A request without a size means that of the version it comes from.
         in_older, in_newer = self._size("older"), self._size("newer")
         paging = Recombined(
@@ -80,6 +82,8 @@ class PagingConfig(ParameterSection):
             self.older.names,
             lambda values: newer(in_older).write(older(in_older).read(values)),
             lambda values: older(in_newer).write(newer(in_newer).read(values)),
+            unfit(older(in_older), newer(in_older)),
+            unfit(newer(in_newer), older(in_newer)),
         )
         if not isinstance(self.size, PagingSizesConfig):
             return paging

@@ -1,8 +1,10 @@
 """OperationTable: finds the declared operation that a request is for."""
 
+import re
 from collections.abc import Iterable
 from itertools import takewhile
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from gateway.core.conversion.operations.operation import Captures, MappedOperation, OperationPattern
 from gateway.core.conversion.parameter_change import ParameterLines
@@ -24,6 +26,8 @@ class FoundOperation(NamedTuple):
     rest: ParameterLines
 
 
+# Letters, digits, hyphen, underscore and tilde; but for dots, which may be those of a dot segment.
+_UNRESERVED = re.compile(r"%(?:2[Dd]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee])")
 _Entry = tuple[OperationPattern, MappedOperation]
 
 
@@ -58,7 +62,12 @@ class OperationTable:
         )
 
     def find(self, method: str, path: str, query: ParameterLines) -> FoundOperation | None:
-        """Return the operation of a request, or None if none is declared for it."""
+        """Return the operation of a request, or None if none is declared for it.
+
+        Unreserved characters match however they are written (RFC 3986, section 6.2.2.2).
+        """
+        if "%" in path:
+            path = _UNRESERVED.sub(lambda match: unquote(match[0]), path)
         for router in self._by_method.get(method, self._all):
             sides, texts = router.find(path) or _NOTHING
             for side, operation in sides:

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from gateway.core.conversion.changes.default import Added
 from gateway.core.conversion.parameter_change import LINK, MovedNames, ParameterLines, Spelling
-from gateway.core.conversion.parameters.recombined import ParameterValues
+from gateway.core.conversion.parameters.recombined import ParameterValues, Unfit
 
 _WHOLE = re.compile(r"[0-9]{1,15}\Z", re.ASCII)
 
@@ -134,6 +134,26 @@ class UsualSize:
     def down(self, lines: ParameterLines, spelling: Spelling) -> ParameterLines:  # as asked
         """Leave the size as it is."""
         return lines
+
+
+def unfit(source: PagingForm, target: PagingForm) -> Unfit:
+    """Return what gives parameters that are no part of a list to the service of another version.
+
+    What is no whole number comes to its place as it is. A page before the first one becomes a
+    negative offset. All else is numbers, which would be those of another part.
+    """
+    names = dict(zip(source.names, target.names, strict=True))
+
+    def moved(values: ParameterValues) -> ParameterValues | None:
+        made = {names[name]: text for name, text in values.items()}
+        if not all(map(_WHOLE.match, values.values())):
+            return made
+        if not isinstance(source, PageForm) or source.page not in values:
+            return None
+        before = int(values[source.page]) - source.first
+        return {**made, names[source.page]: str(before)} if before < 0 else None
+
+    return moved
 
 
 def _number(values: ParameterValues, name: str) -> int | None:

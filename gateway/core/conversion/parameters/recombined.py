@@ -13,6 +13,7 @@ from gateway.core.conversion.parameter_change import (
 
 ParameterValues = Mapping[str, str]
 """The decoded values of some parameters, by name; absent ones are left out."""
+Unfit = Callable[[ParameterValues], ParameterValues | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,17 @@ class Recombined:
             with a message that quotes no value.
         to_older: Returns the older version's values for the newer version's; raises ValueError
             with a message that quotes no value.
+        newer_unfit: Returns the newer version's values for those of the older version that do not
+            fit, for the service to judge; None for those that it could misread.
+        older_unfit: The same of the older version.
     """
 
     newer: tuple[str, ...]
     older: tuple[str, ...]
     to_newer: Callable[[ParameterValues], ParameterValues]
     to_older: Callable[[ParameterValues], ParameterValues]
+    newer_unfit: Unfit | None = None
+    older_unfit: Unfit | None = None
 
     @property
     def moved(self) -> tuple[MovedNames, ...]:

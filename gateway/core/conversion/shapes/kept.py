@@ -4,6 +4,7 @@ The value still comes to the place that the other version has for it, by the cha
 service refuses it in its own words, and names the field that the client has sent.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from gateway.core.conversion.change import Change, ChangeSequence, FieldChange, Inverse
@@ -21,7 +22,7 @@ from gateway.core.conversion.parameter_change import (
     Rewritten,
     Spelling,
 )
-from gateway.core.conversion.parameters.recombined import Recombined
+from gateway.core.conversion.parameters.recombined import ParameterValues, Recombined, Unfit
 from gateway.core.conversion.shapes.use import GroupUse
 from gateway.core.conversion.steps import ConversionStep
 
@@ -111,10 +112,29 @@ def kept_parameter(change: ParameterChange) -> ParameterChange:
             return Reversed(kept_parameter(change.change))
         case Rewritten():
             return KeptParameter(change)
+        case Recombined() if change.newer_unfit is not None and change.older_unfit is not None:
+            to_newer = _otherwise(change.to_newer, change.newer_unfit)
+            to_older = _otherwise(change.to_older, change.older_unfit)
+            return replace(change, to_newer=to_newer, to_older=to_older)
         case Recombined() if not change.moved:  # an amount beside its currency
             return KeptParameter(change)
         case _:
             return change
+
+
+def _otherwise(
+    convert: Callable[[ParameterValues], ParameterValues], unfit: Unfit
+) -> Callable[[ParameterValues], ParameterValues]:
+    def converted(values: ParameterValues) -> ParameterValues:
+        try:
+            return convert(values)
+        except ValueError:
+            made = unfit(values)
+            if made is None:
+                raise
+            return made
+
+    return converted
 
 
 def _try(step: ConversionStep, fields: JsonObject, form: JsonForm) -> None:

@@ -39,6 +39,8 @@ OLDER, NEWER = (OperationTable(OPERATIONS[::-1], newer=newer) for newer in (Fals
         ("GET /find?q=a&in=b", 2, {"q": "a", "in": "b"}),
         ("HEAD /find?q=a&in=b&x", 1, {}),
         ("GET /booking/7", 3, {"number": "7"}),
+        ("GET /%62ooking/%2D%5f%7E%41%7a%30", 3, {"number": "-_~Az0"}),
+        ("GET /booking/%2E%40%2F", 3, {"number": "%2E%40%2F"}),
         ("PUT /booking/7", 4, {"id": "7"}),
         ("DELETE /a/b", 5, {"rest": "a/b"}),
         ("POST /find", 5, {"rest": "find"}),

@@ -13,6 +13,7 @@ from gateway.core.conversion.changes.retype import Retype
 from gateway.core.conversion.changes.scale import Scale
 from gateway.core.conversion.changes.values.invert import Invert
 from gateway.core.conversion.changes.values.money import Money
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.document import PLAIN
 from gateway.core.conversion.elements import ELEMENT, Elements
 from gateway.core.conversion.parameter_change import (
@@ -25,6 +26,7 @@ from gateway.core.conversion.parameter_change import (
     write_query,
 )
 from gateway.core.conversion.parameters.amount import Amount
+from gateway.core.conversion.parameters.paging import OffsetForm, PageForm, unfit
 from gateway.core.conversion.parameters.recombined import Recombined
 from gateway.core.conversion.scalars import Type
 from gateway.core.conversion.shapes.envelope import Envelope
@@ -164,6 +166,35 @@ def test_parameters_on_the_way_back() -> None:
     assert change.moved == ()
     for given_value, made in (("a=x", "a=x"), ("a=01", "a=1")):
         assert write_query(change.down(parse_query(given_value), QUERY)) == made
+
+
+def test_parameters_that_the_service_can_judge_come_to_their_places() -> None:
+    page, offset = PageForm("page", "size", usual=20), OffsetForm("offset", "limit")
+    change = kept_parameter(
+        Recombined(
+            offset.names,
+            page.names,
+            lambda values: offset.write(page.read(values)),
+            lambda values: page.write(offset.read(values)),
+            unfit(page, offset),
+            unfit(offset, page),
+        )
+    )
+    for older, newer in (
+        ("page=2", "offset=20"),
+        ("page=x&size=5", "offset=x&limit=5"),
+        ("page=", "offset="),
+        ("page=-3", "offset=-3"),
+        ("page=0&size=5", "offset=-1&limit=5"),
+        ("page=0&size=x", "offset=0&limit=x"),
+    ):
+        assert write_query(change.up(parse_query(older), QUERY)) == newer
+    assert write_query(change.down(parse_query("offset=y"), QUERY)) == "page=y"
+    for refused in ("page=2&size=0", "size=1&size=2"):
+        with pytest.raises(ConversionError):
+            change.up(parse_query(refused), QUERY)
+    with pytest.raises(ConversionError, match="begins within a page"):
+        change.down(parse_query("offset=5&limit=20"), QUERY)
 
 
 @pytest.mark.parametrize("change", [Renamed("a", "b"), Recombined(("a",), ("b", "c"), dict, dict)])
