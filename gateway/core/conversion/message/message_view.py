@@ -1,7 +1,7 @@
 """MessageView: what Python functions of a conversion can know of the message."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from gateway.core.conversion.document import Document
@@ -23,6 +23,9 @@ class MessageView:
     direction: str
     _message: Message
     _fields: Callable[[], Document]
+    # The query and the header fields, once they were asked for: a function of a parameter is called
+    # for each of its values, and a query has thousands.
+    _read: dict[str, dict[str, list[str]]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def method(self) -> str:
@@ -47,12 +50,12 @@ class MessageView:
     @property
     def query(self) -> Mapping[str, list[str]]:
         """The decoded values of the query parameters of the request, by name."""
-        return _by_name(self._message.query, QUERY)
+        return self._by_name(self._message.query, QUERY)
 
     @property
     def headers(self) -> Mapping[str, list[str]]:
         """The values of the header fields of the message, by their names in lower case."""
-        return _by_name(self._message.headers, FIELDS)
+        return self._by_name(self._message.headers, FIELDS)
 
     @property
     def status(self) -> int | None:
@@ -64,9 +67,10 @@ class MessageView:
         """A copy of the object that has the field; empty where the value is the whole body."""
         return self._fields()
 
-
-def _by_name(lines: ParameterLines, spelling: Spelling) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for line in lines:
-        found.setdefault(line.key, []).append(spelling.read(line.value or ""))
-    return found
+    def _by_name(self, lines: ParameterLines, spelling: Spelling) -> Mapping[str, list[str]]:
+        found = self._read.get(spelling.what)
+        if found is None:
+            found = self._read[spelling.what] = {}
+            for line in lines:
+                found.setdefault(line.key, []).append(spelling.read(line.value or ""))
+        return found

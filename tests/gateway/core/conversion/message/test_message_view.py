@@ -80,3 +80,11 @@ def test_a_refusal_has_the_name_of_the_function() -> None:
 def test_functions_that_have_no_signature_take_no_message() -> None:
     assert takes_message(seen)
     assert not any(takes_message(code) for code in (abs, dict, type, min))
+
+
+def test_the_query_is_read_once() -> None:
+    """A function of a parameter is called for each of thousands of values."""
+    view = MessageView("up", MESSAGE, dict)
+    assert view.query is view.query
+    assert view.headers is view.headers
+    assert view.query != view.headers
