@@ -78,8 +78,7 @@ class Segment(NamedTuple):
         return (self.tail, -len(self.prefix) - len(self.suffix), -len(self.prefix))
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(NamedTuple):
     """A path template: a path with captures, such as `/v{version}/person` or `/users/{id}`."""
 
     text: str

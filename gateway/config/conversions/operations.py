@@ -277,7 +277,7 @@ def _entries(
 def _narrowed(operation: MappedOperation, method: str | None) -> MappedOperation:
     """Return an operation for one of all methods."""
     newer, older = (
-        None if side is None else replace(side, method=method)
+        None if side is None else side._replace(method=method)
         for side in (operation.newer, operation.older)
     )
     return replace(operation, newer=newer, older=older)

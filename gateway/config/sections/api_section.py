@@ -1,8 +1,7 @@
 """`apis` in gateway.yaml: one API, its endpoints, its versions and the conversions between them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import Field
 
@@ -76,8 +75,7 @@ class ApiConfig(VersionChoiceConfig):
     Without it, it is the path that the client asks for."""
 
 
-@dataclass(frozen=True, slots=True)
-class ApiBuilder:
+class ApiBuilder(NamedTuple):
     """Builds one API; mistakes go to `mistakes`.
 
     Attributes:

@@ -1,9 +1,9 @@
 """One endpoint: its path, how a version is chosen there, and what the service is asked for."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from pydantic import Discriminator, Tag
 
@@ -66,8 +66,7 @@ class EndpointConfig(SectionModel):
         return self.version if isinstance(self.version, tuple) else (self.version,)
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointBuilder:
+class EndpointBuilder(NamedTuple):
     """Builds one endpoint of an API; what is wrong goes to `mistakes`."""
 
     api: str

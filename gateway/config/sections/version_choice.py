@@ -102,8 +102,7 @@ class Choice:
         return ((self.header.encode(), str(version).encode()),)
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceBuilder:
+class ChoiceBuilder(NamedTuple):
     """Builds how an API chooses a version; mistakes go to `mistakes`.
 
     Attributes:

@@ -7,7 +7,6 @@ the one that the client used. What is of another host stays as it is.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from gateway.core.answers.cookie import leaves, path_above
@@ -56,8 +55,7 @@ class MappedLink(NamedTuple):
     fits: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class LinkMapper:
+class LinkMapper(NamedTuple):
     """Maps the links of one request and of the answer to it.
 
     Attributes:

@@ -5,7 +5,7 @@ applies to all lines of its name.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from urllib.parse import quote, unquote_plus
 
@@ -26,8 +26,7 @@ class ParameterLine(NamedTuple):
     value: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Spelling:
+class Spelling(NamedTuple):
     """The syntax of lines: of query parameters, or of header fields.
 
     Attributes:
@@ -50,7 +49,7 @@ class Spelling:
 
     def of(self, message: object) -> "Spelling":
         """Return the same syntax for the lines of a message."""
-        return self if message is None else replace(self, message=message)
+        return self if message is None else self._replace(message=message)
 
 
 LINK = "link"

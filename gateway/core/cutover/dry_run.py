@@ -1,6 +1,6 @@
 """Dry runs: the mark that has a service try a request and leave everything as it was."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import quote
 
 from gateway.core.headers import HeaderFields
@@ -9,8 +9,7 @@ from gateway.core.versions.mechanisms.query_reader import decode
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
-@dataclass(frozen=True, slots=True)
-class DryRun:
+class DryRun(NamedTuple):
     """The mark of a dry run: a header field or a query parameter of a request to a service.
 
     The mark replaces whatever the client sent under its name. A client must not be able to turn a

@@ -1,7 +1,7 @@
 """Shadow: requests repeated to another service in the background, to compare the responses."""
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from gateway.core.cutover.differences import NOTHING, Ignored
 from gateway.core.cutover.dry_run import WRITES, DryRun
@@ -18,8 +18,7 @@ class ShadowMode(StrEnum):
     VALIDATE = "validate"
 
 
-@dataclass(frozen=True, slots=True)
-class Shadow:
+class Shadow(NamedTuple):
     """The configuration of one shadow.
 
     The responses of a version's own service are compared with the converted responses of another

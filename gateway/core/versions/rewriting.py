@@ -5,15 +5,13 @@ take what was converted for what it was before. The path template of a route rew
 the path.
 """
 
-from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
 from gateway.core.headers import HeaderFields
 from gateway.core.versions.reader import Reader
 
 
-@dataclass(frozen=True, slots=True)
-class VersionRewrite:
+class VersionRewrite(NamedTuple):
     """Puts one version in the place of another, wherever a request or an answer names one.
 
     Attributes:

@@ -1,9 +1,9 @@
 """`apis.NAME.versions` in gateway.yaml: how each version of an API is served."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from pydantic import Field
 
@@ -69,8 +69,7 @@ class VersionConfig(SectionModel):
     none is validated."""
 
 
-@dataclass(frozen=True, slots=True)
-class VersionsBuilder:
+class VersionsBuilder(NamedTuple):
     """Builds the routes of an API's versions; mistakes go to `mistakes`.
 
     Attributes:
@@ -170,7 +169,7 @@ class VersionsBuilder:
             served = route.shadow.route.service_version
             # A version with a service has a document, unless there are mistakes in its section.
             document = None if served is None else schemas.get(served)
-            rule = replace(route.shadow.rule, document=document)
+            rule = route.shadow.rule._replace(document=document)
             found[version] = replace(route, shadow=replace(route.shadow, rule=rule))
         return found
 

@@ -1,6 +1,6 @@
 """MessageStep: converts the query and the header fields of a message together with its body."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway.core.conversion.conversion_error import ErrorPlace
 from gateway.core.conversion.document import Document, JsonForm
@@ -15,8 +15,7 @@ from gateway.core.conversion.parameter_change import (
 from gateway.core.versions.version import Version
 
 
-@dataclass(frozen=True, slots=True)
-class MessageStep:
+class MessageStep(NamedTuple):
     """A step at the begin or at the end of a link, which leaves the body as it is.
 
     Attributes:

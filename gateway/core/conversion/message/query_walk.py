@@ -1,7 +1,6 @@
 """QueryWalk: the query of one request as each version on the way to the service has it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from gateway.core.conversion.conversion_error import Beside, ErrorPlace
@@ -53,8 +52,7 @@ class QueryHop(NamedTuple):
         return place_before(Beside(QUERY.what, kept), self.rewrites, QUERY)
 
 
-@dataclass(frozen=True, slots=True)
-class QueryWalk:
+class QueryWalk(NamedTuple):
     """The way of a query from the client's version to that of the service.
 
     Attributes:

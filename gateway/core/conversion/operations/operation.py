@@ -18,8 +18,7 @@ Captures = Mapping[str, str]
 """The raw texts of captures, as a path holds them."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueryPart:
+class QueryPart(NamedTuple):
     """A query parameter that belongs to an operation: a part of its path elsewhere, or a constant.
 
     Attributes:
@@ -54,8 +53,7 @@ class QueryPart:
         return value[len(self.value) : len(value) - len(self.suffix)] or None
 
 
-@dataclass(frozen=True, slots=True)
-class OperationPattern:
+class OperationPattern(NamedTuple):
     """An operation as one version has it: `POST /pay`, `/users/{id}`, `GET /find?id={id}`.
 
     Attributes:
