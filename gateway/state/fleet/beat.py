@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import bindparam, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.sql.dml import ReturningInsert
 
 from gateway import __version__
 from gateway.core.snapshot import Snapshot
@@ -105,7 +106,7 @@ async def beat(
             log.event("state_went_back", "error", reason=lacking)
         if batch is not None:
             row = {"start": report.start, **batch._asdict()}
-            await connection.execute(insert(batches).on_conflict_do_nothing(), row)
+            await connection.execute(_HAND_IN, row)
         heard = Heard(await shared_documents(connection), await read_lease(connection), now)
     clock.was_set = False
     if batch is not None:
@@ -163,7 +164,12 @@ async def report_start(
     Raises:
         SQLAlchemyError: it was not written.
     """
-    changing = {
+    row = {
+        "of": report.start,
+        "start": report.start,
+        "replica": report.replica,
+        "started": now,
+        "merged": 0,
         "version": __version__,
         "rules": report.rules,
         "admin": report.admin,
@@ -172,14 +178,20 @@ async def report_start(
         "applied": report.applied,
         "gone": gone,
     }
-    first = {"start": report.start, "replica": report.replica, "started": now, "merged": 0}
-    statement = insert(replicas).values(**first, **changing)
+    return float((await connection.execute(_REPORT, row)).scalar_one())
+
+
+def _reporting() -> ReturningInsert[tuple[float]]:
+    statement = insert(replicas)
+    changing = ("version", "rules", "admin", "heard", "sequence", "applied", "gone")
     # A query in RETURNING sees the table as it was before the statement.
-    of_before = replicas.alias("former")
-    former = select(of_before.c.heard).where(of_before.c.start == report.start)
-    found = await connection.execute(
-        statement.on_conflict_do_update(index_elements=["start"], set_=changing).returning(
-            func.coalesce(former.scalar_subquery(), 0.0)
-        )
-    )
-    return float(found.scalar_one())
+    former = replicas.alias("former")
+    heard = select(former.c.heard).where(former.c.start == bindparam("of"))
+    return statement.on_conflict_do_update(
+        index_elements=["start"], set_={name: statement.excluded[name] for name in changing}
+    ).returning(func.coalesce(heard.scalar_subquery(), 0.0))
+
+
+# Made once: to make a statement costs more than to send it.
+_REPORT = _reporting()
+_HAND_IN = insert(batches).on_conflict_do_nothing()

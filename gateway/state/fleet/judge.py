@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import delete, func, select, text, update
+from sqlalchemy import Select, bindparam, delete, func, select, text, update
 
 from gateway.core.overrides import VersionKey
 from gateway.core.snapshot import Snapshot
@@ -49,6 +49,31 @@ KEEP_GONE = 90 * 86_400.0
 _KEEP_AUDIT = 10_000
 # Old rows are removed with every so many judgements.
 _TIDY = 600
+
+
+def _first_batches() -> Select[tuple[str, int, bytes, int]]:
+    order = batches.c.start, batches.c.sequence
+    size = func.octet_length(batches.c.content)
+    before = (func.sum(size).over(order_by=order) - size).label("before")
+    sized = select(*order, batches.c.content, before).subquery()
+    return (
+        select(sized.c.start, sized.c.sequence, sized.c.content, replicas.c.merged)
+        .outerjoin(replicas, replicas.c.start == sized.c.start)
+        .where(sized.c.before < _MAX_BYTES)
+        .order_by(sized.c.start, sized.c.sequence)
+    )
+
+
+# Made once: to make a statement costs more than to send it.
+_TRY_LOCK = text(f"SELECT pg_try_advisory_xact_lock({LOCK_JUDGE})")
+_READ_LEASE = select(leases.c.start, leases.c.token, leases.c.renewed).where(leases.c.name == _NAME)
+_WRITE_LEASE = update(leases).where(leases.c.name == _NAME)
+_READ_REPLICAS = select(replicas)
+_FIRST_BATCHES = _first_batches()
+_MARK_MERGED = update(replicas).where(replicas.c.start == bindparam("of"))
+_REMOVE = delete(batches).where(
+    batches.c.start == bindparam("of"), batches.c.sequence <= bindparam("last")
+)
 
 
 class _Held(NamedTuple):
@@ -103,8 +128,7 @@ class Judge:
 
     async def _lease(self, transaction: Transaction) -> Lease | None:
         connection, now = transaction
-        lock = text(f"SELECT pg_try_advisory_xact_lock({LOCK_JUDGE})")
-        if not (await connection.execute(lock)).scalar_one():
+        if not (await connection.execute(_TRY_LOCK)).scalar_one():
             return None
         lease = taken(await read_lease(connection), self._start, now)
         if lease is not None:
@@ -144,17 +168,7 @@ class Judge:
         return held.controller
 
     async def _merge(self, connection: PostgresConnection, held: _Held, now: float) -> None:
-        order = batches.c.start, batches.c.sequence
-        size = func.octet_length(batches.c.content)
-        before = (func.sum(size).over(order_by=order) - size).label("before")
-        sized = select(*order, batches.c.content, before).subquery()
-        first = (
-            select(sized.c.start, sized.c.sequence, sized.c.content, replicas.c.merged)
-            .outerjoin(replicas, replicas.c.start == sized.c.start)
-            .where(sized.c.before < _MAX_BYTES)
-            .order_by(sized.c.start, sized.c.sequence)
-        )
-        found = (await connection.execute(first)).all()
+        found = (await connection.execute(_FIRST_BATCHES)).all()
         self.behind = sum(len(content) for _, _, content, _ in found) >= _MAX_BYTES
         marks: dict[str, int] = {}
         totals, outcomes = _nothing(), list[CutoverDelta]()
@@ -177,8 +191,7 @@ class Judge:
             await held.merging.merge(connection, totals)
             await _remove(connection, [(start, sequence) for start, sequence, *_ in found])
         for start, sequence in marks.items():
-            same = replicas.c.start == start
-            await connection.execute(update(replicas).where(same).values(merged=sequence))
+            await connection.execute(_MARK_MERGED, {"of": start, "merged": sequence})
         for (kind, labels), times in totals.counts.items():
             held.seen.count(kind, labels, times)
         held.seen.absorb(Delta(self._clock.now(), [], [], [], outcomes, []))
@@ -202,23 +215,21 @@ def _follow_resets(
 
 async def read_lease(connection: PostgresConnection) -> Lease:
     """Return the lease of the judge; raises SQLAlchemyError."""
-    columns = leases.c.start, leases.c.token, leases.c.renewed
-    found = await connection.execute(select(*columns).where(leases.c.name == _NAME))
-    row = found.one_or_none()
+    row = (await connection.execute(_READ_LEASE)).one_or_none()
     return NO_LEASE if row is None else Lease(*row)
 
 
 async def write_lease(connection: PostgresConnection, lease: Lease) -> None:
     """Replace the lease of the judge; raises SQLAlchemyError."""
     values = lease._asdict()
-    done = await connection.execute(update(leases).where(leases.c.name == _NAME).values(values))
+    done = await connection.execute(_WRITE_LEASE, values)
     if not done.rowcount:
         await connection.execute(leases.insert().values(name=_NAME, **values))
 
 
 async def read_replicas(connection: PostgresConnection) -> list[ReplicaRow]:
     """Return all starts of replicas; raises SQLAlchemyError."""
-    return [ReplicaRow(*row) for row in await connection.execute(select(replicas))]
+    return [ReplicaRow(*row) for row in await connection.execute(_READ_REPLICAS)]
 
 
 async def mark_gone(connection: PostgresConnection, start: str, now: float) -> None:
@@ -229,8 +240,7 @@ async def mark_gone(connection: PostgresConnection, start: str, now: float) -> N
 async def _remove(connection: PostgresConnection, keys: Sequence[tuple[str, int]]) -> None:
     for start in {start for start, _ in keys}:
         last = max(sequence for other, sequence in keys if other == start)
-        same = batches.c.start == start, batches.c.sequence <= last
-        await connection.execute(delete(batches).where(*same))
+        await connection.execute(_REMOVE, {"of": start, "last": last})
 
 
 async def _tidy(connection: PostgresConnection, now: float) -> None:

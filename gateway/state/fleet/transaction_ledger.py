@@ -7,7 +7,7 @@ has written. What it changes is written with its commit, or not at all.
 from collections.abc import Callable, Mapping
 
 import msgspec
-from sqlalchemy import select, text
+from sqlalchemy import literal_column, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from gateway.core.overrides import VersionKey
@@ -27,6 +27,15 @@ REVISION_NAME = "revision"
 """The document with the number of the last change of the overrides."""
 SHARED = ("overrides", "cutovers", "evidence", "shadow_resets", REVISION_NAME)
 """The documents that every replica reads with each beat."""
+# Made once: to make a statement costs more than to send it.
+_READ_SHARED = select(documents).where(
+    documents.c.name.in_([literal_column(f"'{name}'") for name in SHARED])
+)
+_ADD = insert(documents)
+_WRITE = _ADD.on_conflict_do_update(
+    index_elements=["name"], set_={"document": _ADD.excluded.document}
+)
+_LOCK = text(f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})")
 
 
 class TransactionLedger:
@@ -50,7 +59,7 @@ class TransactionLedger:
     async def open(cls, transaction: Transaction, totals: Totals) -> "TransactionLedger":
         """Wait for the lock, and read the documents; raises SQLAlchemyError."""
         connection = transaction.connection
-        await connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})"))
+        await connection.execute(_LOCK)
         return cls(transaction, await shared_documents(connection), totals)
 
     async def keep(self, name: str, document: object) -> None:
@@ -91,7 +100,7 @@ class FleetDocuments:
     async def change(self, name: str, change: Callable[[object], object]) -> None:
         """Replace a document by what a function makes of it; raises StateError."""
         async with self._database.transaction() as (connection, _):
-            await connection.execute(text(f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})"))
+            await connection.execute(_LOCK)
             found = (await read_documents(connection, name)).get(name)
             await write_document(connection, name, change(found))
 
@@ -120,7 +129,8 @@ def revision_of(found: Mapping[str, object]) -> int:
 
 async def shared_documents(connection: PostgresConnection) -> dict[str, object]:
     """Return the documents that every replica reads; raises SQLAlchemyError."""
-    return await read_documents(connection, *SHARED)
+    found = await connection.execute(_READ_SHARED)
+    return {name: msgspec.json.decode(document) for name, document in found}
 
 
 async def read_documents(connection: PostgresConnection, *names: str) -> dict[str, object]:
@@ -136,9 +146,5 @@ async def count_anew(connection: PostgresConnection, now: float) -> None:
 
 async def write_document(connection: PostgresConnection, name: str, document: object) -> None:
     """Insert or replace a document; raises SQLAlchemyError."""
-    statement = insert(documents).values(name=name, document=msgspec.json.encode(document).decode())
-    await connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=["name"], set_={"document": statement.excluded.document}
-        )
-    )
+    row = {"name": name, "document": msgspec.json.encode(document).decode()}
+    await connection.execute(_WRITE, row)
