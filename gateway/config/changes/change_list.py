@@ -52,6 +52,8 @@ CHANGES: Final = ChangeModels[BodySection](
         "case": "values.case_section:CaseConfig",
         "key_case": "values.case_section:KeyCaseConfig",
         "keys": "shapes.keys_section:KeysConfig",
+        "entries": "shapes.entries_section:EntriesConfig",
+        "index": "shapes.entries_section:IndexConfig",
         "link": "values.link_section:LinkConfig",
         "omit_null": "values.omit_null_section:OmitNullConfig",
         "fill_null": "values.omit_null_section:FillNullConfig",

@@ -34,6 +34,7 @@ TEXT = ValueKinds(frozenset({"a string"}))
 NUMBER = ValueKinds(frozenset({"a number"}))
 BOOLEAN = ValueKinds(frozenset({"a boolean"}))
 ARRAY = ValueKinds(frozenset({"an array"}))
+OBJECT = ValueKinds(frozenset({"an object"}))
 
 
 def one_of(words: Iterable[Scalar]) -> ValueKinds | None:

@@ -6,13 +6,11 @@ from typing import Literal
 
 from gateway.config.changes.change_section import WHOLE, BodySection, Loss, Upgrade
 from gateway.config.changes.change_site import BodySite
-from gateway.config.changes.value_kinds import ARRAY, ValueKinds
+from gateway.config.changes.value_kinds import ARRAY, OBJECT, ValueKinds
 from gateway.core.conversion.change import Change, Inverse, Whole
 from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.shapes.envelope import Envelope
 from gateway.core.conversion.steps import BODY
-
-_OBJECT = ValueKinds(frozenset({"an object"}))
 
 
 class _EnvelopeSection(BodySection):
@@ -85,7 +83,7 @@ class EnvelopeConfig(_EnvelopeSection):
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it reads an object, whose fields are gone afterwards."""
         moves = self._moves(self.field or WHOLE, self._inside(self.into))
-        one = self._upgrade(_OBJECT, self._bare)
+        one = self._upgrade(OBJECT, self._bare)
         return replace(one, takes=(*one.takes, *self._fields(self.into)), moves=moves)
 
     def losses(self) -> Iterable[Loss]:
@@ -106,7 +104,7 @@ class ExtractConfig(_EnvelopeSection):
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it leaves an object, whose fields were not there before."""
         moves = self._moves(self._inside(self.key), self.field or WHOLE)
-        one = self._upgrade(self._bare, _OBJECT)
+        one = self._upgrade(self._bare, OBJECT)
         return replace(one, makes=(*one.makes, *self._fields(self.key)), moves=moves)
 
     def losses(self) -> Iterable[Loss]:

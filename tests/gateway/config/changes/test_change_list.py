@@ -64,6 +64,12 @@ COPIED = {"field": "a", "up": "copy:copy", "down": "copy:copy"}
 words = st.text(st.sampled_from("abcß"), min_size=1, max_size=3)
 digits = st.integers().map(str)
 printable = st.text(st.sampled_from('abc ~!,"'), max_size=4).map(str.strip)
+
+
+def _key(element: dict[str, Any]) -> str:
+    return str(element["k"])
+
+
 EXAMPLES: dict[str, list[Example]] = {
     "rename": [
         Example({"field": "a", "to": "b"}, {"a": jsons}, {"b": jsons}, query=("a=1", "b=1")),
@@ -297,6 +303,25 @@ EXAMPLES: dict[str, list[Example]] = {
             {"field": "m.a", "newer": {"suffix": "!"}, "older": {"prefix": "x"}},
             {"m": st.builds(dict, a=st.dictionaries(words.map(lambda key: f"{key}!"), jsons))},
             {"m": st.builds(dict, a=st.dictionaries(words.map(lambda key: f"x{key}"), jsons))},
+        ),
+    ],
+    "entries": [
+        Example(
+            {"field": "m", "key": "k"},
+            {"m": st.dictionaries(words, st.builds(dict, a=jsons)) | st.none()},
+            {"m": st.lists(st.builds(dict, k=words, a=jsons), unique_by=_key) | st.none()},
+        ),
+        Example(
+            {"field": "m.a", "key": "k", "value": "v"},
+            {"m": st.builds(dict, a=st.dictionaries(words, jsons))},
+            {"m": st.builds(dict, a=st.lists(st.builds(dict, k=words, v=jsons), unique_by=_key))},
+        ),
+    ],
+    "index": [
+        Example(
+            {"field": "m", "key": "k"},
+            {"m": st.lists(st.builds(dict, k=words, a=jsons), unique_by=_key)},
+            {"m": st.dictionaries(words, st.builds(dict, a=jsons))},
         ),
     ],
     "link": [

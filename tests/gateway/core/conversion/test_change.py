@@ -32,6 +32,7 @@ from gateway.core.conversion.changes.wrap import Wrap
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.document import MISSING, PLAIN
 from gateway.core.conversion.scalars import Type
+from gateway.core.conversion.shapes.entries import Entries
 from gateway.core.conversion.shapes.envelope import Envelope
 from gateway.core.conversion.shapes.free_keys import FreeKeys
 from gateway.core.conversion.shapes.join_list import JoinList
@@ -72,6 +73,7 @@ IN_PATCHES: list[tuple[Change, Change]] = [
         Case((), ("a",), TO_CAMEL, TO_SNAKE),
         KeyCase((), None, TO_CAMEL, TO_SNAKE),
         FreeKeys((), ("m",), TO_CAMEL, TO_SNAKE),
+        Entries((), ("m",), "k"),
         Link((), ("a",)),
         OmitNull((("items",),), ("a",)),
         Wrap((), ("a",)),
