@@ -56,6 +56,10 @@ class BodySite(ChangeSite):
     def path(self, text: str, *location: str | int) -> FieldPath | None:
         """Return the path to a field, or None after a mistake."""
         found = self.attempt(partial(parse_path, text), *location)
+        if found is not None and found.members:
+            text = f"'{text}' ends in any member; name a field of the members"
+            self.complain(text, *location)
+            return None
         if found is None or not found.elements:
             return found
         self.complain(f"'{text}' ends in an array; name a field of its elements", *location)
@@ -70,14 +74,15 @@ class BodySite(ChangeSite):
         """Return the change of one value, or None after a mistake in its path.
 
         Args:
-            text: the path, of a field or of the elements of an array: `tags[]`.
+            text: the path, of a field, of the elements of an array, `tags[]`, or of the members of
+                an object with free keys, `prices.*`.
             make: returns the change of a field, given its scopes and keys.
             location: where the path is written within the change.
         """
         path = self.attempt(partial(parse_path, text), *location)
         if path is None:
             return None
-        if not path.elements:
+        if not path.elements and not path.members:
             return make(path.scopes, path.keys)
         return Elements(path.scopes, path.keys, path.elements, make((), ELEMENT))
 

@@ -188,6 +188,26 @@ def change_elements(
     return array
 
 
+def change_members(value: Document, change: Callable[[Document], Document]) -> Document:
+    """Return an open object with each member replaced by the result of `change`.
+
+    Args:
+        value: The object.
+        change: As for `change_elements`.
+
+    Raises:
+        ConversionError: The value is not an object, or `change` raised it.
+    """
+    if not isinstance(value, dict):
+        refuse("an object", value)
+    for key, member in value.items():
+        try:
+            value[key] = change(member)
+        except ConversionError as error:
+            raise error.under(key) from None
+    return value
+
+
 def put(fields: JsonObject, keys: Keys, value: Document, form: JsonForm) -> None:
     """Set `value` at `keys`, and create the objects on the way that are absent.
 

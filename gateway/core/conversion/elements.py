@@ -1,4 +1,4 @@
-"""Elements: a change of one value, applied to every element of an array."""
+"""Elements: a change of one value, applied to every element of an array, or member of an object."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,10 @@ from gateway.core.conversion.document import (
     JsonForm,
     JsonObject,
     change_elements,
+    change_members,
     change_value,
 )
-from gateway.core.conversion.field_path import Keys, Scope
+from gateway.core.conversion.field_path import Keys, Members, Scope
 from gateway.core.conversion.steps import ConversionStep
 
 _KEY = "element"
@@ -21,12 +22,15 @@ ELEMENT: Keys = (_KEY,)
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """A change of every element of an array; an array that is absent or null has no elements.
+    """A change of every element of an array, or of every member of an object with free keys.
+
+    An array or object that is absent or null has none.
 
     Attributes:
         scopes: The scopes that lead to the object with the array.
-        array: The keys that lead from that object to the array.
-        depth: The number of nested arrays around the elements; 1 is an array of them.
+        array: The keys that lead from that object to the array, or to the object with free keys.
+        depth: The number of nested arrays around the elements; 1 is an array of them, 0 an object
+            of members.
         change: The change of the field ELEMENT, whose value it replaces; it neither moves nor
             removes the field.
     """
@@ -56,10 +60,15 @@ class Elements:
             held = inner if isinstance(inner, Beside) else (*ELEMENT, *inner)
             return _in_element(self.change.origin(held, upwards=upwards))
 
+        if not self.depth:
+            return inside((Members(self.array),), place, of_element)
         return inside((self.array, *((),) * (self.depth - 1)), place, of_element)
 
     def for_patch(self) -> "Elements":
-        """Return the same change, since a PATCH request holds an array as a whole (RFC 7396)."""
+        """Return the same change: a PATCH request holds an array as a whole (RFC 7396).
+
+        Of an object, it holds the members to change, and null removes one, which stays null.
+        """
         return self
 
     def _change(self, fields: JsonObject, step: ConversionStep, form: JsonForm) -> None:
@@ -72,12 +81,12 @@ class Elements:
                 raise error.moved(_in_element) from None
             return holder[_KEY]
 
-        change_value(
-            fields,
-            self.array,
-            form,
-            lambda array: change_elements(array, self.depth - 1, form, changed),
-        )
+        def all_changed(value: Document) -> Document:
+            if self.depth:
+                return change_elements(value, self.depth - 1, form, changed)
+            return change_members(value, changed)
+
+        change_value(fields, self.array, form, all_changed)
 
 
 def _in_element(place: ErrorPlace) -> ErrorPlace:

@@ -48,15 +48,17 @@ class FieldPath(NamedTuple):
             root.
         elements: The number of nested arrays at the field whose elements are meant; 0 means the
             field itself.
+        members: Whether the members of the object in the field are meant, whose keys are free.
     """
 
     scopes: tuple[Scope, ...]
     keys: Keys
     elements: int = 0
+    members: bool = False
 
 
 def parse_path(text: str) -> FieldPath:
-    r"""Return the path that is written as `text`: `orders[].price`, `prices.*.amount`, `tags[]`.
+    r"""Return the path that is written as `text`: `lines[].price`, `prices.*.sum`, `tags[]`, `a.*`.
 
     `*` is any member. A backslash escapes a dot, bracket or backslash that belongs to a key, and a
     star that is a key.
@@ -84,6 +86,8 @@ def parse_path(text: str) -> FieldPath:
     while not keys:
         last = scopes.pop()
         if isinstance(last, Members):
+            if last.keys and not elements:
+                return FieldPath(tuple(scopes), last.keys, members=True)
             raise ValueError(f"'{text}' ends in any member; name a field of the members")
         keys = last
         elements += 1

@@ -259,6 +259,12 @@ EXAMPLES: dict[str, list[Example]] = {
     ],
     "affix": [
         Example(
+            {"field": "m.*", "older": {"prefix": "E"}, "newer": {}},
+            {"m": st.dictionaries(words, words | st.none())},
+            {"m": st.dictionaries(words, words.map(lambda word: f"E{word}") | st.none())},
+            query=("m=12", "m=E12", {"field": "m", "older": {"prefix": "E"}, "newer": {}}),
+        ),
+        Example(
             {"field": "a", "newer": {"type": "number"}, "older": {"prefix": "E"}},
             {"a": st.integers() | st.none()},
             {"a": digits.map("E{}".format) | st.none()},
@@ -662,7 +668,9 @@ def test_an_upgrade_does_with_fields_what_it_is_declared_to(
         for path, kinds in where.items():
             place = parse_path(path)
             found: Any = get(dict(_object(document)), place.keys, PLAIN)
-            for value in (found or []) if place.elements else [found]:
+            if place.members:
+                found = [*found.values()]
+            for value in (found or []) if place.elements or place.members else [found]:
                 value = PLAIN.open(value)
                 assert value is None or kind(value) in kinds.types
                 assert value is None or kinds.words is None or value in kinds.words
@@ -713,7 +721,9 @@ def test_parameters(name: str, example: Example) -> None:
         (form.upgrade().takes, whole.takes),
         (form.upgrade().makes, whole.makes),
     ):
-        assert fields == (WHOLE,) or named == tuple(field.removesuffix("[]") for field in fields)
+        assert fields == (WHOLE,) or named == tuple(
+            field.removesuffix("[]").removesuffix(".*") for field in fields
+        )
 
 
 ALONE: dict[str, list[tuple[Fields, str, str]]] = {

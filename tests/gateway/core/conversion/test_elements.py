@@ -25,6 +25,8 @@ def elements(array: Keys = ("a",), depth: int = 1, scopes: tuple[Keys, ...] = ()
         (elements(), {"a": [1, None, 2]}, {"a": ["1", None, "2"]}),
         (elements(), {"a": []}, {"a": []}),
         (elements(("m", "a")), {"m": {"a": [1]}}, {"m": {"a": ["1"]}}),
+        (elements(depth=0), {"a": {"x": 1, "y": None}}, {"a": {"x": "1", "y": None}}),
+        (elements(depth=0), {"a": None}, {"a": None}),
         (elements(depth=2), {"a": [[1], [], None]}, {"a": [["1"], [], None]}),
         (
             elements(("b",), scopes=(("a",),)),
@@ -67,3 +69,12 @@ def test_in_a_patch_request_an_array_is_whole() -> None:
 def test_there_and_back(values: list[int | None]) -> None:
     document = {"a": values, "x": 1}
     assert up(elements(), down(elements(), document)) == document
+
+
+def test_members_that_do_not_fit() -> None:
+    members = elements(("m", "a"), 0)
+    with fails("/m/a/x", "expected a number, found a string"):
+        down(members, {"m": {"a": {"y": 1, "x": "2"}}})
+    with fails("/m/a", "expected an object, found an array"):
+        down(members, {"m": {"a": [1]}})
+    assert members.origin(("m", "a", "x"), upwards=True) == ("m", "a", "x")

@@ -81,7 +81,19 @@ def test_the_elements_of_an_array(text: str, expected: FieldPath) -> None:
     assert parse_path(text) == expected
 
 
-@pytest.mark.parametrize("text", ["prices.*", "prices.*[]", "a[].*[][]"])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("prices.*", FieldPath((), ("prices",), members=True)),
+        ("a[].b.c.*", FieldPath((("a",),), ("b", "c"), members=True)),
+        ("a.*.b.*", FieldPath((Members(("a",)),), ("b",), members=True)),
+    ],
+)
+def test_the_members_of_an_object(text: str, expected: FieldPath) -> None:
+    assert parse_path(text) == expected
+
+
+@pytest.mark.parametrize("text", ["*", "prices.*[]", "a[].*", "a.*.*", "a[].*[][]"])
 def test_any_member_is_no_field(text: str) -> None:
     with pytest.raises(ValueError, match=r"ends in any member; name a field of the members$"):
         parse_path(text)
