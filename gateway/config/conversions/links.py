@@ -23,7 +23,6 @@ from gateway.config.text.mistakes import Location, Mistake, Mistakes
 from gateway.core.conversion.change import Change, Whole
 from gateway.core.conversion.operations.operation import MappedOperation
 from gateway.core.conversion.parameter_change import ParameterChange
-from gateway.core.conversion.shapes.kept import kept_parameter
 from gateway.core.conversion.version_link import BOTH, MessageKind, VersionLink
 from gateway.core.versions.version import Version
 
@@ -112,6 +111,10 @@ def build_link(
     beside = [one for entry in (*config.query, *config.headers) for one in entry.named().values()]
     limits = [section.seconds() for section in sections]
     timeouts = [seconds for seconds in limits if seconds is not None]
+    if config.unfit == "keep":
+        from gateway.core.conversion.shapes.kept import kept_parameter  # few files
+
+        query = tuple(map(kept_parameter, query))
     return VersionLink(
         older,
         newer,
@@ -130,7 +133,7 @@ def build_link(
         _ON[config.on],
         None if config.methods is None else frozenset(config.methods),
         None if config.paths is None else frozenset(config.paths),
-        tuple(map(kept_parameter, query)) if config.unfit == "keep" else query,
+        query,
         parameters("headers", config.headers),
         operations,
         build_statuses(config.status, (*at, "status"), mistakes),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from gateway.core.conversion.change import Change, task_of
 from gateway.core.conversion.operations.operation import MappedOperation
 from gateway.core.conversion.parameter_change import ParameterChange, Rewrite, in_direction
-from gateway.core.conversion.shapes.kept import kept
 from gateway.core.conversion.steps import ConversionTask
 from gateway.core.versions.version import Version
 
@@ -118,8 +117,13 @@ class VersionLink:
     def tasks(self, direction: Direction, of_request: bool = False) -> Iterator[ConversionTask]:
         """Yield the changes of bodies as tasks, in the order of a direction."""
         upwards, keeps = direction is Direction.UP, of_request and self.keeps_unfit
-        for one in self.changes if upwards else reversed(self.changes):
-            yield task_of(kept(one) if keeps else one, upwards=upwards, keeps=keeps)
+        changes: Iterable[Change] = self.changes if upwards else reversed(self.changes)
+        if keeps:
+            from gateway.core.conversion.shapes.kept import kept  # few rules
+
+            changes = map(kept, changes)
+        for one in changes:
+            yield task_of(one, upwards=upwards, keeps=keeps)
 
 
 def event_names(links: Sequence[VersionLink], direction: Direction) -> Callable[[str], str] | None:
