@@ -4,6 +4,7 @@ Lines keep their order, and a line that no change names keeps every byte. Values
 applies to all lines of its name.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -69,12 +70,23 @@ QUERY = Spelling(
 )
 """The syntax of query parameters (WHATWG URL, section 5), whose names are case-sensitive."""
 
+# A field value (RFC 9110, section 5.5). Another character, such as the end of a line that a Python
+# function has of a query, would begin another field, or another message.
+_FIELD_VALUE = re.compile(r"[\t -~\x80-\xff]*\Z")
+
+
+def _field_value(text: str) -> str:
+    if not _FIELD_VALUE.match(text):
+        raise ConversionError("would have a character that a header field cannot hold")
+    return text
+
+
 FIELDS = Spelling(
     "header field",
     key=str.lower,
     name=str,
     read=lambda value: value.strip(" \t"),
-    write=str,
+    write=_field_value,
 )
 """The syntax of header fields (RFC 9110, section 5), whose names are case-insensitive."""
 

@@ -114,6 +114,20 @@ def test_a_function_of_a_parameter_knows_the_message(house: House) -> None:
     assert got.one("X-By") == told.encode()
 
 
+@pytest.mark.parametrize(
+    "text", ["%0d%0aX-Evil:%201", "%0d%0a%0d%0aGET%20/", "%0a", "%00", "%c4%8d"]
+)
+def test_no_function_begins_another_field(house: House, text: str) -> None:
+    """It has the text of a query, which holds what no header field can."""
+    refused = ask(house.gateway, "DELETE", f"/moved/v1/items?a={text}", "X-By: you")
+    assert refused.refusal() == (400, "unconvertible_request")
+    assert house.service.asked == []
+    house.service.answer = answer(b"", "X-By: it", status="202 Accepted")
+    refused = ask(house.gateway, "DELETE", f"/moved/v1/items?a={text}")
+    assert refused.refusal() == (502, "conversion_failed")
+    assert refused.all("X-Evil") == []
+
+
 def test_a_body_is_made_of_a_value_and_not_of_nothing(house: House) -> None:
     """A default of a change makes no body; only a value that comes into it does."""
     house.service.answer = answer(b"", status="201 Created")

@@ -194,3 +194,16 @@ def test_a_refusal_of_a_header_field() -> None:
     other = Beside("query parameter", ("X-New",))
     assert place_before(other, in_direction(changes, upwards=True), FIELDS) == other
     assert place_before(("X-New",), in_direction(changes, upwards=True), FIELDS) == ("X-New",)
+
+
+@pytest.mark.parametrize("text", ["a\r\nX-Evil: 1", "\n", "\0", "\x1b", "\x7f", "\u010d", "\udcff"])
+def test_no_value_ends_its_header_field(text: str) -> None:
+    changes = (Rewritten("X-A", lambda _: text, str),)
+    with pytest.raises(ConversionError, match="'X-A': would have a character that a header field"):
+        rewrite_fields([(b"X-A", b"a")], in_direction(changes, upwards=True))
+
+
+def test_a_header_field_may_have_a_tab_and_other_bytes() -> None:
+    changes = (Rewritten("X-A", lambda _: "a\t\xe9", str),)
+    made = rewrite_fields([(b"X-A", b"a")], in_direction(changes, upwards=True))
+    assert made == [(b"X-A", b"a\t\xe9")]
