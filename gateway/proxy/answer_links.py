@@ -13,6 +13,7 @@ from gateway.core.answers.link_mapper import LinkMapper, MappedLink, map_link_fi
 from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan
 from gateway.core.versions.version import Version
+from gateway.proxy.client.client_request import LONGEST_AUTHORITY, is_authority
 from gateway.proxy.client.exchange import Exchange
 
 _NAMES = {
@@ -176,7 +177,10 @@ def _public_origin(exchange: Exchange) -> tuple[str, str]:
         for name, quoted, token in _FORWARDED.findall(f";{fields.get('Forwarded', '')}"):
             given[name.lower()] = given[name.lower()] or quoted or token
         scheme = _first(fields.getall("X-Forwarded-Proto", ())) or given["proto"] or scheme
-        authority = _first(fields.getall("X-Forwarded-Host", ())) or given["host"] or authority
+        named = _first(fields.getall("X-Forwarded-Host", ())) or given["host"]
+        # A proxy may pass on what a client has sent, of which no URL could be made.
+        if len(named) <= LONGEST_AUTHORITY and is_authority(named):
+            authority = named
     return (scheme.lower() if scheme.lower() in _SCHEMES else "http"), authority
 
 

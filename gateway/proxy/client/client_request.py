@@ -23,8 +23,8 @@ from gateway.proxy.client.client_response import ClientTransport
 # and a port. Other characters would be forwarded and misread by services: a comma, for instance,
 # would make two hosts of X-Forwarded-Host.
 _AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|[A-Za-z0-9\-._~]+)(?::[0-9]{0,5})?\Z")
-# A host name has at most 253 characters (RFC 1035, section 2.3.4), a port 5 digits.
-_LONGEST = 260
+LONGEST_AUTHORITY = 260
+"""A host name has at most 253 characters (RFC 1035, section 2.3.4), a port 5 digits."""
 # The look-up of such a name is faster, since it is not examined each time.
 _HOST, _TRANSFER_ENCODING = istr("Host"), istr("Transfer-Encoding")
 _CONTENT_LENGTH = istr("Content-Length")
@@ -154,7 +154,7 @@ class ClientRequest:
             target, authority = _other_form(message.method, target, authority)
         if authority is None:  # HTTP/1.0 may omit Host; this server is meant
             authority = self.connection.own
-        if len(authority) > _LONGEST or not _is_authority(authority):
+        if len(authority) > LONGEST_AUTHORITY or not is_authority(authority):
             raise _bad("the Host header names no host")
         if "#" in target:
             raise _bad("the request target has a fragment, which belongs to the client alone")
@@ -237,7 +237,8 @@ def _too_large(most: int) -> FaultError:
 
 
 @lru_cache(maxsize=1024)  # clients use few different hosts
-def _is_authority(text: str) -> bool:
+def is_authority(text: str) -> bool:
+    """Return whether a text is a host, with or without a port, that can be passed on."""
     match = _AUTHORITY.match(text)
     if match is None or match[1] is None:
         return match is not None

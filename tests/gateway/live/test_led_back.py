@@ -44,3 +44,21 @@ def test_a_link_that_fits_no_endpoint_is_counted_and_logged(house: House) -> Non
         return [one.get("unmapped_link") for one in lines if one["request_id"] == "nowhere"]
 
     assert wait_for(line) == ["/nowhere"]
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "X-Forwarded-Host: \u010d",
+        b"X-Forwarded-Host: \xff",
+        "X-Forwarded-Host: a b",
+        'Forwarded: host="\u010d"',
+    ],
+)
+def test_a_trusted_proxy_that_names_no_host(house: House, field: str | bytes) -> None:
+    """It passes on what a client has sent; the answer of the service was lost for it."""
+    house.service.answer = answer(
+        b"{}", f"Location: http://127.0.0.1:{house.service.port}/down/2", status="201 Created"
+    )
+    got = ask(house.gateway, "POST", "/down/v1", field, body=b"", source="127.0.0.2")
+    assert got.one("Location") == b"http://api.test/down/v1"
