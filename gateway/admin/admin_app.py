@@ -5,14 +5,15 @@ Every refusal is a problem detail (RFC 9457), as on the port for clients.
 
 import time
 from functools import partial
-from http import HTTPStatus
 from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 from aiohttp import web
 
+from gateway.admin.access.admin_answers import JSON, json_answer, problems
 from gateway.admin.access.admin_guard import AdminGuard, AdminProblemError, Handle
 from gateway.admin.access.admin_logger import AdminLogger
+from gateway.admin.access.admin_routes import add_routes
 from gateway.admin.access.login import Login, login_page
 from gateway.admin.access.rights import Rights, keep_form, needs, order
 from gateway.admin.notify.notify_routes import notify_routes
@@ -22,13 +23,11 @@ from gateway.admin.reports.piecewise import send_pieces
 from gateway.config.text.mistakes import suggest
 from gateway.core.overrides import VersionKey
 from gateway.state.active_overrides import as_json
-from gateway.state.state_access import StateView, UnknownReplicaError
-from gateway.state.state_changes import StateError
+from gateway.state.state_access import StateView
 
 if TYPE_CHECKING:
     from gateway.admin.shadow_report import ShadowReport
 
-_JSON = "application/json"
 # A shadow that the rules have no more is reported as long as it has counted any of these.
 _SHADOW_CASES = ("compared", "validated", "shed")
 
@@ -77,10 +76,12 @@ def admin_app(operator: Operator, guard: AdminGuard) -> web.Application:
     async def shown(request: web.Request, handler: Handle) -> web.StreamResponse:
         return await page.show(request, await handler(request))
 
-    app = web.Application(middlewares=[shown, _problems, checked])
-    page.add_to(app)
-    app.add_routes(
+    app = web.Application(middlewares=[shown, problems, checked])
+    app.on_shutdown.append(page.close)
+    add_routes(
+        app,
         [
+            *page.routes(),
             web.get("/healthz", admin.healthz),
             web.get("/readyz", admin.readyz),
             web.get("/metrics", admin.metrics),
@@ -104,7 +105,7 @@ def admin_app(operator: Operator, guard: AdminGuard) -> web.Application:
             web.get("/login", login.show),
             web.post("/login", login.enter),
             web.post("/logout", login.leave),
-        ]
+        ],
     )
     return app
 
@@ -115,7 +116,7 @@ class _Admin:
 
     @needs(None)
     async def healthz(self, _: web.Request) -> web.Response:
-        return _json({"status": "ok"})
+        return json_answer({"status": "ok"})
 
     @needs(None)
     async def readyz(self, _: web.Request) -> web.Response:
@@ -128,8 +129,8 @@ class _Admin:
 
             found["state_stale_since"] = format_time(stale)
         if reason is None:
-            return _json({"status": "ready", **found})
-        return _json({"status": "not ready", "reason": reason, **found}, 503)
+            return json_answer({"status": "ready", **found})
+        return json_answer({"status": "not ready", "reason": reason, **found}, 503)
 
     async def metrics(self, request: web.Request) -> web.StreamResponse:
         # Imported with the first scrape: a gateway without a monitor saves that memory.
@@ -146,10 +147,10 @@ class _Admin:
         view = await self._view(request)
         if next(usage_lines(view, *asked), None) is None:
             self._check_named(*asked)  # a typing error must not read as no usage
-        return await send_pieces(request, usage_json(view, *asked), {"Content-Type": _JSON})
+        return await send_pieces(request, usage_json(view, *asked), {"Content-Type": JSON})
 
     async def versions(self, _: web.Request) -> web.Response:
-        return _json(self._operator.rules.labels)
+        return json_answer(self._operator.rules.labels)
 
     async def retire(self, request: web.Request) -> web.Response:
         from gateway.admin.retirement import WITHIN, verdict
@@ -167,7 +168,7 @@ class _Admin:
             )
         except ValueError as error:
             _refuse(400, "bad_request", str(error))
-        return _json(found)
+        return json_answer(found)
 
     async def history(self, request: web.Request) -> web.Response:
         from gateway.admin.reports.history_report import history_report
@@ -178,10 +179,10 @@ class _Admin:
         if by not in [*Resolution]:
             _refuse(400, "bad_request", f"'by' is one of {', '.join(Resolution)}")
         view = await self._operator.state.history(HistoryQuery(Resolution(by), key[0]))
-        return _json(history_report(view, key))
+        return json_answer(history_report(view, key))
 
     async def overrides(self, _: web.Request) -> web.Response:
-        return _json(as_json(self._operator.state.in_force))
+        return json_answer(as_json(self._operator.state.in_force))
 
     async def brownout(self, request: web.Request) -> web.Response:
         return self._brownout_state(self._brownout_key(request))
@@ -206,7 +207,7 @@ class _Admin:
     def _brownout_state(self, key: VersionKey) -> web.Response:
         api, version = key
         paused = key in self._operator.state.in_force.paused
-        return _json({"api": api, "version": version, "paused": paused})
+        return json_answer({"api": api, "version": version, "paused": paused})
 
     async def cutover(self, request: web.Request) -> web.Response:
         return await self._cutover(self._check_cutover(self._version_key(request)))
@@ -233,20 +234,20 @@ class _Admin:
 
         current = await self._operator.state.cutover(key)
         totals = (await self._operator.state.view(key)).totals
-        return _json(cutover_report(current, await self._operator.uncompared(key, totals)))
+        return json_answer(cutover_report(current, await self._operator.uncompared(key, totals)))
 
     async def shadow(self, request: web.Request) -> web.Response:
-        return _json(await self._shadow_report(request))
+        return json_answer(await self._shadow_report(request))
 
     async def reset_shadow(self, request: web.Request) -> web.Response:
         await self._shadow_report(request)
         await self._operator.state.reset_shadow(self._version_key(request), await order(request))
-        return _json(await self._shadow_report(request))
+        return json_answer(await self._shadow_report(request))
 
     async def fleet(self, _: web.Request) -> web.Response:
         from gateway.admin.reports.fleet_report import fleet_report
 
-        return _json(fleet_report(await self._operator.state.fleet()))
+        return json_answer(fleet_report(await self._operator.state.fleet()))
 
     async def forget(self, request: web.Request) -> web.Response:
         await self._operator.state.forget(request.match_info["replica"], await order(request))
@@ -255,7 +256,7 @@ class _Admin:
     async def audit(self, _: web.Request) -> web.Response:
         from gateway.admin.reports.fleet_report import audit_report
 
-        return _json(audit_report(await self._operator.state.audit()))
+        return json_answer(audit_report(await self._operator.state.audit()))
 
     async def _view(self, request: web.Request, key: VersionKey | None = None) -> StateView:
         return await self._operator.state.view(key, request.query.get("replica"))
@@ -306,44 +307,3 @@ def _refuse(status: int, code: str, detail: str) -> NoReturn:
 def _refuse_missing(key: VersionKey, what: str) -> NoReturn:
     api, version = key
     _refuse(404, "not_found", f"version {version} of {api} has no {what} in the rules")
-
-
-@web.middleware
-async def _problems(request: web.Request, handler: Handle) -> web.StreamResponse:
-    try:
-        return await handler(request)
-    except AdminProblemError as error:
-        answer = _problem(request, error.status, error.code, str(error))
-        answer.headers.update(error.fields)
-        return answer
-    except UnknownReplicaError as error:
-        return _problem(request, 404, "not_found", str(error))
-    except StateError as error:
-        return _problem(request, 503, "state_unavailable", f"{error}; nothing was changed")
-    except TimeoutError:
-        detail = "A worker has not confirmed the change in time; it applies it as soon as it can."
-        return _problem(request, 504, "worker_timeout", detail)
-    except web.HTTPMethodNotAllowed as error:
-        allow = ", ".join(sorted(error.allowed_methods))
-        answer = _problem(request, 405, "method_not_allowed", f"This path answers {allow}.")
-        answer.headers["Allow"] = allow
-        return answer
-    except web.HTTPException as error:
-        code = HTTPStatus(error.status).phrase.lower().replace(" ", "_")
-        return _problem(request, error.status, code, f"{error.reason}.")
-
-
-def _problem(request: web.Request, status: int, code: str, detail: str) -> web.Response:
-    problem = {
-        "type": f"urn:problem:{code}",
-        "title": HTTPStatus(status).phrase,
-        "status": status,
-        "detail": detail,
-        "instance": request.path,
-        "code": code,
-    }
-    return _json(problem, status, "application/problem+json")
-
-
-def _json(document: object, status: int = 200, kind: str = _JSON) -> web.Response:
-    return web.Response(body=msgspec.json.encode(document), status=status, content_type=kind)

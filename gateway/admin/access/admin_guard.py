@@ -21,6 +21,8 @@ REQUEST_SECONDS = 10.0
 # For so many seconds at most, a client takes nothing of an answer that waits for it.
 STALL_SECONDS = 60.0
 # What probes ask, by whatever name they know the gateway, and what gives nothing away.
+NOWHERE = "nowhere"
+"""The name of the part of a path that no other route has."""
 _OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 
 Handle = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -71,7 +73,7 @@ class AdminGuard:
         if transport is not None and transport in self._open:
             self._asked.add(transport)
         # A path that is not there has nothing to guard.
-        if request.path not in _OPEN_PATHS and request.match_info.http_exception is None:
+        if request.path not in _OPEN_PATHS and NOWHERE not in request.match_info:
             self._check_host(request.host)
             self._check_origin(request)
         try:

@@ -8,9 +8,8 @@ from aiohttp.web_protocol import RequestPayloadError
 
 from gateway.telemetry import log
 
-# What the bytes of a client cause: a head or a body that cannot be read, or, in aiohttp's answer to
-# an Expect that it does not know, a text that is none.
-_BAD = HttpProcessingError, RequestPayloadError, UnicodeEncodeError
+# What the bytes of a client cause: a head or a body that cannot be read.
+_BAD = HttpProcessingError, RequestPayloadError
 
 
 class AdminLogger(logging.LoggerAdapter[logging.Logger]):

@@ -31,7 +31,7 @@ from typing import NamedTuple, NoReturn, TypeVar
 
 from aiohttp import web
 
-from gateway.admin.access.admin_guard import AdminProblemError
+from gateway.admin.access.admin_guard import NOWHERE, AdminProblemError
 from gateway.admin.access.failed_tries import FailedTries
 from gateway.admin.access.session_cookie import SESSION, new_session, session_holder
 from gateway.core.clients import UNVERIFIED, parse_address, trusts
@@ -182,7 +182,7 @@ class Rights:
         reads = request.method in _READING
         right = getattr(handler, "right", Right.READ if reads else Right.OPERATE)
         # A path that is not there has nothing to guard.
-        if right is None or request.match_info.http_exception is not None:
+        if right is None or NOWHERE in request.match_info:
             return
         found = request[_PRINCIPAL] = self._find(request)
         if not found.may(right):

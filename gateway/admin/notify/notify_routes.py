@@ -2,9 +2,9 @@
 
 import time
 
-import msgspec
 from aiohttp import web
 
+from gateway.admin.access.admin_answers import json_answer
 from gateway.admin.access.admin_guard import AdminProblemError
 from gateway.admin.access.rights import order
 from gateway.admin.operator import Operator
@@ -20,7 +20,7 @@ def notify_routes(operator: Operator) -> list[web.RouteDef]:
         from gateway.admin.notifications.notify_report import notify_report
 
         found, _now = await operator.state.documents.read(DOCUMENT)
-        return _json(notify_report(read_document(found)))
+        return json_answer(notify_report(read_document(found)))
 
     async def test(request: web.Request) -> web.Response:
         from gateway.admin.notify.notifier import chosen, send_test
@@ -33,10 +33,6 @@ def notify_routes(operator: Operator) -> list[web.RouteDef]:
         await operator.state.record(act, "notification test", name or "")
         results = await send_test(operator.rules.notify, webhooks, act.who, time.time())
         log.event("notify_tested", who=act.who, webhook=name)
-        return _json(results)
+        return json_answer(results)
 
     return [web.get("/notifications", show), web.post("/notifications/test", test)]
-
-
-def _json(document: object) -> web.Response:
-    return web.Response(body=msgspec.json.encode(document), content_type="application/json")

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -51,12 +51,10 @@ class PageRoutes:
         self._operator = operator
         self._page: Page | None = None
 
-    def add_to(self, app: web.Application) -> None:
-        """Add the addresses to the admin application."""
+    def routes(self) -> Iterator[web.RouteDef]:
+        """Yield the addresses, for the admin application."""
         for (method, path), name in _ROUTES.items():
-            for one in ("GET", "HEAD") if method == "GET" else (method,):
-                app.router.add_route(one, path, self._handler(name))
-        app.on_shutdown.append(self._close)
+            yield web.route(method, path, self._handler(name))
 
     async def show(self, request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
         """Return an answer as people read it: a problem detail becomes a page."""
@@ -85,7 +83,8 @@ class PageRoutes:
             self._page = self._page or made
         return self._page
 
-    async def _close(self, _: web.Application) -> None:
+    async def close(self, _: web.Application) -> None:
+        """End all streams of events, since the gateway stops."""
         if self._page is not None:
             self._page.close()
 

@@ -1,0 +1,56 @@
+"""The answers of the admin port that are no reports: problem details (RFC 9457)."""
+
+from http import HTTPStatus
+
+import msgspec
+from aiohttp import web
+
+from gateway.admin.access.admin_guard import AdminProblemError, Handle
+from gateway.state.state_access import UnknownReplicaError
+from gateway.state.state_changes import StateError
+
+JSON = "application/json"
+
+
+@web.middleware
+async def problems(request: web.Request, handler: Handle) -> web.StreamResponse:
+    """Answer what is refused with a problem detail."""
+    try:
+        return await handler(request)
+    except AdminProblemError as error:
+        answer = problem(request, error.status, error.code, str(error))
+        answer.headers.update(error.fields)
+        return answer
+    except UnknownReplicaError as error:
+        return problem(request, 404, "not_found", str(error))
+    except StateError as error:
+        return problem(request, 503, "state_unavailable", f"{error}; nothing was changed")
+    except TimeoutError:
+        detail = "A worker has not confirmed the change in time; it applies it as soon as it can."
+        return problem(request, 504, "worker_timeout", detail)
+    except web.HTTPMethodNotAllowed as error:
+        allow = ", ".join(sorted(error.allowed_methods))
+        answer = problem(request, 405, "method_not_allowed", f"This path answers {allow}.")
+        answer.headers["Allow"] = allow
+        return answer
+    except web.HTTPException as error:
+        code = HTTPStatus(error.status).phrase.lower().replace(" ", "_")
+        return problem(request, error.status, code, f"{error.reason}.")
+
+
+def problem(request: web.Request, status: int, code: str, detail: str) -> web.Response:
+    """Return a problem detail (RFC 9457)."""
+    document = {
+        "type": f"urn:problem:{code}",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+        "instance": request.path,
+        "code": code,
+    }
+    return json_answer(document, status, "application/problem+json")
+
+
+def json_answer(document: object, status: int = 200, kind: str = JSON) -> web.Response:
+    """Return an answer with a document as JSON."""
+    return web.Response(body=msgspec.json.encode(document), status=status, content_type=kind)

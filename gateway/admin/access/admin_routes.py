@@ -1,0 +1,41 @@
+"""The routes of the admin port, of which each refuses an Expect that it cannot meet."""
+
+from collections.abc import Iterable
+
+from aiohttp import HttpVersion11, hdrs, web
+
+from gateway.admin.access.admin_answers import problem
+from gateway.admin.access.admin_guard import NOWHERE
+
+
+def add_routes(app: web.Application, routes: Iterable[web.RouteDef]) -> None:
+    """Add routes, and one for all other paths."""
+    meeting = {"expect_handler": meet_expectation}
+    app.add_routes(
+        web.RouteDef(each.method, each.path, each.handler, {**each.kwargs, **meeting})
+        for each in routes
+    )
+    known = [*app.router.resources()]
+
+    async def refuse(request: web.Request) -> web.StreamResponse:
+        allowed = {method for each in known for method in (await each.resolve(request))[1]}
+        if allowed:
+            raise web.HTTPMethodNotAllowed(request.method, allowed)
+        raise web.HTTPNotFound
+
+    app.router.add_route("*", f"/{{{NOWHERE}:.*}}", refuse, expect_handler=meet_expectation)
+
+
+async def meet_expectation(request: web.Request) -> web.Response | None:
+    """Have the client send its body, or return a refusal (RFC 9110, section 10.1.1).
+
+    aiohttp would quote the expectation in its refusal, which fails for one that is no text, and is
+    no problem detail.
+    """
+    if request.version != HttpVersion11:
+        return None
+    if any(each.lower() != "100-continue" for each in request.headers.getall(hdrs.EXPECT)):
+        return problem(request, 417, "expectation_failed", "Only 100-continue can be expected.")
+    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    request.writer.output_size = 0
+    return None
