@@ -4,6 +4,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
+from functools import partial
 
 from gateway.admin.access.admin_guard import REQUEST_SECONDS
 from gateway.admin.access.connection_places import ConnectionPlaces
@@ -50,7 +51,7 @@ class AdminListener:
                 continue
             begin = loop.create_task(self._begin(connection))
             lost = self._beginning.take(begin, address)
-            begin.add_done_callback(self._beginning.leave)
+            begin.add_done_callback(partial(self._ended, connection))
             if lost is not None:
                 self._count("handshakes")
                 lost.cancel()
@@ -72,6 +73,8 @@ class AdminListener:
             )
         except OSError:  # no TLS, or not in time: ssl.SSLError and ConnectionError are among them
             connection.close()
-        except asyncio.CancelledError:
+
+    def _ended(self, connection: socket.socket, begin: "asyncio.Task[None]") -> None:
+        self._beginning.leave(begin)
+        if begin.cancelled():  # perhaps before it ran at all
             connection.close()
-            raise

@@ -86,6 +86,29 @@ async def test_handshakes_that_do_not_go_on_give_way(
             writer.close()
 
 
+async def test_a_handshake_that_has_to_go_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connection is closed at once, not when the garbage collector comes by."""
+    context = server_context(write_certificate(tmp_path))
+    loop, accepted = asyncio.get_running_loop(), list[socket.socket]()
+    accept = loop.sock_accept
+
+    async def noted(listener: socket.socket) -> tuple[socket.socket, object]:
+        found = await accept(listener)
+        accepted.append(found[0])
+        return found
+
+    monkeypatch.setattr(loop, "sock_accept", noted)
+    monkeypatch.setattr(connection_places.ConnectionPlaces, "take", lambda _, begin, __: begin)
+    async with listening(lambda: context) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        async with asyncio.timeout(60):
+            assert await reader.read() == b""
+        writer.close()
+    assert [connection.fileno() for connection in accepted] == [-1]
+
+
 async def test_a_handshake_that_takes_too_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
