@@ -17,6 +17,7 @@ from gateway.state.state_access import (
     ReplicaView,
     SetAhead,
     StateView,
+    Turn,
     UnknownReplicaError,
 )
 from gateway.state.state_writer import StateWriter
@@ -71,9 +72,9 @@ class LocalState:
         return True
 
     @property
-    def judged_last(self) -> bool:
-        """Whether it did, likewise."""
-        return True
+    def turn(self) -> Turn:
+        """The first: there is no other."""
+        return Turn(0, 0)
 
     @property
     def in_force(self) -> Overrides:

@@ -121,6 +121,19 @@ class FleetView(NamedTuple):
     warnings: list[str]
 
 
+class Turn(NamedTuple):
+    """When a replica acts for all while the store is away, by who judged when it was last reached.
+
+    Attributes:
+        rank: 0 for the one that judged, 1 for its deputy, 2 for all others. One that has not
+            reached the store since its start cannot know who judged, and speaks for itself: 0.
+        term: the number of the one that judged, which all replicas know; 0 for none.
+    """
+
+    rank: int
+    term: int
+
+
 class StateAccess(Protocol):
     """The state of a gateway.
 
@@ -148,11 +161,8 @@ class StateAccess(Protocol):
         ...
 
     @property
-    def judged_last(self) -> bool:
-        """Whether it did when the store was last reached.
-
-        One that has not reached it since its start cannot know who does, and speaks for itself.
-        """
+    def turn(self) -> Turn:
+        """When this gateway acts for all replicas while the store is away."""
         ...
 
     @property

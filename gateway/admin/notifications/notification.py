@@ -156,8 +156,11 @@ def add(
 
 
 def merge(document: NotifyDocument, other: NotifyDocument) -> None:
-    """Add the notifications of another document that this one, which is changed, does not know."""
-    known = {*document.known}
+    """Add what another document knows and this one, which is changed, does not."""
+    known, items = {*document.known}, {one.id: one for one in document.items}
+    for one in other.items:
+        if one.id in items:  # another replica had to leave some webhooks out
+            items[one.id].deliveries = one.deliveries | items[one.id].deliveries
     document.items += [one for one in other.items if one.id not in known]
     document.known += [one for one in other.known if one not in known]
 

@@ -32,7 +32,7 @@ from gateway.admin.page.standing import Standings
 from gateway.admin.page.views.next_view import retirable
 from gateway.config.load import rules_hash
 from gateway.config.text.mistakes import suggest
-from gateway.core.operators.notify_rules import NotifyRules, Webhook
+from gateway.core.operators.notify_rules import MessageForm, NotifyRules, Webhook
 from gateway.core.overrides import VersionKey
 from gateway.state.history.history import HistoryQuery
 from gateway.state.history.interval import Interval, Resolution
@@ -103,11 +103,14 @@ class Notifier:
     async def deliver_unstored(self, rules: NotifyRules, client: WebhookClient) -> None:
         """Send word that the store is away: at once if this gateway judged, or later.
 
-        The next look that reaches the store adds it there, and what is not taken yet goes on.
+        Neither the judge nor its deputy, it leaves chats to them: those show what comes twice. The
+        next look that reaches the store adds it there, and what is not taken yet goes on.
         """
         state, now, document = self._operator.state, time.time(), self._unstored
-        judged = state.judged_last
-        found = observation.state_stale(state.replica, state.stale_since, now, judged=judged)
+        found = observation.state_stale(state.replica, state.stale_since, now, state.turn)
+        if state.turn.rank > 1:
+            known = tuple(each for each in rules.webhooks if each.form is MessageForm.STANDARD)
+            rules = NotifyRules(known, rules.page)
         add(document, found, rules, now)
         sent = await asyncio.gather(
             *(self._send(document, webhook, client, now) for webhook in rules.webhooks)
@@ -167,8 +170,8 @@ class Notifier:
         state, refused = self._operator.state, self._operator.reloader.refused
         replica = state.replica
         happenings = [*observation.tasks_failed(replica, self._operator.failing_tasks(now), now)]
-        if state.judged_last:
-            happenings += observation.state_stale(replica, state.stale_since, now)
+        if not state.turn.rank:
+            happenings += observation.state_stale(replica, state.stale_since, now, state.turn)
         if refused is not None:
             mistakes = [
                 f"line {issue.line}, {issue.place}: {issue.text}" for issue in refused.issues

@@ -16,7 +16,7 @@ from gateway.core.operators.notify_rules import EventKind
 from gateway.core.overrides import Overrides, VersionKey
 from gateway.state.history.distinct import Distinct
 from gateway.state.history.interval import Interval, Resolution
-from gateway.state.state_access import FleetView
+from gateway.state.state_access import FleetView, Turn
 
 _DAY = 86_400.0
 # Word of a sunset comes so many days before it, the last of them that are reached.
@@ -52,24 +52,24 @@ def tasks_failed(replica: str, names: list[str], now: float) -> Iterator[Happeni
         yield Happening(EventKind.TASK_FAILED, replica, f"{name} {int(now // 3600)}", text)
 
 
-def state_stale(
-    replica: str, since: float | None, now: float, *, judged: bool = True
-) -> Iterator[Happening]:
-    """Yield that the store of the state has been out of reach for a while, at most once an hour.
+def state_stale(replica: str, since: float | None, now: float, turn: Turn) -> Iterator[Happening]:
+    """Yield that the store of the state has been out of reach for a while.
 
     Args:
         replica: that reports it.
         since: when it was reached last; None if it is reached.
         now: the time, in seconds since 1970 as `since` is.
-        judged: whether this replica is the one that judged.
+        turn: of this replica.
     """
-    if since is not None and now - since >= (_STALE_SECONDS if judged else _ALONE_SECONDS):
+    if since is not None and now - since >= (_ALONE_SECONDS if turn.rank else _STALE_SECONDS):
         text = (
             f"The store of the state has not been reached since {moment_text(since)} (seen by"
             f" {replica}); requests are answered all the same, counts wait, and no cutover moves."
         )
-        # Replicas cannot agree while it is away. By the hour, they find the same id.
-        yield Happening(EventKind.STATE_STALE, "the state", f"{since // 3600:.0f}", text)
+        # Replicas cannot agree while it is away. By the term, they find the same id: the next judge
+        # has another one. The day tells it from what one replica alone had found in a long term.
+        mark = f"{turn.term} {since // _DAY:.0f}" if turn.term else f"{since // 3600:.0f}"
+        yield Happening(EventKind.STATE_STALE, "the state", mark, text)
 
 
 def replicas_lost(fleet: FleetView) -> Iterator[Happening]:

@@ -25,7 +25,7 @@ from gateway.state.fleet.lease import NO_LEASE, is_free
 from gateway.state.fleet.merging import delete_shadow
 from gateway.state.fleet.outbox import Outbox
 from gateway.state.fleet.postgres import PostgresConnection, PostgresDatabase
-from gateway.state.fleet.roster import elsewhere, lost
+from gateway.state.fleet.roster import DEPUTY, elsewhere, lost
 from gateway.state.fleet.transaction_ledger import (
     FleetDocuments,
     HeardLedger,
@@ -41,6 +41,7 @@ from gateway.state.state_access import (
     FleetView,
     SetAhead,
     StateView,
+    Turn,
     UnknownReplicaError,
 )
 from gateway.state.state_changes import StateChanges, StateError, StateUnreachableError
@@ -70,15 +71,13 @@ class FleetState:
         self._outbox = Outbox(self._clock.now)
         self._judge = Judge(self._start, membership.rules, self._clock)
         self._lease = NO_LEASE
-        self._lock = asyncio.Lock()
-        self._notified = asyncio.Event()
+        self._lock, self._notified = asyncio.Lock(), asyncio.Event()
         self._documents: Mapping[str, object] = {}
         self._applied, self._prepared = -1, False
         self._apply: Apply | None = None
         self._contact = Contact(self._database.name, self._clock.now)
         self.replica = membership.replica
-        self.totals = Totals(StateChanges())
-        self.admin = ""
+        self.totals, self.admin = Totals(StateChanges()), ""
         self.tasks: Mapping[str, Callable[[], Coroutine[None, None, None]]] = {
             "state": self._beat_on,
             "overrides": self._listen,
@@ -117,12 +116,14 @@ class FleetState:
     @property
     def judges(self) -> bool:
         """Whether this replica acts for all of them now."""
-        return self.stale_since is None and self.judged_last
+        return self.stale_since is None and not self.turn.rank
 
     @property
-    def judged_last(self) -> bool:
-        """Whether it did when the database was last reached, or it never was since the start."""
-        return self._lease.start == self._start or not self._contact.heard
+    def turn(self) -> Turn:
+        """When it acts while the database is away; as the first also if it never was reached."""
+        if self._lease.start == self._start or not self._contact.heard:
+            return Turn(0, self._lease.token)
+        return Turn(1 if self._documents.get(DEPUTY) == self._start else 2, self._lease.token)
 
     @property
     def in_force(self) -> Overrides:
@@ -275,15 +276,13 @@ class FleetState:
 
     async def _judge_on(self) -> None:
         while True:
-            if self._prepared and self.stale_since is None and self._may_judge():
+            may = not self.turn.rank or is_free(self._lease, self._clock.now())
+            if may and self._prepared and self.stale_since is None:
                 try:
                     await self._judge.judge(self._database)
                 except StateError as error:
                     log.event("not_judged", "warning", reason=str(error))
             await asyncio.sleep(_CATCH_UP if self._judge.behind else _INTERVAL)
-
-    def _may_judge(self) -> bool:
-        return self.judged_last or is_free(self._lease, self._clock.now())
 
     async def _beat(self) -> None:
         heard = await beat(self._database, self._report(), self._outbox, self._clock)

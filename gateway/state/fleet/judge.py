@@ -26,7 +26,7 @@ from gateway.state.fleet.postgres import (
     PostgresDatabase,
     Transaction,
 )
-from gateway.state.fleet.roster import ReplicaRow, is_over
+from gateway.state.fleet.roster import DEPUTY, ReplicaRow, deputy, is_over
 from gateway.state.fleet.transaction_ledger import TransactionLedger, count_anew
 from gateway.state.ledger import BY_GATES
 from gateway.state.schema.state_tables import audit, batches, leases, replicas
@@ -154,6 +154,7 @@ class Judge:
             if row.gone is None and is_over(row, now, self._rules().forget_after):
                 await mark_gone(connection, row.start, now)
                 ledger.record(BY_GATES, "replica forgotten", (row.replica, ""), "lost", "forgotten")
+        await ledger.keep(DEPUTY, deputy(rows, self._start, now))
         await ledger.write()
         self._judgements += 1
         if self._judgements % _TIDY == 1:

@@ -13,6 +13,9 @@ from gateway.state.state_access import (
     UnknownReplicaError,
 )
 
+DEPUTY = "deputy"
+"""The document with the start of the replica that acts if the judge is gone with the database."""
+
 
 class ReplicaPresence(StrEnum):
     """Whether a replica takes part: it is heard, or it is lost."""
@@ -66,6 +69,19 @@ def present(rows: Iterable[ReplicaRow], now: float) -> list[tuple[ReplicaRow, Re
     """Return the replicas with their presence, by name."""
     found = ((row, presence(row, now)) for row in rows if row.gone is None)
     return sorted(found, key=lambda each: (each[0].replica, each[0].started))
+
+
+def deputy(rows: Sequence[ReplicaRow], judge: str, now: float) -> str:
+    """Return the start of the replica that is heard for longest beside the judge; empty for none.
+
+    Args:
+        rows: all starts of replicas.
+        judge: the start of the one that judges.
+        now: in seconds since 1970.
+    """
+    heard = [row for row, of in present(rows, now) if of is ReplicaPresence.HEARD]
+    others = (row for row in sorted(heard, key=lambda row: row.started) if row.start != judge)
+    return next((row.start for row in others), "")
 
 
 def silences(rows: Sequence[ReplicaRow], now: float) -> tuple[Doubt, ...]:

@@ -25,7 +25,7 @@ from gateway.state.totals import Totals
 
 REVISION_NAME = "revision"
 """The document with the number of the last change of the overrides."""
-SHARED = ("overrides", "cutovers", "evidence", "shadow_resets", REVISION_NAME)
+SHARED = ("overrides", "cutovers", "evidence", "shadow_resets", "deputy", REVISION_NAME)
 """The documents that every replica reads with each beat."""
 # Made once: to make a statement costs more than to send it.
 _READ_SHARED = select(documents).where(

@@ -109,6 +109,16 @@ def test_what_was_kept_elsewhere_is_added_once() -> None:
         assert document.known == [LOST.identity, STEPPED.identity]
 
 
+def test_what_another_replica_left_out_is_added() -> None:
+    document, other = NotifyDocument(), NotifyDocument()
+    add(document, [LOST], NotifyRules((OPS,)), 0.0)
+    add(other, [LOST], RULES, 5.0)
+    note(document, "ops", {LOST.identity: TAKEN}, 5.0)
+    merge(document, other)
+    assert states(document, "ops") == ["sent"]
+    assert states(document, "chat") == ["waiting"]
+
+
 def test_the_latest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(notification, "_MOST", 3)
     monkeypatch.setattr(notification, "_MOST_KNOWN", 4)

@@ -17,6 +17,7 @@ from gateway.admin.operator import Operator
 from gateway.config.load import RefusedRules
 from gateway.config.text.mistakes import Issue
 from gateway.state.local_state import LocalState
+from gateway.state.state_access import Turn
 from tests.gateway.admin.conftest import MakeOperator
 
 
@@ -33,8 +34,8 @@ class Receiver:
 
     async def _take(self, request: web.Request) -> web.Response:
         body = json.loads(await request.read())
-        self.stamps.append(int(request.headers["webhook-timestamp"]))
-        self.got.append((request.headers["webhook-id"], body["type"]))
+        self.stamps.append(int(request.headers.get("webhook-timestamp", 0)))
+        self.got.append((request.headers.get("webhook-id", ""), body.get("type", "")))
         return web.Response(status=self.status)
 
     def rules(self, more: str = "") -> str:
@@ -136,7 +137,7 @@ async def test_word_that_the_store_is_away(
                 await notifier.deliver_unstored(rules, client)
 
         with monkeypatch.context() as patch:
-            patch.setattr(LocalState, "judged_last", False)
+            patch.setattr(LocalState, "turn", Turn(1, 0))
             await away()
             assert receiver.got == []
         receiver.status = 500
@@ -156,15 +157,24 @@ async def test_word_that_the_store_is_away(
     assert (one.deliveries["ops"].state, one.deliveries["ops"].attempts) == ("sent", 2)
 
 
+@pytest.mark.parametrize(
+    ("form", "rank", "most"),
+    [("standard", 1, 1), ("standard", 2, 1), ("slack", 1, 1), ("slack", 2, 0), ("teams", 2, 0)],
+)
 async def test_word_of_another_replica_that_the_store_is_away(
-    operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    form: str,
+    rank: int,
+    most: int,
+    operating: MakeOperator,
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The one that judged may be gone with the store."""
-    operator = operating(receiver.rules(", events: [state.stale]"))
+    """The one that judged may be gone with the store; a chat gets no more than its deputy's."""
+    operator = operating(receiver.rules(f", form: {form}, events: [state.stale]"))
     rules, notifier = operator.rules.notify, Notifier(operator)
-    monkeypatch.setattr(LocalState, "judged_last", False)
+    monkeypatch.setattr(LocalState, "turn", Turn(rank, 7))
     async with WebhookClient() as client:
-        for minutes, sent in [(4, 0), (6, 1), (6, 1)]:
+        for minutes, sent in [(4, 0), (6, most), (6, most)]:
             monkeypatch.setattr(LocalState, "stale_since", time.time() - 60 * minutes)
             await notifier.deliver_unstored(rules, client)
             assert len(receiver.got) == sent

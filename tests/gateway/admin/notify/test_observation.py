@@ -11,7 +11,7 @@ from gateway.core.lifecycle.openings import Opening
 from gateway.core.overrides import Overrides
 from gateway.state.history.history import History, HistoryQuery
 from gateway.state.history.interval import Resolution
-from gateway.state.state_access import FleetView, ReplicaView
+from gateway.state.state_access import FleetView, ReplicaView, Turn
 from gateway.telemetry.delta import Delta, UsageDelta
 from tests.gateway.config.rules import edited, loaded
 
@@ -68,18 +68,28 @@ def test_replicas() -> None:
     assert "has not been heard since" in lost.text
 
 
+FIRST = Turn(0, 0)
+
+
 def test_the_store_of_the_state() -> None:
-    assert [*observation.state_stale("a", None, NOW)] == []
-    assert [*observation.state_stale("a", NOW, NOW + 29)] == []
-    (one,) = observation.state_stale("a", NOW, NOW + 30)
-    (later,) = observation.state_stale("a", NOW, NOW + 600)
+    assert [*observation.state_stale("a", None, NOW, FIRST)] == []
+    assert [*observation.state_stale("a", NOW, NOW + 29, FIRST)] == []
+    (one,) = observation.state_stale("a", NOW, NOW + 30, FIRST)
+    (later,) = observation.state_stale("a", NOW, NOW + 600, FIRST)
     assert one == later
     # Whoever judged may be gone as well: the others wait longer, and find the same id.
-    assert [*observation.state_stale("b", NOW + 1, NOW + 300, judged=False)] == []
-    (other,) = observation.state_stale("b", NOW + 1, NOW + 301, judged=False)
+    assert [*observation.state_stale("b", NOW + 1, NOW + 300, Turn(1, 0))] == []
+    (other,) = observation.state_stale("b", NOW + 1, NOW + 301, Turn(2, 0))
     assert other.identity == one.identity
-    (next_time,) = observation.state_stale("a", NOW + 3600, NOW + 3630)
+    (next_time,) = observation.state_stale("a", NOW + 3600, NOW + 3630, FIRST)
     assert next_time.identity != one.identity
+    # In a fleet, all know who judged, and the next outage has another judge.
+    (first,) = observation.state_stale("a", NOW + 3599, NOW + 3700, Turn(0, 7))
+    (other,) = observation.state_stale("b", NOW + 3601, NOW + 3901, Turn(1, 7))
+    assert first.identity == other.identity
+    (again,) = observation.state_stale("a", NOW + 3700, NOW + 3800, Turn(0, 8))
+    (years_later,) = observation.state_stale("a", NOW + 1e8, NOW + 2e8, Turn(0, 7))
+    assert len({first.identity, again.identity, years_later.identity}) == 3
     assert (one.kind, one.subject) == ("state.stale", "the state")
     assert "has not been reached since 15 Jan 2027, 08:00 UTC (seen by a)" in one.text
 

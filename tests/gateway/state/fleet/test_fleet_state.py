@@ -34,4 +34,4 @@ async def test_whoever_only_looks_gets_an_error_of_their_own(stale: FleetState) 
 
 async def test_it_reports_itself_since_it_cannot_know_who_judges(stale: FleetState) -> None:
     assert stale.stale_since is not None
-    assert (stale.judges, stale.judged_last) == (False, True)
+    assert (stale.judges, stale.turn) == (False, (0, 0))

@@ -5,6 +5,7 @@ import pytest
 from gateway.state.fleet.roster import (
     ReplicaPresence,
     ReplicaRow,
+    deputy,
     fleet_view,
     heard_by,
     is_over,
@@ -48,6 +49,14 @@ def row(
 )
 def test_presence(ago: float, expected: ReplicaPresence) -> None:
     assert presence(row("a", ago), NOW) is expected
+
+
+def test_the_deputy_is_who_is_heard_for_longest_beside_the_judge() -> None:
+    judge, lost_one = row("judge", started=1.0), row("lost", 60, started=2.0)
+    later, first = row("a"), row("b", started=800.0)
+    assert deputy([judge, lost_one, later, first], judge.start, NOW) == first.start
+    assert deputy([judge, lost_one], judge.start, NOW) == ""
+    assert deputy([], judge.start, NOW) == ""
 
 
 def test_only_what_is_lost_leaves_a_doubt() -> None:
