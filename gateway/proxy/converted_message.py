@@ -12,6 +12,7 @@ from gateway.core.answers.link_mapper import LinkMapper
 from gateway.core.conversion.chain import BodyConversion, Conversion
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.parameter_change import write_fields, write_query
+from gateway.core.cutover.shadow import SAFE
 from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan, written_target
 from gateway.proxy import answer_links
@@ -64,6 +65,9 @@ async def convert_request(
         )
         return plan.target, converted, streamed
     whole = await _whole(body, room)
+    # Some clients give each request a body; here it means nothing (RFC 9110, section 9.3.1).
+    if exchange.method in SAFE and whole.strip() == _NOTHING:
+        whole = body = b""
     made = None if whole else plan.request.made(plan.method(exchange.method))
     if made is not None:
         whole, conversion = _NOTHING, made

@@ -142,6 +142,14 @@ def test_an_event_comes_when_it_is_whole(house: House) -> None:
     assert b"data: " + OLDER + b"\n\n: over\n" in read
 
 
+def test_an_empty_object_is_no_body_of_a_get(house: House) -> None:
+    """Changes of answers apply to requests as well, and what a client sends so is no answer."""
+    house.service.answer = answer(NEWER)
+    got = ask(house.gateway, "GET", "/other/v1", "Content-Type: application/json", body=b"{}\n")
+    assert (got.status, got.body) == (200, OLDER)
+    assert house.service.last.body == b""
+
+
 def test_events_have_the_names_of_the_version(house: House) -> None:
     sent = b"event: created\ndata: " + NEWER + b"\n\nevent: gone\ndata: 7\n\n"
     house.service.answer = answer(sent, content_type="text/event-stream")
