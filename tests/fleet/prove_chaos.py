@@ -18,13 +18,14 @@ from random import Random
 from typing import Any
 
 from tests.fleet.cluster import Cluster
-from tests.fleet.fleet import CUTOVER, Fleet, presence
+from tests.fleet.fleet import CUTOVER, Fleet, judge, presence
 from tests.gateway.kit import Program, wait_for
 from tests.gateway.live.shifting import admin
 
 SECONDS = float(os.environ.get("CHAOS_MINUTES", "0.5")) * 60
 NAMES = ("a", "b", "c")
-MISHAPS = ("kill", "suspend", "drop", "refuse", "crash", "pause", "reload", "restart")
+OF_JUDGE = {"kill the judge": "kill", "suspend the judge": "suspend"}
+MISHAPS = ("kill", "suspend", "drop", "refuse", "crash", "pause", "reload", "restart", *OF_JUDGE)
 STEPS = [1, 5, 10, 25, 50, 75, 90, 100]
 CLIMBING = f"""\
   climb:
@@ -136,6 +137,8 @@ def test_nothing_is_lost_doubled_or_undone(own_cluster: Cluster, tmp_path: Path)
 
 def one_mishap(what: str, name: str, fleet: Fleet, load: Load, cluster: Cluster) -> int:
     """Do one thing that goes wrong, and mend it; return how many requests may be lost with it."""
+    if what in OF_JUDGE:
+        what, name = OF_JUDGE[what], wait_for(lambda: judge(fleet.replicas["a"]))
     if what == "kill":
         heard = stop(name, signal.SIGKILL, fleet, load)
         # What it counted in the three seconds before its last beat may have come too late for it.
