@@ -59,8 +59,10 @@ class Outbox:
         former, self._waiting = self._waiting, _nothing()
         changes = former.changes()
         later = partial(_later, seconds)
-        changes.usage = [(*row[:-3], *map(later, row[-3:])) for row in changes.usage]  # type: ignore[misc]  # its times are the last three
-        changes.counts = [(*row[:-2], *map(later, row[-2:])) for row in changes.counts]  # type: ignore[misc]  # and of these the last two
+        changes.usage = [  # its times are the last three, and of counts the last two
+            (*row[:-3], later(row[-3]), later(row[-2]), later(row[-1])) for row in changes.usage
+        ]
+        changes.counts = [(*row[:-2], later(row[-2]), later(row[-1])) for row in changes.counts]
         changes.history = [
             row._replace(start=by.start(row.start + by.seconds / 2 + seconds))  # from its middle
             for row in changes.history
