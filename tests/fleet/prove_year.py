@@ -59,8 +59,7 @@ class Calendar:
         self._settings = list(postgres._BEGIN.selected_columns)[1:]
         self.now = 1_700_006_400.0  # the start of a day
         clock = SimpleNamespace(time=lambda: self.now, monotonic=lambda: self.now)
-        for module in ("fleet_clock", "beat"):
-            patch.setattr(f"gateway.state.fleet.{module}.time", clock)
+        patch.setattr("gateway.state.fleet.fleet_clock.time", clock)
         self.turn_to(self.now)
 
     def turn_to(self, now: float) -> None:
@@ -137,8 +136,13 @@ class Year:
     async def judge(self) -> None:
         """Have one replica judge; the lease of the day before is over."""
         self._judge = self._chance.choice(self.states)
-        with self._transactions.are(1):
-            assert await judged(self._judge)
+        await self._succeed(self._judge)
+
+    async def _succeed(self, state: FleetState) -> None:
+        # One that was not the judge looks after sessions of its predecessor first.
+        is_new = state._judge._held is None
+        with self._transactions.are(1 + is_new):
+            assert await judged(state)
 
     async def come_and_go(self, day: int) -> None:
         """Let a replica leave, and hand in what it has, or vanish with it."""
@@ -148,8 +152,7 @@ class Year:
             await left.close()
             successor = self.states[0] if left is self._judge else self._judge
             assert successor is not None
-            with self._transactions.are(1):
-                assert await judged(successor)
+            await self._succeed(successor)
         elif day % 5 == 3:
             gone = self.states.pop(self._chance.randrange(REPLICAS))
             gone.absorb(minute(day, self._chance))
