@@ -66,7 +66,7 @@ async def convert_request(
         return plan.target, converted, streamed
     whole = await _whole(body, room)
     # Some clients give each request a body; here it means nothing (RFC 9110, section 9.3.1).
-    if exchange.method in SAFE and whole.strip() == _NOTHING:
+    if whole and exchange.method in SAFE and whole.strip() == _NOTHING:
         whole = body = b""
     made = None if whole else plan.request.made(plan.method(exchange.method))
     if made is not None:

@@ -1,8 +1,9 @@
 """The routes of the admin port, of which each refuses an Expect that it cannot meet."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from aiohttp import HttpVersion11, hdrs, web
+from aiohttp.web_urldispatcher import AbstractResource, PlainResource, UrlMappingMatchInfo
 
 from gateway.admin.access.admin_answers import problem
 from gateway.admin.access.admin_guard import NOWHERE
@@ -15,15 +16,25 @@ def add_routes(app: web.Application, routes: Iterable[web.RouteDef]) -> None:
         web.RouteDef(each.method, each.path, each.handler, {**each.kwargs, **meeting})
         for each in routes
     )
-    known = [*app.router.resources()]
+    app.router.register_resource(_Elsewhere([*app.router.resources()]))
 
-    async def refuse(request: web.Request) -> web.StreamResponse:
-        allowed = {method for each in known for method in (await each.resolve(request))[1]}
+
+class _Elsewhere(PlainResource):
+    """All targets that no other resource has, also those that are no paths: `OPTIONS *`."""
+
+    def __init__(self, others: Sequence[AbstractResource]) -> None:
+        super().__init__("/")
+        self._others = others
+        self._route = self.add_route("*", self._refuse, expect_handler=meet_expectation)
+
+    async def resolve(self, request: web.Request) -> tuple[UrlMappingMatchInfo, set[str]]:
+        return UrlMappingMatchInfo({NOWHERE: request.path}, self._route), set()
+
+    async def _refuse(self, request: web.Request) -> web.StreamResponse:
+        allowed = {method for each in self._others for method in (await each.resolve(request))[1]}
         if allowed:
             raise web.HTTPMethodNotAllowed(request.method, allowed)
         raise web.HTTPNotFound
-
-    app.router.add_route("*", f"/{{{NOWHERE}:.*}}", refuse, expect_handler=meet_expectation)
 
 
 async def meet_expectation(request: web.Request) -> web.Response | None:

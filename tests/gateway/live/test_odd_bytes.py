@@ -130,6 +130,7 @@ async def test_no_traceback(gateway: StartGateway, upstream: StartUpstream) -> N
         *(one(program.admin, ADMIN, b"Host: localhost") for _ in range(600)),
         *(one(program.port, PUBLIC, b"Host: api.test") for _ in range(400)),
     )
+    await send(program.admin, b"CONNECT a:1 HTTP/1.1\r\nExpect: \xff\r\n\r\n", leaves=False)
     assert b" 200 " in await alive(program.admin, b"/healthz")
     assert b" 404 " in await alive(program.port, b"/none")
     await asyncio.to_thread(stop, program)

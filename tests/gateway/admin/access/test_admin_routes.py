@@ -30,10 +30,11 @@ async def answered(head: str, body: bytes = b"") -> list[bytes]:
     return lines
 
 
-@pytest.mark.parametrize("path", ["known", "unknown"])
+@pytest.mark.parametrize("target", ["/known", "/unknown", "/a%0Ab", "*"])
 @pytest.mark.parametrize("value", ["200-ok", "\xff", "100-continue, 200-ok", "100-continue\xff"])
-async def test_what_cannot_be_met(value: str, path: str) -> None:
-    lines = await answered(f"PUT /{path} HTTP/1.1\r\nContent-Length: 1\r\nExpect: {value}")
+async def test_what_cannot_be_met(value: str, target: str) -> None:
+    method = "OPTIONS" if target == "*" else "PUT"
+    lines = await answered(f"{method} {target} HTTP/1.1\r\nContent-Length: 1\r\nExpect: {value}")
     assert lines[0] == b"HTTP/1.1 417 Expectation Failed"
     assert b"Content-Type: application/problem+json" in lines
     assert json.loads(lines[-1])["detail"] == "Only 100-continue can be expected."
