@@ -10,6 +10,7 @@ machine is set. Only what people read and what is stored has the date.
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import NamedTuple
 
 import msgspec
@@ -269,7 +270,7 @@ class CutoverController:
 def _log_result(cutover: Cutover, result: GateResult) -> None:
     gates = cutover.gates
     assert gates is not None  # a cutover without gates has no results
-    fields = result._asdict()
+    fields = asdict(result)
     reason, _ = fields.pop("text"), fields.pop("outcome")
     log.event(
         "gate_exceeded",

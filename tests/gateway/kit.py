@@ -161,19 +161,19 @@ class Scripted:
     async def take(self, reader: asyncio.StreamReader) -> bytes:
         """Read one request (its body by Content-Length or chunked), note it, and return it."""
         head = await reader.readuntil(b"\r\n\r\n")
-        body = b""
+        body = bytearray()
         for header in head.split(b"\r\n")[1:]:
             name, _, value = header.partition(b":")
             if name.lower() == b"content-length":
-                body = await reader.readexactly(int(value))
+                body += await reader.readexactly(int(value))
             elif name.lower() == b"transfer-encoding":
                 while not body.endswith(b"\r\n0\r\n\r\n") and body != b"0\r\n\r\n":
                     line = await reader.readline()
                     if not line:
-                        raise asyncio.IncompleteReadError(body, None)
+                        raise asyncio.IncompleteReadError(bytes(body), None)
                     body += line
         self.requests.append(head + body)
-        return head + body
+        return self.requests[-1]
 
 
 Script = Callable[[Scripted, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

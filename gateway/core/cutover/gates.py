@@ -77,7 +77,8 @@ class GateEvidence(NamedTuple):
     served_new: RouteOutcomes = RouteOutcomes()
 
 
-class GateResult(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class GateResult:
     """The result of one comparison of a gate.
 
     Attributes:

@@ -1,6 +1,7 @@
 """The judgement of gates: whether what was seen on the new route of a cutover speaks against it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from gateway.core.cutover.gates import MEASURES, GateEvidence, GateOutcome, GateResult, Gates
 from gateway.core.cutover.route_outcomes import RouteOutcomes
@@ -38,7 +39,7 @@ def judge(gates: Gates | None, evidence: GateEvidence) -> tuple[GateResult, ...]
         return ()
     doubted = _doubts(gates, evidence)
     errors = (
-        result._replace(outcome=GateOutcome.INCONCLUSIVE)
+        replace(result, outcome=GateOutcome.INCONCLUSIVE)
         if result.measure in doubted and result.outcome is GateOutcome.PASSED
         else result
         for result in _errors(gates, evidence)

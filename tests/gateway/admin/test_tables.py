@@ -1,5 +1,9 @@
 """What operators are told of shadows and cutovers: as tables, in words."""
 
+from dataclasses import replace
+
+import msgspec
+
 from gateway.admin.cutover_report import CutoverReport, RouteReport
 from gateway.admin.cutover_report import cutover_table as cutover_table
 from gateway.admin.shadow_report import DifferenceSample, FieldReport, LatencyReport, ShadowReport
@@ -83,8 +87,11 @@ def test_a_cutover() -> None:
         gate("differences", "share", 0.1, None, 0.01, outcome="passed"),
     ]
     unseen = gate("errors", "403", 0.0, 0.0, 0.01, outcome="passed")
-    unseen = unseen._replace(new_count=0, old_count=0)
+    unseen = replace(unseen, new_count=0, old_count=0)
     found.gates.append(unseen)
+    # Whoever asks the admin port, and what is stored, names the values.
+    (first, *_) = msgspec.to_builtins(found)["gates"]
+    assert (first["measure"], first["outcome"]) == ("5xx", "exceeded")
     found.then = "roll_back"
     assert cutover_table(found).splitlines() == [
         *plain,
