@@ -1,7 +1,7 @@
 """What the sums of a fleet may lack is a doubt, until it is made up for or lies far enough back."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
@@ -208,9 +208,9 @@ async def test_a_full_disk_of_the_database_loses_nothing(
     """Neither where nothing can be handed in, nor where nothing can be added to the sums."""
     name = database.rpartition("/")[2]
 
-    async def refused(act: Callable[[], object]) -> None:
+    async def refused(act: Callable[[], Awaitable[object]]) -> None:
         with pytest.raises(StateUnreachableError, match="does not serve now: could not extend"):
-            await act()  # type: ignore[misc]
+            await act()
 
     async with opened(database, tmp_path, "a", "b") as (one, other):
         await one.set_percent(KEY, 25.0, ANN)
