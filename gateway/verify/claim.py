@@ -4,30 +4,12 @@ A claim is about one part of the messages of an operation: each example that the
 allows must, once it is converted, be one that the recipient's document allows.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
-from gateway.core.conversion.chain import BodyConversion, Conversion, compose
-from gateway.core.conversion.change import Change
-from gateway.core.conversion.field_path import pointer, pointers
-from gateway.core.conversion.operations.operation import Substitute
-from gateway.core.conversion.passage import Passage
-from gateway.core.conversion.shapes.use import GroupUse
-from gateway.core.snapshot import Api
 from gateway.core.versions.version import Version
-from gateway.verify.located_operation import LocatedOperation, find_operation, locate
 from gateway.verify.openapi.json_schema import Schema
-from gateway.verify.openapi.openapi import Description, Operation, statuses_of
-from gateway.verify.part_conversion import (
-    PartConversion,
-    convert_body,
-    convert_headers,
-    convert_message,
-    convert_query,
-    message_schema,
-    schema_of,
-)
+from gateway.verify.part_conversion import PartConversion
 
 
 class MessagePart(Enum):
@@ -38,6 +20,8 @@ class MessagePart(Enum):
     REQUEST = "request"
     RESPONSE = "response"
     MESSAGE = "message"
+    FORM = "form"
+    FORM_MESSAGE = "form message"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,211 +111,3 @@ class Unmatched:
 
 
 Outcome = Claim | Gap | Unchecked | Unmatched
-_About = tuple[str, Version, Version, str]
-# RFC 9110, section 6.4.1: these have no body, so that there is nothing to check.
-# A group of changes that uses itself is followed so deep, and no deeper than documents are.
-_DEEP = 8
-_BODILESS = {"204", "205", "304"}
-# What changes make a body of, and what they leave of one, where a version has none.
-_NO_BODY: Schema = {"type": "object", "properties": {}, "additionalProperties": False}
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentedVersion:
-    """One of two versions, and its OpenAPI document."""
-
-    version: Version
-    description: Description
-
-
-def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> Iterator[Outcome]:
-    """Yield every claim about a service of one version that answers clients of the other.
-
-    Every operation of both documents is among the outcomes: paired with that of the other
-    document, or with the reason why it is not. Responses travel from the service's version to the
-    client's, requests the other way.
-    """
-    ladder = tuple(api.versions.values())
-    up = compose(ladder, api.links, client.version, service.version)
-    down = compose(ladder, api.links, service.version, client.version)
-    theirs = locate(api.endpoints, service.version, service.description)
-    listed: set[object] = set()
-    for ours in locate(api.endpoints, client.version, client.description):
-        about = (api.name, client.version, service.version)
-        if ours.reason:
-            listed.add((ours.operation.method, ours.operation.shape))
-            yield Unchecked(*about, ours.name, "", ours.reason)
-            continue
-        paired: list[object] = []
-        for path in ours.captures:
-            asking, answering = up.at(path), down.at(path)
-            passage = find_operation(ours, asking, answering)
-            if passage is not None and passage.substitute is not None:
-                paired.append(path)
-                yield Unchecked(*about, ours.name, "", _substituted(passage.substitute))
-                break
-            if passage is not None:
-                asking, answering = passage.request, passage.response
-            for other in _counterparts(ours, theirs, path, passage):
-                listed.add(id(other))
-                key = (id(other), asking.links)
-                if key not in paired:  # else another endpoint leads there, by the same changes
-                    paired.append(key)
-                    pair = (*about, _name(ours, other))
-                    own, their = _unmoved(ours.operation, other.operation, passage)
-                    yield from _claims(pair, own, their, asking, answering)
-        if not paired:
-            yield Gap(*about, ours.name, "has no such operation")
-    for other in theirs:
-        about = (api.name, client.version, service.version)
-        if not other.reason and id(other) not in listed:
-            yield Unmatched(*about, other.name)
-        elif other.reason and (other.operation.method, other.operation.shape) not in listed:
-            yield Unchecked(*about, other.name, "", other.reason)
-
-
-def _counterparts(
-    ours: LocatedOperation,
-    theirs: Sequence[LocatedOperation],
-    path: str,
-    passage: Passage | None,
-) -> list[LocatedOperation]:
-    """Return what the service is asked for, for an operation of the client at an endpoint."""
-    if passage is None:
-        return [other for other in theirs if other.is_counterpart(ours, path)]
-    return [other for other in theirs if other.is_asked_by(passage, theirs)]
-
-
-def _unmoved(
-    ours: Operation, other: Operation, passage: Passage | None
-) -> tuple[Operation, Operation]:
-    """Return both operations without the query parameters that are in the path of the other."""
-    hops = () if passage is None else passage.query_hops
-    taken = frozenset().union(*(hop.dropped for hop in hops))
-    added = frozenset(line.key for hop in hops for line in hop.added)
-    return _without(ours, taken), _without(other, added)
-
-
-def _without(operation: Operation, names: frozenset[str]) -> Operation:
-    kept = (one for one in operation.parameters if one.place != "query" or one.name not in names)
-    return replace(operation, parameters=tuple(kept))
-
-
-def _substituted(substitute: Substitute) -> str:
-    if substitute.service is None:
-        return f"it is refused with status {substitute.status}"
-    return f"the service {substitute.service.name} answers it"
-
-
-def _name(ours: LocatedOperation, other: LocatedOperation) -> str:
-    if ours.operation.method != other.operation.method:
-        return f"{ours.name} -> {other.name}"
-    same = ours.operation.bare_shape == other.operation.bare_shape
-    return ours.name if same else f"{ours.name} -> {other.operation.path}"
-
-
-def _claims(
-    about: _About,
-    operation: Operation,
-    other: Operation,
-    asking: Conversion,
-    answering: Conversion,
-) -> Iterator[Outcome]:
-    found = [
-        *_requests(about, operation, other, asking),
-        *_responses(about, operation, other, answering),
-    ]
-    yield from found or [Unchecked(*about, "", "it has no JSON body and no parameter")]
-
-
-def _requests(
-    about: _About, operation: Operation, other: Operation, asking: Conversion
-) -> Iterator[Claim | Gap]:
-    method = operation.method
-    whole, made = asking.for_request(other.method), asking.made(other.method)
-    if whole is not None and whole.needs_message:
-        given, wanted = message_schema(operation), message_schema(other)
-        convert_all = convert_message(asking, method, other.method, wanted)
-        yield Claim(*about, MessagePart.MESSAGE, "", given, wanted, convert_all)
-        return
-    for part, place, convert in (
-        (MessagePart.QUERY, "query", convert_query),
-        (MessagePart.HEADERS, "header", convert_headers),
-    ):
-        given, wanted = (schema_of(one.parameters, place) for one in (operation, other))
-        if given["properties"] or wanted["properties"]:
-            yield Claim(*about, part, "", given, wanted, convert(asking, method, wanted))
-    given, wanted = operation.request or _NO_BODY, other.request or _NO_BODY
-    if operation.request is not None and other.request is None and not asking.drops_body:
-        yield Gap(*about, "takes no JSON body")
-    elif operation.request is not None or (other.request is not None and made is not None):
-        conversion = whole if operation.request is not None else made
-        convert_part = None if conversion is None else convert_body(conversion)
-        yield Claim(*about, MessagePart.REQUEST, "", given, wanted, convert_part)
-    elif other.body_required and not operation.body_required:
-        yield Gap(*about, "requires a body, and this version has none")
-
-
-def _responses(
-    about: _About, operation: Operation, other: Operation, answering: Conversion
-) -> Iterator[Outcome]:
-    _, client, service, _ = about
-    for key, schema in other.responses.items():
-        if schema is None and key not in _BODILESS:
-            expected = operation.response(statuses_of(key)[0]) is not None
-            ours = f", and version {client} expects one" if expected else ""
-            yield Unchecked(*about, key, f"version {service} declares no JSON body{ours}")
-    for key, status, given, conversion in _answers(other, answering):
-        status = answering.status(operation.method, status)
-        wanted = operation.response(status)
-        if wanted is not None:
-            to = (*about, MessagePart.RESPONSE, key, given, wanted)
-            if conversion is None:
-                yield Claim(*to, None)
-            else:
-                yield Claim(*to, convert_body(conversion), _named(conversion))
-        elif operation.key(status) is None:
-            yield Gap(*about, f"answers {key}, of which this version does not know")
-        else:
-            yield Unchecked(*about, key, f"version {client} declares no JSON body")
-
-
-def _named(conversion: BodyConversion) -> frozenset[str]:
-    return frozenset(
-        name
-        for link in conversion.links
-        for change in link.changes
-        for name in _places(change, "", _DEEP)
-    )
-
-
-def _places(change: Change, outer: str, deep: int) -> Iterator[str]:
-    at = outer + pointers(change.scopes)
-    if isinstance(change, GroupUse):
-        for place in change.places if deep else ():
-            for inner in change.changes:
-                yield from _places(inner, at + pointers(place), deep - 1)
-    else:
-        yield from (at + pointer(*field) for field in change.touches)
-
-
-def _answers(
-    operation: Operation, answering: Conversion
-) -> Iterator[tuple[str, int, Schema, BodyConversion | None]]:
-    """Yield the responses with a body: a name, one of its statuses, its schema and conversion.
-
-    A key of a document that covers many statuses (`default`, `4XX`) is yielded once for each
-    conversion that applies to some of them.
-    """
-    for key, given in operation.responses.items():
-        if given is None:
-            continue
-        kinds: dict[object, tuple[int, BodyConversion | None]] = {}
-        for status in statuses_of(key):
-            if operation.key(status) == key:
-                conversion = answering.for_response(operation.method, status)
-                links = () if conversion is None else tuple(map(id, conversion.links))
-                kinds.setdefault(links, (status, conversion))
-        for status, conversion in kinds.values():
-            name = key if len(kinds) == 1 or conversion is None else str(status)
-            yield name, status, given, conversion

@@ -19,7 +19,7 @@ def hint(claim: Claim, finding: Finding) -> str | None:
 
     A change reads from the newer version to the older one, whichever way the message travels.
     """
-    if claim.part is MessagePart.MESSAGE:
+    if claim.part in (MessagePart.MESSAGE, MessagePart.FORM_MESSAGE):
         return None  # a place in it may be in the body, in the query or in a header field
     field = _spelt(claim, finding.field)
     down = (claim.part is MessagePart.RESPONSE) == (claim.client < claim.service)

@@ -1,11 +1,11 @@
 """Conversions of one part of a message: its body, its query parameters or its header fields.
 
-Query parameters and header fields are held as one JSON object each, by name, so that a JSON Schema
-can describe them.
+Forms, query parameters and header fields are held as one JSON object each, by name, so that a JSON
+Schema can describe them.
 """
 
 import re
-from collections.abc import Mapping
+from contextlib import suppress
 from typing import Protocol
 from urllib.parse import parse_qsl, urlencode
 
@@ -27,8 +27,10 @@ from gateway.core.conversion.parameter_change import (
 from gateway.core.conversion.scalars import NUMBER_TEXT, Type
 from gateway.core.conversion.version_link import Direction
 from gateway.proxy.body import json_body
+from gateway.proxy.body.formats.form_body import convert_form, json_from
 from gateway.proxy.body.slow_thread import run_now
-from gateway.verify.openapi.json_schema import Schema
+from gateway.verify.openapi.field_shape import FieldShape, Presence
+from gateway.verify.openapi.json_schema import PLACE, Schema, definitions
 from gateway.verify.openapi.openapi import ApiParameter, Operation
 
 _NOTHING = b"{}"
@@ -59,8 +61,37 @@ def convert_body(conversion: BodyConversion) -> PartConversion:
     return convert
 
 
+def convert_form_body(conversion: BodyConversion | None, wanted: Schema) -> PartConversion:
+    """Return the conversion of a form; `wanted` gives the types to read its texts as.
+
+    Without changes, its texts are read anew all the same: a form has no types.
+    """
+
+    def convert(document: object) -> object:
+        given = urlencode(_lines(document)).encode()
+        if conversion is None:
+            return _form_of(given, wanted)
+        made = run_now(lambda: convert_form(given, conversion), conversion.timeout)
+        return _made_of_form(made, conversion, wanted)
+
+    return convert
+
+
+def becomes_json(conversion: BodyConversion | None) -> bool:
+    """Whether a form is JSON once it is converted."""
+    return conversion is not None and json_from(conversion) is not None
+
+
+def _made_of_form(made: bytes, conversion: BodyConversion, wanted: Schema) -> object:
+    return msgspec.json.decode(made) if becomes_json(conversion) else _form_of(made, wanted)
+
+
+def _form_of(body: bytes, wanted: Schema) -> object:
+    return parameters_of(parse_qsl(body.decode(), keep_blank_values=True), wanted)
+
+
 def convert_message(
-    asking: Conversion, method: str, service_method: str, wanted: Schema
+    asking: Conversion, method: str, service_method: str, wanted: Schema, *, form: bool = False
 ) -> PartConversion:
     """Return the conversion of a request as a whole, in the form of `message_schema`.
 
@@ -69,21 +100,26 @@ def convert_message(
         method: the method of the client's request.
         service_method: the method of the request to the service.
         wanted: the schema of the converted message, which gives the types to read texts as.
+        form: whether the body of the client's request is a form.
     """
     whole, making = asking.for_request(service_method), asking.made(service_method)
     assert whole is not None  # it converts the message
     hops, parts = asking.query_hops(method), wanted["properties"]
     assert isinstance(parts, dict)
+    read_as = {**parts.get("body", {}), "components": wanted.get("components", {})}
 
     def convert(document: object) -> object:
         assert isinstance(document, dict)
         query = _parameter_lines(document.get("query"), QUERY)
         fields = _parameter_lines(document.get("headers"), FIELDS)
         message = Message(method, headers=fields, query=query, way=QueryWalk(query, hops))
-        given, has_body = msgspec.json.encode(document.get("body", {})), "body" in document
+        has_body = "body" in document
+        is_form, content = form and has_body, document.get("body", {})
+        given = urlencode(_lines(content)).encode() if is_form else msgspec.json.encode(content)
+        convert_whole = convert_form if is_form else json_body.convert
 
         def converted(by: BodyConversion) -> bytes:
-            return run_now(lambda: json_body.convert(given, by, message), by.timeout)
+            return run_now(lambda: convert_whole(given, by, message), by.timeout)
 
         if has_body or making is not None:
             body = converted(whole if has_body or making is None else making)
@@ -101,21 +137,23 @@ def convert_message(
         }
         kept = not asking.drops_body if has_body else making is not None
         if kept or body != _NOTHING:
-            made["body"] = msgspec.json.decode(body)
+            made["body"] = (
+                _made_of_form(body, whole, read_as) if is_form else msgspec.json.decode(body)
+            )
         return made
 
     return convert
 
 
-def message_schema(operation: Operation) -> Schema:
-    """Return the schema of a whole request: its query, its header fields and its body."""
+def message_schema(operation: Operation, body: Schema | None) -> Schema:
+    """Return the schema of a whole request: its query, its header fields and this body."""
     parts: dict[str, object] = {
         "query": schema_of(operation.parameters, "query"),
         "headers": schema_of(operation.parameters, "header"),
     }
     required = [*parts, "body"] if operation.body_required else [*parts]
-    if operation.request is not None:
-        parts["body"] = operation.request
+    if body is not None:
+        parts["body"] = body
     components: dict[str, object] = {}
     for name, schema in parts.items():
         assert isinstance(schema, dict)
@@ -201,20 +239,46 @@ def schema_of(parameters: tuple[ApiParameter, ...], place: str) -> Schema:
     return {**made, "components": {"schemas": components}} if components else made
 
 
+def sendable(schema: Schema) -> Schema:
+    """Return the schema of named texts without what no text can be: null, and an empty list."""
+    known, root = definitions(schema), schema
+    for _ in known:  # a reference may lead to another one
+        there = known.get(str(root.get("$ref")).removeprefix(PLACE))
+        if "properties" not in root and isinstance(there, dict):
+            root = there
+    made: Schema = {"type": "object", **root}
+    if isinstance(properties := root.get("properties"), dict):
+        made["properties"] = {name: _text_schema(one) for name, one in properties.items()}
+    return {**made, "components": schema["components"]} if known else made
+
+
+def _text_schema(schema: object) -> object:
+    if not isinstance(schema, dict):
+        return schema
+    made = dict(schema)
+    for key in ("anyOf", "oneOf"):
+        if isinstance(members := schema.get(key), list):
+            made[key] = [_text_schema(one) for one in members if one != {"type": "null"}]
+    types = schema.get("type")
+    if isinstance(types, list):
+        made["type"] = types = [name for name in types if name != "null"]
+    if types == "array" or types == ["array"]:
+        made["minItems"] = max(1, int(schema.get("minItems", 1)))
+    return made
+
+
 def parameters_of(lines: list[tuple[str, str]], wanted: Schema) -> dict[str, object]:
     """Return parameters as one object, with texts read as the types that a schema declares."""
-    known = wanted["properties"]
-    assert isinstance(known, dict)
+    shape = FieldShape([wanted], definitions(wanted))
     found: dict[str, object] = {}
     for name, text in lines:
-        schema = known.get(name, {})
-        if schema.get("type") == "array":
-            value = _read(text, schema.get("items", {}))
+        place = shape.inside(name)
+        if isinstance(place, FieldShape) and place.is_array:
             before = found.setdefault(name, [])
             assert isinstance(before, list)
-            before.append(value)
+            before.append(_read(text, place.elements))
         else:
-            found[name] = _read(text, schema)
+            found[name] = _read(text, place)
     return found
 
 
@@ -224,6 +288,7 @@ def _lines(document: object) -> list[tuple[str, str]]:
         (name, _text(value))
         for name, given in document.items()
         for value in (given if isinstance(given, list) else [given])
+        if value is not None  # which no text is, so that it is left out
     ]
 
 
@@ -231,12 +296,15 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _read(text: str, schema: Mapping[str, object]) -> object:
-    match schema.get("type"):
-        case "integer" if _INTEGER.match(text):
-            return int(text)
-        case "number" if NUMBER_TEXT.match(text):
-            return float(text)
-        case "boolean" if text in ("true", "false"):
-            return text == "true"
+def _read(text: str, place: FieldShape | Presence | None) -> object:
+    types = place.types if isinstance(place, FieldShape) else set()
+    if types & {"integer", "number"} and _INTEGER.match(text):
+        return int(text)
+    if "number" in types and NUMBER_TEXT.match(text):
+        return float(text)
+    if "boolean" in types and text in ("true", "false"):
+        return text == "true"
+    if types == {"object"}:  # which is written as JSON (OpenAPI 3.1.0, section 4.8.15.1)
+        with suppress(msgspec.DecodeError):
+            return msgspec.json.decode(text)
     return text

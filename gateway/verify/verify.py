@@ -8,7 +8,8 @@ from pathlib import Path
 from gateway.config.text.mistakes import suggest
 from gateway.core.snapshot import Api, Snapshot
 from gateway.core.versions.version import Version
-from gateway.verify.claim import Claim, DocumentedVersion, MessagePart, Unchecked, claims
+from gateway.verify.claim import Claim, MessagePart, Unchecked
+from gateway.verify.claims import DocumentedVersion, claims
 from gateway.verify.located_operation import NO_ENDPOINT
 from gateway.verify.openapi.document_source import fetch
 from gateway.verify.openapi.examples import NoExamplesError

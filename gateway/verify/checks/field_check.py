@@ -111,13 +111,14 @@ class _Body:
 
 def _bodies(asked: AskedOperation) -> Iterator[_Body]:
     operation = asked.operation
-    if operation.request is not None:
-        yield _Body(operation.request, asked, None)
-    for key, schema in operation.responses.items():
-        for status in statuses_of(key) if schema is not None else ():
+    for schema in (operation.request, operation.form):
+        if schema is not None:
+            yield _Body(schema, asked, None)
+    for key, answer in operation.responses.items():
+        for status in statuses_of(key) if answer is not None else ():
             if operation.key(status) == key:
-                assert schema is not None
-                yield _Body(schema, asked, status)
+                assert answer is not None
+                yield _Body(answer, asked, status)
 
 
 @dataclass(slots=True)

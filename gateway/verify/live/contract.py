@@ -103,7 +103,10 @@ class Contract:
             if operation.body_required:
                 yield RefusedField("body", "required", "is missing, but required")
             return
-        if operation.request is None or format_of(request.fields) is not BodyFormat.JSON:
+        body_format = format_of(request.fields)
+        if body_format is BodyFormat.FORM:
+            yield from self._refused_form(operation, request)
+        if operation.request is None or body_format is not BodyFormat.JSON:
             return
         try:
             document = _parsed(_decoded(request))
@@ -111,6 +114,20 @@ class Contract:
             yield RefusedField("body", "json", f"is not JSON: {error}")
             return
         yield from self._refused(operation, "", operation.request, document)
+
+    def _refused_form(self, operation: Operation, request: TrialRequest) -> Iterator[RefusedField]:
+        if operation.form is None:
+            if operation.request is not None:
+                yield RefusedField("body", "form", "is a form, where the document has JSON alone")
+            return
+        try:
+            text = _decoded(request).decode()
+        except (UnicodeDecodeError, content_coding.ContentCodingError) as error:
+            yield RefusedField("body", "form", f"is not a form: {error}")
+            return
+        lines = parse_qsl(text, keep_blank_values=True)
+        document = parameters_of(lines, operation.form)
+        yield from self._refused(operation, "form", operation.form, document)
 
     def _refused(
         self, operation: Operation, part: str, schema: Schema, document: object
@@ -120,7 +137,7 @@ class Contract:
             return
         for violation in validator.violations(document):
             place = violation.field
-            if part:
+            if part not in ("", "form"):
                 place = f"{part} {place.lstrip('/').partition('/')[0]}"
             yield RefusedField(place or "body", violation.keyword, violation.reason)
 

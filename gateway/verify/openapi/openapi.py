@@ -10,6 +10,7 @@ from gateway.verify.openapi.json_schema import Schema, SchemaBundler, Use
 _VERSION = re.compile(r"3\.[0-9]+(?:\.[0-9]+)?")
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _JSON = re.compile(r"application/(?:json|[^;\s]+\+json)\s*(?:;.*)?\Z", re.IGNORECASE)
+_FORM = re.compile(r"application/x-www-form-urlencoded\s*(?:;.*)?\Z", re.IGNORECASE)
 _PARAMETER = re.compile(r"\{([^{}]*)\}")
 # `default` is taken for errors: success that a document does not name is no promise of it.
 _ERRORS = range(400, 600)
@@ -44,6 +45,7 @@ class Operation:
         body_required: whether a request without a body is refused.
         answer_fields: the names of the header fields of each response, by the document's key for
             its status.
+        form: the schema of a form (`application/x-www-form-urlencoded`); None where there is none.
     """
 
     method: str
@@ -54,6 +56,7 @@ class Operation:
     base: str = ""
     body_required: bool = False
     answer_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    form: Schema | None = None
 
     @property
     def shape(self) -> str:
@@ -149,6 +152,7 @@ class Description:
             base,
             isinstance(body, dict) and body.get("required") is True,
             {str(status): self._fields(response) for status, response in responses.items()},
+            None if body is None else self._body(body, Use.REQUEST, _FORM),
         )
 
     def _fields(self, response: object) -> tuple[str, ...]:
@@ -166,10 +170,10 @@ class Description:
             self._schema(schema, Use.REQUEST),
         )
 
-    def _body(self, declared: object, use: Use) -> Schema | None:
+    def _body(self, declared: object, use: Use, types: re.Pattern[str] = _JSON) -> Schema | None:
         content = self._mapping(self._mapping(declared, "a body").get("content", {}), "content")
         for media_type, entry in content.items():
-            if _JSON.match(media_type):
+            if types.match(media_type):
                 return self._schema(self._mapping(entry, media_type).get("schema", {}), use)
         return None
 

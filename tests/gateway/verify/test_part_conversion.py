@@ -17,9 +17,12 @@ from gateway.verify.part_conversion import (
     convert_message,
     convert_query,
     message_schema,
+    parameters_of,
     schema_of,
+    sendable,
 )
 
+PLACE = "#/components/schemas/Number"
 RULES = """
 services: { s: { targets: ["http://127.0.0.1:1"] } }
 apis:
@@ -81,6 +84,43 @@ def test_header_fields(given: object, arrives: object) -> None:
     assert convert_headers(upgrade(), "GET", WANTED)(given) == arrives
 
 
+def test_types_behind_references_and_beside_null() -> None:
+    """As generators write optional parameters, and those with a type of their own."""
+    null = {"type": "null"}
+    known = {"Number": {"type": "number"}, "Numbers": {"type": "array", "items": {"$ref": PLACE}}}
+    wanted: Schema = {
+        "properties": {
+            "limit": {"anyOf": [{"type": "integer"}, null]},
+            "size": {"type": ["number", "null"]},
+            "ids": {"anyOf": [{"$ref": f"{PLACE}s"}, null]},
+            "on": {"allOf": [{"type": "boolean"}]},
+            "place": {"type": "object"},
+            "no": {"type": "object"},
+        },
+        "components": {"schemas": known},
+    }
+    lines = [("limit", "5"), ("size", "1.5"), ("ids", "7"), ("on", "true"), ("place", "{}")]
+    made = {"limit": 5, "size": 1.5, "ids": [7], "on": True, "place": {}, "no": "{"}
+    assert parameters_of([*lines, ("no", "{")], wanted) == made
+    given = sendable({**wanted, "type": "object"})
+    assert given["properties"] == {
+        "limit": {"anyOf": [{"type": "integer"}]},
+        "size": {"type": ["number"]},
+        "ids": {"anyOf": [{"$ref": f"{PLACE}s"}]},
+        "on": {"allOf": [{"type": "boolean"}]},
+        "place": {"type": "object"},
+        "no": {"type": "object"},
+    }
+    several: Schema = {"properties": {"a": {"type": "array"}, "b": True}}
+    referring: Schema = {"$ref": f"{PLACE}s", "components": {"schemas": {"Numbers": several}}}
+    made_of = {"a": {"type": "array", "minItems": 1}, "b": True}
+    assert sendable(referring)["properties"] == made_of
+    round_about: Schema = {"schemas": {"Numbers": {"$ref": f"{PLACE}s"}}}
+    odd: Schema = {"$ref": f"{PLACE}s", "components": round_about}
+    assert sendable(odd) == {"type": "object", **odd}
+    assert sendable({}) == {"type": "object"}
+
+
 def test_the_schema_of_parameters() -> None:
     components = {"components": {"schemas": {"S": {"type": "string"}}}}
     parameters = (
@@ -128,7 +168,7 @@ def test_the_body_of_an_answer_with_what_comes_from_header_fields() -> None:
 
 
 def test_a_whole_request_whose_body_one_version_has_alone() -> None:
-    wanted = message_schema(Operation("POST", "/thing", {"type": "object"}))
+    wanted = message_schema(Operation("POST", "/thing"), {"type": "object"})
     links = moved(Direction.UP).links
     up, down = (
         convert_message(
@@ -153,10 +193,10 @@ def test_a_whole_request() -> None:
         ApiParameter("X-C", "header", False, {"type": "string"}),
     )
     operation = Operation("POST", "/thing", schema, {}, parameters, body_required=True)
-    wanted = message_schema(operation)
+    wanted = message_schema(operation, schema)
     assert wanted["required"] == ["query", "headers", "body"]
     assert wanted["components"] == known
-    without = message_schema(Operation("GET", "/thing"))
+    without = message_schema(Operation("GET", "/thing"), None)
     assert without["required"] == ["query", "headers"]
     up, down = (
         convert_message(Conversion(moved(way).links, way), "POST", "POST", wanted)

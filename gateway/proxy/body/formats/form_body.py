@@ -5,7 +5,7 @@ times is an array. A form has no types, so where a change expects a number or a 
 is taken for one. Where a version takes no forms, a form becomes JSON on the way to it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from threading import Event
 from urllib.parse import parse_qsl, urlencode
@@ -16,7 +16,7 @@ from gateway.core.conversion.document import PLAIN, Document, JsonObject, kind, 
 from gateway.core.conversion.field_path import Tokens
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.scalars import NUMBER_TEXT, WORDS
-from gateway.core.conversion.version_link import Direction
+from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.headers import HeaderFields, end_to_end
 from gateway.proxy.body import json_body, json_encoding
 
@@ -40,6 +40,23 @@ def convert_form(
         ConversionError: the body is not a form in UTF-8, does not fit the declared changes, or
             would need a value that a form cannot hold: null, or an object.
     """
+    fields = read_form(body, abandoned)
+    form = replace(FORM, message=message)
+    try:
+        begin = json_from(conversion)
+        if begin is not None:
+            return _json(fields, conversion, begin, message)
+        converted = conversion.convert(fields, form)
+        try:
+            return write_form(converted)
+        except ConversionError as error:
+            raise error.moved(conversion.origin) from None
+    except ConversionError as error:
+        raise within(error, fields, form) from None
+
+
+def read_form(body: bytes, abandoned: Event | None = None) -> JsonObject:
+    """Return the fields of a form; raises ConversionError, or AbandonedError, as `convert_form`."""
     try:
         pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, errors="strict")
     except UnicodeDecodeError:
@@ -49,21 +66,28 @@ def convert_form(
         texts.setdefault(name, []).append(value)
         if abandoned is not None and abandoned.is_set():
             raise json_body.AbandonedError
-    fields: JsonObject = {name: some if some[1:] else some[0] for name, some in texts.items()}
-    form = replace(_FORM, message=message)
-    try:
-        begin = json_from(conversion)
-        if begin is not None:
-            return _json(fields, conversion, begin, message)
-        converted = conversion.convert(fields, form)
-        if not isinstance(converted, dict):
-            raise ConversionError(f"becomes {kind(converted)}, which a form cannot hold")
-        try:
-            return urlencode([*_pairs(converted)]).encode()
-        except ConversionError as error:
-            raise error.moved(conversion.origin) from None
-    except ConversionError as error:
-        raise within(error, fields, form) from None
+    return {name: some if some[1:] else some[0] for name, some in texts.items()}
+
+
+def write_form(document: Document) -> bytes:
+    """Return the form that a document becomes; raises ConversionError for one that none holds."""
+    if not isinstance(document, dict):
+        raise ConversionError(f"becomes {kind(document)}, which a form cannot hold")
+    return urlencode([*_pairs(document)]).encode()
+
+
+def typed(fields: Document, links: Sequence[VersionLink]) -> Document:
+    """Return the document that the fields of a form become at the first of these links.
+
+    Raises:
+        ConversionError: a text is not one of its type, or there are no fields.
+    """
+    for link in links:
+        if link.older == links[0].older and link.forms is not None:
+            if not isinstance(fields, dict):
+                raise ConversionError(f"becomes {kind(fields)}, which a form cannot hold")
+            fields = link.forms.typed(fields)
+    return fields
 
 
 def json_from(conversion: BodyConversion) -> int | None:
@@ -89,13 +113,9 @@ def _json(
     """Return the JSON that a form becomes; the links before `begin` convert texts."""
     links, direction = conversion.links, conversion.direction
     before = BodyConversion(links[:begin], direction)
-    document = before.convert(fields, replace(_FORM, message=message))
+    document = before.convert(fields, replace(FORM, message=message))
     try:
-        for link in links[begin:]:
-            if link.older == links[begin].older and link.forms is not None:
-                if not isinstance(document, dict):
-                    raise ConversionError(f"becomes {kind(document)}, which a form cannot hold")
-                document = link.forms.typed(document)
+        document = typed(document, links[begin:])
         behind = BodyConversion(links[begin:], direction)
         return json_encoding.encode(behind.convert(document, replace(PLAIN, message=message)))
     except ConversionError as error:
@@ -132,4 +152,5 @@ def _digits(value: Document) -> str | None:
 
 
 _TYPE = frozenset({b"content-type"})
-_FORM = replace(PLAIN, digits=_digits, number=str, typed=False)
+FORM = replace(PLAIN, digits=_digits, number=str, typed=False)
+"""How a form holds the values of a document."""

@@ -85,6 +85,7 @@ WRITE = {
     "responses": {"201": {}},
 }
 JSON = (b"Content-Type", b"application/json")
+FORM = (b"Content-Type", b"application/x-www-form-urlencoded")
 TITLE = b'{"title": "B"}'
 
 
@@ -97,7 +98,12 @@ def refusals(
 ) -> list[tuple[str, str]]:
     """Return what version 2 would refuse of a request to make a loan, and by which rule."""
     newer = document(lendings="get")
-    newer["paths"]["/lendings"] |= {"post": WRITE, "delete": {"responses": {}}}
+    formed = {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": BODY}}}
+    newer["paths"]["/lendings"] |= {
+        "post": WRITE,
+        "put": {"requestBody": formed, "responses": {}},
+        "delete": {"responses": {}},
+    }
     _, snapshot = written(folder, document(lendings="get"), newer)
     request = TrialRequest(
         "v2.json",
@@ -105,7 +111,7 @@ def refusals(
         Version(2),
         method,
         f"/lendings{query}",
-        [JSON, *fields],
+        [*([] if FORM in fields else [JSON]), *fields],
         body,
     )
     found = Contract(Description(newer, "v2.json")).refusals(request)
@@ -155,6 +161,22 @@ def test_headers_and_codings(tmp_path: Path) -> None:
     assert refusals(tmp_path, TITLE, (b"X-Mode", b"odd")) == [("header x-mode", "enum")]
     coded = (b"Content-Encoding", b"gzip")
     assert refusals(tmp_path, b"no gzip", coded) == [("body", "json")]
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "found"),
+    [
+        ("PUT", b"title=B&tags=5", []),
+        ("PUT", b"tags=5&state=lost", [("/state", "enum"), ("/title", "required")]),
+        ("PUT", b"title=\xff", [("body", "form")]),
+        ("PUT", b"", [("body", "required")]),
+        ("POST", b"title=B", [("body", "form")]),  # it takes JSON alone
+        ("DELETE", b"title=B", []),  # its body is not described
+    ],
+)
+def test_forms(tmp_path: Path, method: str, body: bytes, found: list[tuple[str, str]]) -> None:
+    query = "?notify=true" if method == "POST" else ""
+    assert sorted(refusals(tmp_path, body, FORM, query=query, method=method)) == found
 
 
 def test_an_operation_that_the_document_has_not(tmp_path: Path) -> None:

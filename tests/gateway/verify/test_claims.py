@@ -5,7 +5,8 @@ from pathlib import Path
 from gateway.config.load import load
 from gateway.core.versions.version import Version
 from gateway.verify import verification_report
-from gateway.verify.claim import Claim, DocumentedVersion, Gap, Unchecked, Unmatched, claims
+from gateway.verify.claim import Claim, Gap, Unchecked, Unmatched
+from gateway.verify.claims import DocumentedVersion, claims
 from gateway.verify.openapi.openapi import Description
 from gateway.verify.proof import prove
 from gateway.verify.verify import VerifyOptions, verify
@@ -241,3 +242,98 @@ def test_what_an_operation_has_in_another_place_is_paired_and_proven_once() -> N
         ("GET /sought/{number} -> /search", "response"),
     ]
     assert found[1].given["properties"] == {"page": {"type": "string"}}
+
+
+FORMS = """\
+services: { new: { targets: ["http://127.0.0.1:1"] } }
+apis:
+  shop:
+    upstream_path: "/{rest}"
+    versions: { "1": { via: "2" }, "2": { service: new } }
+    endpoints: [ { path: "/v{version}/{rest*}", version: { in: path } } ]
+    conversions:
+      - between: ["1", "2"]
+        changes: [ { rename: { field: title, to: name } } ]
+      - between: ["1", "2"]
+        operations: [ "POST /typed" ]
+        forms: { version: older, numbers: [n, ns], booleans: [on], lists: [ns] }
+      - between: ["1", "2"]
+        operations: [ "POST /late" ]
+        changes: [ to_query: { field: dry, parameter: dry, type: boolean } ]
+"""
+FORM, JSON = "application/x-www-form-urlencoded", "application/json"
+
+
+def taking(name: str, **operations: dict[str, dict[str, object]]) -> Description:
+    """Return a document of operations that take bodies of media types, with these fields."""
+    paths = {}
+    for operation, bodies in operations.items():
+        schema = {"$ref": f"#/components/schemas/{operation}"}
+        content = {media_type: {"schema": schema} for media_type in bodies}
+        body = {"content": content, "required": True}
+        parameters = [{"name": "dry", "in": "query", "schema": {"type": "boolean"}}]
+        paths[f"/{operation}"] = {
+            "post": {"requestBody": body, "parameters": parameters}
+            if operation == "late"
+            else {"requestBody": body}
+        }
+    schemas = {
+        operation: {
+            "type": "object",
+            "properties": (fields := next(iter(bodies.values()))),
+            "required": [*fields],
+            "additionalProperties": False,
+        }
+        for operation, bodies in operations.items()
+    }
+    document = {"openapi": "3.1.0", "paths": paths, "components": {"schemas": schemas}}
+    return Description(document, name)
+
+
+def test_forms() -> None:
+    """They are proven as the gateway converts them: texts without types, or JSON by `forms`."""
+    api = load(FORMS.encode(), "gateway.yaml", {}).apis[0]
+    text, number = {"type": "string"}, {"type": "integer"}
+    maybe = {"anyOf": [number, {"type": "null"}]}
+    numbers, on = {"type": "array", "items": number}, {"type": "boolean"}
+    given = {"name": text, "n": number, "ns": numbers, "on": on}
+    arrives = {"title": text, "n": number, "ns": numbers, "on": on}
+    older = taking(
+        "v1",
+        kept={FORM: {**given, "maybe": maybe}},
+        both={JSON: {"name": text}, FORM: {"name": text}},
+        typed={FORM: given},
+        untyped={FORM: {"name": text}},
+        other={FORM: {"name": text}},
+        lost={FORM: {"name": text}},
+        late={FORM: {"name": text}},
+    )
+    newer = taking(
+        "v2",
+        kept={FORM: {**arrives, "maybe": maybe}},
+        both={FORM: {"title": text}, JSON: {"title": text}},
+        typed={JSON: arrives},
+        untyped={JSON: {"title": text}},
+        other={"text/csv": {}},
+        lost={FORM: {"name": text}},
+        late={FORM: {"title": text, "dry": on}},
+    )
+    sides = (DocumentedVersion(Version(1), older), DocumentedVersion(Version(2), newer))
+    found = []
+    for outcome in claims(api, *sides):
+        if isinstance(outcome, Claim):
+            fields = [finding.field for finding in prove(outcome, 20, 0).findings]
+            found.append((outcome.operation, outcome.part.value, fields))
+        else:
+            assert isinstance(outcome, Gap)
+            found.append((outcome.operation, outcome.reason, []))
+    assert found == [
+        ("POST /kept", "form", []),
+        ("POST /both", "form", []),
+        ("POST /both", "request", []),
+        ("POST /typed", "form", []),
+        ("POST /untyped", "takes no form, but JSON; name them in forms:", []),
+        ("POST /other", "takes no form", []),
+        ("POST /lost", "form", ["/title", "/name"]),
+        ("POST /late", "form message", ["/body/dry"]),
+    ]
