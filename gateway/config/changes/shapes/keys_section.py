@@ -1,6 +1,6 @@
 """`keys`: the older version writes the keys of a map otherwise."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated
 
 from pydantic import Field
@@ -10,7 +10,8 @@ from gateway.config.changes.change_site import BodySite
 from gateway.config.shape import SectionModel
 from gateway.core.conversion.change import Change
 from gateway.core.conversion.changes.values.affix import AffixForm
-from gateway.core.conversion.shapes.free_keys import FreeKeys, KeyAffix, KeyWords
+from gateway.core.conversion.changes.values.value_rewrite import FormRewriting
+from gateway.core.conversion.shapes.free_keys import FreeKeys, KeyWords
 
 
 class KeyFormConfig(SectionModel):
@@ -50,7 +51,7 @@ class KeysConfig(BodySection):
             return None
         return FreeKeys(path.scopes, path.keys, *ways)
 
-    def _ways(self, site: BodySite) -> tuple[KeyWords, KeyWords] | tuple[KeyAffix, KeyAffix] | None:
+    def _ways(self, site: BodySite) -> tuple[Callable[[str], str], Callable[[str], str]] | None:
         """Return what writes the newer version's keys and the older one's, or None."""
         if (self.values is None) == (self.newer == self.older):
             site.complain(
@@ -61,7 +62,7 @@ class KeysConfig(BodySection):
         if self.values is None:
             newer = AffixForm(self.newer.prefix, self.newer.suffix)
             older = AffixForm(self.older.prefix, self.older.suffix)
-            return KeyAffix(older, newer), KeyAffix(newer, older)
+            return FormRewriting(older, newer), FormRewriting(newer, older)
         back = {older: newer for newer, older in self.values.items()}
         for key, older_key in self.values.items():
             if back[older_key] != key:

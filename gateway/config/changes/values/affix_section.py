@@ -3,13 +3,17 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from gateway.config.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
-from gateway.config.changes.change_site import BodySite, ChangeSite, ParameterSite
+from gateway.config.changes.change_section import Loss, Upgrade
+from gateway.config.changes.change_site import ChangeSite, ParameterSite
 from gateway.config.changes.value_kinds import NUMBER, TEXT
+from gateway.config.changes.values.rewrite_section import (
+    FormWays,
+    RewriteSection,
+    ways_between,
+)
 from gateway.config.shape import SectionModel
-from gateway.core.conversion.change import Change
-from gateway.core.conversion.changes.values.affix import Affix, AffixForm, affixing
-from gateway.core.conversion.parameter_change import ParameterChange, Rewritten
+from gateway.core.conversion.changes.values.affix import AffixForm
+from gateway.core.conversion.parameter_change import ParameterChange
 from gateway.core.conversion.scalars import Type
 
 
@@ -24,11 +28,9 @@ class AffixFormConfig(SectionModel):
     """The type of the value; a number has no prefix and no suffix. The default is text."""
 
 
-class AffixConfig(BodySection, ParameterSection):
+class AffixConfig(RewriteSection):
     """Write a value with another prefix and suffix, such as E12 for the number 12."""
 
-    field: str
-    """The field, query parameter or header field, which has the same name in both versions."""
     newer: AffixFormConfig = AffixFormConfig()
     """How the newer version writes the value; without it, as a text without prefix and suffix."""
     older: AffixFormConfig = AffixFormConfig()
@@ -43,27 +45,8 @@ class AffixConfig(BodySection, ParameterSection):
         """Return nothing: a value without the prefix and suffix of its version is refused."""
         return ()
 
-    def body_change(self, site: BodySite) -> Change | None:
-        """Return the change of a field, or of the elements of an array."""
-        if (forms := self._forms(site)) is None:
-            return None
-        return site.value_change(
-            self.field, lambda scopes, keys: Affix(scopes, keys, *forms), "field"
-        )
-
-    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
-        """Return the change of a parameter."""
-        forms = self._forms(site)
-        if forms is None:
-            return None
-        newer, older = forms
-        for key, form in (("newer", newer), ("older", older)):
-            site.text(form.prefix + form.suffix, key)
-        name = site.name(self.field, "field")
-        return Rewritten(name, affixing(older, newer), affixing(newer, older))
-
-    def _forms(self, site: ChangeSite) -> tuple[AffixForm, AffixForm] | None:
-        """Return the two forms, or None after recording a mistake."""
+    def ways(self, site: ChangeSite) -> FormWays | None:
+        """Return the ways between the two forms, or None after recording a mistake."""
         if self.newer == self.older:
             site.complain("both versions write it alike; give one a prefix or a suffix")
             return None
@@ -73,4 +56,10 @@ class AffixConfig(BodySection, ParameterSection):
                 site.complain("a number has no prefix and no suffix; remove them", key)
                 return None
             forms.append(AffixForm(form.prefix, form.suffix, Type(form.type)))
-        return forms[0], forms[1]
+        return ways_between(*forms)
+
+    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
+        """Return the change of a parameter, whose prefix and suffix stand in its text."""
+        for key, form in (("newer", self.newer), ("older", self.older)):
+            site.text(form.prefix + form.suffix, key)
+        return super().parameter_change(site)

@@ -4,21 +4,13 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Literal
 
-from gateway.config.changes.change_section import (
-    WHOLE,
-    BodySection,
-    ChangeSection,
-    Loss,
-    ParameterSection,
-    Upgrade,
-)
-from gateway.config.changes.change_site import BodySite, ChangeSite, ParameterSite
+from gateway.config.changes.change_section import WHOLE, BodySection, ChangeSection, Loss, Upgrade
+from gateway.config.changes.change_site import BodySite, ChangeSite
 from gateway.config.changes.value_kinds import TEXT
+from gateway.config.changes.values.rewrite_section import FormWays, RewriteSection
 from gateway.core.conversion.change import Change
-from gateway.core.conversion.changes.values.case_change import Case
 from gateway.core.conversion.changes.values.key_case import KeyCase
 from gateway.core.conversion.changes.values.word_case import CaseRewriting, WordCase
-from gateway.core.conversion.parameter_change import ParameterChange, Rewritten
 
 CaseName = Literal["camel", "pascal", "snake", "kebab", "upper_snake"]
 
@@ -47,11 +39,8 @@ class _CasesSection(ChangeSection):
         return CaseRewriting(older, newer, keep), CaseRewriting(newer, older, keep)
 
 
-class CaseConfig(_CasesSection, BodySection, ParameterSection):
+class CaseConfig(_CasesSection, RewriteSection):
     """Write a word in another case, such as IN_TRANSIT for inTransit."""
-
-    field: str
-    """The field, query parameter or header field, which has the same name in both versions."""
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it reads a text, and leaves one."""
@@ -61,19 +50,10 @@ class CaseConfig(_CasesSection, BodySection, ParameterSection):
         """Return what `keep` leaves as it is."""
         return self._kept(f"'{self.field}' is kept where it is")
 
-    def body_change(self, site: BodySite) -> Change | None:
-        """Return the change of a field, or of the elements of an array."""
+    def ways(self, site: ChangeSite) -> FormWays | None:
+        """Return what writes each version's case, or None after recording a mistake."""
         ways = self._ways(site)
-        if ways is None:
-            return None
-        return site.value_change(
-            self.field, lambda scopes, keys: Case(scopes, keys, *ways), "field"
-        )
-
-    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
-        """Return the change of a parameter."""
-        ways = self._ways(site)
-        return None if ways is None else Rewritten(site.name(self.field, "field"), *ways)
+        return None if ways is None else FormWays(*ways)
 
 
 class KeyCaseConfig(_CasesSection, BodySection):

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from gateway.config.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
-from gateway.config.changes.change_site import BodySite, ChangeSite, ParameterSite
+from gateway.config.changes.change_section import Loss, Upgrade
+from gateway.config.changes.change_site import ChangeSite
 from gateway.config.changes.value_kinds import NUMBER, TEXT, ValueKinds
+from gateway.config.changes.values.rewrite_section import (
+    FormWays,
+    RewriteSection,
+    ways_between,
+)
 from gateway.config.schedule import zone as time_zone
 from gateway.config.shape import NonEmptyText, NumberText
-from gateway.core.conversion.change import Change
-from gateway.core.conversion.parameter_change import ParameterChange, Rewritten
 from gateway.core.conversion.scalars import Type
 
 # The forms of time are imported when rules name them: they take memory that most can save.
@@ -27,11 +30,9 @@ _UNITS = ("years", "months", "days", "hours", "minutes", "seconds")
 _OFFSET = re.compile(r"Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9]")
 
 
-class TimeConfig(BodySection, ParameterSection):
+class TimeConfig(RewriteSection):
     """Write a moment in another form: as unix time, by RFC 3339, or by a pattern."""
 
-    field: str
-    """The field, query parameter or header field, which has the same name in both versions."""
     newer: NonEmptyText
     """The newer version's form: unix, unix_ms, rfc3339, or a pattern such as dd/MM/yyyy HH:mm."""
     older: NonEmptyText
@@ -69,27 +70,6 @@ class TimeConfig(BodySection, ParameterSection):
                 text = f"'{self.field}' in an hour that clocks repeat comes back as in the first"
                 yield Loss(is_newer, text)
 
-    def body_change(self, site: BodySite) -> Change | None:
-        """Return the change of a field, or of the elements of an array."""
-        from gateway.core.conversion.changes.values.time_change import Time
-
-        if (forms := self._forms(site)) is None:
-            return None
-        return site.value_change(
-            self.field, lambda scopes, keys: Time(scopes, keys, *forms), "field"
-        )
-
-    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
-        """Return the change of a parameter."""
-        from gateway.core.conversion.changes.values.time_change import rewriting
-
-        forms = self._forms(site)
-        if forms is None:
-            return None
-        newer, older = forms
-        name = site.name(self.field, "field")
-        return Rewritten(name, rewriting(older, newer), rewriting(newer, older))
-
     @property
     def _place(self) -> tzinfo | None:
         """The time zone, if it is that of a place; raises ValueError for one that is unknown."""
@@ -117,8 +97,8 @@ class TimeConfig(BodySection, ParameterSection):
             return rfc_3339(zone, only_zone=only, place=place)
         return parse_pattern(form, zone, only_zone=only, place=place)
 
-    def _forms(self, site: ChangeSite) -> "tuple[MomentForm, MomentForm] | None":
-        """Return the two forms, or None after recording a mistake."""
+    def ways(self, site: ChangeSite) -> FormWays | None:
+        """Return the ways between the two forms, or None after recording a mistake."""
         if self.newer == self.older:
             site.complain("is the form that it has already; remove the change", "older")
             return None
@@ -136,7 +116,7 @@ class TimeConfig(BodySection, ParameterSection):
             if key in self.model_fields_set and not {self.newer, self.older} & _UNIX.keys():
                 site.complain("goes with unix or unix_ms; remove it", key)
                 return None
-        return newer, older
+        return ways_between(newer, older)
 
 
 def _unit(precision: float) -> str:

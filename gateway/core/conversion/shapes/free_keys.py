@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gateway.core.conversion.change import FieldChange
-from gateway.core.conversion.changes.values.affix import AffixForm
 from gateway.core.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.core.conversion.document import Document, JsonForm, JsonObject, change_value, refuse
 
@@ -26,18 +25,6 @@ class KeyWords:
         if key not in self.words and key in self.taken:
             raise ValueError("stands for another key in the other version")
         return self.words.get(key, key)
-
-
-@dataclass(frozen=True, slots=True)
-class KeyAffix:
-    """Writes keys with another prefix and suffix."""
-
-    source: AffixForm
-    target: AffixForm
-
-    def __call__(self, key: str) -> str:
-        """Return the key in the other version; raises ValueError if it is not written so."""
-        return self.target.written(self.source.bare(key))
 
 
 @dataclass(frozen=True, slots=True)

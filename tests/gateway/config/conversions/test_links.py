@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.config.changes import python_section
+from gateway.config.changes.values.rewrite_section import ways_between
 from gateway.config.load import check, load_file
 from gateway.config.text.mistakes import ConfigError
 from gateway.core.conversion.change import Change, ChangeSequence, Inverse
@@ -21,13 +22,13 @@ from gateway.core.conversion.changes.rename import Rename, Renamed
 from gateway.core.conversion.changes.retype import Retype
 from gateway.core.conversion.changes.round import Round
 from gateway.core.conversion.changes.scale import Scale
-from gateway.core.conversion.changes.values.affix import Affix, AffixForm
+from gateway.core.conversion.changes.values.affix import AffixForm
 from gateway.core.conversion.changes.values.invert import Invert
 from gateway.core.conversion.changes.values.link import Link
 from gateway.core.conversion.changes.values.moment import UnixTime
 from gateway.core.conversion.changes.values.money import Money
-from gateway.core.conversion.changes.values.time_change import Time
 from gateway.core.conversion.changes.values.time_pattern import rfc_3339
+from gateway.core.conversion.changes.values.value_rewrite import ValueRewrite
 from gateway.core.conversion.changes.wrap import Wrap
 from gateway.core.conversion.document import MISSING, Number
 from gateway.core.conversion.elements import ELEMENT, Elements
@@ -143,7 +144,7 @@ def link(old: str, new: str) -> VersionLink:
         ),
         (
             "time: { field: f, newer: rfc3339, older: unix_ms, text: true, zone: '+02:00' }",
-            Time((), ("f",), rfc_3339(120), UnixTime(3, None, TEXT)),
+            ValueRewrite((), ("f",), *ways_between(rfc_3339(120), UnixTime(3, None, TEXT))),
         ),
         (
             'money: { field: "i[].f", currency: c, newer: text, older: integer, unknown: 2 }',
@@ -151,7 +152,7 @@ def link(old: str, new: str) -> VersionLink:
         ),
         (
             "affix: { field: f, newer: { type: number }, older: { prefix: E, suffix: '!' } }",
-            Affix((), ("f",), AffixForm(type=NUMBER), AffixForm("E", "!")),
+            ValueRewrite((), ("f",), *ways_between(AffixForm(type=NUMBER), AffixForm("E", "!"))),
         ),
         ("invert: { field: f, to: f }", Invert((), ("f",))),
         ("link: { field: f }", Link((), ("f",))),

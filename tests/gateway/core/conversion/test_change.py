@@ -18,15 +18,12 @@ from gateway.core.conversion.changes.rename import Rename
 from gateway.core.conversion.changes.retype import Retype
 from gateway.core.conversion.changes.round import Round
 from gateway.core.conversion.changes.scale import Scale
-from gateway.core.conversion.changes.values.affix import Affix, AffixForm
-from gateway.core.conversion.changes.values.case_change import Case
 from gateway.core.conversion.changes.values.invert import Invert
 from gateway.core.conversion.changes.values.key_case import KeyCase
 from gateway.core.conversion.changes.values.link import Link
-from gateway.core.conversion.changes.values.moment import UnixTime
 from gateway.core.conversion.changes.values.money import Money, MoneyByCurrency
 from gateway.core.conversion.changes.values.omit_null import OmitNull
-from gateway.core.conversion.changes.values.time_change import Time
+from gateway.core.conversion.changes.values.value_rewrite import ValueRewrite
 from gateway.core.conversion.changes.values.word_case import CaseRewriting, WordCase
 from gateway.core.conversion.changes.wrap import Wrap
 from gateway.core.conversion.conversion_error import ConversionError
@@ -65,12 +62,10 @@ IN_PATCHES: list[tuple[Change, Change]] = [
         Scale((), ("a",), 2, Type.TEXT),
         Round((), ("a",), 2),
         Multiply((), ("a",), Product(Fraction(1, 60)), Product(Fraction(60))),
-        Time((), ("a",), UnixTime(3), UnixTime()),
         Money((), ("c",), (), ("a",), Type.TEXT),
         MoneyByCurrency((), ("a",), Type.TEXT),
-        Affix((), ("a",), AffixForm("E"), AffixForm()),
         Invert((), ("a",)),
-        Case((), ("a",), TO_CAMEL, TO_SNAKE),
+        ValueRewrite((), ("a",), TO_CAMEL, TO_SNAKE),
         KeyCase((), None, TO_CAMEL, TO_SNAKE),
         FreeKeys((), ("m",), TO_CAMEL, TO_SNAKE),
         Entries((), ("m",), "k"),

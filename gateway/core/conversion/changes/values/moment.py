@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from math import inf
 from typing import ClassVar, NamedTuple, Protocol
 
+from gateway.core.conversion.changes.values.value_rewrite import ValueForm
 from gateway.core.conversion.scalars import Type
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -27,13 +28,8 @@ class Moment(NamedTuple):
     offset: int | None = None
 
 
-class MomentForm(Protocol):
+class MomentForm(ValueForm[Moment], Protocol):
     """How one version writes moments."""
-
-    @property
-    def type(self) -> Type:
-        """The type that they are written as: TEXT or NUMBER."""
-        ...
 
     @property
     def precision(self) -> float:
@@ -48,14 +44,6 @@ class MomentForm(Protocol):
     @property
     def has_date(self) -> bool:
         """Whether it is a date, or a date with a time; else a time of day."""
-        ...
-
-    def read(self, text: str) -> Moment:
-        """Return the moment that a text is; raises ValueError."""
-        ...
-
-    def write(self, moment: Moment) -> str:
-        """Return the text of a moment; raises ValueError."""
         ...
 
 

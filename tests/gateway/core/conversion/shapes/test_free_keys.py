@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversion.changes.values.affix import AffixForm
+from gateway.core.conversion.changes.values.value_rewrite import FormRewriting
 from gateway.core.conversion.conversion_error import Beside, ConversionError
-from gateway.core.conversion.shapes.free_keys import FreeKeys, KeyAffix, KeyWords
+from gateway.core.conversion.shapes.free_keys import FreeKeys, KeyWords
 from tests.gateway.core.conversion.documents import Json, both, down, fails, up
 from tests.gateway.core.world import LAW
 
@@ -17,7 +18,7 @@ WORDS = FreeKeys(
     KeyWords({"EUR": "euro", "USD": "dollar"}, frozenset({"euro", "dollar"})),
 )
 BARE, MARKED = AffixForm(), AffixForm("cur_", "!")
-PREFIX = FreeKeys((), ("a",), KeyAffix(MARKED, BARE), KeyAffix(BARE, MARKED))
+PREFIX = FreeKeys((), ("a",), FormRewriting(MARKED, BARE), FormRewriting(BARE, MARKED))
 SWAPPED = KeyWords({"a": "b", "b": "a"}, frozenset({"a", "b"}))
 SWAP = FreeKeys((), ("a",), SWAPPED, SWAPPED)
 

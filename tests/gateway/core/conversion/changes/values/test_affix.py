@@ -4,14 +4,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.conversion.changes.values.affix import Affix, AffixForm
+from gateway.core.conversion.changes.values.affix import AffixForm
+from gateway.core.conversion.changes.values.value_rewrite import FormRewriting, ValueRewrite
+from gateway.core.conversion.field_path import Keys
 from gateway.core.conversion.scalars import Type
 from tests.gateway.core.conversion.documents import Json, down, fails, spelt, up
 from tests.gateway.core.world import LAW
 
 NUMBER = AffixForm(type=Type.NUMBER)
-IDS = Affix((), ("f",), NUMBER, AffixForm("E"))
-NAMES = Affix((), ("f",), AffixForm("cus_"), AffixForm("<", ">"))
+
+
+def affix(field: Keys, newer: AffixForm, older: AffixForm) -> ValueRewrite:
+    """Declare the two forms of a field."""
+    to_newer, to_older = FormRewriting(older, newer), FormRewriting(newer, older)
+    return ValueRewrite((), field, to_newer, to_older, newer.type, older.type)
+
+
+IDS = affix(("f",), NUMBER, AffixForm("E"))
+NAMES = affix(("f",), AffixForm("cus_"), AffixForm("<", ">"))
 
 
 @pytest.mark.parametrize(
@@ -25,14 +35,14 @@ NAMES = Affix((), ("f",), AffixForm("cus_"), AffixForm("<", ">"))
         (NAMES, '"cus_"', '"<>"'),
     ],
 )
-def test_both_ways(change: Affix, newer: str, older: str) -> None:
+def test_both_ways(change: ValueRewrite, newer: str, older: str) -> None:
     assert spelt(change, newer, upwards=False) == older
     assert spelt(change, older, upwards=True) == newer
 
 
 @pytest.mark.parametrize("document", [{}, {"m": {}}, {"m": None}])
 def test_what_is_absent_stays_absent(document: Json) -> None:
-    change = Affix((), ("m", "f"), NUMBER, AffixForm("E"))
+    change = affix(("m", "f"), NUMBER, AffixForm("E"))
     assert up(change, document) == down(change, document) == document
 
 
@@ -51,7 +61,7 @@ def test_what_is_no_number_is_refused(value: str) -> None:
 @LAW
 @given(st.text(), st.text(max_size=3), st.text(max_size=3))
 def test_there_and_back(bare: str, prefix: str, suffix: str) -> None:
-    change = Affix((), ("f",), AffixForm(), AffixForm(prefix, suffix))
+    change = affix(("f",), AffixForm(), AffixForm(prefix, suffix))
     older = down(change, {"f": bare})
     assert older == {"f": prefix + bare + suffix}
     assert up(change, older) == {"f": bare}

@@ -1,13 +1,13 @@
-"""Case: the same word in another case."""
+"""Value rewrite: the same value in another form, such as a word in another case."""
 
 import pytest
 
-from gateway.core.conversion.changes.values.case_change import Case
+from gateway.core.conversion.changes.values.value_rewrite import ValueRewrite
 from gateway.core.conversion.changes.values.word_case import CaseRewriting, WordCase
 from tests.gateway.core.conversion.documents import Json, both, down, fails, up
 
 CAMEL, UPPER = WordCase.CAMEL, WordCase.UPPER_SNAKE
-CHANGE = Case((), ("m", "f"), CaseRewriting(UPPER, CAMEL), CaseRewriting(CAMEL, UPPER))
+CHANGE = ValueRewrite((), ("m", "f"), CaseRewriting(UPPER, CAMEL), CaseRewriting(CAMEL, UPPER))
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversion.changes.values.moment import MomentForm, UnixTime
-from gateway.core.conversion.changes.values.time_change import Time
 from gateway.core.conversion.changes.values.time_pattern import parse_pattern, rfc_3339
+from gateway.core.conversion.changes.values.value_rewrite import FormRewriting, ValueRewrite
 from gateway.core.conversion.scalars import Type
 from tests.gateway.core.conversion.documents import Json, down, fails, spelt, up
 from tests.gateway.core.world import LAW
@@ -16,9 +16,10 @@ from tests.gateway.core.world import LAW
 RFC, SECONDS, MILLIS = rfc_3339(), UnixTime(), UnixTime(3)
 
 
-def time(newer: MomentForm, older: MomentForm) -> Time:
+def time(newer: MomentForm, older: MomentForm) -> ValueRewrite:
     """Declare the two forms of the field f."""
-    return Time((), ("f",), newer, older)
+    to_newer, to_older = FormRewriting(older, newer), FormRewriting(newer, older)
+    return ValueRewrite((), ("f",), to_newer, to_older, newer.type, older.type)
 
 
 @pytest.mark.parametrize(
