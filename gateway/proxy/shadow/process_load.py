@@ -11,6 +11,8 @@ _INTERVAL = 0.1
 _GROWTH = 0.5
 # A task that begins more than so many seconds after its creation shows that the event loop lags.
 _LAG = 0.1
+# While so much background work waits to begin, more of it would wait in vain.
+_MOST_WAITING = 16
 
 
 class Load:
@@ -37,6 +39,7 @@ class Load:
         self._due = self._at + _INTERVAL
         self._used = used()
         self._high = False
+        self._crowded = False
         self._share = 1.0
 
     @property
@@ -46,13 +49,18 @@ class Load:
             self._look()
         return self._high
 
+    def waits(self, waiting: int) -> None:
+        """Note how much background work waits to begin, whenever that changes."""
+        self._crowded = self._most < 1 and waiting >= _MOST_WAITING
+
     def thin(self, draw: float) -> float:
         """Return the draw of a request for the share of background work that there is time for.
 
         Of evenly distributed draws, as large a share stays below 1, and is evenly distributed; the
-        others are 1. While the process is too busy, all are. The share that follows is halved then,
-        and grows slowly (as in RFC 5681, section 3.1), so that a process close to its limit does
-        not swing between all background work and none.
+        others are 1. While the process is too busy, or much work waits, all are. After a
+        measurement without time left the share is halved, and grows slowly (as in RFC 5681,
+        section 3.1), so that a process close to its limit does not swing between all background
+        work and none.
 
         Args:
             draw: a random number, at least 0 and below 1.
@@ -60,7 +68,7 @@ class Load:
         if time.monotonic() >= self._due:
             self._look()
         share = self._share
-        return draw / share if draw < share and not self._high else 1.0
+        return 1.0 if draw >= share or self._high or self._crowded else draw / share
 
     def _look(self) -> None:
         now, used = time.monotonic(), self._measure()

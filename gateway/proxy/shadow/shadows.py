@@ -130,12 +130,14 @@ class Shadows:
 
     def shed(self, rule: Shadow, why: str) -> None:
         """Count a comparison that is not made, with the reason."""
-        self.recorder.count("shed", *rule.key, why)
+        api, version = rule.key
+        self.recorder.count("shed", api, version, why)
 
     def submit(self, case: "_Case") -> None:
         """Queue a comparison, or shed it if the queue is full."""
         if len(self._waiting) < _LINE:
             self._waiting.append(case)
+            self.load.waits(len(self._waiting))
             self._go_on()
         else:
             case.shed("queue")
@@ -173,6 +175,7 @@ class Shadows:
                 self._running.add(task)
                 task.add_done_callback(self._done)
                 break
+        self.load.waits(len(self._waiting))
         self._go_on()
 
     def _done(self, task: asyncio.Task[None]) -> None:
@@ -340,11 +343,7 @@ class _Case:
             )
 
     def _show(self, shown: dict[str, str]) -> None:
-        exchange = self._exchange
-        request = {
-            "request_id": exchange.request_id,
-            "method": exchange.method,
-            "path": truncated(exchange.path),
-        }
+        exchange, path = self._exchange, truncated(self._exchange.path)
+        request = {"request_id": exchange.request_id, "method": exchange.method, "path": path}
         document = {"endpoint": self._operation[1], **shown}
         self._shadows.recorder.sample("differences", *self._rule.key, document, request)

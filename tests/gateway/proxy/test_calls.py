@@ -46,31 +46,31 @@ ENDING = "version_header: X-Version\nclients: { by: [{ header: X-Client }] }\n" 
 )
 CASES = {
     # case: rules, target, further field, whether the process is busy, Python calls, C calls
-    "path": (rules(PORT), "/v2/person", "A: b", False, 78, 96),
-    "query": (rules(PORT), "/param?version=2", "A: b", False, 79, 98),
-    "header": (rules(PORT), "/header", "X-API-VERSION: 2", False, 79, 98),
-    "accept": (rules(PORT), "/accept", "Accept: application/vnd.t-v2+json", False, 80, 105),
-    "converted": (rules(PORT, via=True), "/v1/person", "A: b", False, 95, 140),
+    "path": (rules(PORT), "/v2/person", "A: b", False, 77, 96),
+    "query": (rules(PORT), "/param?version=2", "A: b", False, 78, 98),
+    "header": (rules(PORT), "/header", "X-API-VERSION: 2", False, 78, 98),
+    "accept": (rules(PORT), "/accept", "Accept: application/vnd.t-v2+json", False, 79, 105),
+    "converted": (rules(PORT, via=True), "/v1/person", "A: b", False, 94, 140),
     "converted with its fields": (
         rules(PORT, via=True, changes=CARRYING),
         *("/v1/person", "A: b", False, 274, 252),  # the field is checked: one call
     ),
     "of a client, to a version that ends": (
         ENDING,
-        *("/v2/person", "X-Client: acme", False, 80, 100),
+        *("/v2/person", "X-Client: acme", False, 79, 100),
     ),
     "refused": (rules(PORT), "/v3/person", "A: b", False, 50, 62),
     "traced, not sampled": (
         rules(PORT) + "tracing: { ratio: 0 }\n",
-        *("/v2/person", "A: b", False, 79, 99),
+        *("/v2/person", "A: b", False, 78, 99),
     ),
     "traced, not sampled, as its caller has it": (
         rules(PORT) + "tracing: { ratio: 1 }\n",
-        *("/v2/person", TRACE, False, 80, 100),
+        *("/v2/person", TRACE, False, 79, 100),
     ),
-    "the same without traces": (rules(PORT), "/v2/person", TRACE, False, 78, 97),
-    "shadow that gives way": (SHADOWED, "/v1/person", "A: b", True, 81, 97),
-    "shadowed": (SHADOWED, "/v1/person", "A: b", False, 348, 385),
+    "the same without traces": (rules(PORT), "/v2/person", TRACE, False, 77, 97),
+    "shadow that gives way": (SHADOWED, "/v1/person", "A: b", True, 80, 97),
+    "shadowed": (SHADOWED, "/v1/person", "A: b", False, 347, 387),
 }
 
 

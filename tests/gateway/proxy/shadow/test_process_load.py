@@ -73,6 +73,21 @@ def test_the_share_shrinks_fast_and_grows_slowly(monkeypatch: pytest.MonkeyPatch
     assert after(0.1, 0.0) == pytest.approx(0.05, abs=0.001)
 
 
+def test_what_waits_keeps_more_from_coming(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work that is planned faster than it begins would wait in vain, until the load is measured."""
+    monkeypatch.setattr(process_load, "time", Clock())
+    limited, free = (Load(lambda: 0.0, most) for most in (0.8, 1))
+    for load, waiting, expected in [
+        (limited, 15, 0.5),
+        (limited, 16, 1.0),
+        (limited, 0, 0.5),
+        (free, 128, 0.5),
+    ]:
+        load.waits(waiting)
+        assert load.thin(0.5) == expected
+        assert not load.high  # what waits already is not given up
+
+
 def test_time_is_used_by_computing() -> None:
     measure = time_used()
     before = measure()

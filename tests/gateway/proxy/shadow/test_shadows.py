@@ -75,6 +75,21 @@ async def test_those_that_wait_give_way() -> None:
     assert given.reasons == ["load", "queue"]
 
 
+async def test_while_many_wait_no_more_are_captured() -> None:
+    tested, given = shadows(), Comparisons()
+    tested.load = Load(lambda: 0.0, 0.8)
+    thinned = []
+    for _ in range(20):
+        thinned.append(tested.load.thin(0.5))
+        tested.submit(cast(Any, given))
+    assert thinned == [0.5] * 16 + [1.0] * 4
+    await given.turns(10)  # one began in each
+    assert tested.load.thin(0.5) == 0.5
+    assert given.reasons == []
+    tested.close()
+    await given.turns(4)
+
+
 async def test_the_end() -> None:
     tested, given = shadows(), Comparisons()
     for _ in range(20):
