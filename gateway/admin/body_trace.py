@@ -1,33 +1,117 @@
-"""A trace: one body after each change of a conversion, as live bodies are converted."""
+"""Explain what becomes of a body: after each change, and as live bodies are converted."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+
+import msgspec
 
 from gateway.config.conversions.part import Part
 from gateway.config.text.mistakes import Location, place
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.change import Change
 from gateway.core.conversion.conversion_error import ConversionError
-from gateway.core.conversion.document import PLAIN
+from gateway.core.conversion.document import PLAIN, Document
 from gateway.core.conversion.message.message import Message
+from gateway.core.conversion.parameter_change import write_fields
 from gateway.core.conversion.shapes.use import GroupUse
 from gateway.core.conversion.version_link import Direction, VersionLink
+from gateway.core.errors import Fault, FaultError, conversion_failed, unconvertible
+from gateway.core.headers import FieldLines
+from gateway.core.plan import Plan
+from gateway.core.request import RequestHead
+from gateway.core.snapshot import Snapshot
 from gateway.core.versions.version import Version
 from gateway.proxy.body import json_body
+from gateway.proxy.body.body_format import BodyFormat, described
+from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy.body.formats.form_body import FORM, json_from, read_form, typed, write_form
+from gateway.proxy.body.json_encoding import encode
 from gateway.proxy.body.slow_thread import run_now
+from gateway.proxy.lone_message import LoneMessage, convert_lone, lone_body
+from gateway.proxy.planned_message import planned_message
 
 
 @dataclass(frozen=True, slots=True)
-class TracedChange:
+class ExplainedBody:
+    """A body to show after each change.
+
+    Attributes:
+        content: the body, of the request or of its answer.
+        status: of the answer that has the body; None where the request has it.
+        parts: the parts of the conversions of each API, by its name.
+        fields: the header fields of the message that has the body.
+    """
+
+    content: bytes
+    status: int | None
+    parts: Mapping[str, Sequence[Part]]
+    fields: FieldLines = ()
+
+
+def explain_body(
+    chosen: Plan, snapshot: Snapshot, head: RequestHead, body: ExplainedBody
+) -> Iterator[tuple[str, str]]:
+    """Yield the body as it is given, and after each change."""
+    status, method = body.status, head.method
+    converting = chosen.request if status is None else chosen.response
+    of = "the request" if status is None else f"an answer {status}"
+    yield "body", f"{_on_one_line(body.content) if body.content else 'none'} of {of}"
+    if converting is None:
+        yield "becomes", "the same, since nothing converts it"
+        return
+    found = snapshot.router.find(head.path)
+    captures = {} if found is None else found[1]
+    message = planned_message(
+        chosen, method, head.path, head.query, captures, [*body.fields], status
+    )
+    asked, ranges = chosen.method(method), chosen.endpoint.unconverted
+    room = ConversionRoom(snapshot.limits.convert, snapshot.limits.elements)
+    made: LoneMessage | Fault
+    try:
+        made = convert_lone(converting, asked, message.copied(), body.content, ranges, room)
+    except ConversionError as error:
+        refused = unconvertible if status is None else conversion_failed
+        made = refused(f"{error} ({error.cause})" if error.cause else error)
+    except FaultError as error:
+        made = error.fault
+    content, conversion = lone_body(converting, asked, message, body.content)
+    passes = isinstance(made, LoneMessage) and (made.kept or not made.body)
+    whole = True
+    if conversion is not None and not (passes and content == body.content):
+        for one in _trace(content, conversion, body.parts[chosen.endpoint.api], message):
+            yield "change", f"{one.name}, to version {one.target}"
+            whole = one.body is None
+            if one.body is not None:
+                yield "becomes", _on_one_line(one.body) if one.changed else "the same"
+                yield from (("beside", text) for text in one.beside)
+    if isinstance(made, Fault):
+        yield "answer", f"{made.status} {made.code}: {made.detail}"
+    elif made.kept:
+        yield "becomes", f"the same, since {made.kept}"
+    elif not made.body:
+        yield "becomes", "none"
+    elif conversion is None:
+        yield "becomes", "the same, since nothing converts it"
+    elif whole:
+        yield "becomes", _on_one_line(made.body)
+
+
+def _on_one_line(body: bytes) -> str:
+    try:
+        return msgspec.json.format(body, indent=-1).decode()
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ascii(body)[1:]
+
+
+@dataclass(frozen=True, slots=True)
+class _TracedChange:
     """A body after one change.
 
     Attributes:
         name: the place of the change in gateway.yaml.
         target: the version that the change leads to.
         body: after the change; None if it cannot be converted.
-        reason: why it cannot be converted, as the live conversion says, which names the place in
-            the first body; empty if it can.
         changed: whether the change had anything to do.
         beside: what it has put beside the body: header fields and query parameters, as texts.
     """
@@ -35,29 +119,53 @@ class TracedChange:
     name: str
     target: Version
     body: bytes | None
-    reason: str = ""
     changed: bool = True
     beside: tuple[str, ...] = ()
 
 
-def trace(
-    body: bytes, conversion: BodyConversion, parts: Sequence[Part], message: Message | None = None
-) -> Iterator[TracedChange]:
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A body between two changes, and the fields of a form."""
+
+    body: bytes
+    fields: Document = None
+
+
+def _trace(
+    body: bytes,
+    conversion: BodyConversion,
+    parts: Sequence[Part],
+    message: Message,
+) -> Iterator[_TracedChange]:
     """Yield a body after each change, up to the one that cannot convert it.
 
+    Bodies of other formats than JSON and forms, and those that are not of their format, are not
+    shown in between.
+
     Args:
-        body: as JSON.
+        body: of the message.
         conversion: of one message.
         parts: of the conversions of the API, which have the places of the changes.
         message: that has the body, and is converted with it.
     """
     upwards = conversion.direction is Direction.UP
-    given = body, None if message is None else message.copied()
-    for link in conversion.links:
-        if not link.changes:
-            continue
+    state = _begun(body, message)
+    if state is None:
+        return
+    begin = None if state.fields is None else json_from(conversion)
+    for number, link in enumerate(conversion.links):
         part = next(part for part in parts if _is_of(part.link, link))
         target = link.newer if upwards else link.older
+        if number == begin:
+            types = place((*part.at, "forms"))
+            try:
+                state = _State(encode(typed(state.fields, conversion.links[begin:])))
+            except ConversionError:
+                yield _TracedChange(types, target, None)
+                return
+            yield _TracedChange(types, target, state.body)
+        if not link.changes:
+            continue
         entries = zip(part.config.changes, link.changes, strict=True)
         changes = [
             named
@@ -71,42 +179,57 @@ def trace(
             alone = replace(link, changes=(change,), query=(), headers=())
             before = _beside(message)
             try:
-                made = _converted(body, _alone(alone, conversion), message)
-            except ConversionError as error:
-                yield TracedChange(place(at), target, None, _reason(error, conversion, *given))
+                made = _converted(state, _alone(alone, conversion), message)
+            except ConversionError:
+                yield _TracedChange(place(at), target, None)
                 return
-            changed = json_body.parse(made) != json_body.parse(body)
+            changed = json_body.parse(made.body) != json_body.parse(state.body)
             beside = tuple(text for text in _beside(message) if text not in before)
-            yield TracedChange(
-                place(at), target, made, changed=changed or bool(beside), beside=beside
+            yield _TracedChange(
+                place(at), target, made.body, changed=changed or bool(beside), beside=beside
             )
-            body = made
+            state = made
         if not upwards:
             rest.convert(None, replace(PLAIN, message=message))
+
+
+def _begun(body: bytes, message: Message) -> _State | None:
+    """Return the state before all changes; None for a body that is not shown."""
+    fields = write_fields(message.headers)
+    body_format, codings = described(fields)
+    named = any(name.lower() == b"content-type" for name, _ in fields)
+    if codings:
+        return None
+    if not named or body_format in (BodyFormat.JSON, BodyFormat.MERGE_PATCH):
+        return None if json_body.parse(body) is body else _State(body)
+    try:
+        return _State(body, read_form(body)) if body_format is BodyFormat.FORM else None
+    except ConversionError:
+        return None
 
 
 def _alone(link: VersionLink, conversion: BodyConversion) -> BodyConversion:
     return BodyConversion((link,), conversion.direction, conversion.of_request)
 
 
-def _converted(body: bytes, conversion: BodyConversion, message: Message | None) -> bytes:
-    return run_now(partial(json_body.convert, body, conversion, message), conversion.timeout)
+def _converted(state: _State, conversion: BodyConversion, message: Message) -> _State:
+    if state.fields is None:
+        call = partial(json_body.convert, state.body, conversion, message)
+        return _State(run_now(call, conversion.timeout))
+    convert = partial(conversion.convert, state.fields, replace(FORM, message=message))
+    fields = run_now(convert, conversion.timeout)
+    return _State(_shown(fields), fields)
 
 
-def _reason(
-    error: ConversionError, conversion: BodyConversion, body: bytes, message: Message | None
-) -> str:
-    """Return why a body cannot be converted; `error` is that of one change."""
+def _shown(fields: Document) -> bytes:
+    """Return a form, or what no form can hold, as it may be between two changes, as JSON."""
     try:
-        _converted(body, conversion, message)
-    except ConversionError as whole:
-        error = whole
-    return f"{error} ({error.cause})" if error.cause else str(error)
+        return write_form(fields)
+    except ConversionError:
+        return encode(fields)
 
 
-def _beside(message: Message | None) -> list[str]:
-    if message is None:
-        return []
+def _beside(message: Message) -> list[str]:
     fields = [f"{line.name}: {line.value}" for line in message.headers]
     query = message.query if message.status is None else ()  # an answer does not change it
     return [*fields, *(f"?{line.name}={line.value or ''}" for line in query)]

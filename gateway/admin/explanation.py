@@ -1,21 +1,17 @@
 """Explain how the gateway would handle a request, by the plan that live requests use."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-import msgspec
 from multidict import CIMultiDict
 
-from gateway.admin.body_trace import trace
-from gateway.config.conversions.part import Part
+from gateway.admin.body_trace import ExplainedBody, explain_body
 from gateway.core.clients import ANONYMOUS
 from gateway.core.context import RequestContext
 from gateway.core.conversion.chain import BodyConversion, Conversion
 from gateway.core.conversion.version_link import Direction
 from gateway.core.cutover.cutover import BUCKETS, StickyBy, bucket, in_force
 from gateway.core.cutover.shadow import ShadowMode
-from gateway.core.errors import conversion_failed, unconvertible
 from gateway.core.headers import FieldLines, HeaderFields
 from gateway.core.overrides import NO_OVERRIDES, Overrides
 from gateway.core.plan import Decision, Options, Plan, Refusal, plan
@@ -23,7 +19,6 @@ from gateway.core.request import RequestHead
 from gateway.core.snapshot import Route, Snapshot
 from gateway.core.versions.chosen_by import ChosenBy
 from gateway.core.versions.reader import Reader
-from gateway.proxy.planned_message import planned_message
 
 # RFC 9110, section 5.6.2: the tokens that methods and names of header fields are.
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
@@ -66,23 +61,6 @@ def field_lines(headers: CIMultiDict[str]) -> HeaderFields:
     return [
         (name.encode(), value.encode("utf-8", "surrogateescape")) for name, value in headers.items()
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainedBody:
-    """A body to show after each change.
-
-    Attributes:
-        content: the body, of the request or of its answer.
-        status: of the answer that has the body; None where the request has it.
-        parts: the parts of the conversions of each API, by its name.
-        fields: the header fields of the message that has the body.
-    """
-
-    content: bytes
-    status: int | None
-    parts: Mapping[str, Sequence[Part]]
-    fields: FieldLines = ()
 
 
 Fact = tuple[str, str]
@@ -149,7 +127,7 @@ def facts(
             found += _brownout(outcome.route, context)
             found += _cutover(outcome, snapshot, context)
             found += _shadow(outcome, head.method)
-            found += [] if body is None else _traced(outcome, snapshot, head, body)
+            found += [] if body is None else explain_body(outcome, snapshot, head, body)
     found += _says(outcome.fields)
     if outcome.endpoint is not None and outcome.endpoint.vary:
         found.append(("vary", ", ".join(outcome.endpoint.vary)))
@@ -304,43 +282,6 @@ def _statuses(conversion: Conversion, method: str) -> dict[str, list[str]]:
             if one is not None and (one != usual or isinstance(status, str)):
                 ways.setdefault(_way(one), []).append(str(status))
     return ways
-
-
-def _traced(
-    chosen: Plan, snapshot: Snapshot, head: RequestHead, body: ExplainedBody
-) -> Iterator[tuple[str, str]]:
-    """Yield the body as it is given, and after each change."""
-    convert, status, method = chosen.request, body.status, head.method
-    if status is None:
-        conversion = None if convert is None else convert.for_request(chosen.method(method))
-    else:
-        convert = chosen.response
-        conversion = None if convert is None else convert.for_response(method, status)
-    of = "the request" if status is None else f"an answer {status}"
-    yield "body", f"{_on_one_line(body.content)} of {of}"
-    if conversion is None:
-        yield "becomes", "the same, since nothing converts it"
-        return
-    found = snapshot.router.find(head.path)
-    captures = {} if found is None else found[1]
-    message = planned_message(
-        chosen, method, head.path, head.query, captures, [*body.fields], status
-    )
-    for one in trace(body.content, conversion, body.parts[chosen.endpoint.api], message):
-        yield "change", f"{one.name}, to version {one.target}"
-        if one.body is None:
-            refused = (unconvertible if status is None else conversion_failed)(one.reason)
-            yield "answer", f"{refused.status} {refused.code}: {refused.detail}"
-        else:
-            yield "becomes", _on_one_line(one.body) if one.changed else "the same"
-            yield from (("beside", text) for text in one.beside)
-
-
-def _on_one_line(body: bytes) -> str:
-    try:
-        return msgspec.json.format(body, indent=-1).decode()
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return ascii(body)[1:]
 
 
 def _way(conversion: BodyConversion) -> str:

@@ -31,7 +31,7 @@ from gateway.core.snapshot import Route
 from gateway.core.tracing.trace_parent import TRACE_FIELDS
 from gateway.proxy import answer_links, cors_fields
 from gateway.proxy.body import body_conversion, compression
-from gateway.proxy.body.body_format import is_unconverted
+from gateway.proxy.body.body_format import ERROR_TEXTS, is_unconverted
 from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.converted_message import (
@@ -55,10 +55,6 @@ _ETAG_LENGTH = len(b"etag")
 # A part of a converted body cannot be had (RFC 9110, section 14.3).
 _NO_RANGES = (b"Accept-Ranges", b"none")
 _NEGOTIATED = "Accept-Encoding"
-# Errors of these types are of a framework or a proxy, and the same in every version.
-_TEXTS = frozenset(
-    {"text/plain", "text/html", "text/xml", "application/xml", "application/xhtml+xml"}
-)
 # The statuses, beside success, whose entity tag is that of the resource (RFC 9110, sections
 # 15.4.5 and 15.5.13).
 _CURRENT = frozenset({304, 412})
@@ -162,7 +158,7 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     if status == 404 and plan.passage is not None:
         _check_method(exchange, plan)
     answered = status if converting is None else converting.status(method, status)
-    ranges = plan.endpoint.unconverted if status < 400 else plan.endpoint.unconverted | _TEXTS
+    ranges = plan.endpoint.unconverted if status < 400 else plan.endpoint.unconverted | ERROR_TEXTS
     passes = ranges and is_unconverted(response.fields, ranges)
     conversion = None if converting is None or passes else converting.for_response(method, status)
     # The tag of any other answer is that of an error.

@@ -5,7 +5,6 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,21 +12,18 @@ from gateway.admin.explanation import field_lines, parse_fields, parse_request
 from gateway.cli.rules.command_files import read_body
 from gateway.config.load import load_file
 from gateway.config.text.mistakes import suggest
-from gateway.core.conversion.chain import BodyConversion, Conversion, compose
+from gateway.core.conversion.chain import Conversion, compose
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.message.query_walk import QueryWalk
-from gateway.core.conversion.parameter_change import QUERY, parse_query, write_fields, write_query
+from gateway.core.conversion.parameter_change import QUERY, parse_query
 from gateway.core.conversion.parameter_change import parse_fields as parse_lines
 from gateway.core.conversion.passage import Passage, find_passage
-from gateway.core.headers import HeaderFields
+from gateway.core.errors import FaultError
 from gateway.core.snapshot import Api, Endpoint, Snapshot
 from gateway.core.versions.version import Version
-from gateway.proxy.body import body_conversion, json_body
-from gateway.proxy.body.body_format import BodyFormat, format_of
 from gateway.proxy.body.conversion_room import ConversionRoom
-from gateway.proxy.body.formats.form_body import retyped
-from gateway.proxy.body.slow_thread import run_now
+from gateway.proxy.lone_message import LoneMessage, convert_lone
 from gateway.settings import Settings
 
 T = TypeVar("T")
@@ -85,7 +81,7 @@ def run(arguments: Namespace) -> int:
             " --request 'GET /path'"
         )
     asked, answered = (conversion, reverse) if status is None else (reverse, conversion)
-    body = read_body(arguments.body)
+    body = read_body(arguments.body).removesuffix(b"\n")  # which a shell adds
     if len(body) > snapshot.limits.convert:
         raise ValueError(
             f"the body is larger than {snapshot.limits.convert} bytes, the bound limits.convert"
@@ -114,21 +110,33 @@ def run(arguments: Namespace) -> int:
             way=QueryWalk(query, hops, QUERY.of(before)),
             back=answered.query_hops("GET"),
         )
-        sent, fields, converted = _converted(conversion, head.method, message, body)
+        room = ConversionRoom(snapshot.limits.convert, snapshot.limits.elements)
+        ranges = api.endpoints[0].unconverted if endpoint is None else endpoint.unconverted
+        made = convert_lone(conversion, head.method, message, body, ranges, room)
     except ConversionError as error:
         cause = f" ({error.cause})" if error.cause else ""
         print(f"it does not fit version {source}: {error}{cause}", file=sys.stderr)
         return 1
+    except FaultError as error:
+        fault = error.fault
+        print(f"refused with {fault.status} {fault.code}: {fault.detail}", file=sys.stderr)
+        return 1
+    if made.kept:
+        print(f"the body passes as it is: {made.kept}", file=sys.stderr)
+    _write(made, f"{head.method} {head.path}" if status is None else None, arguments)
+    return 0
+
+
+def _write(made: LoneMessage, line: str | None, arguments: Namespace) -> None:
+    """Print a converted message; `line` has the method and the path of a request."""
     output = sys.stdout.buffer
     if arguments.include:
-        if status is None:
-            target_text = head.path if sent is None else f"{head.path}?{sent}"
-            output.write(f"{head.method} {target_text}\n".encode())
-        output.writelines(name + b": " + value + b"\n" for name, value in fields)
+        if line is not None:
+            output.write(f"{line}{'' if made.query is None else f'?{made.query}'}\n".encode())
+        output.writelines(name + b": " + value + b"\n" for name, value in made.fields)
         output.write(b"\n")
-    if converted:
-        output.write(converted + b"\n")
-    return 0
+    if made.body:
+        output.write(made.body + b"\n")
 
 
 def _entry(name: str, known: Mapping[str, T], what: str) -> T:
@@ -181,57 +189,3 @@ def _passage(
             f"version {asked.hops[-1].target} lacks this operation, so nothing converts it"
         )
     return passage
-
-
-def _stays_empty(conversion: BodyConversion, message: Message) -> bool:
-    """Convert a message without a body; return whether no value comes into one."""
-    before = message.copied()
-    carrying = conversion.carrying
-    if run_now(partial(json_body.convert, b"{}", carrying, message), carrying.timeout) == b"{}":
-        return True
-    message.restore(before)
-    return False
-
-
-def _converted(
-    conversion: Conversion, method: str, message: Message, body: bytes
-) -> tuple[str | None, HeaderFields, bytes]:
-    """Return the query, the header fields and the body; raises ConversionError, or ValueError."""
-    status, given = message.status, write_fields(message.headers)
-    made = conversion.made(method) if status is None and not body else None
-    if made is not None:
-        body, given = b"{}", [(b"Content-Type", b"application/json"), *given]
-    one = made
-    if made is None and status is None:
-        one = conversion.for_request(method)
-    elif status is not None:
-        one = conversion.for_response(message.method, status)
-    together = one is not None and one.needs_message
-    converted = body.removesuffix(b"\n")
-    if one is not None and not body and together and _stays_empty(one, message):
-        return write_query(message.query), write_fields(message.headers), b""
-    if one is not None and (body or together):
-        typed = any(name.lower() == b"content-type" for name, _ in given)
-        body_format = format_of(given) if typed else BodyFormat.JSON
-        room = ConversionRoom(max(len(body), 2), max(len(body), 2))
-        convert = body_conversion.converter(body_format, room)
-        if convert is None:
-            raise ValueError(
-                "the Content-Type is not one of JSON, forms or streams of JSON documents"
-            )
-        if body_format is BodyFormat.FORM:
-            body = body.removesuffix(b"\n")  # which a shell adds
-        call = partial(convert, body or b"{}", one, message, None)
-        converted = run_now(call, one.timeout)
-    if status is None and conversion.drops_body and converted == b"{}":
-        converted = b""
-    if together:
-        fields = write_fields(message.headers)
-    else:
-        fields = conversion.fields(message.method, status, given, message)
-    if one is not None and format_of(given) is BodyFormat.FORM:
-        fields = retyped(fields, one)
-    if together:
-        return write_query(message.query), fields, converted
-    query = write_query(message.way.service) if status is None else None
-    return query, fields, converted

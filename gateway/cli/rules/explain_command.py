@@ -6,13 +6,8 @@ from argparse import ArgumentParser, Namespace
 from ipaddress import ip_address
 from pathlib import Path
 
-from gateway.admin.explanation import (
-    ExplainedBody,
-    explain,
-    field_lines,
-    parse_fields,
-    parse_request,
-)
+from gateway.admin.body_trace import ExplainedBody
+from gateway.admin.explanation import explain, field_lines, parse_fields, parse_request
 from gateway.cli.rules.command_files import declared_parts, read_body
 from gateway.config.load import load_file
 from gateway.config.text.dates import parse_date
@@ -50,7 +45,7 @@ def run(arguments: Namespace) -> int:
         parts = declared_parts(arguments.file, rules)
         fields = arguments.header if arguments.status is None else ()
         lines = tuple(field_lines(parse_fields(fields)))
-        content = read_body(arguments.body) or b"{}"  # the changes make a body of nothing
+        content = read_body(arguments.body).removesuffix(b"\n")  # which a shell adds
         body = ExplainedBody(content, arguments.status, parts, lines)
     elif arguments.status is not None:
         raise ValueError("--status is of the answer that has a body; name one with --body FILE")

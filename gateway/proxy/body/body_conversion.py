@@ -22,7 +22,7 @@ _AT_ONCE_BESIDE_JSON = AT_ONCE // 4
 
 WholeConversion = Callable[[bytes, BodyConversion, Message | None, Event | None], bytes]
 """Converts a whole body and its message until the event is set; it may raise ConversionError."""
-_NOT_JSON = "This version takes JSON bodies: application/json."
+NOT_JSON = "This version takes JSON bodies: application/json."
 
 
 async def convert_request(
@@ -52,7 +52,7 @@ async def convert_request(
     if convert is None:
         if conversion.keeps_unfit:
             return body
-        raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, _NOT_JSON))
+        raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, NOT_JSON))
     try:
         return await _convert(convert, body_format, body, codings, conversion, room, message)
     except content_coding.DecodedTooLargeError as error:

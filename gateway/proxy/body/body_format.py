@@ -31,6 +31,11 @@ class BodyFormat(Enum):
 STREAMS = frozenset({BodyFormat.JSON_LINES, BodyFormat.EVENT_STREAM})
 """The formats of a series of documents, each of which is converted when it is whole."""
 
+ERROR_TEXTS = frozenset(
+    {"text/plain", "text/html", "text/xml", "application/xml", "application/xhtml+xml"}
+)
+"""Errors of these types are of a framework or a proxy, and the same in every version."""
+
 _JSON_MARKS = (b",", b"[", b"{")
 _MARKS = {
     BodyFormat.FORM: (b"&",),

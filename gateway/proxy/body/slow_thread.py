@@ -13,10 +13,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from threading import Event, Thread
+from typing import TypeVar
 
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.proxy.body.conversion_room import overloaded
 
+T = TypeVar("T")
 # The number of such threads in one process. Python runs one at a time, so that more would help only
 # functions that wait, which they are not meant to do.
 _MOST = 16
@@ -56,7 +58,7 @@ async def run(convert: Callable[[Event], bytes], seconds: float) -> bytes:
         del future  # or an error of it, which has this frame, would hold the body for long
 
 
-def run_now(convert: Callable[[], bytes], seconds: float | None) -> bytes:
+def run_now(convert: Callable[[], T], seconds: float | None) -> T:
     """Return what a function returns, for commands: called in a thread if it has a time limit.
 
     Raises:
@@ -64,7 +66,7 @@ def run_now(convert: Callable[[], bytes], seconds: float | None) -> bytes:
     """
     if seconds is None:
         return convert()
-    made: list[bytes] = []
+    made: list[T] = []
     raised: list[Exception] = []
 
     def call() -> None:
