@@ -25,8 +25,9 @@ from gateway.verify.checks.asked_operation import (
     asked_operations,
     warn_of_unreached,
 )
+from gateway.verify.checks.moved_path_check import warn_of_left_out
 from gateway.verify.checks.parameter_check import look_up_parameters
-from gateway.verify.located_operation import locate
+from gateway.verify.located_operation import LocatedOperation, locate
 from gateway.verify.openapi.body_shape import BodyShape
 from gateway.verify.openapi.document_source import read as read_description
 from gateway.verify.openapi.field_shape import FieldShape, Presence
@@ -70,8 +71,10 @@ def look_up_fields(
     for api in apis:
         section = config.apis[api.name]
         parts = parts_of(api, section.conversions, section.groups)
+        located_in: dict[Version, list[LocatedOperation]] = {}
         for version, description in _described(api, documents, mistakes):
             located = locate(api.endpoints, version, description)
+            located_in[version] = located
             warn_of_unreached(api, version, located, mistakes)
             asked = list(asked_operations(api, version, located))
             bodies = [body for one in asked for body in _bodies(one)]
@@ -81,6 +84,7 @@ def look_up_fields(
             _Walk(version, "down").run(newer, bodies, mistakes)
             look_up_parameters(version, older, asked, mistakes, upwards=True)
             look_up_parameters(version, newer, asked, mistakes, upwards=False)
+        warn_of_left_out(api, parts, located_in, mistakes)
 
 
 def _described(
