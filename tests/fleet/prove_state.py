@@ -4,11 +4,14 @@ import asyncio
 import re
 import subprocess
 import sys
+import sysconfig
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import FrameType
 
+import msgspec
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -33,6 +36,7 @@ from tests.gateway.config.rules import edited, loaded
 from tests.gateway.kit import ROOT
 
 KEY = ("person", "1")
+STANDARD_LIBRARY = f"{sysconfig.get_path('stdlib')}/"
 ANN = Order("ann", "192.0.2.7", "a test")
 SHIFTING = loaded(edited("{ service: old }", '{ service: old, cutover: { via: "2", percent: 5 } }'))
 
@@ -316,6 +320,34 @@ async def test_a_new_database_is_as_the_revisions_make_it(cluster: Cluster, data
     )
     command = [sys.executable, "-c", program]
     await asyncio.to_thread(subprocess.run, command, check=True, cwd=ROOT)
+
+
+async def test_a_second_costs_few_calls(database: str, tmp_path: Path) -> None:
+    """What a replica that judges runs once a second, however many requests there were."""
+    async with opened(database, tmp_path, "a") as (one,):
+        costs = []
+        for _ in range(5):
+            one.absorb(msgspec.structs.replace(delta("acme", 10_000), samples=[]))
+            costs.append(await calls(one._beat(), judged(one)))
+        assert min(costs) < 2400
+
+
+async def calls(*works: Awaitable[object]) -> int:
+    """Return how many calls are made one after the other, by the event loop of a test aside."""
+    count = 0
+
+    def profile(frame: FrameType, event: str, _: object) -> None:
+        nonlocal count
+        name = frame.f_code.co_filename
+        count += event in ("call", "c_call") and not name.startswith(STANDARD_LIBRARY)
+
+    sys.setprofile(profile)
+    try:
+        for work in works:
+            await work
+    finally:
+        sys.setprofile(None)
+    return count
 
 
 async def test_the_history_is_of_all_replicas(database: str, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from random import Random
 from types import SimpleNamespace
 
 import pytest
-from sqlalchemy import event, literal, select
+from sqlalchemy import event
 
 from gateway.admin.retirement import verdict
 from gateway.core.overrides import Overrides
@@ -56,7 +56,7 @@ class Calendar:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._patch = patch
-        self._settings = list(postgres._BEGIN.selected_columns)[1:]
+        self._begin = postgres._BEGIN
         self.now = 1_700_006_400.0  # the start of a day
         clock = SimpleNamespace(time=lambda: self.now, monotonic=lambda: self.now)
         patch.setattr("gateway.state.fleet.fleet_clock.time", clock)
@@ -64,7 +64,9 @@ class Calendar:
 
     def turn_to(self, now: float) -> None:
         self.now = now
-        self._patch.setattr(postgres, "_BEGIN", select(literal(now), *self._settings))
+        begin = self._begin.replace("extract(epoch FROM clock_timestamp())", str(now))
+        assert begin != self._begin
+        self._patch.setattr(postgres, "_BEGIN", begin)
 
 
 class Transactions:

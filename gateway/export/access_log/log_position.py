@@ -12,9 +12,10 @@ from sqlalchemy.dialects.postgresql import insert
 
 from gateway.export.access_log.log_file import LogPlace
 from gateway.state.fleet.beat import Report, report_start
+from gateway.state.fleet.database.postgres_connection import PostgresConnection
 from gateway.state.fleet.fleet_reading import log_document
 from gateway.state.fleet.outbox import Batch
-from gateway.state.fleet.postgres import PostgresConnection, PostgresDatabase
+from gateway.state.fleet.postgres import PostgresDatabase
 from gateway.state.fleet.transaction_ledger import write_document
 from gateway.state.schema.state_tables import batches, documents
 from gateway.state.state_changes import StateError, StateUnreachableError

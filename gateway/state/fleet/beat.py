@@ -10,12 +10,14 @@ from sqlalchemy.sql.dml import ReturningInsert
 
 from gateway import __version__
 from gateway.core.snapshot import Snapshot
+from gateway.state.fleet.database.fixed_statement import FixedStatement
+from gateway.state.fleet.database.postgres_connection import PostgresConnection
 from gateway.state.fleet.fleet_clock import FleetClock, passed
 from gateway.state.fleet.judge import KEEP_GONE, mark_gone, read_lease, write_lease
 from gateway.state.fleet.kept.last_start import StartRecord
 from gateway.state.fleet.lease import Lease
 from gateway.state.fleet.outbox import Outbox
-from gateway.state.fleet.postgres import LOCK_JUDGE, PostgresConnection, PostgresDatabase
+from gateway.state.fleet.postgres import LOCK_JUDGE, PostgresDatabase
 from gateway.state.fleet.transaction_ledger import count_anew, shared_documents
 from gateway.state.schema.state_tables import batches, documents, replicas
 from gateway.telemetry import log
@@ -106,7 +108,7 @@ async def beat(
             log.event("state_went_back", "error", reason=lacking)
         if batch is not None:
             row = {"start": report.start, **batch._asdict()}
-            await connection.execute(_HAND_IN, row)
+            await connection.fetch(_HAND_IN, **row)
         heard = Heard(await shared_documents(connection), await read_lease(connection), now)
     clock.was_set = False
     if batch is not None:
@@ -178,7 +180,8 @@ async def report_start(
         "applied": report.applied,
         "gone": gone,
     }
-    return float((await connection.execute(_REPORT, row)).scalar_one())
+    ((former,),) = await connection.fetch(_REPORT, **row)
+    return float(former)
 
 
 def _reporting() -> ReturningInsert[tuple[float]]:
@@ -192,6 +195,5 @@ def _reporting() -> ReturningInsert[tuple[float]]:
     ).returning(func.coalesce(heard.scalar_subquery(), 0.0))
 
 
-# Made once: to make a statement costs more than to send it.
-_REPORT = _reporting()
-_HAND_IN = insert(batches).on_conflict_do_nothing()
+_REPORT = FixedStatement(_reporting())
+_HAND_IN = FixedStatement(insert(batches).on_conflict_do_nothing())

@@ -7,11 +7,12 @@ import msgspec
 from sqlalchemy import ColumnElement, func, or_, select
 
 from gateway.core.overrides import VersionKey
+from gateway.state.fleet.database.postgres_connection import PostgresConnection
 from gateway.state.fleet.judge import read_lease, read_replicas
 from gateway.state.fleet.lease import is_free
 from gateway.state.fleet.merging import counted_for, samples_name, samples_of
 from gateway.state.fleet.outbox import decode
-from gateway.state.fleet.postgres import PostgresConnection, PostgresDatabase
+from gateway.state.fleet.postgres import PostgresDatabase
 from gateway.state.fleet.roster import ReplicaRow, fleet_view, heard_by, silences
 from gateway.state.fleet.transaction_ledger import read_documents
 from gateway.state.history.history import History, HistoryQuery, HistoryView

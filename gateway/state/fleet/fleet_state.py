@@ -16,6 +16,7 @@ from gateway.state.active_overrides import ActiveOverrides, Apply, overrides_of
 from gateway.state.cutover_controller import CurrentCutover, CutoverController
 from gateway.state.fleet.beat import Membership, Report, beat, begin_counting, leave
 from gateway.state.fleet.contact import Contact
+from gateway.state.fleet.database.postgres_connection import PostgresConnection
 from gateway.state.fleet.fleet_clock import FleetClock
 from gateway.state.fleet.fleet_reading import read_fleet, read_history, read_replica_views
 from gateway.state.fleet.judge import RESETS, Judge, mark_gone, read_replicas, shadow_resets
@@ -24,7 +25,7 @@ from gateway.state.fleet.kept.last_start import LastStart
 from gateway.state.fleet.lease import NO_LEASE, is_free
 from gateway.state.fleet.merging import delete_shadow
 from gateway.state.fleet.outbox import Outbox
-from gateway.state.fleet.postgres import PostgresConnection, PostgresDatabase
+from gateway.state.fleet.postgres import PostgresDatabase
 from gateway.state.fleet.roster import DEPUTY, elsewhere, lost
 from gateway.state.fleet.transaction_ledger import (
     FleetDocuments,
@@ -291,8 +292,8 @@ class FleetState:
         await self._adopt(heard.documents)
 
     async def _note(self, *, last: bool = False) -> None:
-        note, contact = self._last_start.note, self._contact
-        await asyncio.to_thread(note, contact.heard, cut_off=contact.behind, last=last)
+        contact = self._contact
+        await self._last_start.note(contact.heard, cut_off=contact.behind, last=last)
 
     async def _adopt(self, found: Mapping[str, object]) -> None:
         """Put overrides in force, if they differ; a backup may have others of the same number."""

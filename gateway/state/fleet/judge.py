@@ -6,7 +6,7 @@ If any of it fails, all of it is undone, and the next judgement begins from what
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -16,13 +16,14 @@ from gateway.core.overrides import VersionKey
 from gateway.core.snapshot import Snapshot
 from gateway.state.active_overrides import ActiveOverrides
 from gateway.state.cutover_controller import CutoverController
+from gateway.state.fleet.database.fixed_statement import FixedStatement
+from gateway.state.fleet.database.postgres_connection import PostgresConnection
 from gateway.state.fleet.fleet_clock import FleetClock
 from gateway.state.fleet.lease import NO_LEASE, Lease, taken
 from gateway.state.fleet.merging import Merging
 from gateway.state.fleet.outbox import decode
 from gateway.state.fleet.postgres import (
     LOCK_JUDGE,
-    PostgresConnection,
     PostgresDatabase,
     Transaction,
 )
@@ -64,15 +65,24 @@ def _first_batches() -> Select[tuple[str, int, bytes, int]]:
     )
 
 
-# Made once: to make a statement costs more than to send it.
-_TRY_LOCK = text(f"SELECT pg_try_advisory_xact_lock({LOCK_JUDGE})")
-_READ_LEASE = select(leases.c.start, leases.c.token, leases.c.renewed).where(leases.c.name == _NAME)
-_WRITE_LEASE = update(leases).where(leases.c.name == _NAME)
-_READ_REPLICAS = select(replicas)
-_FIRST_BATCHES = _first_batches()
-_MARK_MERGED = update(replicas).where(replicas.c.start == bindparam("of"))
-_REMOVE = delete(batches).where(
-    batches.c.start == bindparam("of"), batches.c.sequence <= bindparam("last")
+_TRY_LOCK = FixedStatement(text(f"SELECT pg_try_advisory_xact_lock({LOCK_JUDGE})"))
+_READ_LEASE = FixedStatement(
+    select(leases.c.start, leases.c.token, leases.c.renewed).where(leases.c.name == _NAME)
+)
+_WRITE_LEASE = FixedStatement(
+    update(leases).where(leases.c.name == _NAME).returning(leases.c.token), *Lease._fields
+)
+_READ_REPLICAS = FixedStatement(select(replicas))
+_FIRST_BATCHES = FixedStatement(_first_batches())
+_MARK_MERGED = FixedStatement(
+    update(replicas)
+    .where(replicas.c.start == bindparam("of"))
+    .values(merged=func.greatest(replicas.c.merged, bindparam("until")))
+    .add_cte(
+        delete(batches)
+        .where(batches.c.start == bindparam("of"), batches.c.sequence <= bindparam("until"))
+        .cte("removed")
+    )
 )
 
 
@@ -128,7 +138,8 @@ class Judge:
 
     async def _lease(self, transaction: Transaction) -> Lease | None:
         connection, now = transaction
-        if not (await connection.execute(_TRY_LOCK)).scalar_one():
+        ((locked,),) = await connection.fetch(_TRY_LOCK)
+        if not locked:
             return None
         lease = taken(await read_lease(connection), self._start, now)
         if lease is not None:
@@ -169,7 +180,7 @@ class Judge:
         return held.controller
 
     async def _merge(self, connection: PostgresConnection, held: _Held, now: float) -> None:
-        found = (await connection.execute(_FIRST_BATCHES)).all()
+        found = await connection.fetch(_FIRST_BATCHES)
         self.behind = sum(len(content) for _, _, content, _ in found) >= _MAX_BYTES
         marks: dict[str, int] = {}
         totals, outcomes = _nothing(), list[CutoverDelta]()
@@ -190,9 +201,9 @@ class Judge:
             outcomes += counted.outcomes
         if found:
             await held.merging.merge(connection, totals)
-            await _remove(connection, [(start, sequence) for start, sequence, *_ in found])
-        for start, sequence in marks.items():
-            await connection.execute(_MARK_MERGED, {"of": start, "merged": sequence})
+            last = {start: sequence for start, sequence, *_ in found}  # they are in order
+            merged = ({"of": start, "until": sequence} for start, sequence in last.items())
+            await connection.execute_each(_MARK_MERGED, merged)
         for (kind, labels), times in totals.counts.items():
             held.seen.count(kind, labels, times)
         held.seen.absorb(Delta(self._clock.now(), [], [], [], outcomes, []))
@@ -216,32 +227,25 @@ def _follow_resets(
 
 async def read_lease(connection: PostgresConnection) -> Lease:
     """Return the lease of the judge; raises SQLAlchemyError."""
-    row = (await connection.execute(_READ_LEASE)).one_or_none()
-    return NO_LEASE if row is None else Lease(*row)
+    rows = await connection.fetch(_READ_LEASE)
+    return Lease(*rows[0]) if rows else NO_LEASE
 
 
 async def write_lease(connection: PostgresConnection, lease: Lease) -> None:
     """Replace the lease of the judge; raises SQLAlchemyError."""
     values = lease._asdict()
-    done = await connection.execute(_WRITE_LEASE, values)
-    if not done.rowcount:
+    if not await connection.fetch(_WRITE_LEASE, **values):
         await connection.execute(leases.insert().values(name=_NAME, **values))
 
 
 async def read_replicas(connection: PostgresConnection) -> list[ReplicaRow]:
     """Return all starts of replicas; raises SQLAlchemyError."""
-    return [ReplicaRow(*row) for row in await connection.execute(_READ_REPLICAS)]
+    return [ReplicaRow(*row) for row in await connection.fetch(_READ_REPLICAS)]
 
 
 async def mark_gone(connection: PostgresConnection, start: str, now: float) -> None:
     """Mark that a start of a replica takes part no more; raises SQLAlchemyError."""
     await connection.execute(update(replicas).where(replicas.c.start == start).values(gone=now))
-
-
-async def _remove(connection: PostgresConnection, keys: Sequence[tuple[str, int]]) -> None:
-    for start in {start for start, _ in keys}:
-        last = max(sequence for other, sequence in keys if other == start)
-        await connection.execute(_REMOVE, {"of": start, "last": last})
 
 
 async def _tidy(connection: PostgresConnection, now: float) -> None:

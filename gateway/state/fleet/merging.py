@@ -8,13 +8,26 @@ from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
-from sqlalchemy import ColumnElement, Table, delete, func, select, update
-from sqlalchemy.dialects.postgresql import Insert, insert
+from sqlalchemy import (
+    ColumnElement,
+    Table,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from gateway.core.overrides import VersionKey
-from gateway.state.fleet.postgres import PostgresConnection
+from gateway.state.fleet.database.fixed_statement import FixedStatement
+from gateway.state.fleet.database.postgres_connection import PostgresConnection
 from gateway.state.fleet.transaction_ledger import read_documents, write_document
-from gateway.state.schema.history_table import write_history
+from gateway.state.history.history import History
+from gateway.state.history.interval import IntervalRow
+from gateway.state.schema.history_table import cut_history, history
 from gateway.state.schema.state_tables import counts, documents, floors, usage, write_state
 from gateway.state.state_changes import StateChanges
 from gateway.state.top_clients import KEPT, ClientUsage, TopClients
@@ -33,7 +46,7 @@ Group = tuple[str, tuple[str, ...]]
 
 
 class Merging:
-    """Merges totals; remembers how many names there are, so that it need not ask.
+    """Merges totals; remembers what names and floors there are, so that it need not ask.
 
     Another replica may have merged in between only where this one is not the judge any more: then
     another Merging has to be made.
@@ -42,6 +55,7 @@ class Merging:
     def __init__(self) -> None:
         self._rows: Counter[VersionKey] | None = None
         self._names: dict[Group, set[str]] = {}
+        self._floors: dict[VersionKey, int] = {}
 
     async def merge(self, connection: PostgresConnection, totals: Totals) -> None:
         """Add totals to the sums; raises SQLAlchemyError."""
@@ -50,12 +64,14 @@ class Merging:
         await self._usage(connection, self._rows, totals)
         await self._counts(connection, totals)
         await self._samples(connection, totals)
-        await connection.run_sync(write_history, totals.history.rows())
+        await _history(connection, totals.history)
 
     async def _load(self, connection: PostgresConnection) -> Counter[VersionKey]:
         for kind, encoded in await connection.execute(select(counts.c.kind, counts.c.labels)):
             *first, last = msgspec.json.decode(encoded, type=list[str])
             self._names.setdefault((kind, tuple(first)), set()).add(last)
+        for api, name, floor in await connection.execute(select(floors)):
+            self._floors[api, name] = floor
         version = usage.c.api, usage.c.version
         found = await connection.execute(select(*version, func.count()).group_by(*version))
         return Counter({(api, version): rows for api, version, rows in found})
@@ -65,7 +81,10 @@ class Merging:
     ) -> None:
         values = []
         for key, clients in totals.clients.items():
-            floor = await _floor(connection, key, clients.floor)
+            floor = self._floors.get(key, 0)
+            if clients.floor:
+                await _raise_floor(connection, key, clients.floor)
+                self._floors[key] = floor + clients.floor
             for (endpoint, client), row in clients.rows.items():
                 api, version, _, _, *numbers = usage_row(*key, (endpoint, client), row)
                 slack = 0 if client is None else floor + row.slack
@@ -74,11 +93,12 @@ class Merging:
             rows[key] += len(clients.rows)
         if values:
             names = usage.columns.keys()
-            parameters = [dict(zip(names, each, strict=True)) for each in values]
-            await connection.execute(_ADD_USAGE, parameters)
+            parameters = (dict(zip(names, each, strict=True)) for each in values)
+            await connection.execute_each(_ADD_USAGE, parameters)
         for key in totals.clients:
             if rows[key] > 3 * KEPT:  # an estimate: many of them were there before
-                rows[key] = await _cut(connection, key)
+                clients = await _cut(connection, key, self._floors.get(key, 0))
+                rows[key], self._floors[key] = len(clients.rows), clients.floor
 
     async def _counts(self, connection: PostgresConnection, totals: Totals) -> None:
         added: dict[Group, Occurrences] = {}
@@ -89,8 +109,7 @@ class Merging:
                 name = OTHERS
             names.add(name)
             added.setdefault((kind, (*labels[:-1], name)), Occurrences()).add(times)
-        if added:
-            await connection.execute(_ADD_COUNTS, list(_count_rows(added)))
+        await connection.execute_each(_ADD_COUNTS, _count_rows(added))
 
     async def _samples(self, connection: PostgresConnection, totals: Totals) -> None:
         for place, latest in totals.samples.items():
@@ -129,21 +148,31 @@ def samples_of(document: object) -> list[SampleDelta]:
         return []
 
 
-async def _floor(connection: PostgresConnection, key: VersionKey, more: int) -> int:
-    """Return the floor of a version; add that of other clients to it and to its rows."""
-    same = floors.c.api == key[0], floors.c.version == key[1]
-    former = (await connection.execute(select(floors.c.floor).where(*same))).scalar_one_or_none()
-    if more:
-        of_version = usage.c.api == key[0], usage.c.version == key[1], ~usage.c.others
-        slack = {"slack": usage.c.slack + more}
-        await connection.execute(update(usage).where(*of_version).values(slack))
-        row = {"api": key[0], "version": key[1], "floor": more}
-        await connection.execute(_ADD_FLOOR, row)
-    return former or 0
+async def _history(connection: PostgresConnection, more: History) -> None:
+    """Add to the history, and cut each series that has become longer."""
+    rows = more.rows()
+    if not rows:
+        return
+    keys = zip(*(row[:4] for row in rows), strict=True)
+    places = dict(zip(("api", "version", "by", "start"), map(list, keys), strict=True))
+    known = [IntervalRow(*row) for row in await connection.fetch(_READ_HISTORY, **places)]
+    merged = History(known, bounded=False)
+    merged.add(rows)
+    await connection.execute_each(_WRITE_HISTORY, (row._asdict() for row in merged.rows()))
+    if len(known) < len(rows):
+        await connection.run_sync(cut_history, {row[:3] for row in rows})
 
 
-async def _cut(connection: PostgresConnection, key: VersionKey) -> int:
-    """Keep the busiest clients of a version; return how many rows are left."""
+async def _raise_floor(connection: PostgresConnection, key: VersionKey, more: int) -> None:
+    """Add the floor of other clients to that of a version and to its rows."""
+    of_version = usage.c.api == key[0], usage.c.version == key[1], ~usage.c.others
+    slack = {"slack": usage.c.slack + more}
+    await connection.execute(update(usage).where(*of_version).values(slack))
+    await connection.fetch(_ADD_FLOOR, api=key[0], version=key[1], floor=more)
+
+
+async def _cut(connection: PostgresConnection, key: VersionKey, floor: int) -> TopClients:
+    """Keep the busiest clients of a version, and return them."""
     same = usage.c.api == key[0], usage.c.version == key[1]
     clients = TopClients(
         {
@@ -152,7 +181,7 @@ async def _cut(connection: PostgresConnection, key: VersionKey) -> int:
                 select(usage).where(*same)
             )
         },
-        await _floor(connection, key, 0),
+        floor,
     )
     clients.cut()
     changes = StateChanges(floors={key: clients.floor})
@@ -163,7 +192,7 @@ async def _cut(connection: PostgresConnection, key: VersionKey) -> int:
         else:
             changes.usage.append(usage_row(*key, place, row))
     await connection.run_sync(write_state, changes)
-    return len(clients.rows)
+    return clients
 
 
 def _count_rows(added: dict[Group, Occurrences]) -> Iterator[dict[str, object]]:
@@ -180,17 +209,32 @@ def _count_rows(added: dict[Group, Occurrences]) -> Iterator[dict[str, object]]:
 
 def _adding(
     table: Table, sums: tuple[str, ...], firsts: tuple[str, ...], lasts: tuple[str, ...]
-) -> Insert:
+) -> FixedStatement:
     statement = insert(table)
     new, old = statement.excluded, table.columns
     changed: dict[str, ColumnElement[object]] = {name: old[name] + new[name] for name in sums}
     changed |= {name: func.least(old[name], new[name]) for name in firsts}
     changed |= {name: func.greatest(old[name], new[name]) for name in lasts}
-    return statement.on_conflict_do_update(
-        index_elements=list(table.primary_key.columns), set_=changed
-    )
+    keys = list(table.primary_key.columns)
+    return FixedStatement(statement.on_conflict_do_update(index_elements=keys, set_=changed))
+
+
+def _replacing(table: Table) -> FixedStatement:
+    statement = insert(table)
+    keys = list(table.primary_key.columns)
+    changed = {each.name: each for each in statement.excluded if each.name not in table.primary_key}
+    return FixedStatement(statement.on_conflict_do_update(index_elements=keys, set_=changed))
 
 
 _ADD_USAGE = _adding(usage, ("count", "refused", "failed"), ("first",), ("last", "served"))
 _ADD_COUNTS = _adding(counts, ("count",), ("first",), ("last",))
 _ADD_FLOOR = _adding(floors, ("floor",), (), ())
+_WRITE_HISTORY = _replacing(history)
+_WANTED = (bindparam(key.name, type_=ARRAY(key.type)) for key in history.primary_key)
+_READ_HISTORY = FixedStatement(
+    select(history).where(
+        tuple_(*history.primary_key).in_(
+            select(literal_column("*")).select_from(func.unnest(*_WANTED))
+        )
+    )
+)

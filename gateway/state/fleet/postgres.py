@@ -8,39 +8,30 @@ the replicas poll.
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 # asyncpg: the driver of PostgreSQL for asyncio.
 import asyncpg
 from sqlalchemy import (
     Connection,
-    CursorResult,
     Engine,
-    Executable,
     Text,
     column,
     create_engine,
-    extract,
-    func,
-    literal,
     select,
     table,
     text,
 )
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-
-# The greenlets by which SQLAlchemy's own asyncio package runs an engine. That package imports the
-# ORM as well, which is 6 MB that the gateway has no use for.
 from sqlalchemy.util import greenlet_spawn
 
+from gateway.state.fleet.database.postgres_connection import PostgresConnection
 from gateway.state.schema.new_database import create_tables
 from gateway.state.schema.state_tables import REVISION
 from gateway.state.state_changes import StateError, StateUnreachableError
-
-T = TypeVar("T")
 
 SCHEMA = "gateway"
 # Advisory locks are numbers that all programs of a database share: "vgw", and which lock.
@@ -66,41 +57,16 @@ _END_SILENT = text(
 # How often a connection that only listens is asked whether it is still there.
 _LISTEN = 10.0
 
-_BEGIN = select(
-    extract("epoch", func.clock_timestamp()),
-    func.set_config("search_path", SCHEMA, literal(value=True)),
-    func.set_config("statement_timeout", f"{_STATEMENT:g}s", literal(value=True)),
-    func.set_config("idle_in_transaction_session_timeout", f"{_IDLE:g}s", literal(value=True)),
+_BEGIN = (
+    "SELECT extract(epoch FROM clock_timestamp()),"  # noqa: S608  # constants
+    f" set_config('search_path', '{SCHEMA}', true),"
+    f" set_config('statement_timeout', '{_STATEMENT:g}s', true),"
+    f" set_config('idle_in_transaction_session_timeout', '{_IDLE:g}s', true)"
 )
 _SNAPSHOT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 # Of SQLSTATE, those that time mends: the server starts, stops, is a standby that takes no changes,
 # has no connection or no room left.
 _PASSING = ("08", "53", "57", "58", "25006", "25P03", "40", "55P03")
-
-
-class PostgresConnection:
-    """A connection in a transaction; each method raises SQLAlchemyError."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    async def execute(
-        self, statement: Executable, parameters: Any = None
-    ) -> CursorResult[*tuple[Any, ...]]:
-        """Execute a statement; return its result, whose rows are all there."""
-        return await greenlet_spawn(self._connection.execute, statement, parameters)
-
-    async def rows(self, statement: Executable, part: int) -> AsyncIterator[Sequence[Any]]:
-        """Yield the rows of a query, of which so many are fetched at a time."""
-        streamed = statement.execution_options(stream_results=True)
-        result = await self.execute(streamed)
-        while rows := await greenlet_spawn(result.fetchmany, part):
-            for row in rows:
-                yield row
-
-    async def run_sync(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Return what a function of a connection returns."""
-        return await greenlet_spawn(function, self._connection, *arguments)
 
 
 @asynccontextmanager
@@ -117,6 +83,10 @@ async def _begun(engine: Engine) -> AsyncIterator[PostgresConnection]:
     finally:
         # To its end, even where this task is cancelled: or the pool would have one connection less.
         await asyncio.shield(asyncio.ensure_future(greenlet_spawn(connection.close)))
+
+
+def _set_up(connection: Connection) -> float:
+    return float(connection.exec_driver_sql(_BEGIN).scalar_one())
 
 
 class Transaction(NamedTuple):
@@ -146,8 +116,8 @@ class PostgresDatabase:
                 "prepared_statement_cache_size": 0,
                 "prepared_statement_name_func": str,  # no name: ""
             },
-            pool_size=1,
-            max_overflow=3,
+            pool_size=2,  # the beat, and the judge beside it
+            max_overflow=2,
             pool_timeout=_CONNECT,
             hide_parameters=True,
         )
@@ -209,8 +179,7 @@ class PostgresDatabase:
                 begun = True
                 if snapshot:
                     await connection.execute(_SNAPSHOT)
-                now = (await connection.execute(_BEGIN)).scalar_one()
-                yield Transaction(connection, float(now))
+                yield Transaction(connection, await connection.run_sync(_set_up))
         except (SQLAlchemyError, asyncpg.PostgresError, OSError) as error:
             raise self._translated(error) from None
         except (asyncpg.InterfaceError, ValueError) as error:

@@ -11,9 +11,10 @@ from sqlalchemy import literal_column, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from gateway.core.overrides import VersionKey
+from gateway.state.fleet.database.fixed_statement import FixedStatement
+from gateway.state.fleet.database.postgres_connection import PostgresConnection
 from gateway.state.fleet.postgres import (
     LOCK_CHANGE,
-    PostgresConnection,
     PostgresDatabase,
     Transaction,
     notify_statement,
@@ -27,15 +28,14 @@ REVISION_NAME = "revision"
 """The document with the number of the last change of the overrides."""
 SHARED = ("overrides", "cutovers", "evidence", "shadow_resets", "deputy", REVISION_NAME)
 """The documents that every replica reads with each beat."""
-# Made once: to make a statement costs more than to send it.
-_READ_SHARED = select(documents).where(
-    documents.c.name.in_([literal_column(f"'{name}'") for name in SHARED])
+_READ_SHARED = FixedStatement(
+    select(documents).where(documents.c.name.in_([literal_column(f"'{name}'") for name in SHARED]))
 )
 _ADD = insert(documents)
-_WRITE = _ADD.on_conflict_do_update(
-    index_elements=["name"], set_={"document": _ADD.excluded.document}
+_WRITE = FixedStatement(
+    _ADD.on_conflict_do_update(index_elements=["name"], set_={"document": _ADD.excluded.document})
 )
-_LOCK = text(f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})")
+_LOCK = FixedStatement(text(f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})"))
 
 
 class TransactionLedger:
@@ -59,7 +59,7 @@ class TransactionLedger:
     async def open(cls, transaction: Transaction, totals: Totals) -> "TransactionLedger":
         """Wait for the lock, and read the documents; raises SQLAlchemyError."""
         connection = transaction.connection
-        await connection.execute(_LOCK)
+        await connection.fetch(_LOCK)
         return cls(transaction, await shared_documents(connection), totals)
 
     async def keep(self, name: str, document: object) -> None:
@@ -100,7 +100,7 @@ class FleetDocuments:
     async def change(self, name: str, change: Callable[[object], object]) -> None:
         """Replace a document by what a function makes of it; raises StateError."""
         async with self._database.transaction() as (connection, _):
-            await connection.execute(_LOCK)
+            await connection.fetch(_LOCK)
             found = (await read_documents(connection, name)).get(name)
             await write_document(connection, name, change(found))
 
@@ -129,7 +129,7 @@ def revision_of(found: Mapping[str, object]) -> int:
 
 async def shared_documents(connection: PostgresConnection) -> dict[str, object]:
     """Return the documents that every replica reads; raises SQLAlchemyError."""
-    found = await connection.execute(_READ_SHARED)
+    found = await connection.fetch(_READ_SHARED)
     return {name: msgspec.json.decode(document) for name, document in found}
 
 
@@ -146,5 +146,4 @@ async def count_anew(connection: PostgresConnection, now: float) -> None:
 
 async def write_document(connection: PostgresConnection, name: str, document: object) -> None:
     """Insert or replace a document; raises SQLAlchemyError."""
-    row = {"name": name, "document": msgspec.json.encode(document).decode()}
-    await connection.execute(_WRITE, row)
+    await connection.fetch(_WRITE, name=name, document=msgspec.json.encode(document).decode())

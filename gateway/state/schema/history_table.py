@@ -72,11 +72,11 @@ def write_history(connection: Connection, rows: Sequence[IntervalRow]) -> None:
         connection.execute(
             insert(history), [dict(zip(names, row, strict=True)) for row in merged.rows()]
         )
-        _cut(connection, {row[:3] for row in part} if len(known) < len(part) else ())
+        cut_history(connection, {row[:3] for row in part} if len(known) < len(part) else ())
 
 
-def _cut(connection: Connection, series: Iterable[tuple[str, str, str]]) -> None:
-    """Keep the latest intervals of these series."""
+def cut_history(connection: Connection, series: Iterable[tuple[str, str, str]]) -> None:
+    """Keep the latest intervals of these series; raises SQLAlchemyError."""
     for key in series:
         same = tuple_(history.c.api, history.c.version, history.c.by) == key
         first = (

@@ -5,6 +5,7 @@ even where another of the same name is heard. The file of a start is locked for 
 process runs: whoever gets the lock knows that the start before it is over, and takes its place.
 """
 
+import asyncio
 import fcntl
 import os
 from errno import ENOSPC
@@ -59,7 +60,7 @@ class LastStart:
         self._written: StartRecord | None = None
         self.before = self._take()
 
-    def note(self, heard: float, *, cut_off: bool, last: bool = False) -> None:
+    async def note(self, heard: float, *, cut_off: bool, last: bool = False) -> None:
         """Note how this start stands with the database, on the disk where that has changed.
 
         Args:
@@ -73,7 +74,7 @@ class LastStart:
         former = self.before or StartRecord(self._database, self._start, self._heard, cut_off)
         record = msgspec.structs.replace(former, cut_off=cut_off)
         if self._file is not None and record != self._written:
-            self._write(self._file, record)
+            await asyncio.to_thread(self._write, self._file, record)
 
     def close(self) -> None:
         """Release the file."""

@@ -23,32 +23,32 @@ def kept(path: Path, start: str, database: str = DB) -> LastStart:
     return LastStart(path / "kept", database, start)
 
 
-def test_the_next_start_takes_the_place_of_the_last_that_was_heard(tmp_path: Path) -> None:
+async def test_the_next_start_takes_the_place_of_the_last_that_was_heard(tmp_path: Path) -> None:
     first = kept(tmp_path, "one")
     assert first.before is None
-    first.note(100.0, cut_off=False)
-    first.note(159.0, cut_off=False)  # noted every minute
+    await first.note(100.0, cut_off=False)
+    await first.note(159.0, cut_off=False)  # noted every minute
     first.close()
     second = kept(tmp_path, "two")
     assert second.before == StartRecord(DB, "one", 100.0, cut_off=False)
-    second.note(0.0, cut_off=True)  # the database does not know it
+    await second.note(0.0, cut_off=True)  # the database does not know it
     second.close()
     third = kept(tmp_path, "three")
     assert third.before == StartRecord(DB, "one", 100.0, cut_off=True)
     third.before = None
-    third.note(200.0, cut_off=False)
-    third.note(201.0, cut_off=False, last=True)
+    await third.note(200.0, cut_off=False)
+    await third.note(201.0, cut_off=False, last=True)
     third.close()
     assert kept(tmp_path, "four").before == StartRecord(DB, "three", 201.0, cut_off=False)
     assert (tmp_path / "kept").stat().st_mode & 0o777 == 0o600
 
 
-def test_one_that_runs_keeps_its_place(tmp_path: Path, told: list[str]) -> None:
+async def test_one_that_runs_keeps_its_place(tmp_path: Path, told: list[str]) -> None:
     first = kept(tmp_path, "one")
-    first.note(100.0, cut_off=False)
+    await first.note(100.0, cut_off=False)
     second = kept(tmp_path, "two")
     assert second.before is None
-    second.note(100.0, cut_off=True)
+    await second.note(100.0, cut_off=True)
     second.close()
     first.close()
     found = kept(tmp_path, "three").before
@@ -58,26 +58,26 @@ def test_one_that_runs_keeps_its_place(tmp_path: Path, told: list[str]) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"database": 1}'])
-def test_what_cannot_be_read_takes_no_place(tmp_path: Path, content: bytes) -> None:
+async def test_what_cannot_be_read_takes_no_place(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "kept").write_bytes(content)
     assert kept(tmp_path, "one").before is None
 
 
-def test_a_start_with_another_database_has_another_place(tmp_path: Path) -> None:
+async def test_a_start_with_another_database_has_another_place(tmp_path: Path) -> None:
     first = kept(tmp_path, "one")
-    first.note(100.0, cut_off=True)
+    await first.note(100.0, cut_off=True)
     first.close()
     assert kept(tmp_path, "two", "postgresql://db/two").before is None
 
 
-def test_a_disk_that_is_full_is_reported_once(
+async def test_a_disk_that_is_full_is_reported_once(
     tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And what was not written is, as soon as it can be."""
     (tmp_path / "kept").symlink_to("/dev/full")
     full = kept(tmp_path, "one")
-    full.note(100.0, cut_off=False)
-    full.note(100.0, cut_off=True)
+    await full.note(100.0, cut_off=False)
+    await full.note(100.0, cut_off=True)
     full.close()
     (tmp_path / "kept").unlink()
     reason = f"{tmp_path / 'kept'}: {os.strerror(ENOSPC)}"
@@ -85,15 +85,15 @@ def test_a_disk_that_is_full_is_reported_once(
     second = kept(tmp_path, "two")
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwrite", lambda *_: 1)  # as much as there was room for
-        second.note(100.0, cut_off=True)
-    second.note(100.0, cut_off=True)
+        await second.note(100.0, cut_off=True)
+    await second.note(100.0, cut_off=True)
     second.close()
     assert kept(tmp_path, "three").before == StartRecord(DB, "two", 100.0, cut_off=True)
     assert told == [reason, reason]
 
 
-def test_a_folder_that_is_not_there_is_reported(tmp_path: Path, told: list[str]) -> None:
+async def test_a_folder_that_is_not_there_is_reported(tmp_path: Path, told: list[str]) -> None:
     absent = kept(tmp_path / "absent", "one")
-    absent.note(100.0, cut_off=False)
+    await absent.note(100.0, cut_off=False)
     absent.close()
     assert told == [f"{tmp_path / 'absent' / 'kept'}: No such file or directory"]

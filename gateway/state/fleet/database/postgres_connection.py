@@ -1,0 +1,72 @@
+"""PostgresConnection: a connection in a transaction."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+# asyncpg: the driver of PostgreSQL for asyncio.
+import asyncpg
+from sqlalchemy import Connection, CursorResult, Executable
+
+# The greenlets by which SQLAlchemy's own asyncio package runs an engine. That package imports the
+# ORM as well, which is 6 MB that the gateway has no use for.
+from sqlalchemy.util import greenlet_spawn
+
+from gateway.state.fleet.database.fixed_statement import FixedStatement
+
+T = TypeVar("T")
+
+
+class PostgresConnection:
+    """A connection in a transaction; each method raises SQLAlchemyError.
+
+    Those that take a FixedStatement ask the driver alone, at a third of the cost, and raise its
+    errors: asyncpg.PostgresError and OSError.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._driver: Any = connection.connection.driver_connection
+
+    async def execute(
+        self, statement: Executable, parameters: Any = None
+    ) -> CursorResult[*tuple[Any, ...]]:
+        """Execute a statement; return its result, whose rows are all there."""
+        return await greenlet_spawn(self._connection.execute, statement, parameters)
+
+    async def fetch(self, statement: FixedStatement, **values: object) -> list[Sequence[Any]]:
+        """Execute a statement; return its rows."""
+        arguments = statement.arguments(values)
+        return await self._run(self._driver.fetch(statement.text, *arguments))
+
+    async def execute_each(
+        self, statement: FixedStatement, rows: Iterable[Mapping[str, object]]
+    ) -> None:
+        """Execute a statement with the parameters of each row."""
+        given = [statement.arguments(row) for row in rows]
+        if given:
+            await self._run(self._driver.executemany(statement.text, given))
+
+    async def rows(self, statement: Executable, part: int) -> AsyncIterator[Sequence[Any]]:
+        """Yield the rows of a query, of which so many are fetched at a time."""
+        streamed = statement.execution_options(stream_results=True)
+        result = await self.execute(streamed)
+        while rows := await greenlet_spawn(result.fetchmany, part):
+            for row in rows:
+                yield row
+
+    async def run_sync(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Return what a function of a connection returns."""
+        return await greenlet_spawn(function, self._connection, *arguments)
+
+    async def _run(self, work: Awaitable[T]) -> T:
+        try:
+            return await work
+        except BaseException as error:
+            # As SQLAlchemy does with its own: nobody gets a connection again that broke off, or on
+            # which an answer was no longer waited for.
+            closed = self._driver.is_closed()
+            if closed or not isinstance(error, asyncpg.PostgresError):
+                self._connection.invalidate()
+            if closed and isinstance(error, asyncpg.InterfaceError):
+                raise ConnectionError("the connection broke off") from None
+            raise
