@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gateway.admin.formatting import columns, format_time
+from gateway.admin.formatting import columns, compared_text, format_time, plural
 from gateway.admin.uncompared import listed
 from gateway.core.cutover.cutover_state import outlook
 from gateway.core.cutover.gates import GateResult
@@ -112,7 +112,7 @@ def cutover_table(found: CutoverReport) -> str:
         "next": found.next,
         "old route": _outcomes(found.old),
         "new route": _outcomes(found.new),
-        "shadow": f"{found.compared} answers compared, {found.differing} differ",
+        "shadow": compared_text(found.compared, found.differing),
     }
     if found.uncompared:
         facts["missing"] = f"never compared: {listed(found.uncompared)}"
@@ -155,4 +155,4 @@ def _row(gate: GateResult) -> tuple[str, ...]:
 
 def _outcomes(route: RouteReport) -> str:
     mean = "" if route.mean_ms is None else f", {route.mean_ms:g} ms on average"
-    return f"{route.requests} requests, {route.failures} failed{mean}"
+    return f"{route.requests} {plural(route.requests, 'request')}, {route.failures} failed{mean}"

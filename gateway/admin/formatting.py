@@ -49,12 +49,23 @@ _PERIODS = ((86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
 def period_text(seconds: float) -> str:
-    """Return a period in its largest unit, such as `3 days`."""
+    """Return a period in its largest unit, such as `3 days`; below two of it, in the next one."""
     for size, unit in _PERIODS:
-        if seconds >= size:
-            number = round(seconds / size)
-            return f"{number} {unit}{'s' if number > 1 else ''}"
-    return "a moment"
+        number = int(seconds / size)
+        if number >= 2 or seconds == size:
+            return f"{number} {plural(number, unit)}"
+    return "1 second" if seconds >= 1 else "a moment"
+
+
+def plural(count: float, noun: str) -> str:
+    """Return a noun as it stands behind a number."""
+    return noun if count == 1 else f"{noun}s"
+
+
+def compared_text(compared: int, differing: int) -> str:
+    """Return how many answers were compared with a shadow, and how many of them differed."""
+    verb = "differs" if differing == 1 else "differ"
+    return f"{compared} {plural(compared, 'answer')} compared, {differing} {verb}"
 
 
 def sentence(text: str) -> str:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from gateway.core.cutover.cutover import in_force
 from gateway.core.cutover.gates import Gates
 from gateway.core.overrides import VersionKey
 from gateway.core.snapshot import Snapshot
@@ -36,10 +37,15 @@ class GatePoint(NamedTuple):
 
 
 class GateCurves:
-    """The curves of all gates, since this process started."""
+    """The curves of all gates, since this process started.
+
+    At 0 percent, nothing takes the new route: the curves stay as they were when the cutover went
+    back, to show why, and begin anew when it rises again.
+    """
 
     def __init__(self) -> None:
         self._curves: dict[VersionKey, dict[GateName, deque[GatePoint]]] = {}
+        self._still: set[VersionKey] = set()
 
     def of(self, key: VersionKey) -> Mapping[GateName, Sequence[GatePoint]]:
         """Return the curves of the gates of a cutover, the latest point last."""
@@ -55,8 +61,14 @@ class GateCurves:
         """Add a point to each curve whose last one is old enough."""
         for key in self._curves.keys() - rules.cutovers.keys():
             del self._curves[key]
+        still = {
+            key for key, cutover in rules.cutovers.items() if in_force(cutover, state.in_force) == 0
+        }
+        for key in self._still - still:
+            self._curves.pop(key, None)
+        self._still = still
         for key, cutover in rules.cutovers.items():
-            gates = cutover.gates
+            gates = None if key in still else cutover.gates
             if gates is None or not self._is_due(key, gates, now):
                 continue
             curves = self._curves.setdefault(key, {})

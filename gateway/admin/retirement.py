@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from gateway.admin.formatting import client_text, doubt_text, format_time
+from gateway.admin.formatting import client_text, doubt_text, format_time, plural
 from gateway.admin.uncompared import is_served_elsewhere, listed, uncompared
 from gateway.admin.uncounted import uncounted
 from gateway.config.text.mistakes import printable
@@ -164,7 +164,7 @@ def _is_over(key: VersionKey, rules: Snapshot, now: float) -> bool:
 
 def _number_of(lasts: Mapping[str | None, float]) -> str:
     count = len(lasts)
-    return f"{'at least ' if None in lasts else ''}{count} client{'s' if count > 1 else ''}"
+    return f"{'at least ' if None in lasts else ''}{count} {plural(count, 'client')}"
 
 
 def _latest(lasts: Mapping[str | None, float]) -> str:
@@ -273,7 +273,7 @@ def _found(
             f"mend the conversion, or {_OTHER_REMEDY[kind]}; only what 'within' spans counts",
         )
     elif cases:
-        yield Reason("yes", f"no {by} {kind} in {cases} answers")
+        yield Reason("yes", f"no {by} {kind} in {cases} {plural(cases, 'answer')}")
     else:
         yield Reason("note", f"{by} {kind} were not looked for")
 
@@ -302,7 +302,7 @@ def _period(text: str) -> tuple[float, str]:
         raise ValueError(f"'{text}' is no time to look back; write it like 30d, 12h, 5m or 30s")
     seconds, unit = _UNITS[found[2]]
     count = int(found[1])
-    return count * seconds, f"{count} {unit}{'s' if count > 1 else ''}"
+    return count * seconds, f"{count} {plural(count, unit)}"
 
 
 def _times(count: int) -> str:

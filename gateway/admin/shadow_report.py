@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from gateway.admin.formatting import columns, format_time
+from gateway.admin.formatting import columns, compared_text, format_time, plural
 from gateway.admin.uncompared import listed
 from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.overrides import VersionKey
@@ -165,9 +165,10 @@ def shadow_table(found: ShadowReport) -> str:
     """Return tables for people."""
     shed = ", ".join(f"{count} {reason}" for reason, count in sorted(found.shed.items()))
     lines = [
-        f"{found.api} {found.version}: {found.compared} answers compared, {found.differing} differ"
+        f"{found.api} {found.version}: {compared_text(found.compared, found.differing)}"
         + (
-            f"; {found.validated} requests validated, {found.invalid} would be refused"
+            f"; {found.validated} {plural(found.validated, 'request')} validated,"
+            f" {found.invalid} would be refused"
             if found.validated
             else ""
         )

@@ -321,4 +321,5 @@ class Snapshot:
     @property
     def summary(self) -> str:
         """The numbers of services and endpoints, as a short text for the log."""
-        return f"{len(self.services)} services, {len(self.router)} endpoints"
+        counts = {"service": len(self.services), "endpoint": len(self.router)}
+        return ", ".join(f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts.items())

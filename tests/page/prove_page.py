@@ -199,6 +199,8 @@ def test_two_tabs_see_each_others_act(tabs: Tabs) -> None:
     expect(stale.get_by_role("alert")).to_contain_text("Nothing was done.")
     expect(stale.get_by_role("alert")).to_contain_text("now stands at 30 %")
     expect(stale.locator("#cutover .percent")).to_have_text("30 %")
+    act(first, "#cutover", "Set", "and once more", percent="60")
+    expect(stale.locator("#cutover .percent")).to_have_text("60 %")  # it goes on following
     act(stale, "#cutover", "Clear", "seen it now")
     expect(first.locator("#cutover .percent")).to_have_text("10 %")
 

@@ -6,7 +6,7 @@ Each replica reports its own rules and tasks; what all share is looked at by the
 from collections.abc import Iterator, Mapping
 from math import inf
 
-from gateway.admin.formatting import moment_text, period_text
+from gateway.admin.formatting import moment_text, period_text, plural
 from gateway.admin.notifications.notification import Happening, NotifyDocument
 from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.standing import Standing
@@ -125,11 +125,7 @@ def sunsets_near(
         stage = next((days for days in _STAGES if 0 < left <= days * _DAY), None)
         if stage is None or standing.served < now - _RECENT * _DAY:
             continue
-        who = "1 client" if standing.callers == 1 else f"{standing.callers:,} clients"
-        text = (
-            f"{_name(key)} ends in {period_text(left)}, and up to {who} a day call it, last on"
-            f" {moment_text(standing.last)}."
-        )
+        text = f"{_name(key)} ends in {period_text(left)}, and {standing.calls}."
         mark = f"{sunset:.0f} {stage}"
         yield Happening(EventKind.SUNSET_NEAR, _name(key), mark, text, key, "#callers")
 
@@ -192,7 +188,8 @@ def brownout_ended(key: VersionKey, opening: Opening, minutes: Mapping[int, Inte
     former = _summed(minutes, opening.begins - length, opening.begins)
     text = (
         f"The brownout of {_name(key)} has ended after {period_text(length)}: {during.refused:,} of"
-        f" {during.requests:,} requests were refused, of {during.callers.count:,} callers;"
+        f" {during.requests:,} {plural(during.requests, 'request')} were refused, of"
+        f" {during.callers.count:,} {plural(during.callers.count, 'caller')};"
         f" {former.callers.count:,} called in as long before it."
     )
     mark = f"{opening.begins:.0f}"

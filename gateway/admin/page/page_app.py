@@ -28,6 +28,7 @@ from gateway.admin.page.views.rules_view import (
     CheckedDraft,
     asked,
     checked_draft,
+    example,
     explained,
     rules_page,
 )
@@ -165,6 +166,7 @@ class Page:
         values = {
             "found": await rules_page(self._operator),
             "typed": typed,
+            "example": example(self._operator.rules),
             "steps": steps,
             "wrong": wrong,
             "draft": draft,

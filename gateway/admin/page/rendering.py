@@ -27,6 +27,7 @@ from gateway.admin.formatting import (
     format_time,
     moment_text,
     period_text,
+    plural,
     sentence,
 )
 from gateway.admin.reports.piecewise import batches, turns
@@ -136,6 +137,7 @@ def _environment() -> Environment:
         "day": day_text,
         "ago": _ago,
         "period": period_text,
+        "plural": plural,
         "ms": _ms,
         "sentence": sentence,
         "plain": lambda number: f"{number:g}",

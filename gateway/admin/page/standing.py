@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gateway.admin.formatting import moment_text, plural
 from gateway.admin.operator import Operator
 from gateway.core.overrides import VersionKey
 from gateway.state.history.history import HistoryQuery
@@ -46,6 +47,15 @@ class Standing:
     trend: tuple[int, ...] = (0,) * DAYS
     last: float = 0.0
     served: float = 0.0
+
+    @property
+    def calls(self) -> str:
+        """How much it is called, to follow `and`; of a version that was called."""
+        last = f"last on {moment_text(self.last)}"
+        if not self.callers:
+            return f"nobody has called it for {_RECENT} days, {last}"
+        verb = "calls" if self.callers == 1 else "call"
+        return f"up to {self.callers:,} {plural(self.callers, 'client')} a day {verb} it, {last}"
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from math import inf
 from typing import Literal, NamedTuple
 from urllib.parse import quote
 
-from gateway.admin.formatting import moment_text, period_text, sentence
+from gateway.admin.formatting import moment_text, period_text, plural, sentence
 from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.standing import Standing
 from gateway.core.cutover.cutover_state import DecidedBy
@@ -224,12 +224,10 @@ def _sunsets(seen: Situation) -> Iterator[Waiting]:
             continue
         if standing.served < seen.now - _NEAR * DAY:
             continue
-        who = "1 client" if standing.callers == 1 else f"{standing.callers:,} clients"
         yield Waiting(
             "now" if left <= 7 * DAY else "soon",
             *(5, left, "bad" if left <= 7 * DAY else "warn", "Sunset is near", name_of(key)),
-            f"It ends in {period_text(left)}, and up to {who} a day call it, last on"
-            f" {moment_text(standing.last)}.",
+            f"It ends in {period_text(left)}, and {standing.calls}.",
             *("See who calls", version_link(key, "#callers")),
         )
 
@@ -269,8 +267,8 @@ def _violations(seen: Situation) -> Iterator[Waiting]:
     for key, (field, count, last) in latest.items():
         yield Waiting(
             *("soon", 3, -last, "warn", "Schema violated", name_of(key)),
-            f"Converted answers broke its OpenAPI document {count:,} times, last at"
-            f" {moment_text(last)} in {field}.",
+            f"Converted answers broke its OpenAPI document {count:,} {plural(count, 'time')}, last"
+            f" at {moment_text(last)} in {field}.",
             *("See the verdict", version_link(key, "#retire")),
         )
 

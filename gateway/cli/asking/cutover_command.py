@@ -84,7 +84,7 @@ def _wait(arguments: Namespace, until: float, seconds: float) -> int:
             return 0
         left = deadline - time.monotonic()
         if left <= 0:
-            progress.end(f"{until:g}% is not reached within {seconds:g} s: {found.next}")
+            progress.end(f"{until:g}% is not reached within {seconds:g} s: it {found.next}")
             return 2
         time.sleep(min(_INTERVAL, left))
         try:

@@ -104,7 +104,7 @@ def outlook(cutover: Cutover, state: CutoverState, evidence: GateEvidence, now: 
         return "is held until nothing speaks against it"
     following = _following(cutover, state)
     if following is None:
-        return "has arrived"
+        return "has arrived" if cutover.percent == 100 else "is where the rules end"
     left = state.since + cutover.every - now
     if left > 0:
         return f"goes to {following:g}% in {_spelled(left)} at the earliest"

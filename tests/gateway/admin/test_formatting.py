@@ -2,7 +2,15 @@
 
 import pytest
 
-from gateway.admin.formatting import ANONYMOUS, client_text, columns, format_time, sentence
+from gateway.admin.formatting import (
+    ANONYMOUS,
+    client_text,
+    columns,
+    compared_text,
+    format_time,
+    period_text,
+    sentence,
+)
 from gateway.state.totals import OTHERS
 
 
@@ -56,3 +64,29 @@ def test_times(seconds: float, text: str) -> None:
 )
 def test_sentences(text: str, told: str) -> None:
     assert sentence(text) == told
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.5, "a moment"),
+        (1.5, "1 second"),
+        (59.9, "59 seconds"),
+        (60, "1 minute"),
+        (119, "119 seconds"),
+        (3599, "59 minutes"),
+        (3600, "1 hour"),
+        (86_399, "23 hours"),
+        (86_400, "1 day"),
+        (1.6 * 86_400, "38 hours"),
+        (2.9 * 86_400, "2 days"),
+    ],
+)
+def test_periods(seconds: float, text: str) -> None:
+    """No more is left than there is: two days are at least two."""
+    assert period_text(seconds) == text
+
+
+def test_what_was_compared() -> None:
+    assert compared_text(1, 1) == "1 answer compared, 1 differs"
+    assert compared_text(2, 0) == "2 answers compared, 0 differ"

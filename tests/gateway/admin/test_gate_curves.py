@@ -7,6 +7,7 @@ import pytest
 
 from gateway.admin.gate_curves import POINTS, GateCurves, GatePoint
 from gateway.core.cutover.gates import GateOutcome, GateResult
+from gateway.core.overrides import Overrides
 from gateway.state.state_access import StateAccess
 from tests.gateway.config.rules import RULES, edited, loaded
 
@@ -20,8 +21,11 @@ def result(measure: str, new_count: int, new: float | None) -> GateResult:
     return GateResult("errors", measure, GateOutcome.PASSED, new, 0.0, 0.01, *counts, 300.0, "")
 
 
-def state(*results: GateResult) -> StateAccess:
-    return cast(StateAccess, cast(Any, SimpleNamespace(gate_results=lambda _: results)))
+def state(*results: GateResult, percent: float = 5.0) -> StateAccess:
+    found = SimpleNamespace(
+        gate_results=lambda _: results, in_force=Overrides(percents={KEY: percent})
+    )
+    return cast(StateAccess, cast(Any, found))
 
 
 async def test_points_lie_apart() -> None:
@@ -46,6 +50,16 @@ async def test_what_nobody_saw_takes_no_room() -> None:
     for now, count in ((0.0, 0), (10.0, 2), (20.0, 0)):
         await curves.look(state(result("404", count, count / 10)), MOVING, now)
     assert [point.new for point in curves.of(KEY)["errors", "404"]] == [0.2, 0.0]
+
+
+async def test_at_zero_percent_a_curve_stays_and_begins_anew_when_it_rises() -> None:
+    """However long somebody takes to come and look for why it went back."""
+    curves = GateCurves()
+    for now, share, percent in ((0.0, 0.1, 5.0), (10.0, 0.6, 5.0), (20.0, 0.0, 0.0), (900, 0.0, 0)):
+        await curves.look(state(result("5xx", 1, share), percent=percent), MOVING, now)
+    assert [point.new for point in curves.of(KEY)["errors", "5xx"]] == [0.1, 0.6]
+    await curves.look(state(result("5xx", 1, 0.2)), MOVING, 901.0)
+    assert [point.new for point in curves.of(KEY)["errors", "5xx"]] == [0.2]
 
 
 async def test_a_cutover_that_is_gone_is_forgotten() -> None:

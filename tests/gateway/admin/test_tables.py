@@ -76,7 +76,7 @@ def test_a_cutover() -> None:
         "  next       stays",
         "  old route  0 requests, 0 failed",
         "  new route  60 requests, 1 failed, 1.119 ms on average",
-        "  shadow     7 answers compared, 1 differ",
+        "  shadow     7 answers compared, 1 differs",
     ]
     assert cutover_table(found).splitlines() == plain
     found.gates = [

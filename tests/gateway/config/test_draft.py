@@ -14,7 +14,7 @@ IN_FORCE = rules(1).encode()
 def test_one_that_can_be_used(tmp_path: Path) -> None:
     report = check_draft(rules(2, via=True).encode(), IN_FORCE, {}, tmp_path)
     assert report.mistakes == []
-    assert report.summary == "1 services, 6 endpoints"
+    assert report.summary == "1 service, 6 endpoints"
     assert "lossy" in report.warnings[0].text
 
 

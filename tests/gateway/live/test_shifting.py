@@ -149,7 +149,7 @@ async def test_a_job_waits_for_it(gateway: StartGateway, upstream: StartUpstream
     )
     assert waiting_for_all.stdout is not None
     first = (await waiting_for_all.stdout.readline()).decode()
-    assert re.fullmatch(r"\S+Z person 1: 50%; has arrived\n", first)
+    assert re.fullmatch(r"\S+Z person 1: 50%; is where the rules end\n", first)
     lane.lead(old.port, new.port, ALL)
     *_, last = (await waiting_for_all.stdout.read()).decode().splitlines()
     assert re.fullmatch(r"\S+Z person 1: 100% is reached", last)
@@ -160,7 +160,7 @@ async def test_a_job_waits_for_it(gateway: StartGateway, upstream: StartUpstream
     wait = ("cutover", "wait", "person", "1")
     status, said = await asyncio.to_thread(command, lane.program, *wait, "--timeout", "0.1s")
     assert status == 2
-    assert said.endswith(" person 1: 100% is not reached within 0.1 s: has arrived\n")
+    assert said.endswith(" person 1: 100% is not reached within 0.1 s: it is where the rules end\n")
     assert command(lane.program, *wait, "--until", "50")[0] == 0
 
     # An operator takes it back while a job waits; one that begins at 0 % waits on.
@@ -170,7 +170,7 @@ async def test_a_job_waits_for_it(gateway: StartGateway, upstream: StartUpstream
         stdout=subprocess.PIPE,
     )
     assert waiting_for_all.stdout is not None
-    assert b" 50%; has arrived" in await waiting_for_all.stdout.readline()
+    assert b" 50%; is where the rules end" in await waiting_for_all.stdout.readline()
     lane.cutover("PUT", {"percent": 0})
     *_, last = (await waiting_for_all.stdout.read()).decode().splitlines()
     assert last.endswith(" person 1: rolled back: an operator has set it")
@@ -227,7 +227,7 @@ async def test_a_person_watches_it(gateway: StartGateway, upstream: StartUpstrea
     os.close(terminal)
     os.close(own)
     first, *_, last = shown.decode().split("\r")[1:-1]
-    left = r"person 1 \[#{10}-{10}\] 50%, 1(20:00|19:\d\d) left; has arrived\x1b\[K"
+    left = r"person 1 \[#{10}-{10}\] 50%, 1(20:00|19:\d\d) left; is where the rules end\x1b\[K"
     assert re.fullmatch(left, first)
     assert re.fullmatch(r"\x1b\[K\S+Z person 1: 100% is reached", last)
 

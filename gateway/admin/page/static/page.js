@@ -122,6 +122,10 @@
     history.replaceState(null, "", address);
   }
 
+  // The answer to a form that did nothing stands at the address of the form, which shows nothing.
+  const refused = document.querySelector("[data-address]");
+  if (refused) history.replaceState(null, "", refused.dataset.address);
+
   document.addEventListener("visibilitychange", () => { if (!document.hidden && again) refresh(); });
   ready(document);
   listen();

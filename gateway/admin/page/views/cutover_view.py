@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from gateway.admin.cutover_report import CutoverReport, cutover_report, is_shown
 from gateway.admin.gate_curves import GateCurves, GateName, GatePoint
@@ -83,16 +84,22 @@ async def cutover_part(
 def _rows(current: CurrentCutover, report: CutoverReport, curves: GateCurves) -> list[GateRow]:
     known = curves.of(current.cutover.key)
     return [
-        _row(gate, pressure(result), known)
+        _row(gate, pressure(result), known, rolled_back=report.gates_at is not None)
         for gate, result in zip(report.gates, current.results, strict=True)
         if is_shown(gate)
     ]
 
 
 def _row(
-    gate: GateResult, used: float | None, known: Mapping[GateName, Sequence[GatePoint]]
+    gate: GateResult,
+    used: float | None,
+    known: Mapping[GateName, Sequence[GatePoint]],
+    *,
+    rolled_back: bool,
 ) -> GateRow:
-    points = known.get((gate.gate, gate.measure), ())
+    points = list(known.get((gate.gate, gate.measure), ()))
+    if rolled_back:  # what made it go back came after the latest point
+        points.append(GatePoint(inf, gate.new, gate.old))
     new, old = [point.new for point in points], [point.old for point in points]
     # The limit of a share is added to the old route's, that of a mean multiplies it.
     allowed = gate.limit

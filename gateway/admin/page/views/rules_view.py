@@ -16,6 +16,7 @@ from gateway.config.load import rules_hash
 from gateway.config.text.dates import parse_date
 from gateway.config.text.mistakes import Issue
 from gateway.config.text.redaction import redacted
+from gateway.core.snapshot import Snapshot
 
 # So many lines of a file, of a comparison and of a draft's issues are shown at most.
 _MOST_LINES = 2000
@@ -185,6 +186,24 @@ def explained(operator: Operator, asked: Asked) -> list[Fact]:
         asked.client or None,
         overrides=operator.state.in_force,
     )
+
+
+def example(rules: Snapshot) -> Asked:
+    """Return a request that the rules serve, as what could be typed; empty if they serve none."""
+    endpoint = next((each for each in rules.router if each.routes), None)
+    if endpoint is None:
+        return Asked()
+    method = "GET" if "GET" in (endpoint.methods or ("GET",)) else (endpoint.methods or ())[0]
+    version = next(iter(endpoint.routes))
+    names = dict.fromkeys(endpoint.template.captures, "1")
+    request = f"{method} {endpoint.template.fill({**names, 'version': str(version)})}"
+    if version is None or endpoint.selector is None:
+        return Asked(request)
+    found = [reader.address(version) for reader in endpoint.selector.readers]
+    queries = [each.query for each in found if each.query]
+    headers = [each.header for each in found if each.header]
+    hosts = [f"Host: {each.host}" for each in found if each.host]
+    return Asked("?".join([request, *queries[:1]]), "\n".join([*headers, *hosts]))
 
 
 def asked(fields: Mapping[str, str]) -> Asked:

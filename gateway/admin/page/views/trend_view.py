@@ -164,7 +164,8 @@ def _ahead(found: Decline | None, top: float) -> str:
 
 async def _latest_day(minutes: Mapping[int, Interval], now: float) -> list[Chart]:
     """Return charts of the latest 24 hours, in parts of ten minutes."""
-    end = Resolution.MINUTE.start(now)
+    # The present minute is not whole.
+    end = Resolution.MINUTE.start(now) - Resolution.MINUTE.seconds
     count = 24 * 60 // _PART
     sums = [Interval(Resolution.MINUTE) for _ in range(count)]
     async for start, each in turns(minutes.items()):
@@ -177,8 +178,9 @@ async def _latest_day(minutes: Mapping[int, Interval], now: float) -> list[Chart
     slow = [each.quantile(0.95) for each in sums]
     longest = top_of(slow)
     known = [value for value in slow if value is not None]
+    latest = minutes[end].requests if end in minutes else 0
     return [
-        _requests("Requests a minute", f"{requests[-1] or 0:,.3g} now", requests, errors),
+        _requests("Requests a minute", f"{latest:,} in the last", requests, errors),
         Chart(
             "95 % answered within, ms",
             f"{known[-1] * 1000:,.3g} ms" if known else "not known",

@@ -128,7 +128,7 @@ def test_a_sunset(days: float, callers: int, stage: str | None) -> None:
     told = [*observation.sunsets_near(found, standings, now)]
     assert [one.mark.split()[-1] for one in told] == ([] if stage is None else [stage])
     for one in told:
-        assert ("up to 1 client a day call it" in one.text) is (callers == 1)
+        assert ("up to 1 client a day calls it" in one.text) is (callers == 1)
     assert [*observation.sunsets_near(found, {}, NOW - DAY)] == []
 
 

@@ -18,6 +18,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from gateway.admin.access.admin_guard import AdminGuard
 from gateway.admin.admin_app import admin_app
+from gateway.admin.explanation import facts, parse_request
+from gateway.admin.gate_curves import GatePoint
 from gateway.admin.notifications.notification import (
     DOCUMENT,
     Delivery,
@@ -25,10 +27,16 @@ from gateway.admin.notifications.notification import (
     NotifyDocument,
 )
 from gateway.admin.operator import Operator
+from gateway.admin.page.charts import line
 from gateway.admin.page.live_updates import MOST_STREAMS
+from gateway.admin.page.views.cutover_view import HEIGHT, cutover_part
+from gateway.admin.page.views.rules_view import Asked, example
 from gateway.config.load import RefusedRules
 from gateway.config.text.mistakes import Issue
+from gateway.core.cutover.cutover_state import CutoverState, DecidedBy
+from gateway.core.cutover.gates import GateEvidence, GateOutcome, GateResult
 from gateway.process.reloader import Reloader
+from gateway.state.cutover_controller import CurrentCutover
 from gateway.state.ledger import Order
 from gateway.state.local_state import LocalState
 from gateway.state.state_access import Doubt, StateView
@@ -37,7 +45,7 @@ from gateway.state.state_writer import StateWriter
 from gateway.telemetry.delta import Delta, TrafficDelta, UsageDelta
 from gateway.verify.live.documented_operations import DocumentedOperations
 from tests.gateway.admin.totals import KEY, NOTHING
-from tests.gateway.config.rules import RULES, edited
+from tests.gateway.config.rules import RULES, edited, loaded
 
 NAMES = ["<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "=1+1", "{{ 7 * 7 }}", ""]
 ENDING = "{ service: old, lifecycle: { deprecated: 2026-01-01, sunset: 2099-01-01 },"
@@ -284,6 +292,47 @@ async def test_a_request_is_explained(page: TestClient) -> None:  # type: ignore
         assert (status, 'role="alert"' in text) == (422, True)
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "request_line", "headers"),
+    [
+        ('{ path: "/lib/{version}/books/{id}", version: { in: path } }', "GET /lib/1/books/1", ""),
+        ("{ path: /loans, methods: [PUT], version: { in: query, name: v } }", "PUT /loans?v=1", ""),
+        ("{ path: /loans, version: { in: header, name: Lib } }", "GET /loans", "Lib: 1"),
+        (
+            '{ path: /loans, version: { in: accept, media_type: "a/b-v{version}+json" } }',
+            *("GET /loans", "Accept: a/b-v1+json"),
+        ),
+        (
+            '{ path: /loans, version: { in: host, name: "v{version}.lib.example" } }',
+            *("GET /loans", "Host: v1.lib.example"),
+        ),
+    ],
+)
+def test_the_request_that_is_suggested_is_one_of_the_rules(
+    endpoint: str, request_line: str, headers: str
+) -> None:
+    services, _, _ = RULES.partition("apis:")
+    text = f"{services}apis:\n  lib:\n    endpoints: [ {endpoint} ]\n"
+    rules = loaded(text + '    versions: { "1": { service: old }, "2": { service: new } }\n')
+    assert example(rules) == Asked(request_line, headers)
+    found = facts(rules, parse_request(request_line, headers.splitlines()), time.time())
+    assert [fact for name, fact in found if name == "service"] == ["old at 127.0.0.1:8001"]
+
+
+def test_a_request_is_suggested_where_there_are_no_versions_or_no_services() -> None:
+    services, _, people = RULES.partition("apis:")
+    users = people[people.index("  users:") :]
+    assert example(loaded(f"{services}apis:\n{users}")) == Asked("POST /users")
+    ended = "  lib:\n    endpoints: [ { path: /loans, version: { in: query, name: v } } ]\n"
+    ended += '    versions: { "1": { lifecycle: { sunset: 2020-01-01 } } }\n'
+    assert example(loaded(f"{services}apis:\n{ended}")) == Asked()
+
+
+async def test_the_form_suggests_a_request_of_the_rules(page: TestClient) -> None:  # type: ignore[type-arg]
+    text = await (await page.get("/page/rules")).text()
+    assert 'placeholder="GET /v1/person"' in text
+
+
 async def test_a_wrong_line_with_many_blanks_is_refused_at_once(
     page: TestClient,  # type: ignore[type-arg]
 ) -> None:
@@ -390,6 +439,33 @@ async def post(page: TestClient, path: str, **fields: str) -> tuple[int, str]:  
     """Send a form; return the status, and where it leads or what it shows."""
     answer = await page.post(path, data=fields, headers=ANN, allow_redirects=False)
     return answer.status, answer.headers.get("Location") or await answer.text()
+
+
+async def test_a_curve_ends_with_what_the_gates_rolled_back_for(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long after, when the gates themselves see nothing more."""
+    gates = "steps: [10], gates: { errors: 1%, window: 300s }"
+    moving = ACTING.replace("percent: 10", gates)
+    rule = loaded(edited("{ service: old }", moving)).cutovers[KEY]
+    bad = GateResult(
+        *("errors", "5xx", GateOutcome.EXCEEDED, 0.5, 0.0, 0.01, 5, 10, 0, 10, 300.0), "errors"
+    )
+    gone = CutoverState(0.0, DecidedBy.ROLLED_BACK, "errors", 1.0, (bad,))
+    current = CurrentCutover(rule, gone, GateEvidence(), (bad,), 1.0)
+
+    async def cutover(_: object) -> CurrentCutover:
+        return current
+
+    monkeypatch.setattr(operator.state, "cutover", cutover)
+    lately = {("errors", "5xx"): [GatePoint(0.0, 0.1, 0.0), GatePoint(10.0, 0.2, 0.0)]}
+    monkeypatch.setattr(operator.curves, "of", lambda _: lately)
+    shown = await cutover_part(operator, KEY, [])
+    assert shown is None  # the rules in force have none
+    monkeypatch.setattr(operator.reloader, "latest", loaded(edited("{ service: old }", moving)))
+    shown = await cutover_part(operator, KEY, [])
+    assert shown is not None
+    assert shown.gates[0].new_path == line([0.1, 0.2, 0.5], HEIGHT, 0.5)
 
 
 CUTOVER = "/page/versions/person/1/cutover"

@@ -109,7 +109,11 @@ CASES = {
     ),
     "a sunset": (
         situation(ENDING, standings=CALLED),
-        *("soon", "Sunset is near", "in 10 days, and up to 1 client a day call it, last on 26 Sep"),
+        *(
+            "soon",
+            "Sunset is near",
+            "in 10 days, and up to 1 client a day calls it, last on 26",
+        ),
     ),
     "a sunset within a week": (
         situation(NEARER, standings={KEY: Standing(callers=1200, served=NOW)}),
