@@ -16,10 +16,10 @@ _ORDER = "changes are listed in the order that upgrades a document"
 class _Use(NamedTuple):
     """Where a change stands, and the fields that an upgrade by it takes and makes."""
 
-    entry: Location
-    name: str
+    at: Location
     taken: tuple[str, ...]
     makes: tuple[str, ...]
+    use: str
 
 
 def find_clashes(part: Part, before: Sequence[Part], mistakes: Mistakes) -> None:
@@ -61,12 +61,12 @@ def _uses_of(
     for part in parts:
         changes = part.changes() if key == "changes" else _parameters(part, key)
         for change in changes:
-            upgrade, at = change.upgrade(), change.at
+            upgrade = change.upgrade()
             yield _Use(
-                at[:-1],
-                str(at[-1]),
+                change.at,
                 tuple(spelling(field) for field in upgrade.takes if field != WHOLE),
                 tuple(spelling(field) for field in upgrade.makes if field != WHOLE),
+                change.use,
             )
 
 
@@ -80,14 +80,14 @@ def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes:
     gone: dict[str, Location] = {}
     made: dict[str, Location] = {}
     used: dict[str, Location] = {}
-    for here, name, taken, makes in changes:
+    for at, taken, makes, use in changes:
+        here = at[:-1]
         for field in taken:
             for known, other in gone.items():
                 if within(field, known):
                     mistakes.add(
-                        f"'{field}' is taken by {place(other)}, which comes before; {_ORDER}",
-                        *here,
-                        name,
+                        f"'{field}' is taken by {place(other)}, which comes before; {_ORDER}{use}",
+                        *at,
                     )
             # What becomes a part of an object of its own name would take the other parts along.
             part = next((m for m in makes if m != field and within(m, field)), None)
@@ -95,17 +95,15 @@ def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes:
                 if known != field and within(known, field):
                     mistakes.add(
                         f"'{field}' becomes '{part}' here, and {place(other)}, which comes before,"
-                        f" has made '{known}'; {_ORDER}",
-                        *here,
-                        name,
+                        f" has made '{known}'; {_ORDER}{use}",
+                        *at,
                     )
         for field in makes:
             if field in used and field not in taken:
                 mistakes.add(
                     f"'{field}' is made here, and {place(used[field])}, which comes before, looks"
-                    f" for it; {_ORDER}",
-                    *here,
-                    name,
+                    f" for it; {_ORDER}{use}",
+                    *at,
                 )
             for known, other in (used | made).items():
                 if (
@@ -115,15 +113,13 @@ def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes:
                 ):
                     mistakes.add(
                         f"'{field}' is made here, and {place(other)}, which comes before, looks for"
-                        f" '{known}' in it; {_ORDER}",
-                        *here,
-                        name,
+                        f" '{known}' in it; {_ORDER}{use}",
+                        *at,
                     )
             if field in made and field not in taken:
                 mistakes.add(
-                    f"'{field}' is made by {place(made[field])} already; keep one of the two",
-                    *here,
-                    name,
+                    f"'{field}' is made by {place(made[field])} already; keep one of the two{use}",
+                    *at,
                 )
         kept = set(makes)
         gone |= {field: here for field in taken if field not in kept}
@@ -147,7 +143,7 @@ def _find_unreadable(parts: Sequence[Part], mistakes: Mistakes) -> None:
                 if not found.meets(read):
                     mistakes.add(
                         f"'{field}' is {found} after {place(other[:-1])}, which comes before, and"
-                        f" this takes {read}; {_ORDER}",
+                        f" this takes {read}; {_ORDER}{change.use}",
                         *here,
                     )
             held = _still_known(held, upgrade)
@@ -168,7 +164,7 @@ def _find_misnamed(parts: Sequence[Part], mistakes: Mistakes) -> None:
             if name in others and name not in own and own:
                 mistakes.add(
                     f"'{name}' is what the {other} version calls the parameter, and the"
-                    f" link is of the {version} version; name '{own[0]}'",
+                    f" link is of the {version} version; name '{own[0]}'{change.use}",
                     *change.at,
                     "parameter",
                 )

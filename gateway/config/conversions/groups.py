@@ -6,7 +6,7 @@ from typing import NamedTuple
 from gateway.config.changes.change_list import ChangeConfig
 from gateway.config.changes.change_section import WHOLE, ChangeSection, Upgrade
 from gateway.config.changes.shapes.use_section import UseConfig
-from gateway.config.text.mistakes import Location
+from gateway.config.text.mistakes import Location, place
 
 GroupConfigs = Mapping[str, Sequence[ChangeConfig]]
 
@@ -15,14 +15,21 @@ class DeclaredChange(NamedTuple):
     """A change as it is declared, or one of a group where the group is used.
 
     Attributes:
-        at: where it is declared, or where its group is used first.
+        at: where it is declared.
         section: the change.
         place: leads to the object that it is of; empty for that of the conversion.
+        used: where its group is used by a conversion; empty for one of no group.
     """
 
     at: Location
     section: ChangeSection
     place: str = ""
+    used: Location = ()
+
+    @property
+    def use(self) -> str:
+        """What a message about a change of a group says of its use; empty for one of no group."""
+        return f" (of a group, used by {place(self.used)})" if self.used else ""
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade, with the names that the fields have from outside."""
@@ -43,34 +50,42 @@ class DeclaredChange(NamedTuple):
 
 
 def declared_changes(
-    entries: Sequence[ChangeConfig], at: Location, groups: GroupConfigs
+    entries: Sequence[ChangeConfig], at: Location, groups: GroupConfigs, groups_at: Location
 ) -> Iterator[DeclaredChange]:
     """Yield the changes of a list, with those of the groups that are used in their stead.
 
     A group that uses itself is not followed into itself: there, its use is yielded.
+
+    Args:
+        entries: the list.
+        at: where it is written.
+        groups: the groups, by name.
+        groups_at: where they are written.
     """
     for index, entry in enumerate(entries):
         for name, section in entry.named().items():
-            here = (*at, index, name)
-            yield from _expanded(DeclaredChange(here, section), groups, frozenset())
+            one = DeclaredChange((*at, index, name), section)
+            yield from _expanded(one, groups, groups_at, frozenset())
 
 
 def _expanded(
-    one: DeclaredChange, groups: GroupConfigs, inside: frozenset[str]
+    one: DeclaredChange, groups: GroupConfigs, groups_at: Location, inside: frozenset[str]
 ) -> Iterator[DeclaredChange]:
     use = one.section
     if not isinstance(use, UseConfig):
         yield one
         return
-    for place in use.at or ("",):
-        outer = ".".join(part for part in (one.place, place) if part)
+    used = one.used or one.at
+    for where in use.at or ("",):
+        outer = ".".join(part for part in (one.place, where) if part)
         if use.group in inside:
-            yield DeclaredChange(one.at, use, outer)
+            yield DeclaredChange(one.at, use, outer, used)
             continue
-        for entry in groups.get(use.group, ()):
-            for section in entry.named().values():
-                inner = DeclaredChange(one.at, section, outer)
-                yield from _expanded(inner, groups, inside | {use.group})
+        for index, entry in enumerate(groups.get(use.group, ())):
+            for name, section in entry.named().items():
+                at = (*groups_at, use.group, index, name)
+                inner = DeclaredChange(at, section, outer, used)
+                yield from _expanded(inner, groups, groups_at, inside | {use.group})
 
 
 def listed_changes(

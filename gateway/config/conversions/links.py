@@ -106,7 +106,7 @@ def build_link(
         )
 
     query = parameters("query", config.query)
-    changes = declared_changes(config.changes, (*at, "changes"), groups.configs)
+    changes = declared_changes(config.changes, (*at, "changes"), groups.configs, ())
     sections = [change.section for change in changes]
     beside = [one for entry in (*config.query, *config.headers) for one in entry.named().values()]
     limits = [section.seconds() for section in sections]

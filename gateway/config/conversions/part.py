@@ -21,7 +21,8 @@ class Part(NamedTuple):
 
     def changes(self) -> Iterator[DeclaredChange]:
         """Yield the changes of bodies, with those of the groups that are used."""
-        return declared_changes(self.config.changes, (*self.at, "changes"), self.groups)
+        groups_at = (*self.at[:-2], "groups")
+        return declared_changes(self.config.changes, (*self.at, "changes"), self.groups, groups_at)
 
 
 def parts_of(api: Api, conversions: Sequence[ConversionConfig], groups: GroupConfigs) -> list[Part]:

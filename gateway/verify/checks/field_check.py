@@ -131,11 +131,15 @@ class _LookUp:
 
     Attributes:
         inner: the change and the field, as its group has them.
-        place: where the group is used.
+        place: where the group is used, or the change itself stands.
+        at: where the change is declared.
+        use: what is said of the use.
     """
 
     inner: tuple[int, str]
     place: tuple[Location, str]
+    at: Location
+    use: str
     presences: set[Presence] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
 
@@ -146,7 +150,7 @@ class _Walk:
 
     version: Version
     direction: _Direction
-    look_ups: dict[tuple[Location, str], _LookUp] = field(default_factory=dict)
+    look_ups: dict[tuple[Location, Location, str], _LookUp] = field(default_factory=dict)
 
     def run(self, parts: Sequence[Part], bodies: Sequence[_Body], mistakes: Mistakes) -> None:
         """Report the fields that are in no body, of the parts in the order of the direction."""
@@ -159,10 +163,10 @@ class _Walk:
                 self._walk(BodyShape.of(body.schema), applied)
         there = [one for one in self.look_ups.values() if Presence.DECLARED in one.presences]
         fields, places = {one.inner for one in there}, {one.place for one in there}
-        for (at, name), found in self.look_ups.items():
+        for (_, _, name), found in self.look_ups.items():
             # A group is of whole objects, of which a request may have a part.
             if found.inner not in fields or found.place not in places:
-                self._report(at, name, found, mistakes)
+                self._report(name, found, mistakes)
 
     def _walk(self, shape: BodyShape, parts: Sequence[Part]) -> None:
         for part in parts:
@@ -174,8 +178,11 @@ class _Walk:
                 for name, inner in names:
                     if (path := _path(name)) is None:
                         continue
-                    new = _LookUp((id(change.section), inner), (change.at, change.place))
-                    found = self.look_ups.setdefault((change.at, name), new)
+                    used = change.used or change.at
+                    new = _LookUp(
+                        (id(change.section), inner), (used, change.place), change.at, change.use
+                    )
+                    found = self.look_ups.setdefault((used, change.at, name), new)
                     found.presences.add(presence := shape.look_up(path))
                     if presence is not Presence.DECLARED:
                         found.names |= set(shape.names())
@@ -185,16 +192,16 @@ class _Walk:
         changes = list(part.changes())
         return changes if self.direction == "up" else reversed(changes)
 
-    def _report(self, at: Location, path: str, found: _LookUp, mistakes: Mistakes) -> None:
+    def _report(self, path: str, found: _LookUp, mistakes: Mistakes) -> None:
         walk = "an upgrade" if self.direction == "up" else "a downgrade"
         text = (
             f"no body of version {self.version} has '{path}' when {walk} comes here;"
-            f" {_suggestion(path, found.names)}"
+            f" {_suggestion(path, found.names)}{found.use}"
         )
         if found.presences == {Presence.FORBIDDEN}:
-            mistakes.add(text, *at)
+            mistakes.add(text, *found.at)
         else:
-            mistakes.warn(f"warning: {text}", *at)
+            mistakes.warn(f"warning: {text}", *found.at)
 
 
 def _wanted(upgrade: Upgrade, direction: _Direction) -> Iterable[str]:

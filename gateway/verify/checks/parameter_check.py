@@ -51,9 +51,10 @@ def look_up_parameters(
                 missing = [one for one in look_up.wanted if _key(one, place) not in known]
                 # One of several is enough: the others may be left out in any request.
                 if declared.names and missing and len(missing) == len(look_up.wanted):
+                    hint = suggest(missing[0], names)
                     mistakes.warn(
                         f"warning: no {declared.messages} of version {version} has the {place}"
-                        f" {_TERMS[place]} '{missing[0]}'; {suggest(missing[0], names)}",
+                        f" {_TERMS[place]} '{missing[0]}'; {hint}{look_up.use}",
                         *look_up.at,
                     )
                 made |= {_key(one, place) for one in look_up.left}
@@ -66,6 +67,7 @@ class _LookUp:
     at: Location
     wanted: tuple[str, ...]
     left: tuple[str, ...] = ()
+    use: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def _carried(part: Part, place: str, *, upwards: bool) -> Iterator[_LookUp]:
         if isinstance(section, CarrySection) and section.inverse is not upwards:
             kind, name = section.beside
             if kind == place:
-                yield _LookUp(change.at, (name,))
+                yield _LookUp(change.at, (name,), use=change.use)
 
 
 def _declared(link: VersionLink, asked: Iterable[AskedOperation], place: str) -> _Declared:

@@ -28,22 +28,18 @@ def test_each_use_stands_for_the_changes_of_its_group() -> None:
         {"use": {"group": "node"}},
         {"use": {"group": "unknown"}},
     )
-    found = list(declared_changes(entries, ("here",), groups))
-    assert [(one.at, one.upgrade().takes) for one in found] == [
-        (("here", 0, "default"), ()),
-        (("here", 1, "use"), ("i[].x.size",)),
-        (("here", 1, "use"), ("i[].x.b",)),
-        (("here", 1, "use"), ("i[].x",)),
-        (("here", 1, "use"), ("i[].x.children[]",)),
-        (("here", 1, "use"), ("m.*.x.size",)),
-        (("here", 1, "use"), ("m.*.x.b",)),
-        (("here", 1, "use"), ("m.*.x",)),
-        (("here", 1, "use"), ("m.*.x.children[]",)),
-        (("here", 2, "use"), ("size",)),
-        (("here", 2, "use"), ("b",)),
-        (("here", 2, "use"), ("",)),
-        (("here", 2, "use"), ("children[]",)),
+    found = list(declared_changes(entries, ("here",), groups, ("there",)))
+    inner = [("there", "node", index, *one.named()) for index, one in enumerate(groups["node"])]
+    assert [(one.used, one.at, one.upgrade().takes) for one in found] == [
+        ((), ("here", 0, "default"), ()),
+        *(
+            (("here", number, "use"), at, (f"{place}{field}".removesuffix("."),))
+            for number, place in ((1, "i[].x."), (1, "m.*.x."), (2, ""))
+            for at, field in zip(inner, ("size", "b", "", "children[]"), strict=True)
+        ),
     ]
+    assert found[0].use == ""
+    assert found[1].use == " (of a group, used by here[1].use)"
     assert found[1].upgrade().reads == {"i[].x.size": TEXT}
     assert found[2].upgrade().moves == {"i[].x.a": "i[].x.b"}
 

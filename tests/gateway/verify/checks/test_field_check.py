@@ -56,6 +56,7 @@ def said(folder: Path, older: object, newer: object, *changes: str) -> list[str]
         return [f"! {issue.text}" for issue in error.issues]
 
 
+USED = " (of a group, used by apis.loans.conversions[0].changes[0].use)"
 RENAMED = "rename: { field: books, to: items }"
 TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
 
@@ -225,8 +226,8 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
             cards(all=("label", "text")),
             ["use: { group: card, at: [all, al] }"],
             [
-                f"! no body of version 1 has 'al.title' {UP}; did you mean 'all.text'?",
-                f"! no body of version 2 has 'al.text' {DOWN}; did you mean 'all.text'?",
+                f"! no body of version 1 has 'al.title' {UP}; did you mean 'all.text'?{USED}",
+                f"! no body of version 2 has 'al.text' {DOWN}; did you mean 'all.text'?{USED}",
             ],
         ),
         # The name that the change before gave it is not looked for in vain.
