@@ -25,6 +25,7 @@ _Place = tuple[str, ...]
 _Operation = dict[str, Raw]
 _JsonConversion = Callable[[bytes], bytes]
 _NULL = Raw(b"null")
+_NO_EQUAL = "a place for which the other version has no equal"
 _WITH_VALUE = ("add", "replace", "test")
 _WITH_SOURCE = ("move", "copy")
 
@@ -131,17 +132,18 @@ def _moved(place: _Place, convert: _JsonConversion, name: str) -> list[_Place]:
     try:
         document = convert(_holder(place, _NULL))
     except ConversionError as error:
-        raise error.moved(lambda _: (name,)) from None
+        # What is wrong with the document is of no use to the sender, who has sent none.
+        raise ConversionError(_NO_EQUAL, (name,), error.cause or str(error)) from None
     # The document that was converted has one element in each array, whichever place it has.
     indexes = [part for part in place if _is_index((part,))]
     made: list[_Place] = []
     for found in _nulls(msgspec.json.decode(document)):
         rest = iter(indexes)
         if sum(type(part) is int for part in found) != len(indexes):
-            _refuse("a place for which the other version has no equal", name)
+            _refuse(_NO_EQUAL, name)
         made.append(tuple(part if isinstance(part, str) else next(rest) for part in found))
     if not made or (len(made) > 1 and indexes[-1:] == [place[-1]]):
-        _refuse("a place for which the other version has no equal", name)
+        _refuse(_NO_EQUAL, name)
     if place[-1] == "-" != made[0][-1]:  # the element that it would be a part of is not there yet
         _refuse("a new element, of which the other version has more than this value", name)
     return made

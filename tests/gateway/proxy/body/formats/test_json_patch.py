@@ -8,6 +8,7 @@ import pytest
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.changes.python_change import PythonChange
 from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.shapes.entries import Entries
 from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version
 from gateway.proxy.body.formats.json_patch import convert_patch
@@ -107,6 +108,17 @@ def test_what_is_refused(body: str, message: str) -> None:
     assert str(error.value).startswith(message)
 
 
+@pytest.mark.parametrize("path", ["/fees/0/amount", "/fees/-", "/fees/0"])
+def test_a_place_in_a_list_that_is_a_map_there(path: str) -> None:
+    """The change knows a list as a whole; what it lacks of one is not said of the patch."""
+    link = VersionLink(Version(1), Version(2), (Entries((), ("fees",), "name", "amount"),))
+    patch = json.dumps([{"op": "replace", "path": path, "value": 5}]).encode()
+    with pytest.raises(ConversionError) as caught:
+        convert_patch(patch, BodyConversion((link,), Direction.UP))
+    assert str(caught.value) == "/0/path: a place for which the other version has no equal"
+    assert caught.value.cause
+
+
 def listed(value: Any) -> Any:
     """Return objects for the elements of a list."""
     return [{"number": element} for element in value]
@@ -145,7 +157,7 @@ def test_places_that_the_other_version_has_not_at_once(path: str, value: str, po
     ("operation", "error"),
     [
         ('{"op":"replace","path":"/archived","value":7}', "/1/value: expected a boolean"),
-        ('{"op":"add","path":"/archived/x","value":7}', "/1/path: expected a boolean"),
+        ('{"op":"add","path":"/archived/x","value":7}', "/1/path: a place for which"),
         ('{"op":"replace","path":"","value":{"archived":1}}', "/1/value/archived: expected a bool"),
     ],
 )
