@@ -41,7 +41,6 @@ _ABOUT = {
     "in_flight_waits": "Requests that waited, as their service had as many as it may have.",
     "connection_waits": "Requests that waited while as many connections were opened as may be.",
     "unchecked": "Converted answers that were to be checked, and were not: too large or too many.",
-    "counts_dropped": "Counts that were dropped, as too many labels were met within a second.",
     "spans_dropped": "Spans that were not exported, by reason; of the reason rate, requests.",
     "task_failures": "Failures of tasks of the gateway, which were started again.",
 }

@@ -141,9 +141,10 @@ class Totals:
         for row in state.usage:
             api, version, endpoint, client = row[:4]
             self.clients_of(api, version).put((endpoint, client), ClientUsage(*row[4:]))
-        self.counts: dict[tuple[str, tuple[str, ...]], Occurrences] = {
-            row[:2]: Occurrences(*row[2:]) for row in state.counts
-        }
+        self.counts: dict[tuple[str, tuple[str, ...]], Occurrences] = {}
+        self._names: Counter[tuple[str, tuple[str, ...]]] = Counter()
+        for kind, labels, count, first, last in state.counts:
+            self.put_count(kind, labels, Occurrences(count, first, last))
         self.traffic: dict[tuple[str, str, str], TrafficTotal] = {}
         self.upstream: dict[tuple[str, str, str], TrafficTotal] = {}
         self.outcomes: dict[tuple[str, str, str], CutoverTotal] = {}
@@ -215,6 +216,7 @@ class Totals:
         of_shadow = (each for each in self.counts if each[0] in SHADOW_KINDS)
         for counted in [each for each in of_shadow if each[1][:2] == key]:
             del self.counts[counted]
+            self._names[counted[0], counted[1][:-1]] -= 1
             self._counted.add(counted)
         self.samples.pop(("differences", *key), None)
         for place in [each for each in self.latencies if each[:2] == key]:
@@ -261,12 +263,18 @@ class Totals:
     def count(self, kind: str, labels: tuple[str, ...], more: Occurrences) -> None:
         """Add to a count."""
         key = kind, labels
-        if key not in self.counts and kind not in BOUNDED_KINDS:
-            alike = sum(1 for _ in self.counted(kind, *labels[:-1]))
-            if alike >= MAX_NAMES:
+        if key not in self.counts:
+            if self._names[kind, labels[:-1]] >= MAX_NAMES and kind not in BOUNDED_KINDS:
                 key = kind, (*labels[:-1], OTHERS)
-        self.counts.setdefault(key, Occurrences()).add(more)
+            if key not in self.counts:
+                self.put_count(*key, Occurrences())
+        self.counts[key].add(more)
         self._counted.add(key)
+
+    def put_count(self, kind: str, labels: tuple[str, ...], times: Occurrences) -> None:
+        """Add a count as a store has it."""
+        self.counts[kind, labels] = times
+        self._names[kind, labels[:-1]] += 1
 
 
 def usage_row(api: str, version: str, key: RowKey, row: ClientUsage) -> UsageRow:

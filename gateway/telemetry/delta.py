@@ -48,7 +48,6 @@ COUNTERS = {
     "in_flight_waits": ("service",),
     "connection_waits": ("target",),
     "unchecked": ("api", "version"),
-    "counts_dropped": ("reason",),
     "spans_dropped": ("reason",),
     "notifications": ("outcome",),
 }

@@ -16,13 +16,12 @@ from gateway.telemetry.request_ending import Alike, RequestEnding
 
 # Seconds between deltas; a worker that is killed loses its counts since the last one.
 _INTERVAL = 1.0
-# A delta with so many clients and endings is delivered early, so that a flood of client names costs
-# time and not memory.
+# A delta with so many clients, endings and labels is delivered early, so that a flood of names
+# costs time and not memory, and nothing is dropped that a verdict goes by.
 _MOST_MET = 4096
 # The bucket of a duration starts above these bounds.
 _FLOORS = (-1.0, *BOUNDS)
-# The maximum label combinations and samples in one delta; further ones are dropped.
-_MOST_LABELS = 4096
+# The maximum samples and spans in one delta; further ones are dropped.
 _MOST_SAMPLES = 16
 _MOST_SPANS = 4096
 
@@ -64,7 +63,6 @@ class Recorder:
         self._known: dict[tuple[object, ...], tuple[_Place, Alike, object]] = {}
         self._places: dict[tuple[str, str, str], _Place] = {}
         self._counts: dict[tuple[str, tuple[str, ...]], int] = {}
-        self._dropped = 0
         self._samples: list[delta.SampleDelta] = []
         self._spans: list[Span] = []
         self._latencies: dict[tuple[str, str, str], dict[int, int]] = {}
@@ -117,11 +115,10 @@ class Recorder:
         known = self._counts.get(key)
         if known is not None:
             self._counts[key] = known + times
-        elif len(self._counts) < _MOST_LABELS:
+        else:
             self._counts[key] = times
             self._expect()
-        else:
-            self._dropped += times
+            self._met()
 
     def latency(self, api: str, version: str, old: float, new: float) -> None:
         """Count how long the answers of both services of a shadow took, in seconds."""
@@ -154,8 +151,6 @@ class Recorder:
             return
         self._due.cancel()
         self._due = None
-        if self._dropped:
-            self._counts["counts_dropped", ("labels",)] = self._dropped
         self._deliver(self._report())
         self._clear()
         if self._cutovers.waiting:

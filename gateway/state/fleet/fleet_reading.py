@@ -200,7 +200,7 @@ async def _sums(connection: PostgresConnection, key: VersionKey | None, *, clien
     async for row in connection.rows(select(counts).where(*of_key), _PART):
         kind, encoded, count, first, last = row
         labels = msgspec.json.decode(encoded, type=tuple[str, ...])
-        totals.counts[kind, labels] = Occurrences(count, first, last)
+        totals.put_count(kind, labels, Occurrences(count, first, last))
     return totals
 
 

@@ -72,6 +72,13 @@ def test_so_many_names_are_counted_apart_and_the_rest_together() -> None:
     totals.absorb(counted(2.0, "differences", "person", "2", "/field299"))
     assert totals.counts["differences", (*KEY, "/field0")] == Occurrences(2, 1.0, 2.0)
     assert ("differences", ("person", "2", "/field299")) in totals.counts
+    # So it is with those that a store had, until they are deleted.
+    stored = Totals(totals.changes())
+    stored.absorb(counted(3.0, "differences", *KEY, "/field299"))
+    assert stored.counts["differences", (*KEY, OTHERS)].count == 45
+    stored.reset_shadow(KEY)
+    stored.absorb(counted(3.0, "differences", *KEY, "/field299"))
+    assert stored.counts["differences", (*KEY, "/field299")].count == 1
 
 
 @pytest.mark.parametrize(
