@@ -1,8 +1,8 @@
 """Chaos: replicas and their database are killed, suspended and cut off, and nothing is miscounted.
 
-Meanwhile rules are reloaded, replicas are restarted one after the other, one cutover climbs, and
-another one was rolled back. `make chaos MINUTES=10` runs it for longer than the half minute, and
-each mishap once, of `make test-fleet`.
+Meanwhile rules are reloaded, replicas are restarted one after the other, one cutover climbs,
+another one was rolled back, and an operator pauses and resumes brownouts. `make chaos MINUTES=10`
+runs it for longer than the half minute, and each mishap once, of `make test-fleet`.
 """
 
 import os
@@ -17,6 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.fleet.agreement import WATCHED, Agreement
 from tests.fleet.cluster import Cluster
 from tests.fleet.fleet import CUTOVER, Fleet, judge, presence
 from tests.gateway.kit import Program, wait_for
@@ -97,12 +98,12 @@ def test_nothing_is_lost_doubled_or_undone(own_cluster: Cluster, tmp_path: Path)
     chance, lost = Random(int(os.environ.get("CHAOS_SEED", "1"))), 0
     with ExitStack() as stack:
         database = own_cluster.create("chaos")
-        fleet = Fleet(stack, tmp_path, database, own_cluster, CUTOVER, more=CLIMBING)
+        fleet = Fleet(stack, tmp_path, database, own_cluster, CUTOVER, more=CLIMBING + WATCHED)
         for name in NAMES:
             fleet.start(name)
         assert admin(fleet.replicas["a"], "PUT", "/cutovers/person/1", {"percent": 0})[0] == 200
         climbed = 0.0
-        with Load(fleet) as load:
+        with Load(fleet) as load, Agreement(fleet) as agreement:
             end = time.monotonic() + SECONDS
             mishaps: list[str] = []
             while time.monotonic() < end or len(mishaps) < len(MISHAPS):
@@ -111,8 +112,10 @@ def test_nothing_is_lost_doubled_or_undone(own_cluster: Cluster, tmp_path: Path)
                 mishaps.append(next(coming))
                 lost += one_mishap(mishaps[-1], chance.choice(NAMES), fleet, load, own_cluster)
                 climbed = check_percents(fleet, climbed)
-        served = len(fleet.service.asked)
+        served = sum(b" /watched" not in each.line for each in fleet.service.asked)
         assert load.wrong == []
+        assert agreement.wrong == []
+        assert agreement.changes > len(mishaps)
         assert sum(map(load.answered, NAMES)) > 100
         assert climbed > STEPS[0]
 
@@ -121,7 +124,8 @@ def test_nothing_is_lost_doubled_or_undone(own_cluster: Cluster, tmp_path: Path)
                 found = admin(fleet.replicas["a"], "GET", "/usage")[1]
                 return None if found["missing"] else [found["usage"]]
 
-            return sum(line["count"] for line in wait_for(whole)[0])
+            lines = wait_for(whole)[0]
+            return sum(line["count"] for line in lines if line["api"] != "watched")
 
         def is_settled() -> bool:
             before = total()

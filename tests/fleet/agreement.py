@@ -1,0 +1,128 @@
+"""Agreement: watches that each replica goes by what the database has, within two seconds."""
+
+import asyncio
+import threading
+from contextlib import suppress
+from itertools import cycle
+from typing import Any
+
+import aiohttp
+import asyncpg
+import msgspec
+
+from tests.fleet.fleet import Fleet
+
+PROMISED = 2.0
+# So many seconds pass with each look, however long it takes: on a machine that is busy, those who
+# look get as little time as those who are looked at.
+_TICK = 0.1
+# Who does not answer within so many seconds is suspended or cut off.
+_PATIENCE = 1.0
+# An operator changes something with every so many looks.
+_ACT = 7
+WATCHED = """\
+  watched:
+    upstream_path: /watched
+    endpoints: [ { path: "/watched/v{version}", version: { in: path } } ]
+    versions: { "1": { service: old, brownout: { percent: 100 } } }
+"""
+"""The API whose brownouts the operator pauses and resumes."""
+_STORED = "SELECT document FROM gateway.documents WHERE name = 'overrides'"
+
+
+class Agreement:
+    """Looks at the database and at each replica in turn, and notes who is behind.
+
+    Time counts only while the database answers by way of the relay, and the replica answers: one
+    that was cut off or suspended begins anew.
+
+    Args:
+        fleet: has the API `watched`.
+
+    Attributes:
+        wrong: who went by something else for longer than is promised.
+        changes: how often the database had something new.
+        longest: how long a replica was behind at most, in seconds.
+    """
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._over = threading.Event()
+        self._behind: dict[str, int] = {}
+        self._connection: asyncpg.Connection | None = None
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._watch()))
+        self.wrong: list[str] = []
+        self.changes = 0
+        self.longest = 0.0
+
+    def __enter__(self) -> "Agreement":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    async def _watch(self) -> None:
+        loop, former = asyncio.get_running_loop(), None
+        timeout = aiohttp.ClientTimeout(total=_PATIENCE)
+        async with aiohttp.ClientSession(timeout=timeout) as session:
+            for look, name in enumerate(cycle(self._fleet.replicas)):
+                if self._over.is_set():
+                    break
+                next_one = loop.time() + _TICK
+                names = [*self._fleet.replicas]
+                stored, *found = await asyncio.gather(
+                    self._stored(), *(self._in_force(session, each) for each in names)
+                )
+                if stored is not None:
+                    self.changes += former not in (None, stored)
+                    former = stored
+                for each, goes_by in zip(names, found, strict=True):
+                    self._note(each, stored, goes_by)
+                if look % _ACT == 0:
+                    paused = stored is not None and bool(stored["paused"])
+                    await self._act(session, name, paused=paused)
+                await asyncio.sleep(next_one - loop.time())
+        if self._connection is not None:
+            self._connection.terminate()
+
+    def _note(self, name: str, stored: Any, goes_by: Any) -> None:
+        is_behind = None not in (stored, goes_by) and stored != goes_by
+        self._behind[name] = self._behind.get(name, 0) + 1 if is_behind else 0
+        late = self._behind[name] * _TICK
+        self.longest = max(self.longest, late)
+        if late > PROMISED:
+            self.wrong.append(f"{name} goes by {goes_by}, and the database has {stored}")
+
+    async def _stored(self) -> Any:
+        """Return the overrides of the database, None while it cannot be reached."""
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                if self._connection is None:
+                    self._connection = await asyncpg.connect(self._fleet.url)
+                return msgspec.json.decode(await self._connection.fetchval(_STORED))
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            if self._connection is not None:
+                self._connection.terminate()
+            self._connection = None
+            return None
+
+    async def _in_force(self, session: aiohttp.ClientSession, name: str) -> Any:
+        """Return what a replica says and does, None while it does not run."""
+        program = self._fleet.replicas[name]
+        try:
+            async with session.get(f"{program.url}/watched/v1") as answer:
+                is_paused = answer.status == 200
+            async with session.get(f"{program.admin_url}/overrides") as answer:
+                said = await answer.json()
+        except (aiohttp.ClientError, TimeoutError):
+            return None
+        return said | {"paused": [["watched", "1"]] if is_paused else []}
+
+    async def _act(self, session: aiohttp.ClientSession, name: str, *, paused: bool) -> None:
+        """Have an operator pause or resume by one replica, which may refuse it."""
+        url = f"{self._fleet.replicas[name].admin_url}/brownouts/watched/1?why=trial"
+        with suppress(aiohttp.ClientError, TimeoutError):
+            async with session.request("DELETE" if paused else "PUT", url):
+                pass
