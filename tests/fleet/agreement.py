@@ -18,8 +18,9 @@ PROMISED = 2.0
 _TICK = 0.1
 # Who does not answer within so many seconds is suspended or cut off.
 _PATIENCE = 1.0
-# An operator changes something with every so many looks.
-_ACT = 7
+# An operator changes something with every so many looks: later than all have to have the change
+# before, or one that is behind would go by what the database has again.
+_ACT = 31
 WATCHED = """\
   watched:
     upstream_path: /watched

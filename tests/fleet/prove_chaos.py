@@ -115,7 +115,7 @@ def test_nothing_is_lost_doubled_or_undone(own_cluster: Cluster, tmp_path: Path)
         served = sum(b" /watched" not in each.line for each in fleet.service.asked)
         assert load.wrong == []
         assert agreement.wrong == []
-        assert agreement.changes > len(mishaps)
+        assert agreement.changes > 5
         assert sum(map(load.answered, NAMES)) > 100
         assert climbed > STEPS[0]
 

@@ -1,14 +1,23 @@
 """A process that is suspended amid a statement holds nobody up, whichever lock it has."""
 
 import asyncio
+import time
 from pathlib import Path
 
 import asyncpg
 import pytest
 
-from gateway.state.fleet.postgres import LOCK_CHANGE, LOCK_JUDGE
+from gateway.state.fleet import fleet_reading
+from gateway.state.fleet.database.postgres_connection import PostgresConnection
+from gateway.state.fleet.judge import read_replicas
+from gateway.state.fleet.postgres import (
+    LOCK_CHANGE,
+    LOCK_JUDGE,
+    PostgresDatabase,
+)
+from gateway.state.fleet.roster import ReplicaRow
 from gateway.state.state_changes import StateError
-from tests.fleet.prove_state import ANN, KEY, delta, judged, opened
+from tests.fleet.prove_state import ANN, KEY, counted, delta, judged, opened
 
 # What a process had done.
 HELD = {
@@ -49,3 +58,49 @@ async def test_its_locks_are_free_again(
         finally:
             for connection in (suspended, honest):
                 connection.terminate()
+
+
+async def test_one_that_reads_goes_on_when_it_wakes(database: str, tmp_path: Path) -> None:
+    """It holds nobody up: neither the server ends it, nor a new judge."""
+    async with opened(database, tmp_path, "a") as (one,):
+        one.absorb(delta())
+        await one._beat()
+        reader = await asyncpg.connect(database, statement_cache_size=0)
+        shared = PostgresDatabase(database)
+        try:
+            await reader.execute("BEGIN; SELECT * FROM gateway.usage")
+            await reader.prepare("SELECT 1", name="")
+            async with shared.transaction(30.0, snapshot=True) as (connection, _):
+                first = await read_replicas(connection)
+                time.sleep(2.5)  # noqa: ASYNC251  # all of this process stands still
+                assert await read_replicas(connection) == first
+            assert await judged(one)
+            assert await reader.fetchval("SELECT 1") == 1
+        finally:
+            reader.terminate()
+            await shared.close()
+
+
+async def test_many_who_read_hold_no_beat_up(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(database, tmp_path, "a") as (one,):
+        one.absorb(delta(count=3))
+        await one._beat()
+        go_on, reading = asyncio.Event(), asyncio.Semaphore(0)
+
+        async def slow(connection: PostgresConnection) -> list[ReplicaRow]:
+            reading.release()
+            await go_on.wait()
+            return await read_replicas(connection)
+
+        monkeypatch.setattr(fleet_reading, "read_replicas", slow)
+        readers = [asyncio.ensure_future(counted(one)) for _ in range(8)]
+        await reading.acquire()
+        await reading.acquire()
+        await one._beat()
+        assert await judged(one)
+        await one.set_percent(KEY, 50.0, ANN)
+        go_on.set()
+        assert await asyncio.gather(*readers) == [{"acme": 3}] * 8
+        assert one.stale_since is None

@@ -1,10 +1,15 @@
 """Contact: whether the database of a fleet is reached, and since when it is not."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 
 from gateway.state.state_changes import StateError
 from gateway.telemetry import log
+
+# So many operators read at a time, and the others wait: beats and judgements need connections too.
+_READERS = 2
 
 
 class Contact:
@@ -23,6 +28,7 @@ class Contact:
     def __init__(self, name: str, clock: Callable[[], float]) -> None:
         self._name = name
         self._clock = clock
+        self._readers = asyncio.Semaphore(_READERS)
         self._missed: Callable[[], StateError] | None = None
         self.heard = 0.0
         self.stale_since: float | None = None
@@ -45,7 +51,10 @@ class Contact:
         self._missed = partial(type(error), str(error))  # without its frames
         return self.stale_since
 
-    def check(self) -> None:
-        """Raise what was met last, if it was: who only looks does not wait for the same."""
-        if self._missed is not None:
-            raise self._missed()
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[None]:
+        """Wait for a turn to read; raises what was met last, to wait no longer for the same."""
+        async with self._readers:
+            if self._missed is not None:
+                raise self._missed()
+            yield

@@ -143,7 +143,7 @@ async def read_stored_fleet(
     try:
         await database.check()
         view = (await read_fleet(database, None, proxies)).view
-        async with database.transaction(_PATIENCE) as (connection, now):
+        async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
             documents = await read_documents(connection, "overrides")
             if query is None:
                 return view, documents, None

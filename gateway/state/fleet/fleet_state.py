@@ -170,18 +170,17 @@ class FleetState:
             return self._own_view(())
         if replica is not None:
             raise UnknownReplicaError(elsewhere(replica, await self.fleet(), self.replica))
+        proxies = self._membership.rules().front_proxies
         try:
-            self._contact.check()
-            proxies = self._membership.rules().front_proxies
-            return (await read_fleet(self._database, key, proxies, clients=clients)).view
+            async with self._contact.reading():
+                return (await read_fleet(self._database, key, proxies, clients=clients)).view
         except StateUnreachableError as error:
             return self._own_view((Doubt(None, self._contact.missed(error)),))
 
     async def history(self, query: HistoryQuery) -> HistoryView:
         """Return the history of the fleet, or of this replica while the database is away."""
         try:
-            self._contact.check()
-            async with self._database.transaction() as (connection, now):
+            async with self._contact.reading(), self._database.transaction() as (connection, now):
                 return await read_history(connection, query, now)
         except StateUnreachableError as error:
             self._contact.missed(error)
@@ -223,15 +222,14 @@ class FleetState:
 
     async def audit(self) -> list[AuditEntry]:
         """Return the latest changes, the latest last."""
-        self._contact.check()
-        async with self._database.transaction() as (connection, _):
+        async with self._contact.reading(), self._database.transaction() as (connection, _):
             return [AuditEntry(*row) for row in await connection.run_sync(read_audit)]
 
     async def fleet(self) -> FleetView:
         """Return the replicas."""
-        self._contact.check()
         rules, revision = self._membership.rules(), revision_of(self._documents)
-        return await read_replica_views(self._database, rules.front_proxies, revision)
+        async with self._contact.reading():
+            return await read_replica_views(self._database, rules.front_proxies, revision)
 
     async def forget(self, replica: str, order: Order) -> None:
         """Forget a replica that is lost."""

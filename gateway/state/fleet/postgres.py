@@ -51,7 +51,7 @@ _END_SILENT = text(
     " WHERE usename = current_user AND datname = current_database() AND state = 'active'"
     " AND wait_event = 'ClientRead' AND state_change < clock_timestamp() - :silent * interval '1 s'"
     " AND pid IN (SELECT l.pid FROM pg_locks l LEFT JOIN pg_class c ON c.oid = l.relation"
-    " WHERE c.relnamespace = CAST(:of AS regnamespace)"
+    " WHERE c.relnamespace = CAST(:of AS regnamespace) AND l.mode <> 'AccessShareLock'"
     " OR l.locktype = 'advisory' AND l.objid IN (:judge, :change))"
 )
 # How often a connection that only listens is asked whether it is still there.
@@ -64,6 +64,8 @@ _BEGIN = (
     f" set_config('idle_in_transaction_session_timeout', '{_IDLE:g}s', true)"
 )
 _SNAPSHOT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+# One that only reads holds nobody up, and may be of a gateway that has much else to do.
+_PATIENT = text("SET LOCAL idle_in_transaction_session_timeout = '30s'")
 # Of SQLSTATE, those that time mends: the server starts, stops, is a standby that takes no changes,
 # has no connection or no room left.
 _PASSING = ("08", "53", "57", "58", "25006", "25P03", "40", "55P03")
@@ -117,7 +119,7 @@ class PostgresDatabase:
                 "prepared_statement_name_func": str,  # no name: ""
             },
             pool_size=2,  # the beat, and the judge beside it
-            max_overflow=2,
+            max_overflow=3,  # one who changes something, and two who read
             pool_timeout=_CONNECT,
             hide_parameters=True,
         )
@@ -167,7 +169,7 @@ class PostgresDatabase:
 
         Args:
             seconds: the time.
-            snapshot: whether all statements see the database at one moment.
+            snapshot: whether all statements only read, and see the database at one moment.
 
         Raises:
             StateUnreachableError: the database cannot be reached; what was done may be there.
@@ -179,7 +181,10 @@ class PostgresDatabase:
                 begun = True
                 if snapshot:
                     await connection.execute(_SNAPSHOT)
-                yield Transaction(connection, await connection.run_sync(_set_up))
+                now = await connection.run_sync(_set_up)
+                if snapshot:
+                    await connection.execute(_PATIENT)
+                yield Transaction(connection, now)
         except (SQLAlchemyError, asyncpg.PostgresError, OSError) as error:
             raise self._translated(error) from None
         except (asyncpg.InterfaceError, ValueError) as error:

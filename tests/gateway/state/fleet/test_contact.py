@@ -7,16 +7,18 @@ from gateway.state.state_changes import StateError, StateUnreachableError
 from gateway.telemetry import log
 
 
-def test_it_is_stale_since_it_was_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_is_stale_since_it_was_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[str] = []
     monkeypatch.setattr(log, "event", lambda name, *_, **__: events.append(name))
     contact = Contact("postgresql://db/one", lambda: 50.0)
-    contact.check()
+    async with contact.reading():
+        pass
     assert contact.missed(StateError("refused")) == 50.0
     contact.reached(60.0)
     # What was counted meanwhile comes with the next beat.
     found = [(contact.stale_since, contact.behind)]
-    contact.check()
+    async with contact.reading():
+        pass
     contact.reached(61.0)
     found.append((contact.stale_since, contact.behind))
     assert found == [(None, True), (None, False)]
@@ -24,5 +26,6 @@ def test_it_is_stale_since_it_was_heard(monkeypatch: pytest.MonkeyPatch) -> None
     assert contact.missed(StateError("other")) == 61.0
     assert contact.behind
     with pytest.raises(StateError, match="other"):
-        contact.check()
+        async with contact.reading():
+            pass
     assert events == ["state_unwritten", "state_written", "state_unwritten"]
