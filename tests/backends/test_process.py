@@ -1,4 +1,4 @@
-"""How the backends start, log and stop."""
+"""How a backend starts, logs and stops: the other has the same files, as a test says."""
 
 import asyncio
 import json
@@ -7,7 +7,6 @@ import signal
 import socket
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from importlib import import_module
 from subprocess import Popen
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +16,8 @@ from aiohttp import ClientSession
 
 Launch = Callable[..., tuple[Popen[str], str]]
 Run = Callable[..., tuple[int, str, str]]
+
+pytestmark = pytest.mark.parametrize("backend", ["backend_v2"], scope="session")
 
 
 async def _get(url: str, **headers: str) -> tuple[str, Any]:
@@ -32,31 +33,6 @@ def _stop(process: Popen[str], how: signal.Signals = signal.SIGTERM) -> list[dic
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     return [json.loads(line) for line in out.splitlines()]
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "joined"),
-    [
-        ("Ada", "Lovelace", "Ada Lovelace"),
-        ("Ada", "", "Ada"),
-        ("", "Lovelace", "Lovelace"),
-        ("Ada", "  ", "Ada"),
-        ("Žofie", "木村 🦊", "Žofie 木村 🦊"),
-    ],
-)
-def test_the_environment_sets_the_person(backend: str, first: str, last: str, joined: str) -> None:
-    variables = {"PERSON_FIRST_NAME": first, "PERSON_LAST_NAME": last}
-    settings = import_module(f"{backend}.settings").Settings.from_environment(variables)
-    person = json.loads(import_module(f"{backend}.app").documents(settings)["/person"])
-    apart = {"firstName": first.strip(), "lastName": last.strip()}
-    assert person == {"name": joined if backend == "backend_v1" else apart}
-
-
-async def test_the_person_of_the_environment_is_served(backend: str, launch: Launch) -> None:
-    _, url = launch({"PERSON_FIRST_NAME": "Žofie", "PERSON_LAST_NAME": "木村 🦊"})
-    _, person = await _get(f"{url}/person")
-    apart = {"firstName": "Žofie", "lastName": "木村 🦊"}
-    assert person == {"name": "Žofie 木村 🦊" if backend == "backend_v1" else apart}
 
 
 @pytest.mark.parametrize(
