@@ -21,6 +21,8 @@ def stop(*_: object) -> NoReturn:
     sys.exit(0)
 
 
+if NAME == "users_service" and os.environ.get("USERS_GRACE") == "soon":
+    sys.exit(2)  # as for any setting that is wrong
 signal.signal(signal.SIGTERM, stop)
 port = int(os.environ[PORTS.get(NAME, f"{NAME.upper()}_PORT")])
 with socket.create_server(("127.0.0.1", port)) as server:

@@ -146,29 +146,16 @@ def curl(line: str) -> tuple[int, Any]:
     return response.status, body
 
 
-def test_says_how_to_try_the_stack_once_it_is_ready(start: Start) -> None:
-    stack = start()
-    stack.wait_until_ready()
-    path, header, users = stack.curl_lines
-
-    assert curl(path) == (200, {"name": "Bob Charlie"})
-    assert curl(header) == (200, {"name": {"firstName": "Bob", "lastName": "Charlie"}})
-    assert curl(users) == (201, {"id": 1, "name": "Alice", "birthDate": "1990-12-31"})
-
-
 @pytest.mark.parametrize(
-    ("ask", "stand_in"),
+    "ask",
     [
-        pytest.param(lambda pid: os.killpg(pid, signal.SIGINT), False, id="Ctrl-C"),
-        pytest.param(lambda pid: os.kill(pid, signal.SIGINT), True, id="SIGINT"),
-        pytest.param(lambda pid: os.kill(pid, signal.SIGTERM), True, id="SIGTERM"),
-        pytest.param(lambda pid: os.kill(pid, signal.SIGHUP), True, id="SIGHUP"),
+        pytest.param(lambda pid: os.kill(pid, signal.SIGINT), id="SIGINT"),
+        pytest.param(lambda pid: os.kill(pid, signal.SIGTERM), id="SIGTERM"),
+        pytest.param(lambda pid: os.kill(pid, signal.SIGHUP), id="SIGHUP"),
     ],
 )
-def test_ends_all_four_when_asked(
-    start: Start, ask: Callable[[int], None], *, stand_in: bool
-) -> None:
-    stack = start(stand_in=stand_in)
+def test_ends_all_four_when_asked(start: Start, ask: Callable[[int], None]) -> None:
+    stack = start(stand_in=True)
     stack.wait_until_ready()
     programs = stack.programs()
     assert list(programs) == PROGRAMS
@@ -214,23 +201,30 @@ def test_ends_the_others_when_one_ends(
 
 
 def test_ends_the_others_when_one_cannot_start(start: Start) -> None:
-    stack = start(USERS_GRACE="soon")
+    stack = start(stand_in=True, USERS_GRACE="soon")
 
     assert stack.status() == 1
     assert "stack: users_service ended by itself (exit status 2)" in stack.complaints
     assert "curl" not in stack.output
 
 
-def test_the_gateway_finishes_a_request_while_what_it_calls_still_serves(start: Start) -> None:
+def test_from_the_first_request_to_ctrl_c(start: Start) -> None:
+    """It says how to try the stack; the gateway ends first, while what it calls still serves."""
     stack = start()
     stack.wait_until_ready()
+    programs = stack.programs()
+    path, header, users = stack.curl_lines
+    assert curl(path) == (200, {"name": "Bob Charlie"})
+    assert curl(header) == (200, {"name": {"firstName": "Bob", "lastName": "Charlie"}})
+    assert curl(users) == (201, {"id": 1, "name": "Alice", "birthDate": "1990-12-31"})
+
     body = b'{"name": "Alice", "birthDate": "1990-12-31"}'
     head = f"POST /users HTTP/1.1\r\nHost: {stack.gateway}\r\nContent-Type: application/json\r\n"
     host, port = stack.gateway.split(":")
     with socket.create_connection((host, int(port)), timeout=60) as client:
         client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:10])
         # A connection that the gateway accepted later than this one: that one's request is read.
-        assert curl(stack.curl_lines[0])[0] == 200
+        assert curl(path)[0] == 200
 
         os.killpg(stack.runner.pid, signal.SIGINT)
         until(lambda: "gateway" in stack.logged("stopping"))
@@ -238,6 +232,9 @@ def test_the_gateway_finishes_a_request_while_what_it_calls_still_serves(start: 
 
         assert client.recv(12) == b"HTTP/1.1 201"
     assert stack.status() == 0
+    assert stack.complaints == ""
+    assert stack.logged("stopped") == PROGRAMS[::-1]
+    assert not any(program.is_running() for program in programs.values())
 
 
 def test_a_second_ctrl_c_kills_what_does_not_end(start: Start) -> None:

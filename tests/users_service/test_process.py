@@ -40,14 +40,34 @@ class Standing(NamedTuple):
     folder: Path
 
 
+# 26 hours lie between these zones, so the one's yesterday is never past in the other.
+EAST, WEST = "Pacific/Kiritimati", "Etc/GMT+12"
+STRICT = {
+    "USERS_TIMEZONE": EAST,
+    "USERS_BODY_TIMEOUT": "0.2",
+    "USERS_MAX_BODY": str(len(BOB) + 10),
+    "USERS_MAX_DEPTH": "1",
+}
+
+
 @pytest.fixture(scope="module")
 def standing(
     tmp_path_factory: pytest.TempPathFactory, launch_in: Callable[..., Started]
 ) -> Iterator[Standing]:
-    """Start one program."""
+    """Start one program, with usual limits, in the west."""
     folder = tmp_path_factory.mktemp("standing")
     with ExitStack() as stack:
-        yield Standing(*launch_in(stack, folder, {}), folder)
+        yield Standing(*launch_in(stack, folder, {"USERS_TIMEZONE": WEST}), folder)
+
+
+@pytest.fixture(scope="module")
+def strict(
+    tmp_path_factory: pytest.TempPathFactory, launch_in: Callable[..., Started]
+) -> Iterator[Standing]:
+    """Start one program with small limits, in the east."""
+    folder = tmp_path_factory.mktemp("strict")
+    with ExitStack() as stack:
+        yield Standing(*launch_in(stack, folder, STRICT), folder)
 
 
 def _run(folder: Path, **environment: str) -> tuple[int, str]:
@@ -223,17 +243,16 @@ def test_what_does_not_finish_within_the_grace_is_given_up(
     ],
 )
 def test_a_body_that_does_not_come_is_a_408_problem(
-    head: bytes, part: bytes, launch: Launch, ask: Ask
+    head: bytes, part: bytes, strict: Standing, ask: Ask
 ) -> None:
-    _, port, log = launch(USERS_BODY_TIMEOUT="0.2")
-    with socket.create_connection(("127.0.0.1", port), 20) as slow:
+    with socket.create_connection(("127.0.0.1", strict.port), 20) as slow:
         slow.sendall(head)
-        assert ask("GET", "/healthz", port=port)[0] == 200
+        assert ask("GET", "/healthz", port=strict.port)[0] == 200
         slow.sendall(part)
         answer = slow.recv(4096)
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b'"code":"body_timeout"' in answer
-    assert "failed" not in _events(log)
+    assert "failed" not in _events(strict.log)
 
 
 def test_a_client_that_leaves_in_the_middle_is_not_our_fault(
@@ -273,28 +292,22 @@ def test_a_client_that_does_not_wait_for_the_answer_is_not_our_fault(
 
 
 @pytest.mark.parametrize(
-    ("setting", "fits", "status"),
-    [("USERS_MAX_BODY", len(BOB), 413), ("USERS_MAX_DEPTH", 1, 400)],
+    ("body", "status"),
+    [(BOB, 201), (BOB + " " * 10, 201), (BOB + " " * 11, 413), (BOB.replace("{", '{"x":[],'), 400)],
 )
-def test_the_limits_are_settings(
-    setting: str, fits: int, status: int, launch: Launch, ask: Ask
-) -> None:
-    _, port, _ = launch(**{setting: str(fits)})
-    assert ask("POST", "/users", BOB, port=port)[0] == 201
-    assert ask("POST", "/users", BOB.replace("{", '{"x": [], '), port=port)[0] == status
+def test_the_limits_are_settings(body: str, status: int, strict: Standing, ask: Ask) -> None:
+    assert ask("POST", "/users", body, port=strict.port)[0] == status
 
 
 # Where today is.
 
 
-def test_past_is_before_today_in_the_time_zone(launch: Launch, ask: Ask) -> None:
-    # 26 hours lie between these zones, so the one's yesterday is never past in the other.
-    east, west = "Pacific/Kiritimati", "Etc/GMT+12"
-    yesterday = (datetime.now(ZoneInfo(east)) - timedelta(days=1)).date().isoformat()
+def test_past_is_before_today_in_the_time_zone(
+    standing: Standing, strict: Standing, ask: Ask
+) -> None:
+    yesterday = (datetime.now(ZoneInfo(EAST)) - timedelta(days=1)).date().isoformat()
     body = json.dumps({"name": "Bob", "birthDate": yesterday})
-    statuses = [
-        ask("POST", "/users", body, port=launch(USERS_TIMEZONE=zone)[1])[0] for zone in (east, west)
-    ]
+    statuses = [ask("POST", "/users", body, port=each.port)[0] for each in (strict, standing)]
     assert statuses == [201, 400]
 
 
