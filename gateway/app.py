@@ -24,6 +24,7 @@ from gateway.admin.operator import Operator
 from gateway.config.load import rules_hash
 from gateway.config.text.mistakes import ConfigError
 from gateway.core.overrides import Overrides
+from gateway.descriptors import raise_limit
 from gateway.process.listening import is_worker, listening_sockets
 from gateway.process.reloader import Reloader
 from gateway.process.serving import Serving
@@ -51,6 +52,7 @@ class ListenError(Exception):
 def run() -> int:
     """Serve until asked to stop; return the exit status: 0 done, 1 refused, 2 wrongly set."""
     sys.setswitchinterval(_THREAD_TURN)
+    raise_limit()
     try:
         log.configure()
         uvloop.run(_main(Settings.from_environment(os.environ)))
@@ -133,7 +135,9 @@ async def work(settings: Settings) -> None:
         stop.set()
 
     tasks.start("channel", listen)
+    tasks.start("alive", worker.report_alive)
     await serving.serve(worker.listeners, stop, settings.grace, worker.report_ready)
+    tasks.stop()
     await worker.leave()
 
 

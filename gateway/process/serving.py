@@ -13,7 +13,6 @@ from gateway.process.listening import BACKLOG
 from gateway.process.reloader import Reloader
 from gateway.process.tasks import Tasks
 from gateway.proxy.client.client_server import ClientServer
-from gateway.proxy.client.client_totals import raise_limit
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.handler import Handler
 from gateway.proxy.request_trace import RequestTraces, spans
@@ -54,7 +53,6 @@ class Serving:
         shadow_load: float,
     ) -> None:
         loop = asyncio.get_running_loop()
-        raise_limit()
         self._reloader = reloader
         self._tasks = tasks
         self._log = log.RequestLog(loop)

@@ -16,7 +16,7 @@ _PAUSE = 1.0
 class AdminListener:
     """Accepts connections from a listening socket, while `run` runs.
 
-    No more than 256 TLS handshakes are under way; an older one gives way to a new one.
+    TLS handshakes under way have places; an older one gives way to a new one.
     `create_server` of asyncio has no such bound, and keeps its first certificate.
 
     Args:

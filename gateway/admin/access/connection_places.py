@@ -4,14 +4,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-MOST_CONNECTIONS = 256
-"""Admin connections at a time, for all of a gateway."""
+from gateway.descriptors import most_admin
 
 _C = TypeVar("_C")
 
 
 class ConnectionPlaces(Generic[_C]):
-    """Places for connections.
+    """Places for connections, as many as the file descriptors are enough for.
 
     While all are taken, a new connection takes the place of the oldest one of the address that has
     the most. So whoever fills a port loses connections of their own, and probes and operators get
@@ -19,12 +18,13 @@ class ConnectionPlaces(Generic[_C]):
     """
 
     def __init__(self) -> None:
+        self._most = most_admin()
         self._addresses: dict[_C, str] = {}  # the oldest first
 
     def take(self, connection: _C, address: str) -> _C | None:
         """Give a connection a place; return the one that has lost its place to it."""
         lost = None
-        if len(self._addresses) >= MOST_CONNECTIONS:
+        if len(self._addresses) >= self._most:
             ((most, _),) = Counter(self._addresses.values()).most_common(1)
             lost = next(one for one, of in self._addresses.items() if of == most)
             del self._addresses[lost]

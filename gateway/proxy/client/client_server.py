@@ -6,8 +6,9 @@ from typing import Any
 
 from aiohttp.web import RequestHandler, Server
 
+from gateway.descriptors import most_clients
 from gateway.proxy.client.client_connection import ClientConnection, HttpHandler
-from gateway.proxy.client.client_totals import ClientBound, ClientTotals, most_clients
+from gateway.proxy.client.client_totals import ClientBound, ClientTotals
 
 
 class ClientServer(Server):

@@ -1,13 +1,8 @@
 """The counts of client connections in one process, and the bounds on clients."""
 
-import resource
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-
-# File descriptors for listeners, the state, the log, the channel to the supervisor, the admin port
-# and other uses.
-_RESERVE = 64
 
 
 class ClientBound(StrEnum):
@@ -42,15 +37,3 @@ class ClientTotals:
     most: int
     connections: int = 0
     tunnels: int = 0
-
-
-def raise_limit() -> None:
-    """Raise the soft limit on open files to the hard limit."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-def most_clients() -> int:
-    """Return how many clients may connect so that each can have a connection to a service."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(1, (soft - _RESERVE) // 2)

@@ -1,4 +1,7 @@
-"""A gateway that may open few files lets in as many clients as it can serve, and no more."""
+"""A gateway that may open few files lets in as many clients as it can serve, and no more.
+
+Connections to its admin port take none of the descriptors of clients and rules.
+"""
 
 import asyncio
 import os
@@ -6,32 +9,47 @@ import resource
 import subprocess
 import sys
 from collections import Counter
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.gateway.kit import ROOT, Program, Scripted, StartUpstream, rules
-from tests.gateway.live.bounds import bound
-from tests.gateway.talk import OK, Reader, Writer, ask, connect, soon
+from tests.gateway.live.bounds import bound, metric
+from tests.gateway.talk import OK, Reader, Writer, ask, connect, get, soon
 
 pytestmark = pytest.mark.slow
 
 FILES = 256
-CLIENTS = (FILES - 64) // 2
+ADMIN = FILES // 16
+CLIENTS = (FILES - 64 - 2 * ADMIN) // 2
 
 
-def start(folder: Path, output: Path) -> subprocess.Popen[bytes]:
+@asynccontextmanager
+async def few_files(port: int, folder: Path) -> AsyncIterator[Program]:
     """Start a gateway that may open few files."""
+    config, output = folder / "gateway.yaml", folder / "gateway.log"
+    config.write_text(rules(port))
     own = {"GATEWAY_PORT": "0", "GATEWAY_ADMIN_PORT": "0", "GATEWAY_WORKERS": "1"}
     with output.open("wb") as stream:
-        return subprocess.Popen(
+        process = subprocess.Popen(  # noqa: ASYNC220  # it returns at once
             [sys.executable, "-m", "gateway"],
             cwd=folder,
             env={**os.environ, **own, "PYTHONPATH": str(ROOT)},
             stdout=stream,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES)),
         )
+    program = Program(process, output, config)
+    try:
+        (entry,) = await soon(lambda: program.log("listening"))
+        program.port, program.admin = (
+            int(entry[each].rpartition(":")[2]) for each in ("url", "admin")
+        )
+        yield program
+    finally:
+        process.kill()
+        process.wait()
 
 
 async def test_each_client_that_is_let_in_is_served(
@@ -46,15 +64,7 @@ async def test_each_client_that_is_let_in_is_served(
         await reader.read()
 
     scripted = await upstream(late)
-    config, output = tmp_path / "gateway.yaml", tmp_path / "gateway.log"
-    config.write_text(rules(scripted.port))
-    process = start(tmp_path, output)
-    program = Program(process, output)
-    try:
-        (entry,) = await soon(lambda: program.log("listening"))
-        program.port, program.admin = (
-            int(entry[each].rpartition(":")[2]) for each in ("url", "admin")
-        )
+    async with few_files(scripted.port, tmp_path) as program:
         async with AsyncExitStack() as stack:
             clients = [await stack.enter_async_context(connect(program)) for _ in range(300)]
             for client in clients[:CLIENTS]:
@@ -63,6 +73,16 @@ async def test_each_client_that_is_let_in_is_served(
             await asyncio.sleep(1.1)
         assert Counter(each.status for each in answers) == {200: CLIENTS, 503: 300 - CLIENTS}
         await soon(lambda: bound(program, "connections") == 300 - CLIENTS)
-    finally:
-        process.kill()
-        process.wait()
+
+
+async def test_connections_to_the_admin_port_stop_nothing(
+    upstream: StartUpstream, tmp_path: Path
+) -> None:
+    scripted = await upstream(OK)
+    async with few_files(scripted.port, tmp_path) as program, AsyncExitStack() as stack:
+        for _ in range(FILES):
+            _, writer = await asyncio.open_connection("127.0.0.1", program.admin)
+            stack.callback(writer.close)
+        assert (await get(program)).status == 200
+        program.reload(rules(scripted.port, via=True))
+        assert metric(program, 'gateway_admin_bounds_total{bound="connections"}') >= FILES - ADMIN

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from gateway.admin.access import admin_guard
 from gateway.admin.access.admin_guard import AdminGuard, AdminProblemError
-from gateway.admin.access.connection_places import MOST_CONNECTIONS
+from gateway.descriptors import most_admin
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 PLAIN = "Host: 127.0.0.1"
@@ -157,7 +157,7 @@ async def test_kept_connections_give_way_to_a_probe() -> None:
     """Whoever asks on as many connections as there may be loses the oldest of them."""
     counted = list[str]()
     async with guarded(count=counted.append) as port, AsyncExitStack() as stack:
-        held = [await stack.enter_async_context(connected(port)) for _ in range(MOST_CONNECTIONS)]
+        held = [await stack.enter_async_context(connected(port)) for _ in range(most_admin())]
         for reader, writer in held:
             writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             async with asyncio.timeout(60):

@@ -72,7 +72,7 @@ async def test_the_newest_certificate(tmp_path: Path) -> None:
 async def test_handshakes_that_do_not_go_on_give_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection_places, "MOST_CONNECTIONS", 2)
+    monkeypatch.setattr(connection_places, "most_admin", lambda: 2)
     files = write_certificate(tmp_path)
     context = server_context(files)
     counted = list[str]()
