@@ -24,6 +24,10 @@ class Counted(msgspec.Struct, tag=True, frozen=True):
     delta: Delta
 
 
+class Alive(msgspec.Struct, tag=True, frozen=True):
+    """Up: the event loop of this worker runs; sent every few seconds, whatever else there is."""
+
+
 class Applied(msgspec.Struct, tag=True, frozen=True):
     """Up: the overrides of that number are in force in this worker."""
 
@@ -59,7 +63,7 @@ class OrphanedListeners(msgspec.Struct, tag=True, frozen=True):
 
 
 ChannelMessage = (
-    Ready | Counted | Applied | LoadRules | ApplyOverrides | SetClock | OrphanedListeners
+    Ready | Counted | Alive | Applied | LoadRules | ApplyOverrides | SetClock | OrphanedListeners
 )
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[ChannelMessage] = msgspec.msgpack.Decoder(ChannelMessage)
@@ -72,6 +76,7 @@ class Channel:
         self._reader = reader
         self._writer = writer
         self._lost = False
+        self._length: int | None = None  # of the message that is being received
 
     @classmethod
     async def over(cls, end: socket.socket) -> "Channel":
@@ -94,12 +99,18 @@ class Channel:
             self._writer.write(len(content).to_bytes(_LENGTH) + content)
 
     async def receive(self) -> ChannelMessage | None:
-        """Return the next message, or None when the other process has ended."""
+        """Return the next message, or None when the other process has ended.
+
+        When this is cancelled, the next call returns what this one would have.
+        """
         try:
-            length = int.from_bytes(await self._reader.readexactly(_LENGTH))
-            return _decoder.decode(await self._reader.readexactly(length))
+            if self._length is None:
+                self._length = int.from_bytes(await self._reader.readexactly(_LENGTH))
+            content = await self._reader.readexactly(self._length)
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
+        self._length = None
+        return _decoder.decode(content)
 
     async def close(self) -> None:
         """Close the channel after all that was sent."""

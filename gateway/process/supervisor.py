@@ -5,7 +5,8 @@ connections over them, and keeps them open: connections that wait when a worker 
 come before its replacement serves, are accepted by the workers that are left. The rules that a
 worker loads come from the supervisor as text, so that all workers have the same ones, and a
 replacement has the last good ones whatever the file holds by then. When the supervisor ends,
-however that came, its workers read the end of the channel and leave.
+however that came, its workers read the end of the channel and leave. A worker that hangs, of which
+nothing is heard for half a minute, is killed and replaced like one that has died.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from functools import partial
 
 from gateway.core.overrides import Overrides
 from gateway.process.channel import (
+    Alive,
     Applied,
     ApplyOverrides,
     Channel,
@@ -38,6 +40,10 @@ from gateway.telemetry.delta import Deliver
 _YOUNG = 5.0
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 10.0
+# A worker that serves is killed when nothing is heard of it for so many times so many seconds. One
+# longer time could have passed while this process was suspended itself.
+_LOOKS = 6
+_LOOK_SECONDS = 5.0
 # Beyond its grace, a worker has so many seconds before it is killed.
 _SPARE = 5.0
 # How long a worker may take to apply overrides, in seconds; it takes milliseconds.
@@ -214,8 +220,10 @@ class Supervisor:
 
     async def _listen(self, worker: _RunningWorker, index: int, first: asyncio.Event) -> None:
         # All that a killed worker had sent is still in the socket, and is received.
-        while (message := await worker.channel.receive()) is not None:
+        while (message := await self._next(worker, index)) is not None:
             match message:
+                case Alive():
+                    pass
                 case Ready():
                     self._ready.add(index)
                     self._orphaned.discard(index)
@@ -231,6 +239,20 @@ class Supervisor:
                     raise AssertionError("a message of the supervisor came up")
         # Nothing waits for a worker that has ended; its replacement begins with what is in force.
         await worker.set_applied(sys.maxsize)
+
+    async def _next(self, worker: _RunningWorker, index: int) -> ChannelMessage | None:
+        """Return the next message, or None when the worker has ended; kill one that hangs.
+
+        Clients whose connections the kernel gives to a worker that hangs would wait for ever.
+        """
+        for _ in range(_LOOKS):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS if index in self._ready else None):
+                    return await worker.channel.receive()
+        log.event("worker_hangs", "error", worker=index, silent=_LOOKS * _LOOK_SECONDS)
+        with suppress(ProcessLookupError):
+            worker.process.kill()
+        return await worker.channel.receive()
 
     def _share_orphans(self) -> None:
         if not self._stopping.is_set():

@@ -1,10 +1,12 @@
 """Worker: the worker's side of the channel, and the listening sockets that it was given."""
 
+import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 
 from gateway.core.overrides import Overrides
 from gateway.process.channel import (
+    Alive,
     Applied,
     ApplyOverrides,
     Channel,
@@ -16,6 +18,9 @@ from gateway.process.channel import (
 )
 from gateway.process.listening import CHANNEL, LISTENERS
 from gateway.telemetry.delta import Delta
+
+# Between two reports that this worker is alive, in seconds; less than between looks at them.
+_ALIVE_SECONDS = 2.0
 
 
 class SupervisorLostError(Exception):
@@ -55,6 +60,12 @@ class Worker:
         """Report that this worker serves."""
         self._channel.send(Ready())
 
+    async def report_alive(self) -> None:
+        """Report that the event loop runs, until cancelled."""
+        while True:
+            await asyncio.sleep(_ALIVE_SECONDS)
+            self._channel.send(Alive())
+
     def deliver(self, delta: Delta) -> None:
         """Send what was counted."""
         self._channel.send(Counted(delta))
@@ -85,7 +96,7 @@ class Worker:
                     set_ahead(seconds)
                 case OrphanedListeners(listeners=listeners):
                     await stand_in(listeners)
-                case Ready() | Counted() | Applied():
+                case Ready() | Counted() | Alive() | Applied():
                     raise AssertionError("a message of workers came down")
 
     async def leave(self) -> None:

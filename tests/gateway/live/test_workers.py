@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.gateway.kit import Program, StartGateway, StartUpstream, rules, wait_for
-from tests.gateway.talk import ask, connect, soon
+from tests.gateway.talk import ask, connect, get, soon
 
 pytestmark = pytest.mark.slow
 
@@ -160,6 +160,24 @@ async def test_workers_leave_when_their_supervisor_is_killed(
     program.process.kill()
     await asyncio.to_thread(psutil.wait_procs, left, 10)
     assert not any(worker.is_running() for worker in left)
+
+
+async def test_a_worker_that_hangs_is_replaced(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """Nobody waits for it any more, and one that is only idle stays."""
+    scripted = await upstream(ANSWER)
+    program = gateway(rules(scripted.port), GATEWAY_WORKERS="2")
+    hanging, idle = workers(program)
+    hanging.suspend()
+    waiting = [asyncio.create_task(get(program)) for _ in range(40)]
+    await soon(partial(is_replaced, program, 1))
+    assert [entry["worker"] for entry in program.log("worker_hangs")] == [0]
+    answered = await asyncio.gather(*waiting, return_exceptions=True)
+    assert {each.status for each in answered if not isinstance(each, BaseException)} == {200}
+    assert {await asked(program) for _ in range(40)} == {b"ok"}
+    assert idle in workers(program)
+    assert hanging not in workers(program)
 
 
 async def test_rules_that_change_as_a_worker_dies_reach_its_successor(

@@ -1,5 +1,6 @@
 """What goes through between two processes, and what is told of what does not."""
 
+import asyncio
 import socket
 
 import pytest
@@ -43,3 +44,19 @@ async def test_counts_that_are_lost_are_told_with_the_next_that_are_not(
     assert await supervisor.receive() is None
     await supervisor.close()
     assert events == ["delta_lost"]
+
+
+async def test_a_message_that_was_waited_for_in_vain_is_received_later() -> None:
+    """Also if its length was there already."""
+    ours, theirs = socket.socketpair()
+    sender, receiver = await Channel.over(ours), await Channel.over(theirs)
+    content = channel._encode(Ready())
+    for part in (len(content).to_bytes(4)[:2], len(content).to_bytes(4)[2:], content[:3]):
+        sender._writer.write(part)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await receiver.receive()
+    sender._writer.write(content[3:])
+    assert await receiver.receive() == Ready()
+    await sender.close()
+    await receiver.close()
