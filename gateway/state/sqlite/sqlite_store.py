@@ -91,23 +91,31 @@ class SqliteStore:
             ) from None
 
     def _check_file(self) -> None:
-        # SQLite goes on writing to a file that was removed or replaced, and nobody reads that.
-        assert self._lock is not None
+        # SQLite goes on writing to a file that was removed, replaced or emptied, for nobody.
+        if self._lock is None:  # it was removed, and could not be made again
+            raise self._made_anew("removed")
         try:
-            replaced = not os.path.samestat(self._path.stat(), os.fstat(self._lock))
+            found = self._path.stat()
         except FileNotFoundError:
-            self._close()
-            self._engine = self._open()
-            raise StateLostError(f"{self.name}: the state file was removed") from None
+            raise self._made_anew("removed") from None
         except OSError as error:
             raise StateError(
                 f"{self.name}: the state cannot be written: {error.strerror}"
             ) from None
-        if replaced:
+        if not os.path.samestat(found, os.fstat(self._lock)):
             raise StateError(
                 f"{self.name}: the state file was replaced while the gateway ran; put the former"
                 " one back, or restart the gateway to use this one"
             )
+        if not found.st_size:
+            self._path.unlink()
+            raise self._made_anew("emptied")
+
+    def _made_anew(self, what: str) -> StateLostError:
+        """Make the file again, and return the error that has all of the state written to it."""
+        self._close()
+        self._engine = self._open()
+        return StateLostError(f"{self.name}: the state file was {what}")
 
     def _open(self) -> Engine:
         if not self._read_only:

@@ -212,6 +212,35 @@ async def test_a_file_that_was_removed_is_made_again(tmp_path: Path) -> None:
     assert (await kept(path)).documents == {"since": 3}
 
 
+async def test_a_file_that_was_emptied_is_made_again(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    async with opened(path) as store:
+        await store.write(StateChanges(documents={"since": 1}))
+        path.write_bytes(b"")
+        with pytest.raises(StateLostError, match="the state file was emptied"):
+            await store.write(StateChanges(documents={"since": 2}))
+        await store.write(StateChanges(documents={"since": 3}))
+    assert (await kept(path)).documents == {"since": 3}
+
+
+async def test_a_folder_that_goes_and_comes_back(tmp_path: Path) -> None:
+    """Such as a volume that is mounted again."""
+    folder, away = tmp_path / "state", tmp_path / "away"
+    folder.mkdir()
+    path = folder / "state.db"
+    async with opened(path) as store:
+        await store.write(StateChanges(documents={"since": 1}))
+        folder.rename(away)
+        for _ in range(2):
+            with pytest.raises(StateError, match="no such file or directory"):
+                await store.write(StateChanges(documents={"since": 2}))
+        away.rename(folder)
+        with pytest.raises(StateLostError, match="the state file was removed"):
+            await store.write(StateChanges(documents={"since": 3}))
+        await store.write(StateChanges(documents={"since": 4}))
+    assert (await kept(path)).documents == {"since": 4}
+
+
 async def test_a_file_that_was_replaced_is_left_alone(tmp_path: Path) -> None:
     path, other = tmp_path / "state.db", tmp_path / "other.db"
     await put(other, StateChanges(documents={"since": 9}))
