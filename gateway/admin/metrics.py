@@ -34,7 +34,7 @@ _ABOUT = {
     "checked": "Converted answers that were checked against a schema.",
     "violations": "Violations of a schema in converted answers.",
     "unmapped_links": "Links of answers and requests that fit no endpoint, by place.",
-    "log_dropped": "Lines of the log that were dropped because nobody read it, by kind.",
+    "log_dropped": "Lines of the log that were dropped because they could not be written, by kind.",
     "notifications": "Attempts to send word of events to webhooks, by outcome.",
     "admin_bounds": "Connections of the admin port that were closed for a bound.",
     "admin_refusals": "Requests of the admin port that were refused before they were looked at.",

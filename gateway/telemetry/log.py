@@ -162,7 +162,7 @@ def configure() -> None:
 
 
 def count_dropped(deliver: Deliver) -> None:
-    """Count the lines that are dropped because nobody reads the log, and log their number.
+    """Count the lines that are dropped as they cannot be written, and log their number.
 
     Args:
         deliver: takes the counts.

@@ -48,7 +48,7 @@ class LogOutput:
             with suppress(OSError):  # nobody has the other end open, so that writes fail at once
                 flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
                 self._descriptor = os.open(f"/proc/self/fd/{descriptor}", flags)
-        self._waiting: deque[bytes] = deque()
+        self._waiting: deque[tuple[bytes, str]] = deque()
         self._size = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._dropped: Counter[str] = Counter()
@@ -61,13 +61,13 @@ class LogOutput:
             kind: what the lines are about.
             lines: how many they are.
         """
-        rest = text if self._waiting else self._send(text)
+        rest = text if self._waiting else self._send(text, kind)
         if not rest:
             return
         if self._size + len(rest) > _MOST_WAITING:
             self._drop(kind, lines)
             return
-        self._waiting.append(rest)
+        self._waiting.append((rest, kind))
         self._size += len(rest)
         self._watch()
 
@@ -84,8 +84,8 @@ class LogOutput:
         elif self._descriptor != self._given:
             os.close(self._descriptor)
 
-    def _send(self, text: bytes) -> bytes:
-        """Return what could not be written yet."""
+    def _send(self, text: bytes, kind: str) -> bytes:
+        """Return what could not be written yet; what never can be is dropped."""
         try:
             if self._socket is None:
                 return text[os.write(self._descriptor, text) :]
@@ -93,15 +93,16 @@ class LogOutput:
         except BlockingIOError:
             return text
         except OSError:  # nobody can read it any more, or the disk is full; answers go on
+            self._drop(kind, text.count(b"\n"))
             return b""
 
     def _flush(self) -> None:
         while self._waiting:
-            text = self._waiting.popleft()
+            text, kind = self._waiting.popleft()
             self._size -= len(text)
-            rest = self._send(text)
+            rest = self._send(text, kind)
             if rest:
-                self._waiting.appendleft(rest)
+                self._waiting.appendleft((rest, kind))
                 self._size += len(rest)
                 return
         if self._loop is not None:
@@ -121,8 +122,9 @@ class LogOutput:
         self._dropped[kind] += lines
 
     def _report_dropped(self) -> None:
-        dropped, self._dropped = self._dropped, Counter()
-        self.report(dropped)
+        # What the report itself loses is not reported again, or that would have no end.
+        self.report(Counter(self._dropped))
+        self._dropped.clear()
 
 
 def _nowhere(_: Counter[str]) -> None:

@@ -99,10 +99,28 @@ def test_a_log_that_nobody_reads_ends_soon(monkeypatch: pytest.MonkeyPatch) -> N
     os.close(writing)
 
 
-def test_a_log_whose_reader_has_left() -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
+@pytest.mark.parametrize("kind", ["pipe", "disk"])
+async def test_what_can_never_be_written_is_dropped_and_reported(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The reader has left, or the disk is full."""
+    monkeypatch.setattr(log_output, "_INTERVAL", 0.01)
+    if kind == "pipe":
+        reading, writing = os.pipe()
+        os.close(reading)
+    else:
+        writing = os.open("/dev/full", os.O_WRONLY)
     output = LogOutput(writing)
-    output.write(LINE, "request", 1)
+    reported: asyncio.Queue[Counter[str]] = asyncio.Queue()
+
+    def report(dropped: Counter[str]) -> None:
+        output.write(LINE, "event", 1)  # is lost as well, and not reported: that would not end
+        reported.put_nowait(dropped)
+
+    output.report = report
+    output.write(LINE * 2, "request", 2)
+    assert await reported.get() == {"request": 2}
+    output.write(LINE, "event", 1)
+    assert await reported.get() == {"event": 1}
     output.finish()
     os.close(writing)
