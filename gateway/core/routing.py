@@ -29,6 +29,10 @@ _DOTS = re.compile(r"(?:\.|%2[Ee]){1,2}\Z")
 # Characters that may hide a dot segment behind a separator that the path matching does not split.
 _ENCODED = re.compile(r"[%;\\]")
 _SEPARATORS = re.compile(rb"[/\\]")
+# What ends a segment for a service that parses a decoded path: parameters, a query, a fragment.
+_ENDS = re.compile(rb"[;?#]")
+# Control characters and spaces, which services cut off, drop, or take for the end of a text.
+_BLANK = bytes(range(0x21))
 # Overlong UTF-8 encodings, which lenient decoders read as a dot, a slash and a backslash although
 # RFC 3629 (section 3) forbids it.
 _OVERLONG = (
@@ -293,8 +297,8 @@ def has_dot_segment(text: str) -> bool:
     r"""Return whether a service could read a dot segment, `.` or `..`, in one captured segment.
 
     Services may percent-decode captured text, read a backslash as a slash (WHATWG URL, section
-    4.4), and drop parameters after a semicolon (RFC 3986, section 3.3), as in `..%2fadmin`, `..\`
-    and `..;/`.
+    4.4), drop parameters after a semicolon (RFC 3986, section 3.3), and drop blanks or end a text
+    at a zero byte, as in `..%2fadmin`, `..\`, `..;/`, `..%20` and `..%00`.
     """
     if not _ENCODED.search(text):
         return _DOTS.match(text) is not None
@@ -303,7 +307,7 @@ def has_dot_segment(text: str) -> bool:
         for overlong, plain in _OVERLONG:
             data = data.replace(overlong, plain)
         for part in _SEPARATORS.split(data):
-            if part.partition(b";")[0] in (b".", b".."):
+            if _ENDS.split(part, 1)[0].translate(None, _BLANK) in (b".", b".."):
                 return True
         decoded = unquote_to_bytes(data)
         if decoded == data:

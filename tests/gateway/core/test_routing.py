@@ -177,6 +177,13 @@ class TestCaptures:
             "%f0%80%80%ae%f0%80%80%ae%f0%80%80%afadmin",
             "..%e0%81%9cadmin",
             "..%c1%9cadmin",
+            "..%00",
+            "..%20",
+            "%09..",
+            ".%0a.",
+            "..%00%2fadmin",
+            "..%3f",
+            "..%23x",
         ],
     )
     def test_never_take_an_encoded_one(self, text: str, climbing: str) -> None:
@@ -190,6 +197,9 @@ class TestCaptures:
         [
             "a%2fb",
             "a..b",
+            "a..%00",
+            "...%20",
+            "%20",
             "...",
             "..a",
             "a%3b..",

@@ -12,6 +12,7 @@ from tests.gateway.live.raw import get
         *("..%2fadmin", "%2e%2e%2fadmin", "..;", "..;x=1", "..%5cadmin", "..\\admin"),
         *("%252e%252e%252fadmin", "%c0%ae%c0%ae%c0%afadmin", "a%2f..%2f..%2fadmin"),
         *("%e0%80%ae%e0%80%ae%e0%80%afadmin", "..%f0%80%80%afadmin"),
+        *("..%00", "..%20", "%09..", ".%0a.", "..%0d%2fadmin", "..%3f", "..%23"),
     ],
 )
 def test_no_capture_climbs(house: House, climbing: str) -> None:
