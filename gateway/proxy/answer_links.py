@@ -6,15 +6,20 @@ are mapped. URLs in bodies are mapped where a conversion has the change `link`.
 
 import re
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from gateway.core.answers.allowed_methods import client_methods, methods_elsewhere
 from gateway.core.answers.cookie import map_cookie
 from gateway.core.answers.link_mapper import LinkMapper, MappedLink, map_link_field
+from gateway.core.errors import FaultCode
 from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan
 from gateway.core.versions.version import Version
 from gateway.proxy.client.client_request import LONGEST_AUTHORITY, is_authority
 from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.upstream.upstream import failure
+
+T = TypeVar("T")
 
 _NAMES = {
     b"location": "Location",
@@ -26,21 +31,29 @@ _NAMES = {
 _FORWARDED = re.compile(r"[;, \t](host|proto)=(?:\"([^\"]*)\"|([^;, \t\"]*))", re.IGNORECASE)
 _SCHEMES = frozenset({"http", "https"})
 _ANY_METHOD = "*"  # of a preflight (Fetch, section 3.2.3)
+# The links in the header fields of one answer, paths and domains of cookies among them. Each costs
+# some microseconds, and requests wait meanwhile.
+_MOST_LINKS = 1000
 
 
 def map_answer_fields(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
-    """Return the fields of an answer, with links that the client can ask for."""
+    """Return the fields of an answer, with links that the client can ask for.
+
+    Raises:
+        FaultError: there are too many links.
+    """
     mapper = link_mapper(exchange, plan)
     mapped: HeaderFields = []
+    count = _counting(exchange)
     for line in fields:
         place = _NAMES.get(line[0].lower())
         if place is not None:
             value = line[1].decode("latin-1")
             if place == "Set-Cookie":
-                path = _noting(exchange, place, mapper.cookie_path)
-                written = map_cookie(value, path, mapper.keeps_domain)
+                path = count(_noting(exchange, place, mapper.cookie_path))
+                written = map_cookie(value, path, count(mapper.keeps_domain))
             else:
-                link = _noting(exchange, place, mapper.to_client)
+                link = count(_noting(exchange, place, mapper.to_client))
                 written = map_link_field(value, link) if place == "Link" else link(value)
             if written != value:
                 line = (line[0], written.encode("latin-1"))
@@ -110,6 +123,24 @@ def answer_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]
 def request_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]:
     """Return what maps the URLs in the body of a request."""
     return _once(_noting(exchange, "request", mapper.to_service))
+
+
+def _counting(exchange: Exchange) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """Return what makes functions of links raise FaultError once there are too many of them."""
+    links = 0
+
+    def counting(function: Callable[[str], T]) -> Callable[[str], T]:
+        def counted(link: str) -> T:
+            nonlocal links
+            links += 1
+            if links > _MOST_LINKS:
+                what = f"its header fields have more than {_MOST_LINKS} links"
+                raise failure(FaultCode.UPSTREAM_PROTOCOL, exchange.target or "", what)
+            return function(link)
+
+        return counted
+
+    return counting
 
 
 def _noting(

@@ -22,6 +22,7 @@ The cookie and the proxy's fields come with whatever a browser sends, also when 
 stranger had it sent. So an act needs the form token as well, which no such page can read.
 """
 
+import re
 import secrets
 import time
 from collections.abc import Callable
@@ -40,6 +41,8 @@ from gateway.state.ledger import Order
 from gateway.telemetry import log
 
 FORM_COOKIE = "gateway_form"
+# As `form_token` makes them; a cookie may hold any bytes.
+_FORM_TOKEN = re.compile(r"[A-Za-z0-9_-]{22}")
 FORM_FIELD = "form_token"
 FORM_HEADER = "X-Form-Token"
 # The most characters of a name and of a reason in the audit log.
@@ -126,7 +129,7 @@ async def order(request: web.Request) -> Order:
 def form_token(request: web.Request) -> str:
     """Return what forms on the page of this request have to send, and have the browser keep it."""
     found = request.cookies.get(FORM_COOKIE) or request.get(_NEW_FORM)
-    if not found:
+    if not found or not _FORM_TOKEN.fullmatch(found):
         found = request[_NEW_FORM] = secrets.token_urlsafe(16)
     return found
 

@@ -42,6 +42,20 @@ def request(line: str, *fields: str, body: bytes = b"") -> bytes:
     return "\r\n".join([*head, "", ""]).encode() + body
 
 
+@pytest.mark.parametrize(
+    ("field", "each"), [("Link", "</x>,"), ("Set-Cookie", "Path=/x;"), ("Set-Cookie", "Domain=x;")]
+)
+async def test_too_many_links_in_header_fields(field: str, each: str) -> None:
+    """Each costs some time, in which no other request is answered."""
+    given = [f"{field}: a=b;{each * 1000}"]
+    gateway = Gateway(RULES, {SERVICE: lambda _: answered(b"", *given)})
+    assert parse_answer(await gateway.ask(request("GET /v3/orders"))).status == 200
+    given += [f"{field}: a=b;{each}"]
+    refused = parse_answer(await gateway.ask(request("GET /v3/orders")))
+    gateway.close()
+    assert refused.refusal() == (502, "upstream_protocol")
+
+
 async def test_links_of_header_fields() -> None:
     lines = (
         "Location: /orders/7",

@@ -1,5 +1,6 @@
 """A browser logs in with a token, acts, and logs out."""
 
+import asyncio
 import re
 
 import pytest
@@ -84,3 +85,20 @@ async def test_there_is_nobody_to_log_in(operating: MakeOperator) -> None:
     async with asked(operating("")) as asking:
         assert await log_in(asking, ANN) == 401
         assert await asking.act({"Origin": asking.url, "X-Form-Token": await form(asking)}) == 403
+
+
+@pytest.mark.parametrize("cookie", [b"\xff", b"f0", b"a" * 4000])
+async def test_a_form_token_that_this_port_has_not_made(
+    operating: MakeOperator, cookie: bytes
+) -> None:
+    """A cookie may hold any bytes, of which no page could be made."""
+    async with asked(operating(TOKENS)) as asking:
+        reader, writer = await asyncio.open_connection(*asking.url.rpartition("/")[2].split(":"))
+        writer.write(
+            b"GET /login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+            b"Cookie: gateway_form=" + cookie + b"\r\n\r\n"
+        )
+        answer = await reader.read()
+        writer.close()
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b"Set-Cookie: gateway_form=" in answer
