@@ -199,8 +199,13 @@ class Totals:
         """Keep a sample."""
         place = sample.kind, sample.api, sample.version
         kept = self.samples.setdefault(place, deque(maxlen=_SAMPLES))
-        # One that is like another takes its place, or the same ones would crowd the rest out.
+        # One that is like another takes its place, and otherwise that of the field with most of
+        # them, or the same ones would crowd the rest out: a rare difference is the one to look at.
         alike = next((one for one in kept if one.document == sample.document), None)
+        if alike is None and len(kept) == _SAMPLES:
+            fields = [_field(one) for one in kept]
+            most = max(map(fields.count, fields))
+            alike = next(one for one in kept if fields.count(_field(one)) == most)
         if alike is not None:
             kept.remove(alike)
         kept.append(sample)
@@ -287,3 +292,7 @@ def usage_row(api: str, version: str, key: RowKey, row: ClientUsage) -> UsageRow
 
 def _number(document: object) -> float:
     return float(document) if isinstance(document, int | float) else 0.0
+
+
+def _field(sample: SampleDelta) -> object:
+    return sample.document.get("field") if isinstance(sample.document, dict) else None

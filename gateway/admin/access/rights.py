@@ -121,7 +121,8 @@ async def order(request: web.Request) -> Order:
     why = _printable(request.query.get("why") or await _field(request, "why"))
     if not why and principal(request).by is not KnownBy.COMMAND:
         raise AdminProblemError(
-            400, "reason_missing", "an act needs a reason, for the audit log; add ?why=TEXT"
+            *(400, "reason_missing"),
+            "an act needs a reason, for the audit log; write --why TEXT, or ?why=TEXT in a request",
         )
     return Order(principal(request).name or "(unnamed)", request.remote or "", why)
 

@@ -6,7 +6,7 @@ Each replica reports its own rules and tasks; what all share is looked at by the
 from collections.abc import Iterator, Mapping
 from math import inf
 
-from gateway.admin.formatting import moment_text, period_text, plural
+from gateway.admin.formatting import moment_text, period_text, plural, sentence
 from gateway.admin.notifications.notification import Happening, NotifyDocument
 from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.standing import Standing
@@ -125,7 +125,7 @@ def sunsets_near(
         stage = next((days for days in _STAGES if 0 < left <= days * _DAY), None)
         if stage is None or standing.served < now - _RECENT * _DAY:
             continue
-        text = f"{_name(key)} ends in {period_text(left)}, and {standing.calls}."
+        text = sentence(f"{_name(key)} ends in {period_text(left)}, and {standing.calls}")
         mark = f"{sunset:.0f} {stage}"
         yield Happening(EventKind.SUNSET_NEAR, _name(key), mark, text, key, "#callers")
 
@@ -136,9 +136,9 @@ def versions_retirable(
     """Yield which versions can be retired: once, until somebody is let through to them again."""
     for key in keys:
         mark = f"{standings.get(key, Standing()).served:.0f}"
-        text = (
+        text = sentence(
             f"{_name(key)} can be retired: nobody was let through to it in the last 30 days, and"
-            " nothing speaks against it."
+            " nothing speaks against it"
         )
         yield Happening(EventKind.VERSION_RETIRABLE, _name(key), mark, text, key, "#retire")
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from gateway.admin.shadow_report import DifferenceSample
@@ -10,6 +10,8 @@ from gateway.core.cutover.shadow import Shadow
 
 _PLAIN = re.compile(r"[A-Za-z_][\w.-]*\Z", re.ASCII)
 _REDACTED = re.compile(r"(missing|null|boolean|text|bytes|array|header|object|number)\b")
+# A field with more words than these is free text: a map would refuse all that it does not have.
+_MOST_WORDS = 5
 # The types of samples, by the names that `type:` has for them.
 _TYPES = {"text": "text", "number": "number", "boolean": "boolean"}
 
@@ -46,11 +48,11 @@ def mending(
     known = sorted("/" + "/".join(place) for place in shadow.ignored.places) if shadow else []
     ignore = f"ignore: [{', '.join(json.dumps(each) for each in (*known, place))}]"
     own = [each for each in samples if each.field == field == place and newer]
-    return Mending(ignore, _change(field, own[-1]) if own else "")
+    return Mending(ignore, _change(field, own) if own else "")
 
 
-def _change(field: str, sample: DifferenceSample) -> str:
-    path = _path(field)
+def _change(field: str, samples: Sequence[DifferenceSample]) -> str:
+    path, sample = _path(field), samples[-1]
     old, new = _kind(sample.old), _kind(sample.new)
     if new == "missing":  # the newer version has it no more
         return f"remove: {{ field: {path}, value: {_value(sample.old)} }}"
@@ -60,9 +62,18 @@ def _change(field: str, sample: DifferenceSample) -> str:
         return f"{'unwrap' if new == 'array' else 'wrap'}: {{ field: {path} }}"
     if old != new and old in _TYPES and new in _TYPES:
         return f"type: {{ field: {path}, newer: {_TYPES[new]}, older: {_TYPES[old]} }}"
-    if old == new == "text" and "…" not in sample.old + sample.new and _is_plain(sample.old):
-        return f"map: {{ field: {path}, values: {{ {sample.new}: {sample.old} }} }}"
-    return ""
+    return _map(path, samples) if old == new == "text" else ""
+
+
+def _map(path: str, samples: Sequence[DifferenceSample]) -> str:
+    """Return the map of the words that samples show; none of texts of which each is another."""
+    words = {each.new: each.old for each in samples}
+    pairs = {(each.new, each.old) for each in samples}
+    whole = not any("…" in text or not _is_plain(text) for pair in pairs for text in pair)
+    if not whole or not len(words) == len(set(words.values())) == len(pairs) <= _MOST_WORDS:
+        return ""
+    values = ", ".join(f"{new}: {old}" for new, old in words.items())
+    return f"map: {{ field: {path}, values: {{ {values} }} }}"
 
 
 def _path(pointer: str) -> str:

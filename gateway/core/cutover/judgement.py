@@ -57,10 +57,14 @@ def missing(gates: Gates, evidence: GateEvidence) -> str | None:
     """Return what has to be seen until all can be judged, or None if enough was seen."""
     new, old = (gates.minimum - outcomes.requests for outcomes in (evidence.new, evidence.old))
     if new > 0:
-        return f"{new} more requests"
+        return f"{_more(new)} on the new route"
     if gates.latency is not None and old > 0:
-        return f"{old} more requests on the old route"
+        return f"{_more(old)} on the old route"
     return None
+
+
+def _more(count: int) -> str:
+    return "1 more request" if count == 1 else f"{count} more requests"
 
 
 def doubt(gates: Gates, evidence: GateEvidence) -> str | None:

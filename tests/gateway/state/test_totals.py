@@ -92,6 +92,17 @@ def test_counts_by_their_first_labels(labels: tuple[str, ...], expected: int) ->
     assert len(list(totals.counted("compared", *labels))) == expected
 
 
+def test_a_field_that_differs_often_leaves_room_for_others() -> None:
+    totals = Totals(StateChanges())
+    fields = ["status", *["/title"] * 30, "/pages", *["/title"] * 30]
+    for number, field in enumerate(fields):
+        document = {"field": field, "old": str(number)}
+        sample = SampleDelta("differences", *KEY, document, {})
+        totals.absorb(Delta(1.0, [], [], [], [], [sample]))
+    kept = [str(sample.document["field"]) for sample in totals.samples["differences", *KEY]]  # type: ignore[index]
+    assert (kept.count("status"), kept.count("/pages"), kept.count("/title")) == (1, 1, 18)
+
+
 def test_the_latest_samples_are_kept_and_none_twice() -> None:
     totals = Totals(StateChanges())
     for index, number in enumerate([*range(25), 10]):

@@ -135,7 +135,7 @@ def test_a_sunset(days: float, callers: int, stage: str | None) -> None:
 def test_a_version_that_can_be_retired() -> None:
     standings = {KEY: Standing(served=NOW)}
     (one,) = observation.versions_retirable([KEY], standings)
-    assert one.text.startswith("version 1 of person can be retired")
+    assert one.text.startswith("Version 1 of person can be retired")
     assert one.identity == next(observation.versions_retirable([KEY], standings)).identity
     called = {KEY: Standing(served=NOW + 40 * 86_400)}  # and can be retired again after that
     assert one.identity != next(observation.versions_retirable([KEY], called)).identity

@@ -50,6 +50,18 @@ def test_what_is_known_stays_known() -> None:
     assert mending("/c", [], None, newer=True).ignore == 'ignore: ["/c"]'
 
 
+def test_words_and_free_text() -> None:
+    """A map has all words that were seen; of titles it would refuse the next one."""
+    words = [("OPEN", "open"), ("DONE", "done"), ("OPEN", "open")]
+    samples = [sample("/a", f'"{old}"', f'"{new}"') for old, new in words]
+    change = mending("/a", samples, SHADOW, newer=True).change
+    assert change == 'map: { field: a, values: { "open": "OPEN", "done": "DONE" } }'
+    titles = [sample("/a", f'"Book {n}"', f'"BOOK {n}"') for n in range(6)]
+    assert mending("/a", titles, SHADOW, newer=True).change == ""
+    both = [*samples, sample("/a", '"OPEN"', '"new"')]
+    assert mending("/a", both, SHADOW, newer=True).change == ""
+
+
 def test_what_has_no_change() -> None:
     """Changes lead from newer versions; headers and statuses have none, and requests another."""
     assert mending("/a", [sample("/a", "1", "missing")], SHADOW, newer=False).change == ""

@@ -125,7 +125,7 @@ def test_it_keeps_what_the_gates_rolled_it_back_for() -> None:
 
 
 def test_too_little_is_a_reason() -> None:
-    why = "inconclusive: 60 s have passed, and it takes 10 more requests"
+    why = "inconclusive: 60 s have passed, and it takes 10 more requests on the new route"
     for cutover in (HELD_BY_LITTLE, BACK_BY_LITTLE):
         assert advance(cutover, at(1), NONE, 60).why == why
 
@@ -159,7 +159,12 @@ def test_doubt_keeps_a_step(cutover: Cutover, decided_by: DecidedBy) -> None:
         (STEPS, at(1), GOOD, "goes to 25% in 50 s at the earliest"),
         (replace(STEPS, every=3600), at(1), GOOD, "goes to 25% in 60 min at the earliest"),
         (replace(STEPS, every=86_400), at(1), GOOD, "goes to 25% in 24 h at the earliest"),
-        (replace(STEPS, every=10), at(1), GateEvidence(), "goes to 25% after 10 more requests"),
+        (
+            replace(STEPS, every=10),
+            at(1),
+            GateEvidence(),
+            "goes to 25% after 10 more requests on the new route",
+        ),
         (replace(STEPS, every=10), at(1), GOOD, "goes to 25% now"),
         (replace(DRY, every=10), at(1), NONE, "goes to 25% now"),
     ],

@@ -168,13 +168,11 @@ def test_too_little_is_inconclusive(evidence: GateEvidence, outcome: GateOutcome
 
 
 def test_what_is_missing() -> None:
-    slow = Gates(latency=2, minimum=10)
-    assert missing(slow, GateEvidence(outcomes(9), outcomes(8))) == "2 more requests"
-    assert (
-        missing(slow, GateEvidence(outcomes(9), outcomes(10))) == "1 more requests on the old route"
-    )
+    slow, few = Gates(latency=2, minimum=10), outcomes(9)
+    assert missing(slow, GateEvidence(few, outcomes(8))) == "2 more requests on the new route"
+    assert missing(slow, GateEvidence(few, outcomes(10))) == "1 more request on the old route"
     assert missing(slow, GateEvidence(outcomes(10), outcomes(10))) is None
-    assert missing(GATES, GateEvidence(new=outcomes(99))) == "1 more requests"
+    assert missing(GATES, GateEvidence(new=outcomes(99))) == "1 more request on the new route"
     assert missing(replace(GATES, latency=None), GateEvidence(new=outcomes(100))) is None
 
 
