@@ -106,6 +106,8 @@ def _cluster(name: str, targets: tuple[Target, ...], connect: float) -> Object:
     return {
         "name": name,
         "type": "STATIC" if all(_is_address(target.host) for target in targets) else "STRICT_DNS",
+        # By itself, Envoy asks IPv6 alone where a name has both, though nobody may listen there.
+        "dns_lookup_family": "V4_PREFERRED",
         "connect_timeout": seconds(connect),
         "lb_policy": "LEAST_REQUEST",
         "common_lb_config": {"healthy_panic_threshold": {"value": 0}},

@@ -28,7 +28,7 @@ workers: 1
 version_header: X-Served
 services:
   one: { targets: ["http://127.0.0.1:ONE"] }
-  two: { targets: ["http://127.0.0.1:TWO"] }
+  two: { targets: ["http://localhost:TWO"] }  # which is ::1 as well
   down: { targets: ["http://127.0.0.1:1"] }
 apis:
   person:

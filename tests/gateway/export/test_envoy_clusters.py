@@ -37,6 +37,7 @@ def test_a_service() -> None:
 def test_names_are_looked_up() -> None:
     found = service_cluster(Service("a", (Target("host", 80),)))
     assert found["type"] == "STRICT_DNS"
+    assert found["dns_lookup_family"] == "V4_PREFERRED"
     assert "health_checks" not in found
     assert found["outlier_detection"]["max_ejection_percent"] == 0
 
