@@ -5,9 +5,11 @@ import errno
 import fcntl
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -19,7 +21,9 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from gateway.state.history.history import History, HistoryQuery
 from gateway.state.schema.history_table import read_history, write_history
 from gateway.state.schema.state_tables import REVISION, read_state, write_state
+from gateway.state.sqlite.written_mark import WrittenMark
 from gateway.state.state_changes import StateChanges, StateError, StateLostError
+from gateway.telemetry import log
 
 T = TypeVar("T")
 
@@ -29,6 +33,8 @@ _APPLICATION = 0x76677773
 # from before; a gateway of that time refuses the file as newer than itself.
 _ALEMBIC = 4
 _MODE = 0o600
+# The document with the number of writes.
+_WRITES = "writes"
 _ANOTHER = "move it away, or name another file in 'state'"
 
 
@@ -50,10 +56,19 @@ class SqliteStore:
         self._thread = ThreadPoolExecutor(1, "state")
         self._lock: int | None = None
         self._engine = self._open()
+        self._mark = WrittenMark(path)
+        self._writes = 0
 
     async def read(self) -> StateChanges:
-        """Return all of the state; raises StateError."""
-        return await self._in_thread(lambda: self._read(read_state))
+        """Return all of the state; where some is lost, counting begins now. Raises StateError."""
+        state = await self._in_thread(lambda: self._read(read_state))
+        writes = state.documents.pop(_WRITES, 0)
+        self._writes = writes if isinstance(writes, int) else 0
+        if lacking := self._mark.lacking(self._writes):
+            state.documents["since"] = time.time()
+            if not self._read_only:
+                log.event("state_went_back", "error", reason=f"{self.name}: {lacking}")
+        return state
 
     async def write(self, changes: StateChanges) -> None:
         """Store changes, all or none of them; raises StateLostError or StateError."""
@@ -65,8 +80,10 @@ class SqliteStore:
         return await self._in_thread(lambda: self._read(read))
 
     async def close(self) -> None:
-        """Leave one file with all that was written, and release it."""
+        """Leave one file with all that was written, and its mark, and release it."""
         await self._in_thread(self._close)
+        if not self._read_only:
+            self._mark.close(self._writes)
         self._thread.shutdown()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
@@ -80,15 +97,22 @@ class SqliteStore:
             raise StateError(self._reason(error)) from None
 
     def _write(self, changes: StateChanges) -> None:
-        self._check_file()
+        writes = {_WRITES: self._writes + 1}
         try:
+            self._check_file()
             with self._engine.begin() as connection:
-                write_state(connection, changes)
+                write_state(connection, replace(changes, documents=changes.documents | writes))
                 write_history(connection, changes.history)
         except SQLAlchemyError as error:
+            self._mark.note(self._writes, unwritten=True)
             raise StateError(
                 f"{self.name}: the state cannot be written: {_original(error)}"
             ) from None
+        except StateError:
+            self._mark.note(self._writes, unwritten=True)
+            raise
+        self._writes += 1
+        self._mark.note(self._writes, unwritten=False)
 
     def _check_file(self) -> None:
         # SQLite goes on writing to a file that was removed, replaced or emptied, for nobody.
