@@ -1,0 +1,11 @@
+"""What all tests share."""
+
+import gc
+
+
+def pytest_collection_finish() -> None:
+    """Have no collection of garbage go over the tests themselves: a reload waits for each of them.
+
+    Some ten thousand tests and all modules that they import are a million objects that stay.
+    """
+    gc.freeze()
