@@ -43,9 +43,9 @@ class _JoinSection(_PartsSection):
     """What `join` of a body and of parameters have in common."""
 
     fields: Annotated[tuple[str, ...], Field(min_length=2)]
-    """What the newer version has and is joined, in the order of the text."""
+    """The fields or parameters of the newer version that are joined, in the order of the text."""
     into: str
-    """What holds the text in the older version."""
+    """The field or parameter of the older version that holds the text."""
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it splits the text."""
@@ -65,9 +65,9 @@ class _SplitSection(_PartsSection):
     """What `split` of a body and of parameters have in common."""
 
     field: str
-    """What holds the text in the newer version."""
+    """The field or parameter of the newer version that holds the text."""
     into: Annotated[tuple[str, ...], Field(min_length=2)]
-    """What holds the parts in the older version, in the order of the text."""
+    """The fields or parameters of the older version that hold the parts, in their order."""
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it joins the parts."""

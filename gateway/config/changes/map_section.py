@@ -29,9 +29,9 @@ class MapPair(SectionModel):
     """A value of each version that stand for the same; texts, numbers, true, false or null."""
 
     newer: MapWord
-    """The newer version's value."""
+    """The value that the newer version has: a text, a number, true, false or null."""
     older: MapWord
-    """The older version's value."""
+    """The value that the older version has: a text, a number, true, false or null."""
 
 
 Words = Annotated[dict[str, MapWord], Field(min_length=1)]

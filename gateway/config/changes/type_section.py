@@ -26,9 +26,9 @@ class TypeConfig(BodySection, ParameterSection):
     field: str
     """The field, query parameter or header field, which has the same name in both versions."""
     newer: TypeName
-    """The type of the value in the newer version."""
+    """The type of the value in the newer version: text, number, boolean or integer."""
     older: TypeName
-    """The type of the value in the older version."""
+    """The type of the value in the older version: text, number, boolean or integer."""
     scale: Annotated[int, Field(ge=1, le=18), NumberText] | None = None
     """The decimal places that an integer counts, such as 2 for cents; for `integer` only."""
 

@@ -43,9 +43,9 @@ class StatusConfig(SectionModel):
     """A status of answers that differs between the two versions."""
 
     newer: Status
-    """The status in the newer version, such as 201."""
+    """The status of answers in the newer version, such as 201."""
     older: Status
-    """The status in the older version, such as 200."""
+    """The status of answers in the older version, such as 200."""
 
 
 class RefuseConfig(SectionModel):
@@ -61,11 +61,11 @@ class OperationConfig(SectionModel):
     """An operation that has another method, path or status in the older version, or is missing."""
 
     newer: str | None = None
-    """The method and the path that the newer version's service is asked for, such as
+    """The method and the path that the operation has in the newer version, such as
     `POST /payments`; a path alone is for all methods. Without it, the newer version lacks it."""
     older: str | None = None
-    """The same of the older version, such as `POST /pay` or `GET /find?id={id}`. Without it, the
-    older version lacks it."""
+    """The method and the path that the operation has in the older version, such as `POST /pay` or
+    `GET /find?id={id}`. Without it, the older version lacks it."""
     status: OneOrSome[StatusConfig, StatusConfig] | None = None
     """The status of answers that differs, such as `{ newer: 201, older: 200 }`, or a list of them.
     By default, none does."""
@@ -94,12 +94,12 @@ class FormsConfig(SectionModel):
     version: Literal["newer", "older"]
     """The version that takes forms, application/x-www-form-urlencoded: newer or older."""
     numbers: tuple[str, ...] = ()
-    """The fields of its forms that are numbers, also in lists, by their names there. By default,
+    """The fields of forms that are numbers, also in lists, by their names there. By default,
     all are texts."""
     booleans: tuple[str, ...] = ()
-    """The fields of its forms that are booleans: true, 1 or on, and false or 0."""
+    """The fields of forms that are booleans: true, 1 or on, and false or 0. By default, none is."""
     lists: tuple[str, ...] = ()
-    """The fields of its forms that are lists, also where they occur once. By default, those that
+    """The fields of forms that are lists, also where they occur once. By default, those that
     are repeated are."""
 
 

@@ -31,7 +31,7 @@ class ExampleConfig(SectionModel):
     older: JsonValue
     """The body of the older version: any JSON, written as YAML."""
     newer: JsonValue
-    """The same body, as the newer version has it."""
+    """The body of the newer version: any JSON, written as YAML."""
     older_message: ExampleMessageConfig = ExampleMessageConfig()
     """What surrounds the body in the older version, where a change moves values from there."""
     newer_message: ExampleMessageConfig = ExampleMessageConfig()

@@ -48,7 +48,7 @@ class WebhookConfig(SectionModel):
 
 
 class NotifyConfig(SectionModel):
-    """Who gets word of what happens."""
+    """The receivers of messages about events, such as a cutover that is rolled back."""
 
     webhooks: dict[Name, WebhookConfig] = Field(min_length=1)
     """The receivers of messages, by name."""

@@ -40,18 +40,18 @@ class PagingSizesConfig(SectionModel):
     """The size of pages where a request names none, by version."""
 
     newer: PositiveInt
-    """The size in the newer version."""
+    """The elements of a page of the newer version where a request names no size."""
     older: PositiveInt
-    """The size in the older version."""
+    """The elements of a page of the older version where a request names no size."""
 
 
 class PagingConfig(ParameterSection):
     """Ask for a part of a list otherwise: by page and size, or by offset and limit."""
 
     newer: PagingSideConfig
-    """The parameters of the newer version."""
+    """The parameters by which the newer version asks for a part of a list."""
     older: PagingSideConfig
-    """The parameters of the older version."""
+    """The parameters by which the older version asks for a part of a list."""
     size: PositiveInt | PagingSizesConfig | None = None
     """The size of pages where a request names none: of both versions, or of each, such as
     `{ newer: 20, older: 10 }`, and then the service is always asked for a size. Without it, a page

@@ -16,19 +16,20 @@ class SortConfig(ParameterSection):
     field: str
     """The parameter with the names of fields, separated by commas."""
     order: str
-    """The parameter with the words, in the version that has them."""
+    """The parameter that has asc or desc, in the version that has words for the order."""
     newer: Literal["sign", "word"]
     """What the newer version has: a sign before each field, or words in a second parameter."""
     older: Literal["sign", "word"]
     """What the older version has: a sign before each field, or words in a second parameter."""
     ascending: NonEmptyText = "asc"
-    """The word for the ascending order, which is also that of no word. The default is asc."""
+    """The word for the ascending order in `order`, which also counts for no word. The default is
+    asc."""
     descending: NonEmptyText = "desc"
-    """The word for the descending order. The default is desc."""
+    """The word for the descending order in `order`. The default is desc."""
 
     default: str | None = None
-    """The field that a word is of which stands alone, or "" for the order of the service. Without
-    it, such a request is refused."""
+    """The field that a word orders by where a request names no field, or "" for the usual order of
+    the service. Without it, such a request is refused."""
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it reads the parameters of the older version."""

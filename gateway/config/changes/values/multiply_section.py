@@ -25,9 +25,9 @@ class DigitsConfig(SectionModel):
     """The digits that a number has at most after the decimal point, in each version."""
 
     newer: Places | None = None
-    """The digits in the newer version, such as 0 for an integer; without it, all that there are."""
+    """The digits after the point that the newer version has at most; without it, all there are."""
     older: Places | None = None
-    """The digits in the older version, such as 0 for an integer; without it, all that there are."""
+    """The digits after the point that the older version has at most; without it, all there are."""
 
 
 class _FactorSection(BodySection, ParameterSection):

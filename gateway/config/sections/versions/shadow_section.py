@@ -36,13 +36,13 @@ class DryRunConfig(SectionModel):
     value: Annotated[
         str, matching(r"^[ -~]*$", "not a value of a header or parameter; write printable ASCII")
     ]
-    """The value of the header or the query parameter."""
+    """The value of the header or the query parameter that marks a dry run."""
     methods: Some[Method] = _WRITES
     """The methods of the requests that the service can try. The default is POST, PUT, PATCH,
     DELETE."""
     paths: Some[str] | None = None
-    """The endpoints whose requests the service can try, by their paths. Without it, it is all. A
-    service that does not know the mark would carry the request out."""
+    """The endpoints whose requests the service can try, by their paths. Without it, all can be
+    tried. A service that does not know the mark would carry the request out."""
 
 
 class ShadowConfig(SectionModel):
