@@ -5,7 +5,7 @@ else in the gateway chooses an error status. The response body is a problem deta
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -126,6 +126,7 @@ class Fault:
             the version of the request does not end or has no successor.
         misfit: The `field` that a request does not fit its version with, its JSON Pointer
             (`pointer`) where it is in the body, and the `reason`; None for all other faults.
+        own: The members of the problem detail that the rules give for this fault alone.
     """
 
     code: FaultCode
@@ -135,6 +136,7 @@ class Fault:
     status_override: int | None = None
     successor: Mapping[str, object] | None = None
     misfit: Mapping[str, str] | None = None
+    own: Mapping[str, str | int] = field(default_factory=dict)
 
     @property
     def blame(self) -> Blame:
@@ -161,6 +163,21 @@ class Fault:
         if self.successor is not None:
             problem["successor"] = dict(self.successor)
         return problem
+
+
+def not_offered(status: int, usual: str, detail: str = "", code: str | int | None = None) -> Fault:
+    """Return the fault of an operation that the version of the service lacks.
+
+    Args:
+        status: the status of the refusal.
+        usual: the usual sentence.
+        detail: the sentence that the rules give; empty for none.
+        code: the code that the rules give; None for none.
+    """
+    own = {"detail": detail or None, "code": code}
+    given = {name: value for name, value in own.items() if value is not None}
+    fault = FaultCode.OPERATION_MISSING
+    return Fault(fault, detail or usual, status_override=status, own=given)
 
 
 def method_not_allowed(allow: str) -> Fault:

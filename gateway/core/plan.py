@@ -16,7 +16,7 @@ from gateway.core.conversion.message.message import Message, request_message
 from gateway.core.conversion.passage import Passage, find_passage
 from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.cutover.shadow import Shadow, ShadowMode
-from gateway.core.errors import Fault, FaultCode, method_not_allowed, unconvertible
+from gateway.core.errors import Fault, FaultCode, method_not_allowed, not_offered, unconvertible
 from gateway.core.headers import FieldLines
 from gateway.core.request import RequestHead
 from gateway.core.snapshot import Alternative, Endpoint, Route, Snapshot
@@ -273,9 +273,7 @@ def _by_operation(
     substitute = passage.substitute
     if substitute is not None:
         if substitute.service is None:
-            detail = substitute.detail or "This operation is no longer offered."
-            status = substitute.status
-            return route, Fault(FaultCode.OPERATION_MISSING, detail, status_override=status), None
+            return route, not_offered(*substitute.refusal), None
         route = route.substitutes[substitute.service.name, passage.version]
     return route, written_target(route, passage.path, passage.query), passage
 

@@ -122,4 +122,4 @@ def _answer(snapshot: Snapshot, head: RequestHead) -> tuple[int, FieldLines, byt
         *varying,
         *outcome.fields,
     )
-    return fault.status, fields, msgspec.json.encode(fault.problem(head.path))
+    return fault.status, fields, msgspec.json.encode({**fault.problem(head.path), **fault.own})

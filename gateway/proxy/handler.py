@@ -264,13 +264,13 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
         with suppress(ConnectionError):
             _send(exchange, 204, [])
         return
-    problem: object = fault.problem(exchange.path)
+    problem: object = {**fault.problem(exchange.path), **fault.own}
     content_type = b"application/problem+json"
     endpoint = exchange.endpoint
     template = None if endpoint is None else endpoint.errors.get(exchange.version)
     if template is not None:
         given = fault.problem(exchange.path)
-        problem = template.render(given, exchange.request_id, fault.misfit)
+        problem = template.render(given, exchange.request_id, fault.misfit, fault.own)
         content_type = template.content_type.encode()
     body = msgspec.json.encode(problem)
     fields = [

@@ -55,6 +55,7 @@ _ETAG_LENGTH = len(b"etag")
 # A part of a converted body cannot be had (RFC 9110, section 14.3).
 _NO_RANGES = (b"Accept-Ranges", b"none")
 _NEGOTIATED = "Accept-Encoding"
+_takes = compression.takes
 # The statuses, beside success, whose entity tag is that of the resource (RFC 9110, sections
 # 15.4.5 and 15.5.13).
 _CURRENT = frozenset({304, 412})
@@ -201,7 +202,10 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     vary = plan.endpoint.vary
     # A 304 has the Vary of the answer that it stands for (RFC 9110, section 15.4.5); an empty body
     # is the same in every coding.
-    if exchange.snapshot.compress and ((conversion and body != b"") or (status == 304 and tags)):
+    if exchange.snapshot.compress and (
+        (conversion and (body != b"" if type(body) is bytes else _takes(method, fields, body)))
+        or (tags and status == 304)
+    ):
         vary = (*vary, _NEGOTIATED)
     fields = dressed(exchange, fields, watched, vary)
     if body is not None and isinstance(body, bytes):

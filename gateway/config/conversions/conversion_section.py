@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
+from pydantic import BeforeValidator, Discriminator, Field, Strict, Tag, WithJsonSchema
 
 from gateway.config.changes.change_list import ChangeConfig, ParameterConfig
 from gateway.config.conversions.example_section import ExampleConfig
@@ -54,7 +54,11 @@ class RefuseConfig(SectionModel):
     status: Annotated[int, Field(ge=400, le=599), NumberText] = 404
     """The status of the answer, such as 410. The default is 404."""
     detail: str = ""
-    """The sentence that says why, and what to do instead. By default, it is a usual one."""
+    """The sentence that says why, and what to do instead. By default, it is a usual one, or that of
+    the version's `errors`."""
+    code: str | Annotated[int, Strict()] | None = None
+    """The code of the refusal, which comes before that of the version's `errors`. By default, it is
+    operation_missing, or what `errors` have for that."""
 
 
 class OperationConfig(SectionModel):

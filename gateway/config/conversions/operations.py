@@ -240,7 +240,8 @@ class OperationsBuilder:
             )
             return None
         if config.refuse is not None:
-            return Substitute(None, config.refuse.status, config.refuse.detail)
+            refuse = config.refuse
+            return Substitute(None, refuse.status, refuse.detail, refuse.code)
         service = self.mistakes.look_up(
             config.service or "", self.services, "service", *at, "service"
         )

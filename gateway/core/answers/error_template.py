@@ -2,12 +2,14 @@
 
 A template is a JSON value whose texts may hold placeholders, `{code}`. A text that is one
 placeholder becomes the value itself, such as the number of the status. Where it has no value, it is
-left out of its object or list, and so is an object or a list of which nothing is left.
+left out of its object or list, and so is an object or a list of which nothing is left; and so is
+an object in a list that has placeholders, if none of them has a value.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
@@ -23,6 +25,7 @@ request that does not fit its version is refused for (see `gateway.core.errors.F
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 _BRACES = {"{{": "{", "}}": "}"}
 _ABSENT = object()
+_NONE: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ class ErrorTemplate:
         problem: Mapping[str, object],
         request_id: str,
         misfit: Mapping[str, str] | None = None,
+        own: Mapping[str, object] = _NONE,
     ) -> object:
         """Return the body of a refusal.
 
@@ -56,17 +60,19 @@ class ErrorTemplate:
             problem: The members of the problem detail.
             request_id: The id of the request.
             misfit: What a request that does not fit its version is refused for.
+            own: The members that the rules give for this refusal alone, which come first.
         """
-        own = dict(problem)
+        shown = dict(problem)
         code = self.codes.get(str(problem["code"]), self.default)
         if code is not None:
-            own["code"] = code
-        detail = self.details.get(str(problem["code"]))
-        values = {**own, "request_id": request_id, **(misfit or {})}
+            shown["code"] = code
+        shown.update(own)
+        detail = None if "detail" in own else self.details.get(str(problem["code"]))
+        values = {**shown, "request_id": request_id, **(misfit or {})}
         if detail is not None and all(name in values for name in placeholders(detail)):
-            own["detail"] = values["detail"] = _text(detail, values)
+            shown["detail"] = values["detail"] = _text(detail, values)
         if self.body is None:
-            return own
+            return shown
         rendered = _rendered(self.body, values)
         return {} if rendered is _ABSENT else rendered
 
@@ -94,10 +100,18 @@ def _rendered(template: object, values: Mapping[str, object]) -> object:
         left = {key: value for key, value in members.items() if value is not _ABSENT}
         return left if left or not members else _ABSENT
     if isinstance(template, list | tuple):
-        elements = [_rendered(value, values) for value in template]
+        elements = [_element(value, values) for value in template]
         kept = [value for value in elements if value is not _ABSENT]
         return kept if kept or not elements else _ABSENT
     return template
+
+
+def _element(template: object, values: Mapping[str, object]) -> object:
+    if isinstance(template, dict):
+        names = set(placeholders(template))
+        if names and names.isdisjoint(values):
+            return _ABSENT
+    return _rendered(template, values)
 
 
 def _text(template: str, values: Mapping[str, object]) -> str:

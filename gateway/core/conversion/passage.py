@@ -159,7 +159,7 @@ def _sent(hops: Sequence[QueryHop], place: ErrorPlace) -> ErrorPlace:
 def _of_another_version(operation: MappedOperation) -> Substitute:
     """Return the refusal of an operation that the client's version never had."""
     given = operation.substitute or Substitute(None)
-    return Substitute(None, given.status, given.detail or "This operation is of another version.")
+    return given._replace(service=None, usual="This operation is of another version.")
 
 
 def find_link(

@@ -22,6 +22,21 @@ LEAST = 1024
 # A larger one is compressed in a thread, so that other requests do not wait for it.
 _AT_ONCE = 16 * 1024
 _LENGTH = b"Content-Length"
+# Proxies that buffer what is compressed would keep events from the client.
+_AS_THEY_ARE = frozenset({BodyFormat.EVENT_STREAM, BodyFormat.OTHER})
+
+
+def takes(method: str, fields: HeaderFields, body: object) -> bool:
+    """Return whether a stream may be compressed, or the body of an answer whose head HEAD gets.
+
+    The fields of an answer to HEAD show what an answer to GET has: no body where there is no type.
+
+    Args:
+        method: the method of the request.
+        fields: the header fields of the answer.
+        body: the stream; None for no body.
+    """
+    return (body is not None or method == "HEAD") and format_of(fields) not in _AS_THEY_ARE
 
 
 async def compressed(
@@ -50,15 +65,14 @@ def compressed_stream(
 ) -> tuple[HeaderFields, AsyncIterator[bytes]]:
     """Return the fields and the body of an answer that is a stream, in a coding if it may have one.
 
-    What is read of each piece comes at once. An event stream stays as it is: proxies that buffer
-    what is compressed would keep events from the client.
+    What is read of each piece comes at once. An event stream stays as it is.
 
     Args:
         fields: the header fields.
         pieces: the body without a coding, as it comes.
         coding: the name of the coding.
     """
-    if format_of(fields) is not BodyFormat.JSON_LINES or _must_stay(fields):
+    if format_of(fields) in _AS_THEY_ARE or _must_stay(fields):
         return fields, pieces
     return [*fields, (b"Content-Encoding", coding.encode())], _pieces(pieces, _CODERS[coding]())
 

@@ -111,6 +111,32 @@ def test_json_lines_are_compressed(house: House) -> None:
     assert gzip.decompress(got.body) == OLDER + b"\n" + OLDER
 
 
+@pytest.mark.parametrize(
+    ("method", "status", "content_type", "varies"),
+    [
+        ("GET", 200, "application/x-ndjson", True),
+        ("GET", 200, "text/event-stream", False),
+        ("HEAD", 200, "text/event-stream", False),
+        ("HEAD", 200, "application/json", True),
+        ("HEAD", 200, None, False),
+        ("POST", 204, None, False),
+        ("OPTIONS", 204, None, False),
+    ],
+)
+def test_what_is_in_no_coding_does_not_vary_by_it(
+    house: House, method: str, status: int, content_type: str | None, varies: bool
+) -> None:
+    typed = () if content_type is None else (f"Content-Type: {content_type}",)
+    body = b"" if method != "GET" else b"data: " + NEWER + b"\n\n" if not varies else NEWER
+    head = (f"HTTP/1.1 {status} It", *typed, "Connection: close", "", "")
+    house.service.answer = lambda _: iter(["\r\n".join(head).encode() + body])
+    got = ask(house.gateway, method, "/other/v1")
+    assert (got.status, any(b"Accept-Encoding" in line for line in got.all("Vary"))) == (
+        status,
+        varies,
+    )
+
+
 def test_a_line_that_does_not_fit_is_refused(house: House) -> None:
     lines = ["Content-Type: application/x-ndjson"]
     got = ask(house.gateway, "POST", "/other/v1", *lines, body=b'{"name":7}\n')

@@ -161,12 +161,21 @@ class Substitute(NamedTuple):
     Attributes:
         service: The service, which speaks the version that has the operation; None refuses.
         status: The status of the refusal.
-        detail: The sentence in the refusal; empty for the usual one.
+        detail: The sentence in the refusal that the rules give; empty for the usual one.
+        code: The code in the refusal that the rules give; None for that of all such refusals.
+        usual: The usual sentence.
     """
 
     service: Service | None
     status: int = 404
     detail: str = ""
+    code: str | int | None = None
+    usual: str = "This operation is no longer offered."
+
+    @property
+    def refusal(self) -> tuple[int, str, str, str | int | None]:
+        """The arguments of `gateway.core.errors.not_offered`."""
+        return self.status, self.usual, self.detail, self.code
 
 
 @dataclass(frozen=True, slots=True, eq=False)

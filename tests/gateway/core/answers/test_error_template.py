@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.core.answers.error_template import PLACEHOLDERS, ErrorTemplate, placeholders
-from gateway.core.errors import Fault, FaultCode
+from gateway.core.errors import Fault, FaultCode, not_offered
 
 GONE = Fault(
     FaultCode.VERSION_RETIRED,
@@ -37,11 +37,18 @@ MISSING = Fault(FaultCode.NOT_FOUND, "No.").problem("/x")
         ({"a": {"b": ["{status}", 1, None, True]}}, {"a": {"b": [410, 1, None, True]}}, None),
         ({"a": "{supportedVersions}", "b": 1.5}, {"a": ["2", "3"], "b": 1.5}, {"b": 1.5}),
         ({"a": "{detail}"}, {"a": 'Version 1 was "retired".'}, {"a": "No."}),
+        (
+            {"a": [{"b": "of {supportedVersions}", "c": 1}, {"c": 2}]},
+            {"a": [{"b": "of 2, 3", "c": 1}, {"c": 2}]},
+            {"a": [{"c": 2}]},
+        ),
+        ({"a": {"b": "{successor}", "c": 1}}, None, {"a": {"c": 1}}),
     ],
 )
 def test_rendered(template: object, gone: object, missing: object) -> None:
     error = ErrorTemplate("application/json", template)
-    assert error.render(GONE, "id") == gone
+    if gone is not None:
+        assert error.render(GONE, "id") == gone
     if missing is not None:
         assert error.render(MISSING, "id") == missing
 
@@ -71,6 +78,20 @@ def test_codes_of_the_version(
     assert error.render(GONE, "id") == gone
     assert error.render(MISSING, "id") == missing
     assert GONE["code"] == "version_retired"
+
+
+def test_what_the_rules_give_for_one_refusal_alone() -> None:
+    details = {"operation_missing": "No."}
+    error = ErrorTemplate("a/json", None, {"operation_missing": "NONE"}, None, details)
+    for fault, code, detail in (
+        (not_offered(404, "Usual."), "NONE", "No."),
+        (not_offered(404, "Usual.", "", "GONE"), "GONE", "No."),
+        (not_offered(404, "Usual.", "Write."), "NONE", "Write."),
+        (not_offered(404, "Usual.", "Write.", 7), 7, "Write."),
+    ):
+        given = fault.problem("/x")
+        shown = {**given, "code": code, "detail": detail}
+        assert error.render(given, "id", None, fault.own) == shown
 
 
 def test_without_a_template_it_is_the_problem_detail() -> None:

@@ -123,19 +123,22 @@ def test_what_the_next_version_lacks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "status", "detail"),
+    ("given", "status", "own"),
     [
-        (Substitute(None, 410, "Ask version 2."), 410, "Ask version 2."),
-        (Substitute(STATS), 404, "This operation is of another version."),
-        (None, 404, "This operation is of another version."),
+        (Substitute(None, 410, "Ask version 2.", "GONE"), 410, ("Ask version 2.", "GONE")),
+        (Substitute(STATS), 404, ("", None)),
+        (None, 404, ("", None)),
     ],
 )
-def test_what_only_the_next_version_has(given: Substitute | None, status: int, detail: str) -> None:
+def test_what_only_the_next_version_has(
+    given: Substitute | None, status: int, own: tuple[str, str | None]
+) -> None:
     new = MappedOperation(parse_operation("GET /v{version}/new"), None, {}, given)
     links = {V1: [VersionLink(V1, V2, (), operations=(new,))]}
     there, back = compose((V1, V2), links, V1, V2), compose((V1, V2), links, V2, V1)
     found = find_passage(there, back, "GET", lambda version: f"/v{version}/new", None)
-    assert found.substitute == Substitute(None, status, detail)
+    usual = "This operation is of another version."
+    assert found.substitute == Substitute(None, status, *own, usual)
     other = find_passage(there, back, "GET", lambda version: f"/v{version}/old", None)
     assert (other.substitute, line(other)) == (None, "GET /v2/old")
 
