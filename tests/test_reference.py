@@ -8,6 +8,7 @@ import pytest
 
 from gateway.config.changes.change_list import CHANGES
 from gateway.config.mechanisms.registry import mechanism_names
+from gateway.core.errors import FaultCode
 from tests.gateway.config.keys import KEYS, MODELS, Key, keys, models
 from tests.gateway.kit import ROOT
 
@@ -81,6 +82,13 @@ def test_the_defaults_of_parameters_are_those_of_changes() -> None:
 @pytest.mark.parametrize("name", mechanism_names())
 def test_it_has_every_mechanism(name: str) -> None:
     assert f"in: {name}" in REFERENCE
+
+
+def test_it_has_every_fault() -> None:
+    table = REFERENCE.partition("\n## Errors\n")[2].partition("\n## ")[0]
+    assert [
+        code for code in FaultCode if not re.search(rf"^\| .*`{code}`", table, re.MULTILINE)
+    ] == []
 
 
 @pytest.mark.parametrize("name", CHANGES)

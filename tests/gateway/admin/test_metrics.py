@@ -12,9 +12,10 @@ from gateway.admin.operator import Operator
 from gateway.core.overrides import Overrides
 from gateway.state.state_changes import StateChanges
 from gateway.state.totals import Totals
-from gateway.telemetry.delta import CounterDelta, Delta, TrafficDelta
+from gateway.telemetry.delta import COUNTERS, CounterDelta, Delta, TrafficDelta
 from tests.gateway.admin.totals import FAST, totals
 from tests.gateway.config.rules import RULES, loaded
+from tests.gateway.kit import ROOT
 
 ROUTE = 'gateway_api_name="person",gateway_api_version="1"'
 SERVED = f'{ROUTE},http_request_method="GET",http_response_status_code="200",http_route="/p"'
@@ -96,6 +97,11 @@ def test_a_large_scrape_comes_in_small_pieces() -> None:
     assert len(counts) == len(served) / 17 == 3000
     assert {each.labels["gateway_api_version"] for each in counts} == {*map(str, range(3000))}
     assert sum(each.value for each in families["gateway_shed"].samples) == 3000
+
+
+def test_the_documents_have_every_counter() -> None:
+    table = (ROOT / "docs/operate.md").read_text()
+    assert [kind for kind in COUNTERS if f"\n| `gateway_{kind}_total` |" not in table] == []
 
 
 def test_clients_are_no_labels() -> None:
