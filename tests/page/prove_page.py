@@ -275,6 +275,22 @@ def test_a_lost_gateway_that_comes_back(browser: Browser, tmp_path: Path) -> Non
         tabs.close()
 
 
+def test_long_names_push_nothing_aside(browser: Browser, tmp_path: Path) -> None:
+    """Neither the other columns out of a wide window, nor a version out of a narrow one."""
+    with ExitStack() as stack:
+        text = (ROOT / "gateway.yaml").read_text()
+        (tmp_path / "gateway.yaml").write_text(
+            text.replace("  person:\n", f"  {'person-' * 24}:\n")
+        )
+        tabs = Tabs(browser, start_program(stack, tmp_path, "gateway").admin_url)
+        page = tabs(who="").open("/page/versions")
+        page.set_viewport_size({"width": WIDTHS[1], "height": 800})
+        expect(page.get_by_role("columnheader", name="Time line")).to_be_in_viewport(ratio=1)
+        page.set_viewport_size({"width": WIDTHS[0], "height": 800})
+        expect(page.locator("tbody th b").first).to_be_in_viewport(ratio=1)
+        tabs.close()
+
+
 def test_more_pages_than_are_followed(tabs: Tabs, gateway: Program) -> None:
     """A further page says so, and is followed as soon as there is room."""
     with ExitStack() as stack:

@@ -61,7 +61,7 @@ class CatalogVersion:
 
 
 def catalog(rules: Snapshot) -> Mapping[VersionKey, CatalogVersion]:
-    """Return what the rules have of each version, in the order of the rules."""
+    """Return what the rules have of each version, of each API from the oldest on."""
     found: dict[VersionKey, CatalogVersion] = {}
 
     def version(api: str, label: object) -> CatalogVersion:
@@ -85,4 +85,5 @@ def catalog(rules: Snapshot) -> Mapping[VersionKey, CatalogVersion]:
                 one.shadow = route.shadow.rule
                 one.shadowed_by_newer = route.version < route.shadow.route.service_version
             one.cutover = route.cutover.rule if route.cutover else one.cutover
-    return found
+    keys = ((api.name, label) for api in rules.apis for label in api.versions or ("",))
+    return {key: found[key] for key in keys if key in found}

@@ -24,6 +24,9 @@ _BURNS = (("critical", 14.4, "1h", "5m"), ("warning", 6.0, "6h", "30m"))
 _NEAR = 0.8
 _SUNSET_DAYS = 30
 
+# What names no version, or is of an API without any, has no label for it.
+_VERSION_OF = "{{ with $labels.gateway_api_version }}Version {{ . }} of {{ end }}"
+
 Alert = dict[str, Any]
 
 
@@ -77,10 +80,9 @@ def _budget(api: str, objective: float) -> Iterator[Alert]:
         both = (f"{failed_share(matchers, window)} > {bound}" for window in (long, short))
         yield _alert(
             *("VersionErrorBudget", " and ".join(both), "2m", severity),
-            f"Version {{{{ $labels.gateway_api_version }}}} of {api} spends its error budget"
-            f" {factor:g} times too fast.",
-            f"{{{{ $value | humanizePercentage }}}} of its requests fail, of {budget:.6g} that may."
-            " Look at error_type, and at the services.",
+            f"{_VERSION_OF}{api} spends its error budget {factor:g} times too fast.",
+            f"{{{{ $value | humanizePercentage }}}} of its requests fail, and {100 * budget:.4g}%"
+            " may. Look at error_type, and at the services.",
             {"api": api},
         )
 

@@ -205,3 +205,11 @@ def test_names_and_links() -> None:
     assert name_of(("plain", "")) == "plain"
     assert version_link(("plain", "")) == "/page/versions/plain"
     assert version_link(("a b", "1"), "#cutover") == "/page/versions/a%20b/1#cutover"
+
+
+def test_a_catalog_has_the_oldest_version_first() -> None:
+    """Those that have ended among the others."""
+    lifecycle = "{ lifecycle: { sunset: 1972-01-01 } }"
+    text = edited('"2": { service: new }', f'"2": {lifecycle}').partition("    conversions:")[0]
+    rules = loaded(f'{text}      "10": {{ service: new }}\n')
+    assert list(catalog(rules)) == [("person", "1"), ("person", "2"), ("person", "10")]
