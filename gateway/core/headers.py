@@ -123,6 +123,9 @@ FORWARDING = _DESCRIBING | {
 # Request fields that the gateway writes itself, and therefore never forwards.
 OURS = frozenset({b"content-length", b"host", b"x-request-id", b"x-shadow"}) | FORWARDING
 
+# Response fields that the gateway writes itself.
+REPLACED = frozenset({b"x-request-id"})
+
 # Services send few different values of Content-Type; longer ones are not remembered.
 _SHORT = 256
 
@@ -206,10 +209,11 @@ def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) ->
         fields: The field lines as received.
         drop: The names of further fields to drop, in lower case.
     """
-    return _fates(drop).sort(fields)[0]
+    return fates(drop).sort(fields)[0]
 
 
-_fates = lru_cache(maxsize=64)(FieldFates)
+fates = lru_cache(maxsize=64)(FieldFates)
+"""Returns the fates of fields by the names to drop; those of equal names are made once."""
 
 
 def lookalikes(names: frozenset[bytes]) -> frozenset[bytes]:

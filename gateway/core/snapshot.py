@@ -16,7 +16,7 @@ from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.version_link import VersionLink
 from gateway.core.cutover.cutover import Cutover
 from gateway.core.cutover.shadow import Shadow
-from gateway.core.headers import FieldLines
+from gateway.core.headers import FieldFates, FieldLines
 from gateway.core.operators.admin_rules import EVERYBODY, AdminRules
 from gateway.core.operators.notify_rules import NOBODY, NotifyRules
 from gateway.core.overrides import VersionKey
@@ -85,6 +85,7 @@ class Route:
         steady_fields: `fields`, and those of the lifecycle if they do not depend on the request.
         refuses_from: The time before which neither the sunset nor a brownout refuses requests, in
             seconds since 1970; infinite where nothing ever does.
+        passed: Which header fields of responses without a conversion are forwarded.
     """
 
     version: Version | None
@@ -108,6 +109,7 @@ class Route:
     check: SchemaCheck | None = None
     steady_fields: FieldLines = field(init=False, repr=False, compare=False)
     refuses_from: float = field(init=False, repr=False, compare=False)
+    passed: FieldFates = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         fields, begins = self.fields, inf
@@ -119,6 +121,7 @@ class Route:
             begins = min([begins, *(window.begins for window in self.brownout.windows)])
         object.__setattr__(self, "steady_fields", fields)
         object.__setattr__(self, "refuses_from", begins)
+        object.__setattr__(self, "passed", headers.fates(self.overrules | headers.REPLACED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +252,7 @@ class Snapshot:
         admin: Who may ask the admin port.
         notify: Who gets word of what happens.
         brownouts: The versions that have brownouts.
+        passed: Which header fields of requests without a conversion are forwarded.
     """
 
     router: Router[Endpoint]
@@ -272,6 +276,7 @@ class Snapshot:
     cors: "CorsRules | None" = None
     links: LinkDirectory = field(init=False, repr=False, compare=False)
     brownouts: frozenset[VersionKey] = field(init=False, repr=False, compare=False)
+    passed: FieldFates = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         browned = frozenset(
@@ -282,6 +287,7 @@ class Snapshot:
         )
         object.__setattr__(self, "brownouts", browned)
         object.__setattr__(self, "links", LinkDirectory(self.router, self.services))
+        object.__setattr__(self, "passed", headers.fates(self.withheld))
 
     def trusts(self, peer: str) -> bool:
         """Return whether a peer is a trusted proxy, whose forwarding fields are to be used.

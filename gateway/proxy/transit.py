@@ -62,7 +62,7 @@ _CURRENT = frozenset({304, 412})
 _CONVERTED = headers.ABOUT_BYTES | _EXPECT
 
 
-async def outgoing(
+async def outgoing(  # noqa: C901  # one walk in one frame, for speed
     exchange: Exchange, plan: Plan, body: RequestBody, room: ConversionRoom
 ) -> UpstreamRequest:
     """Return the request to send to the service of a plan.
@@ -81,18 +81,19 @@ async def outgoing(
     given = plan.passage or route  # each property of the plan would be a call
     method, converting, returned = exchange.method, given.request, given.response
     answer = None if returned is None else returned.for_response(method, 200)
-    tagged, traced = route.tags is not None, bool(exchange.trace_fields)
-    fates = _request_fates(snapshot.withheld, answer is not None, tagged, traced)
+    tagged, traced, fates = route.tags is not None, exchange.trace_fields != (), snapshot.passed
+    if tagged or traced or answer is not None:
+        fates = _request_fates(snapshot.withheld, answer is not None, tagged, traced)
     fields, watched = fates.sort(message.raw_headers)
+    conversion: BodyConversion | None = None
+    target = plan.target
+    streamed = body is not None and not isinstance(body, bytes)
     if watched:
         exchange.check_fields(watched)
         if route.tags is not None and not CONDITIONS.isdisjoint(watched):
             fields = route.tags.conditions(fields)
-    streamed = body is not None and not isinstance(body, bytes)
-    conversion: BodyConversion | None = None
-    target = plan.target
-    if b"expect" in watched and exchange.has_body and not streamed:  # the body is complete
-        fields = headers.end_to_end(fields, _EXPECT)
+        if exchange.has_body and not streamed and b"expect" in watched:  # the body is complete
+            fields = headers.end_to_end(fields, _EXPECT)
     if converting is not None:
         fills = converting.makes_bodies and not exchange.has_body
         made = converting.made(plan.method(method)) if fills else None
@@ -156,22 +157,26 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     """
     status, route, method = response.status, plan.route, exchange.method
     converting = (plan.passage or route).response
-    if status == 404 and plan.passage is not None:
-        _check_method(exchange, plan)
-    answered = status if converting is None else converting.status(method, status)
-    ranges = plan.endpoint.unconverted if status < 400 else plan.endpoint.unconverted | ERROR_TEXTS
-    passes = ranges and is_unconverted(response.fields, ranges)
-    conversion = None if converting is None or passes else converting.for_response(method, status)
-    # The tag of any other answer is that of an error.
-    tags = route.tags if 200 <= status <= 299 or status in _CURRENT else None
-    fates = _answer_fates(route.overrules, conversion is not None, tags is not None)
+    answered, conversion, tags = status, None, None
+    body: bytes | AsyncIterator[bytes] | None = None
+    fates = route.passed
+    if converting is not None:
+        if status == 404 and plan.passage is not None:
+            _check_method(exchange, plan)
+        answered = converting.status(method, status)
+        given = plan.endpoint.unconverted
+        ranges = given if status < 400 else given | ERROR_TEXTS
+        if not (ranges and is_unconverted(response.fields, ranges)):
+            conversion = converting.for_response(method, status)
+        # The tag of any other answer is that of an error.
+        tags = route.tags if 200 <= status <= 299 or status in _CURRENT else None
+        fates = _answer_fates(route.overrules, conversion is not None, tags is not None)
     fields, watched = fates.sort(response.fields)
     kept = fields
-    body: bytes | AsyncIterator[bytes] | None = None
-    changes = answered != status and bodiless(method, answered) != bodiless(method, status)
-    if changes and conversion is not None and not bodiless(method, answered):
-        fields = made_json(fields)
     if converting is not None:
+        changes = answered != status and bodiless(method, answered) != bodiless(method, status)
+        if changes and conversion is not None and not bodiless(method, answered):
+            fields = made_json(fields)
         if conversion is not None and (conversion.needs_message or conversion.maps_links):
             fields, body = await convert_response(
                 exchange, plan, fields, conversion, response, answered, room
@@ -183,8 +188,8 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
                 fields, body = other_body(response, answered, conversion, fields)
             elif conversion is not None and not bodiless(method, status):
                 body = await body_conversion.convert_response(response, conversion, room)
-    if converting is not None and (converting.changes_fields or converting.needs_message):
-        fields = cors_fields.for_script(exchange, plan, fields)
+        if converting.changes_fields or converting.needs_message:
+            fields = cors_fields.for_script(exchange, plan, fields)
     if LINK in watched or fields is not kept:  # a conversion may have made a field of links
         fields = answer_links.map_answer_fields(exchange, plan, fields)
     if route.response_rewrite is not None:
@@ -195,18 +200,19 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     if called is not None and not 300 <= answered <= 399:
         headers.retype(fields, called)
     fields.append(_VIA)
-    if tags is not None and b"etag" in watched:
-        fields = _tagged(exchange, plan, fields, status)
-    if conversion is not None and method in SAFE:
-        fields.append(_NO_RANGES)
     vary = plan.endpoint.vary
-    # A 304 has the Vary of the answer that it stands for (RFC 9110, section 15.4.5); an empty body
-    # is the same in every coding.
-    if exchange.snapshot.compress and (
-        (conversion and (body != b"" if type(body) is bytes else _takes(method, fields, body)))
-        or (tags and status == 304)
-    ):
-        vary = (*vary, _NEGOTIATED)
+    if converting is not None:
+        if tags is not None and b"etag" in watched:
+            fields = _tagged(exchange, plan, fields, status)
+        if conversion is not None and method in SAFE:
+            fields.append(_NO_RANGES)
+        # A 304 has the Vary of the answer that it stands for (RFC 9110, section 15.4.5); an empty
+        # body is the same in every coding.
+        if exchange.snapshot.compress and (
+            (conversion and (body != b"" if type(body) is bytes else _takes(method, fields, body)))
+            or (tags and status == 304)
+        ):
+            vary = (*vary, _NEGOTIATED)
     fields = dressed(exchange, fields, watched, vary)
     if body is not None and isinstance(body, bytes):
         fields.append((b"Content-Length", b"%d" % len(body)))
@@ -296,7 +302,7 @@ def _request_fates(drop: frozenset[bytes], converted: bool, tags: bool, traced: 
 
 @lru_cache(maxsize=256)
 def _answer_fates(overruled: frozenset[bytes], converted: bool, tagged: bool) -> FieldFates:
-    dropped = overruled | {b"x-request-id"}
+    dropped = overruled | headers.REPLACED
     if converted:
         dropped |= headers.ABOUT_BYTES
         if not tagged:  # the tag is of the bytes before the conversion (RFC 9110, section 8.8.3)
@@ -317,7 +323,9 @@ def _tagged(exchange: Exchange, plan: Plan, fields: HeaderFields, status: int) -
     for line in fields:
         if len(line[0]) == _ETAG_LENGTH and line[0].lower() == b"etag":
             if status == 304:
-                tag = tags.current(line[1], _none_match(exchange), coding, weak=weak)
+                given = exchange.message.raw_headers
+                asked = [value for name, value in given if name.lower() == b"if-none-match"]
+                tag = tags.current(line[1], asked, coding, weak=weak)
             else:
                 tag = tags.for_client(line[1], coding, weak=weak)
             if tag is None:
@@ -325,11 +333,6 @@ def _tagged(exchange: Exchange, plan: Plan, fields: HeaderFields, status: int) -
             line = line[0], tag
         kept.append(line)
     return kept
-
-
-def _none_match(exchange: Exchange) -> list[bytes]:
-    given = exchange.message.raw_headers
-    return [value for name, value in given if name.lower() == b"if-none-match"]
 
 
 def _methods(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:

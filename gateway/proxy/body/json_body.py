@@ -92,7 +92,9 @@ def convert(
         before = None if message is None else message.copied()
         try:
             bare = message is None and abandoned is None
-            form = _FORM if bare else _form(_FORM, message, abandoned)
+            form = _FORM if large else _SMALL_FORM
+            if not bare:
+                form = _form(form, message, abandoned)
             try:
                 if large:
                     return _convert_large(body, conversion, form)
@@ -151,16 +153,22 @@ def parse(body: bytes) -> Document:
         return body
 
 
-def _opener(abandoned: Event | None) -> Callable[[Document], Document]:
-    """Return what opens a value, until the conversion is abandoned; see `JsonForm.open`."""
+def _opener(abandoned: Event | None, *, small: bool = False) -> Callable[[Document], Document]:
+    """Return what opens a value, until the conversion is abandoned; see `JsonForm.open`.
+
+    Args:
+        abandoned: what stops the conversion; None for one that cannot be stopped.
+        small: whether no value is large.
+    """
 
     def opens(value: Document) -> Document:
         if type(value) is not Raw:
             return value
-        if abandoned is not None and abandoned.is_set():
-            raise AbandonedError
-        if len(value) > json_pieces.LARGE and (large := _open_in_pieces(value)) is not None:
-            return large
+        if not small:
+            if abandoned is not None and abandoned.is_set():
+                raise AbandonedError
+            if len(value) > json_pieces.LARGE and (large := _open_in_pieces(value)) is not None:
+                return large
         try:
             opened = _opened(value)
         except msgspec.ValidationError:  # a number out of the range of float
@@ -303,4 +311,5 @@ def _check(value: object) -> None:
 
 
 _FORM = JsonForm(_open, _close, _digits, _number, _parse, _take)
+_SMALL_FORM = replace(_FORM, open=_opener(None, small=True))
 _REPLACED = replace(_FORM, parse=_parse_characters)

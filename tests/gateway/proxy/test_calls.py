@@ -50,10 +50,10 @@ CASES = {
     "query": (rules(PORT), "/param?version=2", "A: b", False, 78, 98),
     "header": (rules(PORT), "/header", "X-API-VERSION: 2", False, 78, 98),
     "accept": (rules(PORT), "/accept", "Accept: application/vnd.t-v2+json", False, 79, 105),
-    "converted": (rules(PORT, via=True), "/v1/person", "A: b", False, 94, 140),
+    "converted": (rules(PORT, via=True), "/v1/person", "A: b", False, 94, 136),
     "converted with its fields": (
         rules(PORT, via=True, changes=CARRYING),
-        *("/v1/person", "A: b", False, 274, 252),  # the field is checked: one call
+        *("/v1/person", "A: b", False, 275, 249),  # the field is checked: one call
     ),
     "of a client, to a version that ends": (
         ENDING,
@@ -70,7 +70,7 @@ CASES = {
     ),
     "the same without traces": (rules(PORT), "/v2/person", TRACE, False, 77, 97),
     "shadow that gives way": (SHADOWED, "/v1/person", "A: b", True, 80, 97),
-    "shadowed": (SHADOWED, "/v1/person", "A: b", False, 347, 387),
+    "shadowed": (SHADOWED, "/v1/person", "A: b", False, 347, 383),
 }
 
 
