@@ -38,13 +38,13 @@ def judge(gates: Gates | None, evidence: GateEvidence) -> tuple[GateResult, ...]
     if gates is None:
         return ()
     doubted = _doubts(gates, evidence)
-    errors = (
+    found = (*_errors(gates, evidence), *_latency(gates, evidence), *_differences(gates, evidence))
+    return tuple(
         replace(result, outcome=GateOutcome.INCONCLUSIVE)
         if result.measure in doubted and result.outcome is GateOutcome.PASSED
         else result
-        for result in _errors(gates, evidence)
+        for result in found
     )
-    return (*errors, *_latency(gates, evidence), *_differences(gates, evidence))
 
 
 def objection(results: Sequence[GateResult]) -> str | None:
@@ -60,6 +60,8 @@ def missing(gates: Gates, evidence: GateEvidence) -> str | None:
         return f"{_more(new)} on the new route"
     if gates.latency is not None and old > 0:
         return f"{_more(old)} on the old route"
+    if gates.differences is not None and evidence.compared < gates.minimum:
+        return f"{gates.minimum - evidence.compared} more comparisons of the shadow"
     return None
 
 
@@ -74,16 +76,21 @@ def doubt(gates: Gates, evidence: GateEvidence) -> str | None:
 
 
 def _doubts(gates: Gates, seen: GateEvidence) -> Mapping[str, str]:
-    """Return the texts of those shares, by measure, that few requests leave in doubt.
+    """Return the texts of those comparisons, by measure, that few requests leave in doubt.
 
     No few requests are convincing, and a step that went on by them would move many clients to a
     route that fails half of its requests. So all requests since the step began are looked at.
     """
-    if seen.new.requests >= _MANY or not any(map(seen.served_new.count, MEASURES)):
-        return {}
-    old = max(seen.old, seen.served_old, key=lambda outcomes: outcomes.requests)
-    longer = seen._replace(old=old, new=seen.served_new)
-    found = _errors(gates, longer, DOUBTFUL, "since the percentage was set")
+    found: list[GateResult] = []
+    if seen.new.requests < _MANY and seen.served_new.requests:
+        old = max(seen.old, seen.served_old, key=lambda outcomes: outcomes.requests)
+        longer = seen._replace(old=old, new=seen.served_new)
+        since = "since the percentage was set"
+        if any(map(seen.served_new.count, MEASURES)):
+            found += _errors(gates, longer, DOUBTFUL, since)
+        found += _latency(gates, longer, DOUBTFUL, since)
+    if seen.compared < _MANY:
+        found += _differences(gates, seen, DOUBTFUL)
     return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
 
 
@@ -143,7 +150,10 @@ def _errors(
         )
 
 
-def _latency(gates: Gates, seen: GateEvidence) -> Iterator[GateResult]:
+def _latency(
+    gates: Gates, seen: GateEvidence, beyond: float = CONVINCING, span: str = ""
+) -> Iterator[GateResult]:
+    """Yield the result of the mean duration; the arguments are those of `_errors`."""
     limit, old, new = gates.latency, seen.old, seen.new
     if limit is None:
         return
@@ -168,14 +178,14 @@ def _latency(gates: Gates, seen: GateEvidence) -> Iterator[GateResult]:
     text = (
         f"latency: a request takes {_milliseconds(after)} on the new route ({new.requests}"
         f" requests), {_milliseconds(before)} on the old route ({old.requests} requests),"
-        f" {_within(gates)};"
+        f" {span or _within(gates)};"
         f" {limit:g}x is allowed"
     )
     few = min(old.requests, new.requests) < gates.minimum
     yield GateResult(
         "latency",
         "mean",
-        _outcome(gates, seen, excess, weight, CONVINCING, few=few),
+        _outcome(gates, seen, excess, weight, beyond, few=few),
         after,
         before,
         limit,
@@ -188,13 +198,15 @@ def _latency(gates: Gates, seen: GateEvidence) -> Iterator[GateResult]:
     )
 
 
-def _differences(gates: Gates, seen: GateEvidence) -> Iterator[GateResult]:
+def _differences(
+    gates: Gates, seen: GateEvidence, beyond: float = CONVINCING
+) -> Iterator[GateResult]:
     limit = gates.differences
     if limit is None:
         return
-    beyond = (
+    exceeded = (
         seen.differing > limit * max(seen.compared, gates.minimum)
-        and share_beyond(seen.differing, seen.compared, limit) >= CONVINCING
+        and share_beyond(seen.differing, seen.compared, limit) >= beyond
     )
     few = seen.compared < gates.minimum
     outcome = GateOutcome.INCONCLUSIVE if few else GateOutcome.PASSED
@@ -206,7 +218,7 @@ def _differences(gates: Gates, seen: GateEvidence) -> Iterator[GateResult]:
     yield GateResult(
         "differences",
         "share",
-        GateOutcome.EXCEEDED if beyond else outcome,
+        GateOutcome.EXCEEDED if exceeded else outcome,
         _share(seen.differing, seen.compared),
         None,
         limit,

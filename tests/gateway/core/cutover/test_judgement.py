@@ -173,7 +173,12 @@ def test_what_is_missing() -> None:
     assert missing(slow, GateEvidence(few, outcomes(10))) == "1 more request on the old route"
     assert missing(slow, GateEvidence(outcomes(10), outcomes(10))) is None
     assert missing(GATES, GateEvidence(new=outcomes(99))) == "1 more request on the new route"
-    assert missing(replace(GATES, latency=None), GateEvidence(new=outcomes(100))) is None
+    errors = replace(GATES, latency=None, differences=None)
+    assert missing(errors, GateEvidence(new=outcomes(100))) is None
+    compared = replace(GATES, latency=None)
+    left = missing(compared, GateEvidence(new=outcomes(100), compared=99))
+    assert left == "1 more comparisons of the shadow"
+    assert missing(compared, GateEvidence(new=outcomes(100), compared=100)) is None
 
 
 SMALL = Gates(errors=0.01, minimum=5)
@@ -208,6 +213,27 @@ def test_few_requests_that_leave_doubt(
         measure = left.partition("(")[2].partition(")")[0]
         outcome = next(each.outcome for each in judge(SMALL, seen) if each.measure == measure)
         assert outcome is GateOutcome.INCONCLUSIVE
+
+
+def test_few_durations_and_comparisons_that_leave_doubt() -> None:
+    gates = Gates(differences=0.01, latency=1.5, minimum=5)
+    slow = GateEvidence(outcomes(5, 0.01), outcomes(5, 0.1, spread=0.05), 5)
+    seen = slow._replace(served_new=slow.new)
+    assert against(gates, seen) is None
+    assert str(doubt(gates, seen)).startswith("more requests, since they leave doubt: latency: a")
+    results = {each.gate: each.outcome for each in judge(gates, seen)}
+    assert results == {"latency": GateOutcome.INCONCLUSIVE, "differences": GateOutcome.PASSED}
+    for compared, differing, leaves in (
+        (5, 1, True),
+        (50, 1, False),
+        (99, 3, True),
+        (100, 3, False),
+    ):
+        differs = GateEvidence(outcomes(100), outcomes(100), compared, differing)
+        assert against(gates, differs) is None
+        assert (doubt(gates, differs) is not None) is leaves
+        (outcome,) = (e.outcome for e in judge(gates, differs) if e.gate == "differences")
+        assert outcome is (GateOutcome.INCONCLUSIVE if leaves else GateOutcome.PASSED)
 
 
 def test_many_requests_leave_no_doubt() -> None:
