@@ -1,16 +1,23 @@
 """Proofs: test a claim about a conversion on generated examples, and collect the findings."""
 
 from dataclasses import dataclass, field
+from itertools import islice
 
 import msgspec
 
-from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.conversion_error import Beside, ConversionError
 from gateway.verify.claim import Claim, MessagePart
 from gateway.verify.openapi.body_shape import generalized
 from gateway.verify.openapi.examples import generate
 from gateway.verify.openapi.schema_fields import declared, fields_of
 from gateway.verify.openapi.smallest import decisive, smallest
 from gateway.verify.openapi.validation import Validator, Violation
+
+# A finding takes many trials to find its smallest example. Where one version has free keys and the
+# other none, each key that is generated fails.
+_MOST = 20
+# The parts of a message that are named texts, and what errors call one of them.
+_NAMED = {"query parameter": "query", "header field": "headers"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +44,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ClaimProof:
-    """The outcome of testing a claim: the numbers of examples and failures, and the findings."""
+    """The outcome of testing a claim: the numbers of examples and failures, and the findings.
+
+    `more` is the number of further findings, which are left out.
+    """
 
     claim: Claim
     examples: int
     failed: int
     findings: tuple[Finding, ...]
+    more: int = 0
 
     @property
     def holds(self) -> bool:
@@ -61,8 +72,9 @@ def prove(claim: Claim, count: int, start: int) -> ClaimProof:
     failed = 0
     for document in generate(claim.given, count, start):
         failed += trial.run(document)
-    findings = [trial.finding(*known) for known in trial.failures.items()]
-    return ClaimProof(claim, trial.examples, failed, (*findings, *trial.differences()))
+    shown = [trial.finding(*known) for known in islice(trial.failures.items(), _MOST)]
+    more = len(trial.failures) - len(shown)
+    return ClaimProof(claim, trial.examples, failed, (*shown, *trial.differences()), more)
 
 
 @dataclass(slots=True)
@@ -159,17 +171,27 @@ class _Trial:
             try:
                 arrived = self.claim.conversion(document)
             except ConversionError as error:
-                keys = error.pointer.split("/")[1:]
-                steps = tuple(key.replace("~1", "/").replace("~0", "~") for key in keys)
+                steps = _steps(error, self.claim.part)
                 # A place in what the changes before have left, so that either may declare it.
                 place = generalized(steps, self.claim.given, self.claim.wanted)
-                reason = f"cannot be converted: {error.reason}"
+                cause = f" ({error.cause})" if error.cause else ""
+                reason = f"cannot be converted: {error.reason}{cause}"
                 violation = Violation(steps, place, "convert", reason)
                 return _NOTHING, [violation]
         return arrived, self.wanted.violations(arrived)
 
 
 _NOTHING = object()
+
+
+def _steps(error: ConversionError, part: MessagePart) -> tuple[str, ...]:
+    """Return the keys that lead to the place of an error in the example of a claim."""
+    place = error.place
+    if not isinstance(place, Beside):
+        return tuple(map(str, place))
+    if part in (MessagePart.QUERY, MessagePart.HEADERS):
+        return place.names[:1]
+    return (_NAMED[place.what], *place.names[:1]) if place.what in _NAMED else ()
 
 
 def _inside_of_root(name: str) -> str:

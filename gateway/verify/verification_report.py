@@ -43,6 +43,8 @@ def text(results: Iterable[VerificationResult], advise: Advise = hint) -> Iterat
                 yield _line(verdict, about.operation, part, _count(result))
                 for finding in result.findings:
                     yield from _finding(result.claim, finding, advise)
+                if result.more:
+                    yield f"           and {result.more} more"
     yield (
         f"{counts['hold']} of {counts['claims']} claims hold, by {counts['examples']} examples"
         + "".join(
@@ -112,6 +114,7 @@ def _object(result: VerificationResult, advise: Advise) -> dict[str, object]:
                 "examples": result.examples,
                 "failed": result.failed,
                 "findings": [_described(result.claim, each, advise) for each in result.findings],
+                "more": result.more,
             }
 
 

@@ -337,3 +337,52 @@ def test_forms() -> None:
         ("POST /lost", "form", ["/title", "/name"]),
         ("POST /late", "form message", ["/body/dry"]),
     ]
+
+
+BESIDE = """\
+services: { new: { targets: ["http://127.0.0.1:1"] } }
+apis:
+  shop:
+    upstream_path: "/{rest}"
+    versions: { "1": { via: "2" }, "2": { service: new } }
+    endpoints: [ { path: "/v{version}/{rest*}", version: { in: path } } ]
+    conversions:
+      - between: ["1", "2"]
+        operations: [ "GET /days" ]
+        query: [ { map: { field: state, values: { OPEN: open } } } ]
+        changes: [ { python: { field: at, up: "json:dumps", down: "json:loads" } } ]
+"""
+
+
+def test_findings_are_bounded_and_name_what_they_are_about() -> None:
+    """A query parameter has no place in the body, and a function says why it refuses."""
+    text, number = {"type": "string"}, {"type": "integer"}
+
+    def described(answer: dict[str, object]) -> Description:
+        content = {"application/json": {"schema": {"type": "object", **answer}}}
+        parameters = [{"name": "state", "in": "query", "schema": text}]
+        operation = {"parameters": parameters, "responses": {"200": {"content": content}}}
+        return Description({"openapi": "3.1.0", "paths": {"/days": {"get": operation}}}, "v")
+
+    api = load(BESIDE.encode(), "gateway.yaml", {}).apis[0]
+    older = described({"properties": {"at": {}}, "additionalProperties": False})
+    newer = described({"additionalProperties": number, "minProperties": 5})
+    query, free = claims(api, *_sides(older, newer))
+    assert isinstance(query, Claim)
+    assert isinstance(free, Claim)
+    (finding,) = prove(query, 20, 0).findings
+    assert (finding.field, finding.keyword) == ("/state", "convert")
+    proof = prove(free, 20, 0)
+    assert len(proof.findings) == 20
+    assert proof.more > 0
+    lines = [line.strip() for line in verification_report.text([proof])]
+    assert f"and {proof.more} more" in lines
+    refused = described({"properties": {"at": text}, "required": ["at"]})
+    _, refusing = claims(api, *_sides(older, refused))
+    assert isinstance(refusing, Claim)
+    reasons = [finding.reason for finding in prove(refusing, 20, 0).findings]
+    assert any("(json:loads raised JSONDecodeError" in reason for reason in reasons)
+
+
+def _sides(older: Description, newer: Description) -> tuple[DocumentedVersion, DocumentedVersion]:
+    return DocumentedVersion(Version(1), older), DocumentedVersion(Version(2), newer)
