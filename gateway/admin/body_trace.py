@@ -159,7 +159,9 @@ def _trace(
         if number == begin:
             types = place((*part.at, "forms"))
             try:
-                state = _State(encode(typed(state.fields, conversion.links[begin:])))
+                links = conversion.links[begin:]
+                asking = conversion.of_request
+                state = _State(encode(typed(state.fields, links, of_request=asking)))
             except ConversionError:
                 yield _TracedChange(types, target, None)
                 return

@@ -29,23 +29,37 @@ class FormTypes:
     booleans: Collection[str] = ()
     lists: Collection[str] = ()
 
-    def typed(self, fields: JsonObject) -> JsonObject:
-        """Return the fields of a form with their types; raises ConversionError for other texts."""
-        return {name: self._value(name, value) for name, value in fields.items()}
+    def typed(self, fields: JsonObject, *, keeps: bool = False) -> JsonObject:
+        """Return the fields of a form with their types.
 
-    def _value(self, name: str, value: Document) -> Document:
+        Args:
+            fields: the fields, which are texts and lists of texts.
+            keeps: whether a text that is not one of its type stays.
+
+        Raises:
+            ConversionError: a text is not one of its type.
+        """
+        return {name: self._value(name, value, keeps) for name, value in fields.items()}
+
+    def _value(self, name: str, value: Document, keeps: bool) -> Document:
         if isinstance(value, list):
-            return [self._scalar(name, one) for one in value]
-        scalar = self._scalar(name, value)
+            return [self._scalar(name, one, keeps) for one in value]
+        scalar = self._scalar(name, value, keeps)
         return [scalar] if name in self.lists else scalar
 
-    def _scalar(self, name: str, value: Document) -> Document:
-        if name in self.numbers and isinstance(value, str):
-            if not NUMBER_TEXT.match(value) or len(value) > _MOST_DIGITS:
-                raise ConversionError("expected a number, found another text", (name,))
-            return PLAIN.number(value)
-        if name in self.booleans and isinstance(value, str):
-            if value not in _BOOLEANS:
-                raise ConversionError("expected a boolean, found another text", (name,))
-            return _BOOLEANS[value]
-        return value
+    def _scalar(self, name: str, value: Document, keeps: bool) -> Document:
+        if not isinstance(value, str):
+            return value
+        if name in self.numbers:
+            if NUMBER_TEXT.match(value) and len(value) <= _MOST_DIGITS:
+                return PLAIN.number(value)
+            expected = "a number"
+        elif name in self.booleans:
+            if value in _BOOLEANS:
+                return _BOOLEANS[value]
+            expected = "a boolean"
+        else:
+            return value
+        if keeps:
+            return value
+        raise ConversionError(f"expected {expected}, found another text", (name,))

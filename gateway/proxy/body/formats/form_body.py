@@ -76,8 +76,13 @@ def write_form(document: Document) -> bytes:
     return urlencode([*_pairs(document)]).encode()
 
 
-def typed(fields: Document, links: Sequence[VersionLink]) -> Document:
+def typed(fields: Document, links: Sequence[VersionLink], *, of_request: bool = False) -> Document:
     """Return the document that the fields of a form become at the first of these links.
+
+    Args:
+        fields: the fields.
+        links: the links.
+        of_request: whether a link may keep what does not fit.
 
     Raises:
         ConversionError: a text is not one of its type, or there are no fields.
@@ -86,7 +91,7 @@ def typed(fields: Document, links: Sequence[VersionLink]) -> Document:
         if link.older == links[0].older and link.forms is not None:
             if not isinstance(fields, dict):
                 raise ConversionError(f"becomes {kind(fields)}, which a form cannot hold")
-            fields = link.forms.typed(fields)
+            fields = link.forms.typed(fields, keeps=of_request and link.keeps_unfit)
     return fields
 
 
@@ -111,12 +116,12 @@ def _json(
     fields: JsonObject, conversion: BodyConversion, begin: int, message: Message | None
 ) -> bytes:
     """Return the JSON that a form becomes; the links before `begin` convert texts."""
-    links, direction = conversion.links, conversion.direction
-    before = BodyConversion(links[:begin], direction)
+    links, direction, asking = conversion.links, conversion.direction, conversion.of_request
+    before = BodyConversion(links[:begin], direction, asking)
     document = before.convert(fields, replace(FORM, message=message))
     try:
-        document = typed(document, links[begin:])
-        behind = BodyConversion(links[begin:], direction)
+        document = typed(document, links[begin:], of_request=asking)
+        behind = BodyConversion(links[begin:], direction, asking)
         return json_encoding.encode(behind.convert(document, replace(PLAIN, message=message)))
     except ConversionError as error:
         raise error.moved(before.origin) from None

@@ -41,3 +41,4 @@ def test_fields(name: str, given: Document, typed: Document) -> None:
 def test_what_is_refused(name: str, given: str) -> None:
     with pytest.raises(ConversionError, match=f"^/{name}: expected a "):
         TYPES.typed({name: given})
+    assert TYPES.typed({name: given, "lines": "x"}, keeps=True) == {name: given, "lines": ["x"]}

@@ -103,6 +103,19 @@ def test_a_form_that_becomes_json(version: int, form: str, body: object) -> None
     assert retyped(fields, conversion) == [(b"A", b"b"), (b"Content-Type", b"application/json")]
 
 
+def test_what_does_not_fit_is_kept_in_a_form_that_becomes_json() -> None:
+    conversion = of(2)
+    form = b"n=x&cents=half&tags=a"
+    with pytest.raises(ConversionError, match=r"^/n: expected a number, found another text$"):
+        convert_form(form, conversion)
+    links = tuple(replace(link, keeps_unfit=True) for link in conversion.links)
+    answer = BodyConversion(links, conversion.direction)
+    with pytest.raises(ConversionError, match=r"^/n: "):
+        convert_form(form, answer)
+    kept = convert_form(form, BodyConversion(links, conversion.direction, True))
+    assert json.loads(kept) == {"n": "x", "cents": "half", "tags": ["a"]}
+
+
 def test_a_form_of_a_version_without_forms_stays_one() -> None:
     older = replace(of(2, "DELETE").links[-1], changes=())
     conversion = BodyConversion((older,), Direction.UP)
