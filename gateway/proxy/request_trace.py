@@ -32,6 +32,8 @@ _NAME, _STATE = istr("traceparent"), istr("tracestate")
 _TRACEPARENT = b"traceparent"
 _TRACESTATE = b"tracestate"
 _NONE: list[str] = []
+# How the field ends where nobody keeps the span.
+_NO_SPAN = f"-{new_span_id()}-00"
 _METHODS = frozenset(
     {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY", "CONNECT"}
 )
@@ -52,20 +54,21 @@ class RequestTraces:
     def begin(self, exchange: Exchange, tracing: Tracing) -> None:
         """Have a request go on with its caller's trace, or begin one."""
         headers = exchange.message.headers
-        given = headers.getall(_NAME, _NONE)
-        text = given[0] if given and len(given) == 1 else ""
-        if text and is_not_sampled(text):
-            exchange.trace_id = text[3:35]
-            return  # both fields go on as they are
-        parent = parse_traceparent(text) if text else None
+        given, parent = headers.getall(_NAME, _NONE), None
+        if given:
+            text = given[0] if len(given) == 1 else ""
+            if is_not_sampled(text):
+                exchange.trace_id = text[3:35]
+                return  # both fields go on as they are
+            parent = parse_traceparent(text)
         states: FieldLines = ()
         if parent is None:
             if random() >= tracing.ratio or not self._has_room(exchange.began):  # noqa: S311
-                # Nobody keeps this span, so that any ids will do that no other request has.
+                # Nobody keeps this span, so that any ids will do that no other request has; all
+                # can have the same span in traces of their own.
                 trace_id = _trace_id() if exchange.request_id_given else exchange.request_id
                 exchange.trace_id = trace_id
-                value = f"00-{trace_id}-{trace_id[:16]}-00".encode()
-                exchange.trace_fields = ((_TRACEPARENT, value),)
+                exchange.trace_fields = ((_TRACEPARENT, f"00-{trace_id}{_NO_SPAN}".encode()),)
                 return
             trace_id, parent_id = _trace_id(), ""
         else:
