@@ -7,6 +7,7 @@ from benchmarks.scenario import Scenario
 
 SCENARIOS: Mapping[str, Scenario] = {
     "Routed requests, against Envoy": small_requests.routed,
+    "Routed by Envoy as exported, against Envoy": small_requests.exported,
     "Latency at equal load, against Envoy": small_requests.latency,
     "Converted small bodies, against the same unconverted": small_requests.converted,
     "A shadow of everything at full load, against none": small_requests.shadowed,

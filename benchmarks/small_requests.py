@@ -50,6 +50,20 @@ def routed(lab: Lab, effort: Effort) -> Comparison:
     return Comparison(runs, claims)
 
 
+def exported(lab: Lab, effort: Effort) -> Comparison:
+    """Route by Envoy as `export envoy` sets it up, and as its own rules do."""
+    backend = lab.beside(systems.backend(lab.port())).port
+    ours = lab.measured(systems.exported(lab.port(), backend, rules.bypassed()))
+    theirs = lab.measured(systems.envoy(lab.port(), backend))
+    runs, claims = {}, []
+    for name in ("path", "query", "header"):  # the other goes to the gateway
+        of, to = f"Envoy by export, by {name}", f"Envoy, by {name}"
+        runs[of] = closed(lab, ours, MECHANISMS[name], BOB_2, effort.seconds)
+        runs[to] = closed(lab, theirs, MECHANISMS[name], BOB_2, effort.seconds)
+        claims += [rate(of, to, at_least(0.97)), cpu(of, to)]
+    return Comparison(runs, claims)
+
+
 def latency(lab: Lab, effort: Effort) -> Comparison:
     """Ask for the same number of requests a second, far below what any of them can do."""
     backend = lab.beside(systems.backend(lab.port())).port

@@ -1,11 +1,14 @@
 """The programs that take part: how each is started, and with which files."""
 
+import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[1]
 _CONFIGS = Path(__file__).parent / "configs"
@@ -60,9 +63,30 @@ def haproxy(port: int, backend: int) -> System:
 
 def envoy(port: int, backend: int) -> System:
     """Return Envoy with one worker, routing by version as the shipped gateway.yaml does."""
-    files = {"envoy.yaml": _config("envoy.yaml", port=port, backend=backend)}
+    return _envoy(port, _config("envoy.yaml", port=port, backend=backend))
+
+
+def exported(port: int, backend: int, rules: str) -> System:
+    """Return Envoy with one worker, by what `export envoy` makes of rules with a key `bypass`."""
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "gateway.yaml").write_text(rules)
+        command = [sys.executable, "-m", "gateway", "export", "envoy", "gateway.yaml"]
+        made = subprocess.run(
+            [*command, "--listen", f"127.0.0.1:{port}", "--log", "envoy.log"],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), **_addresses(backend)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,  # what goes where
+            text=True,
+            check=True,
+        )
+    return _envoy(port, made.stdout)
+
+
+def _envoy(port: int, text: str) -> System:
     command = ("envoy", "--config-path", "envoy.yaml", "--concurrency", "1")
-    return System((*command, "--disable-hot-restart", "--log-level", "error"), port, files)
+    quiet = ("--disable-hot-restart", "--log-level", "error")
+    return System((*command, *quiet), port, {"envoy.yaml": text})
 
 
 def caddy(port: int, backend: int) -> System:
@@ -89,10 +113,14 @@ def gateway(port: int, backend: int, rules: str, *, workers: int = 1, admin: int
         "GATEWAY_ADMIN_PORT": str(admin),
         "GATEWAY_CONFIG": "gateway.yaml",
         "GATEWAY_WORKERS": str(workers),
-        # As the shipped rules call them, and as the generated ones do.
-        **dict.fromkeys(("PERSON_V1", "PERSON_V2", "BACKEND"), f"127.0.0.1:{backend}"),
+        **_addresses(backend),
     }
     return System((sys.executable, "-m", "gateway"), port, {"gateway.yaml": rules}, environment)
+
+
+def _addresses(backend: int) -> dict[str, str]:
+    """Return the variables of rules, as the shipped ones call them and as the generated ones do."""
+    return dict.fromkeys(("PERSON_V1", "PERSON_V2", "BACKEND"), f"127.0.0.1:{backend}")
 
 
 _NGINX = ("nginx", "-p", ".", "-e", "nginx.err", "-c")
