@@ -4,21 +4,23 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import ColumnElement, func, or_, select
+from sqlalchemy import ColumnElement, Float, Table, Text, bindparam, func, or_, select
 
 from gateway.core.overrides import VersionKey
+from gateway.state.fleet.database.fixed_statement import FixedStatement
 from gateway.state.fleet.database.postgres_connection import PostgresConnection
 from gateway.state.fleet.judge import read_lease, read_replicas
 from gateway.state.fleet.lease import is_free
-from gateway.state.fleet.merging import counted_for, samples_name, samples_of
+from gateway.state.fleet.merging import labels_begin, samples_name, samples_of
 from gateway.state.fleet.outbox import decode
 from gateway.state.fleet.postgres import PostgresDatabase
 from gateway.state.fleet.roster import ReplicaRow, fleet_view, heard_by, silences
 from gateway.state.fleet.transaction_ledger import read_documents
 from gateway.state.history.history import History, HistoryQuery, HistoryView
 from gateway.state.history.interval import IntervalRow
-from gateway.state.schema.history_table import select_history
-from gateway.state.schema.state_tables import batches, counts, floors, replicas, usage
+from gateway.state.ledger import AuditEntry
+from gateway.state.schema.history_table import history
+from gateway.state.schema.state_tables import LATEST_AUDIT, batches, counts, floors, replicas, usage
 from gateway.state.state_access import LAG_SECONDS, FleetView, LogReading, StateView
 from gateway.state.state_changes import StateChanges
 from gateway.state.top_clients import ClientUsage
@@ -85,9 +87,7 @@ async def read_fleet(
     async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
         rows = await read_replicas(connection)
         totals = await _sums(connection, key, clients=clients)
-        waiting = select(batches.c.content).outerjoin(replicas, replicas.c.start == batches.c.start)
-        unmerged = or_(replicas.c.merged.is_(None), replicas.c.merged < batches.c.sequence)
-        async for (content,) in connection.rows(waiting.where(unmerged), 1):
+        async for ((content,),) in connection.parts(_WAITING, 1):
             try:
                 counted = decode(content)
             except msgspec.DecodeError:
@@ -157,9 +157,15 @@ async def read_history(
 ) -> HistoryView:
     """Return the intervals that are asked for at a time; raises SQLAlchemyError."""
     found = History(bounded=False)
-    async for row in connection.rows(select_history(query, now), _PART):
-        found.add((IntervalRow(*row),))
+    asked = {"by": query.by.value, "api": query.api, "label": query.version}
+    async for part in connection.parts(_HISTORY, _PART, since=query.since(now), **asked):
+        found.add(map(IntervalRow._make, part))
     return found.view(query, now)
+
+
+async def read_audit(connection: PostgresConnection) -> list[AuditEntry]:
+    """Return the latest entries of the audit log, the latest last; raises SQLAlchemyError."""
+    return [AuditEntry(*row) for row in await connection.fetch(_LATEST_AUDIT)][::-1]
 
 
 async def read_logs(
@@ -180,31 +186,54 @@ async def read_logs(
 
 async def _sums(connection: PostgresConnection, key: VersionKey | None, *, clients: bool) -> Totals:
     totals = Totals(StateChanges(documents=await read_documents(connection, "since")))
-    of_version = _of(key, floors.c.api, floors.c.version)
-    async for api, version, floor in connection.rows(select(floors).where(*of_version), _PART):
-        totals.clients_of(api, version).floor = floor
-    version_columns = usage.c.api, usage.c.version
-    of_version = _of(key, *version_columns)
-    if clients:
-        async for row in connection.rows(select(usage).where(*of_version), _PART):
-            api, version, endpoint, client, others, *numbers = row
-            place = endpoint, None if others else client
-            totals.clients_of(api, version).put(place, ClientUsage(*numbers))
-    else:
-        latest = select(*version_columns, func.max(usage.c.last), func.max(usage.c.served))
-        called = latest.where(*of_version).group_by(*version_columns)
-        async for api, version, last, served in connection.rows(called, _PART):
-            found = totals.clients_of(api, version)
-            found.last, found.served = last, served
-    of_key = () if key is None else (counted_for(key),)
-    async for row in connection.rows(select(counts).where(*of_key), _PART):
-        kind, encoded, count, first, last = row
-        labels = msgspec.json.decode(encoded, type=tuple[str, ...])
-        totals.put_count(kind, labels, Occurrences(count, first, last))
+    api, label = (None, None) if key is None else key
+    of = {"api": api, "label": label}
+    async for part in connection.parts(_FLOORS, _PART, **of):
+        for name, version, floor in part:
+            totals.clients_of(name, version).floor = floor
+    for name, version, last, served in await connection.fetch(_CALLED, **of):
+        found = totals.clients_of(name, version)
+        found.last, found.served = last, served
+        if clients:
+            async for part in connection.parts(_USAGE, _PART, api=name, label=version):
+                for endpoint, client, others, *numbers in part:
+                    found.rows[endpoint, None if others else client] = ClientUsage(*numbers)
+    first = None if key is None else labels_begin(key)
+    async for part in connection.parts(_COUNTS, _PART, first=first):
+        for kind, encoded, *times in part:
+            labels = msgspec.json.decode(encoded, type=tuple[str, ...])
+            totals.put_count(kind, labels, Occurrences(*times))
     return totals
 
 
-def _of(
-    key: VersionKey | None, api: ColumnElement[str], version: ColumnElement[str]
-) -> tuple[ColumnElement[bool], ...]:
-    return () if key is None else (api == key[0], version == key[1])
+def _of(table: Table) -> tuple[ColumnElement[bool], ...]:
+    """Return the condition that a row is of an API and a version, each if it is not null."""
+    api, label = bindparam("api", type_=Text), bindparam("label", type_=Text)
+    columns = table.columns
+    return or_(api.is_(None), columns.api == api), or_(label.is_(None), columns.version == label)
+
+
+_FLOORS = FixedStatement(select(floors).where(*_of(floors)))
+_KEY = usage.c.api, usage.c.version
+_USAGE = FixedStatement(
+    select(*(each for each in usage.columns if each not in _KEY)).where(*_of(usage))
+)
+_CALLED = FixedStatement(
+    select(*_KEY, func.max(usage.c.last), func.max(usage.c.served))
+    .where(*_of(usage))
+    .group_by(*_KEY)
+)
+_FIRST = bindparam("first", type_=Text)
+_COUNTS = FixedStatement(
+    select(counts).where(or_(_FIRST.is_(None), func.starts_with(counts.c.labels, _FIRST)))
+)
+_LATEST_AUDIT = FixedStatement(LATEST_AUDIT)
+_WAITING = FixedStatement(
+    select(batches.c.content)
+    .outerjoin(replicas, replicas.c.start == batches.c.start)
+    .where(or_(replicas.c.merged.is_(None), replicas.c.merged < batches.c.sequence))
+)
+_SINCE = history.c.start >= bindparam("since", type_=Float(53))
+_HISTORY = FixedStatement(
+    select(history).where(history.c.by == bindparam("by"), _SINCE, *_of(history))
+)

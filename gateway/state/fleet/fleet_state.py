@@ -14,11 +14,11 @@ from gateway.core.cutover.gates import GateResult
 from gateway.core.overrides import Overrides, VersionKey
 from gateway.state.active_overrides import ActiveOverrides, Apply, overrides_of
 from gateway.state.cutover_controller import CurrentCutover, CutoverController
+from gateway.state.fleet import fleet_reading
 from gateway.state.fleet.beat import Membership, Report, beat, begin_counting, leave
 from gateway.state.fleet.contact import Contact
 from gateway.state.fleet.database.postgres_connection import PostgresConnection
 from gateway.state.fleet.fleet_clock import FleetClock
-from gateway.state.fleet.fleet_reading import read_fleet, read_history, read_replica_views
 from gateway.state.fleet.judge import RESETS, Judge, mark_gone, read_replicas, shadow_resets
 from gateway.state.fleet.kept.last_overrides import LastOverrides
 from gateway.state.fleet.kept.last_start import LastStart
@@ -35,7 +35,6 @@ from gateway.state.fleet.transaction_ledger import (
 )
 from gateway.state.history.history import HistoryQuery, HistoryView
 from gateway.state.ledger import AuditEntry, Ledger, Order, SharedDocuments
-from gateway.state.schema.state_tables import read_audit
 from gateway.state.state_access import (
     LAG_SECONDS,
     Doubt,
@@ -170,10 +169,10 @@ class FleetState:
             return self._own_view(())
         if replica is not None:
             raise UnknownReplicaError(elsewhere(replica, await self.fleet(), self.replica))
-        proxies = self._membership.rules().front_proxies
+        proxies, read = self._membership.rules().front_proxies, fleet_reading.read_fleet
         try:
             async with self._contact.reading():
-                return (await read_fleet(self._database, key, proxies, clients=clients)).view
+                return (await read(self._database, key, proxies, clients=clients)).view
         except StateUnreachableError as error:
             return self._own_view((Doubt(None, self._contact.missed(error)),))
 
@@ -181,7 +180,7 @@ class FleetState:
         """Return the history of the fleet, or of this replica while the database is away."""
         try:
             async with self._contact.reading(), self._database.transaction() as (connection, now):
-                return await read_history(connection, query, now)
+                return await fleet_reading.read_history(connection, query, now)
         except StateUnreachableError as error:
             self._contact.missed(error)
             return self.totals.history.view(query, self._clock.now(), self.replica)
@@ -223,13 +222,13 @@ class FleetState:
     async def audit(self) -> list[AuditEntry]:
         """Return the latest changes, the latest last."""
         async with self._contact.reading(), self._database.transaction() as (connection, _):
-            return [AuditEntry(*row) for row in await connection.run_sync(read_audit)]
+            return await fleet_reading.read_audit(connection)
 
     async def fleet(self) -> FleetView:
         """Return the replicas."""
-        rules, revision = self._membership.rules(), revision_of(self._documents)
+        proxies, revision = self._membership.rules().front_proxies, revision_of(self._documents)
         async with self._contact.reading():
-            return await read_replica_views(self._database, rules.front_proxies, revision)
+            return await fleet_reading.read_replica_views(self._database, proxies, revision)
 
     async def forget(self, replica: str, order: Order) -> None:
         """Forget a replica that is lost."""

@@ -124,15 +124,15 @@ class Merging:
 async def delete_shadow(connection: PostgresConnection, key: VersionKey) -> None:
     """Delete what the shadow of a version has counted; raises SQLAlchemyError."""
     shadow = counts.c.kind.in_(SHADOW_KINDS)
-    await connection.execute(delete(counts).where(shadow, counted_for(key)))
+    of_version = func.starts_with(counts.c.labels, labels_begin(key))
+    await connection.execute(delete(counts).where(shadow, of_version))
     samples = documents.c.name == samples_name(("differences", *key))
     await connection.execute(delete(documents).where(samples))
 
 
-def counted_for(key: VersionKey) -> ColumnElement[bool]:
-    """Return the condition that a row of counts is of a version."""
-    begin = msgspec.json.encode(key).decode()[:-1]  # the rest of the labels may follow
-    return counts.c.labels.startswith(begin, autoescape=True)
+def labels_begin(key: VersionKey) -> str:
+    """Return how the labels of the counts of a version begin; the rest of them may follow."""
+    return msgspec.json.encode(key).decode()[:-1]
 
 
 def samples_name(place: tuple[str, str, str]) -> str:

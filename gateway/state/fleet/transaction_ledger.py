@@ -7,8 +7,8 @@ has written. What it changes is written with its commit, or not at all.
 from collections.abc import Callable, Mapping
 
 import msgspec
-from sqlalchemy import literal_column, select, text
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Text, bindparam, func, literal_column, select, text
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from gateway.core.overrides import VersionKey
 from gateway.state.fleet.database.fixed_statement import FixedStatement
@@ -31,6 +31,8 @@ SHARED = ("overrides", "cutovers", "evidence", "shadow_resets", "deputy", REVISI
 _READ_SHARED = FixedStatement(
     select(documents).where(documents.c.name.in_([literal_column(f"'{name}'") for name in SHARED]))
 )
+_NAMES = bindparam("names", type_=ARRAY(Text))
+_READ = FixedStatement(select(documents).where(documents.c.name == func.any(_NAMES)))
 _ADD = insert(documents)
 _WRITE = FixedStatement(
     _ADD.on_conflict_do_update(index_elements=["name"], set_={"document": _ADD.excluded.document})
@@ -135,7 +137,7 @@ async def shared_documents(connection: PostgresConnection) -> dict[str, object]:
 
 async def read_documents(connection: PostgresConnection, *names: str) -> dict[str, object]:
     """Return documents by name; raises SQLAlchemyError, or DecodeError for invalid JSON."""
-    found = await connection.execute(select(documents).where(documents.c.name.in_(names)))
+    found = await connection.fetch(_READ, names=names)
     return {name: msgspec.json.decode(document) for name, document in found}
 
 

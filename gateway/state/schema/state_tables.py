@@ -121,11 +121,12 @@ MAX_AUDIT = 1000
 """So many of the latest entries of the audit log are read."""
 
 
-def read_audit(connection: Connection) -> list[AuditRow]:
-    """Return the latest entries of the audit log, the latest last; raises SQLAlchemyError."""
-    columns = [column for column in audit.columns if column is not audit.c.id]
-    latest = select(*columns).order_by(audit.c.id.desc()).limit(MAX_AUDIT)
-    return [tuple(row) for row in connection.execute(latest)][::-1]
+LATEST_AUDIT = (
+    select(*(column for column in audit.columns if column is not audit.c.id))
+    .order_by(audit.c.id.desc())
+    .limit(MAX_AUDIT)
+)
+"""The query for them, the latest first."""
 
 
 def read_state(connection: Connection) -> StateChanges:
@@ -148,7 +149,7 @@ def read_state(connection: Connection) -> StateChanges:
             name: msgspec.json.decode(document)
             for name, document in connection.execute(select(documents))
         },
-        audit=read_audit(connection),
+        audit=[tuple(row) for row in connection.execute(LATEST_AUDIT)][::-1],
     )
 
 

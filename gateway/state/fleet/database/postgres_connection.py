@@ -46,13 +46,15 @@ class PostgresConnection:
         if given:
             await self._run(self._driver.executemany(statement.text, given))
 
-    async def rows(self, statement: Executable, part: int) -> AsyncIterator[Sequence[Any]]:
-        """Yield the rows of a query, of which so many are fetched at a time."""
-        streamed = statement.execution_options(stream_results=True)
-        result = await self.execute(streamed)
-        while rows := await greenlet_spawn(result.fetchmany, part):
-            for row in rows:
-                yield row
+    async def parts(
+        self, statement: FixedStatement, most: int, **values: object
+    ) -> AsyncIterator[list[Sequence[Any]]]:
+        """Yield the rows of a query in parts, which are fetched one after the other."""
+        # Without a name, as all statements; see PostgresDatabase.
+        prepared = await self._run(self._driver.prepare(statement.text, name=""))
+        cursor = await self._run(prepared.cursor(*statement.arguments(values)))
+        while rows := await self._run(cursor.fetch(most)):
+            yield rows
 
     async def run_sync(self, function: Callable[..., T], *arguments: Any) -> T:
         """Return what a function of a connection returns."""
