@@ -1,6 +1,7 @@
 """`entries` and `index`: a map in one version, a list of objects in the other."""
 
 from collections.abc import Iterable
+from typing import ClassVar
 
 from gateway.config.changes.change_section import BodySection, Loss, Upgrade
 from gateway.config.changes.change_site import BodySite
@@ -11,7 +12,11 @@ from gateway.core.conversion.shapes.entries import Entries
 
 
 class _EntriesSection(BodySection):
-    """What the two changes have in common."""
+    """What the two changes have in common.
+
+    Attributes:
+        inverse: whether the newer version has the list, else the older one.
+    """
 
     field: str
     """The field, which has the same name in both versions."""
@@ -21,37 +26,33 @@ class _EntriesSection(BodySection):
     """The field of each object of the list that holds the value in the map. Without it, that is
     the object itself, without its key."""
 
+    inverse: ClassVar[bool] = False
+
     def losses(self) -> Iterable[Loss]:
         """Return nothing: what would not come back is refused."""
         return ()
 
-    def _change(self, site: BodySite) -> Entries | None:
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it makes a map of the list, or the list of the map."""
+        kinds = (OBJECT, ARRAY) if self.inverse else (ARRAY, OBJECT)
+        return Upgrade.in_place(self.field, *kinds)
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field."""
         if self.key == self.value:
             site.complain("is the field that holds the key; name another", "value")
         path = site.path(self.field, "field")
-        return None if path is None else Entries(path.scopes, path.keys, self.key, self.value)
+        if path is None:
+            return None
+        change = Entries(path.scopes, path.keys, self.key, self.value)
+        return Inverse(change) if self.inverse else change
 
 
 class EntriesConfig(_EntriesSection):
     """List the members of a map: the older version has a list of objects with the keys in them."""
 
-    def upgrade(self) -> Upgrade:
-        """Return the upgrade: it makes a map of the list."""
-        return Upgrade.in_place(self.field, ARRAY, OBJECT)
-
-    def body_change(self, site: BodySite) -> Change | None:
-        """Return the change of a field."""
-        return self._change(site)
-
 
 class IndexConfig(_EntriesSection):
     """Index a list: the older version has a map of its objects, by one of their fields."""
 
-    def upgrade(self) -> Upgrade:
-        """Return the upgrade: it makes a list of the map."""
-        return Upgrade.in_place(self.field, OBJECT, ARRAY)
-
-    def body_change(self, site: BodySite) -> Change | None:
-        """Return the change of a field."""
-        change = self._change(site)
-        return change and Inverse(change)
+    inverse = True

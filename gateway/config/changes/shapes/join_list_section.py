@@ -1,7 +1,7 @@
 """`join_list` and `split_list`: a list of texts in one version, one text in the other."""
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -21,12 +21,18 @@ from gateway.core.conversion.shapes.join_list import JoinList
 
 
 class _SeparatedSection(ChangeSection):
-    """What `join_list` and `split_list` of bodies and of parameters have in common."""
+    """What `join_list` and `split_list` of bodies and of parameters have in common.
+
+    Attributes:
+        inverse: whether the older version has the list, else the newer one.
+    """
 
     field: str
     """The field or parameter, which has the same name in both versions."""
     separator: Annotated[str, Field(min_length=1)] = ","
     """The text that stands between two elements. The default is a comma."""
+
+    inverse: ClassVar[bool] = False
 
     def losses(self) -> Iterable[Loss]:
         """Return nothing: what would not come back is refused."""
@@ -36,34 +42,28 @@ class _SeparatedSection(ChangeSection):
 class _TextsSection(_SeparatedSection, BodySection):
     """What `join_list` and `split_list` of bodies have in common."""
 
-    def _change(self, site: BodySite) -> JoinList | None:
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it splits the text, or joins the list."""
+        kinds = (ARRAY, TEXT) if self.inverse else (TEXT, ARRAY)
+        return Upgrade.in_place(self.field, *kinds)
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of a field."""
         path = site.path(self.field, "field")
-        return None if path is None else JoinList(path.scopes, path.keys, self.separator)
+        if path is None:
+            return None
+        change = JoinList(path.scopes, path.keys, self.separator)
+        return Inverse(change) if self.inverse else change
 
 
 class JoinListConfig(_TextsSection):
     """Join a list of texts: the older version has one text, with a separator between elements."""
 
-    def upgrade(self) -> Upgrade:
-        """Return the upgrade: it splits the text."""
-        return Upgrade.in_place(self.field, TEXT, ARRAY)
-
-    def body_change(self, site: BodySite) -> Change | None:
-        """Return the change of a field."""
-        return self._change(site)
-
 
 class SplitListConfig(_TextsSection):
     """Split a text: the older version has a list of what stands between the separators."""
 
-    def upgrade(self) -> Upgrade:
-        """Return the upgrade: it joins the list."""
-        return Upgrade.in_place(self.field, ARRAY, TEXT)
-
-    def body_change(self, site: BodySite) -> Change | None:
-        """Return the change of a field."""
-        change = self._change(site)
-        return None if change is None else Inverse(change)
+    inverse = True
 
 
 class _RepeatedSection(_SeparatedSection, ParameterSection):
@@ -73,21 +73,17 @@ class _RepeatedSection(_SeparatedSection, ParameterSection):
         """Return the upgrade: each value is a text, as all of them are."""
         return Upgrade.in_place(self.field)
 
-    def _change(self, site: ParameterSite) -> Repeated:
-        return Repeated(site.name(self.field, "field"), self.separator)
+    def parameter_change(self, site: ParameterSite) -> ParameterChange:
+        """Return the change of a parameter."""
+        change = Repeated(site.name(self.field, "field"), self.separator)
+        return Reversed(change) if self.inverse else change
 
 
 class JoinListParameterConfig(_RepeatedSection):
     """Join a repeated parameter: the older version has it once, with separators between values."""
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
-        """Return the change of a parameter."""
-        return self._change(site)
-
 
 class SplitListParameterConfig(_RepeatedSection):
     """Split a parameter: the older version repeats it for each value between the separators."""
 
-    def parameter_change(self, site: ParameterSite) -> ParameterChange | None:
-        """Return the change of a parameter."""
-        return Reversed(self._change(site))
+    inverse = True
