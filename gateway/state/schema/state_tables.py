@@ -5,6 +5,7 @@ engine can run them alike.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -26,96 +27,75 @@ from sqlalchemy import (
     insert,
     select,
 )
+from sqlalchemy.types import TypeEngine
 
 from gateway.state.state_changes import AuditRow, CountKey, StateChanges, UsageKey
 
 REVISION = "0003"
 """The newest revision of the schema; see `gateway.state.schema`."""
 
+
+def _keys(*names: str) -> list[Column[str]]:
+    return [Column(name, Text, primary_key=True) for name in names]
+
+
+def _columns(kind: TypeEngine[Any], *names: str) -> list[Column[Any]]:
+    return [Column(name, kind, nullable=False) for name in names]
+
+
+_COUNT, _TEXT = BigInteger(), Text()
+_MOMENT = Float(53)  # seconds since 1970
 metadata = MetaData()
 usage = Table(
     "usage",
     metadata,
-    Column("api", Text, primary_key=True),
-    Column("version", Text, primary_key=True),
-    Column("endpoint", Text, primary_key=True),
-    Column("client", Text, primary_key=True),  # empty for requests that name no client
+    *_keys("api", "version", "endpoint", "client"),  # no client: requests that name none
     Column("others", Boolean, primary_key=True),  # the sum of all clients that have no row
-    Column("count", BigInteger, nullable=False),
-    Column("refused", BigInteger, nullable=False),
-    Column("failed", BigInteger, nullable=False),
-    Column("slack", BigInteger, nullable=False),  # the true count is at most this much higher
-    Column("first", Float(53), nullable=False),  # seconds since 1970
-    Column("last", Float(53), nullable=False),
-    Column("served", Float(53), nullable=False),  # the last request let through; 0 for none
+    *_columns(_COUNT, "count", "refused", "failed"),
+    *_columns(_COUNT, "slack"),  # the true count is at most this much higher
+    *_columns(_MOMENT, "first", "last"),
+    *_columns(_MOMENT, "served"),  # the last request let through; 0 for none
 )
-floors = Table(
-    "floors",
-    metadata,
-    Column("api", Text, primary_key=True),
-    Column("version", Text, primary_key=True),
-    Column("floor", BigInteger, nullable=False),
-)
+floors = Table("floors", metadata, *_keys("api", "version"), *_columns(_COUNT, "floor"))
 counts = Table(
     "counts",
     metadata,
-    Column("kind", Text, primary_key=True),
-    Column("labels", Text, primary_key=True),  # a JSON array
-    Column("count", BigInteger, nullable=False),
-    Column("first", Float(53), nullable=False),
-    Column("last", Float(53), nullable=False),
+    *_keys("kind", "labels"),  # labels: a JSON array
+    *_columns(_COUNT, "count"),
+    *_columns(_MOMENT, "first", "last"),
 )
-documents = Table(
-    "documents",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("document", Text, nullable=False),  # JSON
-)
-
+documents = Table("documents", metadata, *_keys("name"), *_columns(_TEXT, "document"))  # JSON
 audit = Table(
     "audit",
     metadata,
     Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
-    Column("at", Float(53), nullable=False),  # seconds since 1970
-    Column("who", Text, nullable=False),
-    Column("origin", Text, nullable=False),
-    Column("what", Text, nullable=False),
-    Column("api", Text, nullable=False),
-    Column("version", Text, nullable=False),
-    Column("why", Text, nullable=False),
-    Column("before", Text, nullable=False),
-    Column("after", Text, nullable=False),
+    *_columns(_MOMENT, "at"),
+    *_columns(_TEXT, "who", "origin", "what", "api", "version", "why", "before", "after"),
 )
 # What several gateways need to share the state; a gateway that keeps it alone leaves them empty.
 replicas = Table(
     "replicas",
     metadata,
-    Column("start", Text, primary_key=True),  # one row a start of a replica
-    Column("replica", Text, nullable=False),
-    Column("version", Text, nullable=False),
-    Column("rules", Text, nullable=False),
-    Column("admin", Text, nullable=False),
-    Column("started", Float(53), nullable=False),
-    Column("heard", Float(53), nullable=False),
-    Column("sequence", BigInteger, nullable=False),
-    Column("merged", BigInteger, nullable=False),
-    Column("applied", BigInteger, nullable=False),
-    Column("gone", Float(53)),  # when it left or was forgotten
+    *_keys("start"),  # one row a start of a replica
+    *_columns(_TEXT, "replica", "version", "rules", "admin"),
+    *_columns(_MOMENT, "started", "heard"),
+    *_columns(_COUNT, "sequence", "merged", "applied"),
+    Column("gone", _MOMENT),  # when it left or was forgotten
 )
 batches = Table(
     "batches",
     metadata,
-    Column("start", Text, primary_key=True),
+    *_keys("start"),
     Column("sequence", BigInteger, primary_key=True),
-    Column("content", LargeBinary, nullable=False),
+    *_columns(LargeBinary(), "content"),
 )
 leases = Table(
     "leases",
     metadata,
-    Column("name", Text, primary_key=True),
-    Column("start", Text, nullable=False),
-    Column("token", BigInteger, nullable=False),
-    Column("renewed", Float(53), nullable=False),
+    *_keys("name"),
+    *_columns(_TEXT, "start"),
+    *_columns(_COUNT, "token"),
+    *_columns(_MOMENT, "renewed"),
 )
 MAX_AUDIT = 1000
 """So many of the latest entries of the audit log are read."""
