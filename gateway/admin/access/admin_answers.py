@@ -33,6 +33,8 @@ async def problems(request: web.Request, handler: Handle) -> web.StreamResponse:
         answer = problem(request, 405, "method_not_allowed", f"This path answers {allow}.")
         answer.headers["Allow"] = allow
         return answer
+    except web.HTTPNotFound:
+        return problem(request, 404, "not_found", "This port has nothing at this address.")
     except web.HTTPException as error:
         code = HTTPStatus(error.status).phrase.lower().replace(" ", "_")
         return problem(request, error.status, code, f"{error.reason}.")

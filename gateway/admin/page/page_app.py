@@ -119,7 +119,7 @@ class Page:
         try:
             found = await version_page(self._operator, version, view, request.query)
         except ValueError as error:
-            return await self.problem(request, 400, f"{error}.")
+            return await self.problem(request, 400, str(error))
         done = request.query.get("done", "")
         values = {"found": found, "stale": stale, "done": done if done in ACTS else ""}
         return await self._html(request, "version.html", values, status)
@@ -204,9 +204,9 @@ class Page:
         for name, version in self._catalog():
             labels.setdefault(name, []).append(version)
         if api not in labels:
-            detail = f"No API is called '{api}'; {suggest(api, labels)}."
+            detail = f"No API is called '{api}'; {suggest(api, labels)}"
         else:
-            detail = f"{api} has no version '{label}'; {suggest(label, labels[api])}."
+            detail = f"The API {api} has no version '{label}'; {suggest(label, labels[api])}"
         return await self.problem(request, 404, detail)
 
     def _catalog(self) -> Mapping[VersionKey, CatalogVersion]:

@@ -17,6 +17,13 @@ from gateway.settings import Settings
 _TIMEOUT = 20.0
 
 
+# What helps where no gateway answers, and where its certificate is none that is trusted.
+_RUNS = "does the gateway run? GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT set where"
+_CERTIFIED = (
+    "GATEWAY_ADMIN_CA names the file of its authority, and GATEWAY_ADMIN_HOST a host that it is for"
+)
+
+
 class AdminUnreachableError(CommandError):
     """The admin port cannot be reached; the text names it, the reason, and what would help."""
 
@@ -67,7 +74,7 @@ class AdminClient:
             answer = response.read()
         except ssl.SSLCertVerificationError as error:
             reason = f"its certificate is not accepted: {error.verify_message}"
-            raise self._unreachable(reason) from None
+            raise self._unreachable(reason, _CERTIFIED) from None
         except http.client.RemoteDisconnected:
             hint = "" if self._tls else "; if it uses TLS, set GATEWAY_ADMIN_CA"
             raise self._unreachable(f"it closed the connection{hint}") from None
@@ -92,11 +99,10 @@ class AdminClient:
             self._host, self._port, timeout=_TIMEOUT, context=self._tls
         )
 
-    def _unreachable(self, reason: str) -> AdminUnreachableError:
+    def _unreachable(self, reason: str, hint: str = _RUNS) -> AdminUnreachableError:
         host = f"[{self._host}]" if ":" in self._host else self._host
         return AdminUnreachableError(
-            f"the admin port {host}:{self._port} cannot be asked: {reason}; does the gateway run?"
-            " GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT set where"
+            f"the admin port {host}:{self._port} cannot be asked: {reason}; {hint}"
         )
 
 

@@ -56,7 +56,7 @@ admin:
 
     for authority, reason in (
         ("", "if it uses TLS, set GATEWAY_ADMIN_CA"),
-        ("system", "certificate is not accepted"),
+        ("system", "GATEWAY_ADMIN_CA names the file of its authority"),
     ):
         status, said = run(program, pause, GATEWAY_ADMIN_CA=authority)
         assert (status, reason in said) == (2, True), said

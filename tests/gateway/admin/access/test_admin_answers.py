@@ -17,7 +17,7 @@ CASES = [
     (StateError("the disk is full"), 503, "state_unavailable", "full; nothing was changed"),
     (TimeoutError(), 504, "worker_timeout", "A worker has not confirmed the change in time"),
     (web.HTTPMethodNotAllowed("PUT", ["GET"]), 405, "method_not_allowed", "This path answers GET."),
-    (web.HTTPNotFound(), 404, "not_found", "Not Found."),
+    (web.HTTPNotFound(), 404, "not_found", "This port has nothing at this address."),
 ]
 
 

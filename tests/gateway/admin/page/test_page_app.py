@@ -186,9 +186,13 @@ async def test_callers_as_csv(page: TestClient) -> None:  # type: ignore[type-ar
 @pytest.mark.parametrize(
     ("path", "status", "detail"),
     [
-        ("/page/versions/person/9", 404, "person has no version &#39;9&#39;; known: 1, 2."),
-        ("/page/versions/persons", 404, "No API is called &#39;persons&#39;; did you mean"),
-        ("/page/nothing", 404, "Not Found."),
+        ("/page/versions/person/9", 404, "The API person has no version &#39;9&#39;; known: 1, 2."),
+        (
+            "/page/versions/persons",
+            404,
+            "No API is called &#39;persons&#39;; did you mean &#39;person&#39;?</p>",
+        ),
+        ("/page/nothing", 404, "This port has nothing at this address."),
         ("/page/static/nothing.css", 404, "There is no such file."),
         ("/page/versions/person/1?within=x", 400, "&#39;x&#39; is no time to look back;"),
         ("/page/versions/%3Cscript%3E", 404, "&#39;&lt;script&gt;&#39;"),
@@ -495,7 +499,7 @@ async def test_acts(acting: TestClient) -> None:  # type: ignore[type-arg]
 @pytest.mark.parametrize(
     ("path", "fields", "status", "detail"),
     [
-        (CUTOVER, {"act": "set", "seen": "10-rules"}, 400, "an act needs a reason"),
+        (CUTOVER, {"act": "set", "seen": "10-rules"}, 400, "An act needs a reason"),
         (CUTOVER, {"act": "set", "seen": "10-rules", "percent": "101", "why": "x"}, 400, "to 100"),
         (CUTOVER, {"act": "set", "seen": "10-rules", "percent": "nan", "why": "x"}, 400, "to 100"),
         (CUTOVER, {"act": "set", "seen": "10-rules", "why": "x"}, 400, "0 to 100"),
