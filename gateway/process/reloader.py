@@ -17,6 +17,8 @@ from gateway.telemetry import log
 # of what an editor writes is read; one that never stays the same is read after so many looks.
 _SETTLED = 0.2
 _MAX_LOOKS = 100
+# One that is not there is between the two halves of a rename, or gone after so many looks.
+_GONE_LOOKS = 10
 
 
 class Reloader:
@@ -138,17 +140,16 @@ class Reloader:
                 async with asyncio.timeout(self._interval):
                     await self._requested.wait()
             stamp = self._stamp()
-            changed = stamp is not None and stamp != self._seen
-            if changed or self._requested.is_set():
+            if stamp != self._seen or self._requested.is_set():
                 self._seen = await self._settled(stamp) if self._given is None else stamp
                 self._requested.clear()
                 return
 
     async def _settled(self, stamp: tuple[int, int, int] | None) -> tuple[int, int, int] | None:
-        for _ in range(_MAX_LOOKS):
+        for look in range(1, _MAX_LOOKS + 1):
             await asyncio.sleep(_SETTLED)
             before, stamp = stamp, self._stamp()
-            if stamp == before:
+            if stamp == before and (stamp is not None or look >= _GONE_LOOKS):
                 break
         return stamp
 
@@ -156,7 +157,7 @@ class Reloader:
         try:
             status = self._path.stat()
         except OSError:
-            return None  # between the two halves of a rename, or gone: the rules in force stay
+            return None
         return status.st_mtime_ns, status.st_ino, status.st_size
 
 

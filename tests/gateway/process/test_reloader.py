@@ -83,6 +83,7 @@ def mistaken(path: Path) -> None:
 BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
     "a FIFO": (pipe, "cannot be read: not a regular file; is the path right?"),
     "a folder": (folder, "cannot be read: Is a directory; is the path right?"),
+    "gone": (Path.unlink, "cannot be read: No such file or directory; is the path right?"),
     "2 GB": (enormous, f"cannot be read: larger than {MAX_BYTES // 2**20} MiB; is the path right?"),
     "20,000 mistakes": (mistaken, "is missing here; add it"),
     "an empty list": (
