@@ -45,6 +45,9 @@ class TimeConfig(RewriteSection):
     digits: Annotated[int, Field(ge=0, le=18), NumberText] | None = None
     """The digits after the point that unix time has at most; without it, all that there are, but
     none between unix and unix_ms."""
+    fraction: Literal["as_is", "unless_zero", "shortest"] = "as_is"
+    """How rfc3339 is written where the other form has digits of a second: with all of them (the
+    default), without them if they are zeros alone, or without the zeros at their end."""
     text: bool = False
     """Whether unix time is a text of digits in bodies, and no number. The default is false."""
 
@@ -94,7 +97,7 @@ class TimeConfig(RewriteSection):
         place, only = self._place, self.other_zones == "refuse"
         zone = minutes_of(self.zone) if place is None else 0
         if form == "rfc3339":
-            return rfc_3339(zone, only_zone=only, place=place)
+            return rfc_3339(zone, only_zone=only, place=place, fraction=self.fraction)
         return parse_pattern(form, zone, only_zone=only, place=place)
 
     def ways(self, site: ChangeSite) -> FormWays | None:
@@ -116,6 +119,9 @@ class TimeConfig(RewriteSection):
             if key in self.model_fields_set and not {self.newer, self.older} & _UNIX.keys():
                 site.complain("goes with unix or unix_ms; remove it", key)
                 return None
+        if "fraction" in self.model_fields_set and "rfc3339" not in {self.newer, self.older}:
+            site.complain("goes with rfc3339; remove it", "fraction")
+            return None
         return ways_between(newer, older)
 
 

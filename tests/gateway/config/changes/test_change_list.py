@@ -215,6 +215,13 @@ EXAMPLES: dict[str, list[Example]] = {
             query=("a=1970-01-01T01%3A00%3A00.001%2B01%3A00", "a=1"),
         ),
         Example(
+            {"field": "a", "newer": "unix_ms", "older": "rfc3339", "fraction": "unless_zero"},
+            {"a": st.integers(-(10**9), 10**9) | st.none()},
+            {"a": st.sampled_from(["2023-11-14T22:13:20Z", "2023-11-14T22:13:20.120Z", None])},
+            lost={True: {"a": "2023-11-14T22:13:20.000Z"}},
+            query=("a=1000", "a=1970-01-01T00%3A00%3A01Z"),
+        ),
+        Example(
             {
                 "field": "a",
                 "newer": "rfc3339",

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from math import inf
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from gateway.core.conversion.changes.values.moment import Moment
 from gateway.core.conversion.scalars import Type
@@ -26,6 +26,11 @@ _OFFSETS = r"(?P<zone>[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+FractionStyle = Literal["as_is", "unless_zero", "shortest"]
+"""How a fraction of any number of digits is written: all of them, all unless they are zeros alone,
+or those before the zeros at its end."""
+
+
 @dataclass(frozen=True, slots=True)
 class TimePattern:
     """A form of moments: a date, a time of day, or both.
@@ -38,6 +43,7 @@ class TimePattern:
         only_zone: whether a text that names another zone is refused.
         name: the form, for a message.
         place: the time zone of a place, whose offset depends on the moment, instead of `zone`.
+        fraction: how a fraction is written where `digits` is None.
     """
 
     template: str
@@ -47,6 +53,7 @@ class TimePattern:
     only_zone: bool
     name: str
     place: tzinfo | None = None
+    fraction: FractionStyle = "as_is"
     type: ClassVar[Type] = Type.TEXT
 
     @property
@@ -112,6 +119,8 @@ class TimePattern:
         fraction = moment.fraction
         if self.digits is not None:
             fraction = fraction[: self.digits].ljust(self.digits, "0")
+        elif self.fraction == "shortest" or (self.fraction != "as_is" and not fraction.strip("0")):
+            fraction = fraction.rstrip("0")
         return self.template.format(
             year=f"{local.year:04}",
             month=f"{local.month:02}",
@@ -132,7 +141,13 @@ class TimePattern:
         return self.zone if shift is None else int(shift.total_seconds() // 60)
 
 
-def rfc_3339(zone: int = 0, *, only_zone: bool = False, place: tzinfo | None = None) -> TimePattern:
+def rfc_3339(
+    zone: int = 0,
+    *,
+    only_zone: bool = False,
+    place: tzinfo | None = None,
+    fraction: FractionStyle = "as_is",
+) -> TimePattern:
     """Return the form of RFC 3339, section 5.6, with as many digits of a second as there are."""
     date, time = "{year}-{month}-{day}", "{hour}:{minute}:{second}{point}{fraction}{zone}"
     reading = re.compile(
@@ -142,7 +157,7 @@ def rfc_3339(zone: int = 0, *, only_zone: bool = False, place: tzinfo | None = N
         re.ASCII,
     )
     example = "2026-12-31T18:00:00Z"
-    return TimePattern(f"{date}T{time}", reading, None, zone, only_zone, example, place)
+    return TimePattern(f"{date}T{time}", reading, None, zone, only_zone, example, place, fraction)
 
 
 def parse_pattern(

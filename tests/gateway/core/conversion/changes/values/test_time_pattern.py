@@ -100,6 +100,27 @@ def test_what_rfc_3339_has_not(text: str) -> None:
         rfc_3339().read(text)
 
 
+@pytest.mark.parametrize(
+    ("digits", "unless_zero", "shortest"),
+    [
+        ("", "", ""),
+        ("000", "", ""),
+        ("120", ".120", ".12"),
+        ("125", ".125", ".125"),
+        ("005000", ".005000", ".005"),
+        ("000000000001", ".000000000001", ".000000000001"),
+    ],
+)
+def test_the_zeros_of_a_fraction(digits: str, unless_zero: str, shortest: str) -> None:
+    moment = Moment(1, digits)
+    assert rfc_3339().write(moment) == f"1970-01-01T00:00:01{digits and '.'}{digits}Z"
+    for form, written in (
+        (rfc_3339(fraction="unless_zero"), unless_zero),
+        (rfc_3339(fraction="shortest"), shortest),
+    ):
+        assert form.write(moment) == f"1970-01-01T00:00:01{written}Z"
+
+
 def test_another_zone_may_be_refused() -> None:
     form = rfc_3339(60, only_zone=True)
     assert form.read("1970-01-01T01:00:00+01:00").second == 0
