@@ -246,7 +246,7 @@ def sendable(schema: Schema) -> Schema:
         there = known.get(str(root.get("$ref")).removeprefix(PLACE))
         if "properties" not in root and isinstance(there, dict):
             root = there
-    made: Schema = {"type": "object", **root}
+    made: Schema = {**root, "type": "object"}
     if isinstance(properties := root.get("properties"), dict):
         made["properties"] = {name: _text_schema(one) for name, one in properties.items()}
     return {**made, "components": schema["components"]} if known else made
@@ -263,7 +263,7 @@ def _text_schema(schema: object) -> object:
     if isinstance(types, list):
         made["type"] = types = [name for name in types if name != "null"]
     if types == "array" or types == ["array"]:
-        made["minItems"] = max(1, int(schema.get("minItems", 1)))
+        made["minItems"] = schema.get("minItems") or 1
     return made
 
 

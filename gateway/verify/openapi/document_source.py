@@ -42,6 +42,8 @@ def read(text: bytes, source: str) -> Description:
     """
     try:
         data = msgspec.json.decode(text)
+    except RecursionError:
+        raise DocumentError(f"{source}: nested too deep; is it the right place?") from None
     except msgspec.DecodeError:
         try:
             data = yaml.load(text, _Loader)  # noqa: S506  # derived from the safe loader

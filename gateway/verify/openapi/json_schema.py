@@ -7,6 +7,7 @@ something else (`nullable`, `exclusiveMinimum`, `exclusiveMaximum`, siblings of 
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Any
+from urllib.parse import quote
 
 Schema = dict[str, object]
 
@@ -76,14 +77,20 @@ class SchemaBundler:
             return self._reference(value)
         if key in _ONE:
             return self._schema(value)
-        if key in _LISTS and isinstance(value, list):
+        if key in _LISTS:
+            if not isinstance(value, list):
+                raise ValueError(f"'{key}' of a schema is a list of schemas")
             return [self._schema(member) for member in value]
-        if key in _MAPS and isinstance(value, Mapping):
+        if key in _MAPS:
+            if not isinstance(value, Mapping):
+                raise ValueError(f"'{key}' of a schema is an object of schemas")
             return {str(name): self._schema(member) for name, member in value.items()}
         return value
 
     def _reference(self, reference: object) -> str:
-        name = str(reference).removeprefix(PLACE).removeprefix("#/").replace("/", ".")
+        known = str(reference).removeprefix(PLACE).removeprefix("#/").replace("/", ".")
+        # A validator decodes the names in references, which may have any character.
+        name = quote(known, safe="").replace("%", "_25_").replace("~", "_7E_")
         if name not in self._defs:
             self._defs[name] = {}  # known from here on, so that a schema may hold itself
             self._defs[name] = self._schema(self._resolve(str(reference)))
@@ -107,9 +114,9 @@ class SchemaBundler:
     @staticmethod
     def _of_3_0(read: Schema) -> Schema:
         for exclusive, limit in _LIMITS.items():
-            if read.get(exclusive) is True:
+            if read.get(exclusive) is True and limit in read:
                 read[exclusive] = read.pop(limit)
-            elif read.get(exclusive) is False:
+            elif isinstance(read.get(exclusive), bool):  # without a limit, it has no meaning
                 del read[exclusive]
         if read.pop("nullable", False) is not True:
             return read

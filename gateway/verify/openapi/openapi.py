@@ -11,6 +11,7 @@ _VERSION = re.compile(r"3\.[0-9]+(?:\.[0-9]+)?")
 _METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 _JSON = re.compile(r"application/(?:json|[^;\s]+\+json)\s*(?:;.*)?\Z", re.IGNORECASE)
 _FORM = re.compile(r"application/x-www-form-urlencoded\s*(?:;.*)?\Z", re.IGNORECASE)
+_STATUS = re.compile(r"(?:[1-5](?:[0-9]{2}|XX|xx)|default)\Z", re.ASCII)
 _PARAMETER = re.compile(r"\{([^{}]*)\}")
 # `default` is taken for errors: success that a document does not name is no promise of it.
 _ERRORS = range(400, 600)
@@ -139,7 +140,7 @@ class Description:
             for parameter in (self._parameter(raw),)
         }
         body = self._followed(declared.get("requestBody"))
-        responses = self._mapping(declared.get("responses", {}), "responses")
+        responses = self._responses(declared)
         return Operation(
             method.upper(),
             base + path,
@@ -155,12 +156,22 @@ class Description:
             None if body is None else self._body(body, Use.REQUEST, _FORM),
         )
 
+    def _responses(self, declared: Mapping[str, object]) -> Mapping[str, object]:
+        given = self._mapping(declared.get("responses", {}), "responses")
+        own = {key: one for key, one in given.items() if not key.startswith("x-")}
+        for key in own:
+            if not _STATUS.match(key):
+                raise ValueError(f"'{key}' is no status; write one such as 200, 2XX, or default")
+        return own
+
     def _fields(self, response: object) -> tuple[str, ...]:
         declared = self._mapping(self._followed(response), "a response").get("headers", {})
         return tuple(self._mapping(declared, "headers"))
 
     def _parameter(self, raw: object) -> ApiParameter:
         parameter = self._mapping(self._followed(raw), "a parameter")
+        if not (isinstance(parameter.get("name"), str) and isinstance(parameter.get("in"), str)):
+            raise ValueError("a parameter has a name, and a place (in)")
         content = self._mapping(parameter.get("content", {}), "content")
         schema = parameter.get("schema", next(iter(content.values()), {}))
         return ApiParameter(
@@ -213,7 +224,10 @@ class Description:
             return str(variable.get("default", "")) if isinstance(variable, dict) else name[0]
 
         url = _PARAMETER.sub(default, str(first.get("url", "")))
-        return urlsplit(url).path.rstrip("/")
+        try:
+            return urlsplit(url).path.rstrip("/")
+        except ValueError as error:
+            raise self._bad(f"servers: '{url}': {error}") from None
 
     def _mapping(self, value: object, where: str) -> Mapping[str, object]:
         if not isinstance(value, dict):

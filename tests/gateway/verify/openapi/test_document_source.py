@@ -67,3 +67,9 @@ async def test_each_location_is_asked_once(tmp_path: Path) -> None:
         await fetch([url], tmp_path)
     with pytest.raises(DocumentError, match=r"v2\.yaml: cannot be read: No such file"):
         await fetch(["v2.yaml"], tmp_path)
+
+
+def test_what_is_nested_too_deep() -> None:
+    text = b'{"openapi":"3.1.0","paths":' + b'{"a":' * 3000 + b"1" + b"}" * 3001
+    with pytest.raises(DocumentError, match="nested too deep"):
+        read(text, "deep.json")

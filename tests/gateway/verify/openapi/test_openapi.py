@@ -6,6 +6,7 @@ import pytest
 
 from gateway.verify.openapi.document_source import read
 from gateway.verify.openapi.openapi import Description, DocumentError, Operation
+from gateway.verify.openapi.validation import Validator
 
 TEXT = {"type": "string"}
 
@@ -142,3 +143,40 @@ def test_json_and_yaml(text: bytes) -> None:
 def test_neither_json_nor_yaml(text: bytes) -> None:
     with pytest.raises(DocumentError, match="doc: neither JSON nor YAML; is it the right place"):
         read(text, "doc")
+
+
+@pytest.mark.parametrize(
+    ("operation", "more", "said"),
+    [
+        ({"responses": {"abc": {}}}, {}, "'abc' is no status; write one such as 200, 2XX"),
+        ({"responses": {"99999": {}}}, {}, "'99999' is no status"),
+        ({"parameters": [{"in": "query"}]}, {}, "a parameter has a name, and a place (in)"),
+        ({"requestBody": body({"properties": [1]})}, {}, "'properties' of a schema is an object"),
+        ({"requestBody": body({"allOf": {}})}, {}, "'allOf' of a schema is a list of schemas"),
+        ({}, {"servers": [{"url": "http://[::x/"}]}, "servers: 'http://[::x/': "),
+    ],
+)
+def test_odd_documents_are_refused_with_what_is_odd(
+    operation: object, more: dict[str, object], said: str
+) -> None:
+    with pytest.raises(DocumentError) as caught:
+        described(operation, **more)
+    assert said in str(caught.value)
+
+
+def test_what_is_odd_and_means_nothing() -> None:
+    found = only({"responses": {"200": body(TEXT), "x-own": {"a": 1}}})
+    assert found.responses == {"200": TEXT}
+    limit = {"type": "integer", "exclusiveMinimum": True}
+    older = {"openapi": "3.0.3", "paths": {"/": {"post": {"requestBody": body(limit)}}}}
+    (operation,) = Description(older, "doc").operations
+    assert operation.request == {"type": "integer"}
+
+
+def test_a_name_with_any_character_is_found_again() -> None:
+    schemas = {"A B/c": {"type": "object", "properties": {"a": TEXT}, "required": ["a"]}}
+    reference = {"$ref": "#/components/schemas/A%20B~1c"}
+    found = only({"requestBody": body(reference)}, components={"schemas": schemas}).request
+    assert found is not None
+    assert not Validator(found).allows({})
+    assert Validator(found).allows({"a": ""})

@@ -56,3 +56,13 @@ def test_types() -> None:
     schema: Schema = {"properties": {"a": {"type": ["string", "null"]}, "b": {"type": "integer"}}}
     types = declared(schema).types
     assert (types["/a"], types["/b"]) == ({"string", "null"}, {"integer"})
+
+
+def test_a_schema_that_holds_itself_in_many_fields_ends_soon() -> None:
+    """Level by level, so that what is left out is left out everywhere."""
+    place = {"$ref": "#/components/schemas/Node"}
+    node: Schema = {"properties": {f"f{number}": place for number in range(30)}}
+    found = declared({**place, "components": {"schemas": {"Node": node}}})
+    depths = {name.count("/") for name in found.fields}
+    assert depths == {0, 1, 2, 3}
+    assert len(found.fields) == 1 + 30 + 30**2 + 30**3
