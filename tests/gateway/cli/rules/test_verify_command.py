@@ -162,6 +162,7 @@ def test_json(
                         "converted": {"size": 0},
                     }
                 ],
+                "more": 0,
             }
         ],
     }
