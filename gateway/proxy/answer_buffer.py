@@ -1,14 +1,20 @@
 """Buffers answers that clients take slowly, so that the services that sent them are soon free."""
 
+import asyncio
+
 from gateway.core import headers
 from gateway.core.headers import HeaderFields
 from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.client.unsent import unsent_bytes
+from gateway.proxy.upstream.limiter import SECONDS, SHARE, SlowHolders
 from gateway.proxy.upstream.upstream import UpstreamResponse
 
 # The maximum bytes that wait for one client, and for all together. With more, the service waits for
 # the client, and keeps its place among the requests in flight.
 _ONE = 512 * 1024
 _ALL = 32 * 1024 * 1024
+# More than can be unsent: the first look shows nothing yet.
+_UNKNOWN = 2**62
 
 
 class AnswerBuffers:
@@ -35,7 +41,7 @@ class AnswerBuffers:
                     held += size
                     self._held += size
                 else:
-                    await exchange.taken()
+                    await taken(exchange, response.holders)
                     self._held -= held
                     held = 0
             exchange.end(trailers(exchange, response))
@@ -44,6 +50,39 @@ class AnswerBuffers:
                 await exchange.taken()
         finally:
             self._held -= held
+
+
+async def taken(exchange: Exchange, holders: SlowHolders | None) -> None:
+    """Wait while the client reads too slowly.
+
+    Args:
+        exchange: with the client.
+        holders: those who hold the same for slow clients, while others may wait for it; this one is
+            among them while its client is slow. None if nobody waits for it.
+
+    Raises:
+        ConnectionError: the client takes too little, had to give way, or disconnected.
+    """
+    if holders is None or not exchange.connection.writing_paused:
+        await exchange.taken()
+        return
+    connection, loop = exchange.connection, asyncio.get_running_loop()
+    give_way, timer = connection.give_way, None
+
+    def look(before: int) -> None:
+        nonlocal timer
+        if connection.transport is not None:
+            left = unsent_bytes(connection.transport)
+            (holders.remove if before - left >= SHARE else holders.add)(give_way)
+            timer = loop.call_later(SECONDS, look, left)
+
+    look(_UNKNOWN)
+    try:
+        await exchange.taken()
+    finally:
+        if timer is not None:
+            timer.cancel()
+        holders.remove(give_way)
 
 
 def trailers(exchange: Exchange, response: UpstreamResponse) -> HeaderFields:

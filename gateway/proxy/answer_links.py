@@ -6,7 +6,6 @@ are mapped. URLs in bodies are mapped where a conversion has the change `link`.
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 from gateway.core.answers.allowed_methods import client_methods, methods_elsewhere
 from gateway.core.answers.cookie import map_cookie
@@ -19,8 +18,6 @@ from gateway.proxy.client.client_request import LONGEST_AUTHORITY, is_authority
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.upstream.upstream import failure
 
-T = TypeVar("T")
-
 _NAMES = {
     b"location": "Location",
     b"content-location": "Content-Location",
@@ -31,9 +28,9 @@ _NAMES = {
 _FORWARDED = re.compile(r"[;, \t](host|proto)=(?:\"([^\"]*)\"|([^;, \t\"]*))", re.IGNORECASE)
 _SCHEMES = frozenset({"http", "https"})
 _ANY_METHOD = "*"  # of a preflight (Fetch, section 3.2.3)
-# The links in the header fields of one answer, paths and domains of cookies among them. Each costs
+# The links of the header fields of one answer, and the parameters of links and cookies. Each costs
 # some microseconds, and requests wait meanwhile.
-_MOST_LINKS = 1000
+_MOST_PARTS = 2000
 
 
 def map_answer_fields(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
@@ -44,16 +41,20 @@ def map_answer_fields(exchange: Exchange, plan: Plan, fields: HeaderFields) -> H
     """
     mapper = link_mapper(exchange, plan)
     mapped: HeaderFields = []
-    count = _counting(exchange)
+    parts = 0
     for line in fields:
         place = _NAMES.get(line[0].lower())
         if place is not None:
+            parts += line[1].count(b"<") + line[1].count(b";")
+            if parts > _MOST_PARTS:
+                what = f"the links of its header fields have more than {_MOST_PARTS} parts"
+                raise failure(FaultCode.UPSTREAM_PROTOCOL, exchange.target or "", what)
             value = line[1].decode("latin-1")
             if place == "Set-Cookie":
-                path = count(_noting(exchange, place, mapper.cookie_path))
-                written = map_cookie(value, path, count(mapper.keeps_domain))
+                path = _noting(exchange, place, mapper.cookie_path)
+                written = map_cookie(value, path, mapper.keeps_domain)
             else:
-                link = count(_noting(exchange, place, mapper.to_client))
+                link = _noting(exchange, place, mapper.to_client)
                 written = map_link_field(value, link) if place == "Link" else link(value)
             if written != value:
                 line = (line[0], written.encode("latin-1"))
@@ -123,24 +124,6 @@ def answer_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]
 def request_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]:
     """Return what maps the URLs in the body of a request."""
     return _once(_noting(exchange, "request", mapper.to_service))
-
-
-def _counting(exchange: Exchange) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
-    """Return what makes functions of links raise FaultError once there are too many of them."""
-    links = 0
-
-    def counting(function: Callable[[str], T]) -> Callable[[str], T]:
-        def counted(link: str) -> T:
-            nonlocal links
-            links += 1
-            if links > _MOST_LINKS:
-                what = f"its header fields have more than {_MOST_LINKS} links"
-                raise failure(FaultCode.UPSTREAM_PROTOCOL, exchange.target or "", what)
-            return function(link)
-
-        return counted
-
-    return counting
 
 
 def _noting(

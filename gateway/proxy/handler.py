@@ -21,7 +21,7 @@ from gateway.core.headers import FieldLines, HeaderFields
 from gateway.core.overrides import NO_OVERRIDES
 from gateway.core.plan import Options, Plan, plan
 from gateway.core.snapshot import Limits, Snapshot
-from gateway.proxy.answer_buffer import AnswerBuffers, trailers
+from gateway.proxy.answer_buffer import AnswerBuffers, taken, trailers
 from gateway.proxy.body import compression
 from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
@@ -214,7 +214,7 @@ class Handler:
                         span.end(perf_counter(), converted=True)
                 if room.held:  # a large body
                     response.release()  # the service is free, however slowly the client reads
-                    await exchange.taken()
+                    await taken(exchange, room.holders)
             elif bodiless(exchange.method, status):
                 exchange.send_head(status, reason, fields)
             elif response.complete:

@@ -7,10 +7,13 @@ memory of their bytes, exist only during the conversion itself, one at a time
 """
 
 import asyncio
+from collections.abc import AsyncIterator
+from io import BytesIO
 
 import msgspec
 
 from gateway.core.errors import Fault, FaultCode, FaultError
+from gateway.proxy.upstream.limiter import SECONDS, SHARE, SlowHolders
 
 AT_ONCE = 64 * 1024
 """A body of more bytes is large: it is converted in a thread, so that others do not wait for it."""
@@ -23,16 +26,18 @@ _PATIENCE = 5.0
 
 
 class _Budget:
-    """The bytes that this process holds for conversions."""
+    """The bytes that this process holds for conversions, and who holds them for slow clients."""
 
     def __init__(self) -> None:
         self.held = 0
         self._waiting: list[asyncio.Future[None]] = []
+        self.slow = SlowHolders(0, lambda: self._waiting)
 
     async def change(self) -> None:
         """Wait until bytes are given back."""
         change = asyncio.get_running_loop().create_future()
         self._waiting.append(change)
+        self.slow.make_way()
         await change
 
     def give_back(self, size: int) -> None:
@@ -70,6 +75,42 @@ class ConversionRoom(msgspec.Struct):
         _budget.held += more
         self.held += more
         return True
+
+    @property
+    def holders(self) -> SlowHolders:
+        """Those who hold bytes of the budget for slow clients."""
+        return _budget.slow
+
+    async def collect(self, body: AsyncIterator[bytes], collected: BytesIO) -> None:
+        """Collect what is still to come of a large body.
+
+        Raises:
+            FaultError: there is no room for it in time, or it came slowly and had to make room.
+        """
+        loop = asyncio.get_running_loop()
+        slow = _budget.slow
+        try:
+            async with asyncio.timeout(None) as limit:
+
+                def give_way() -> None:
+                    limit.reschedule(loop.time())
+
+                came, timer = 0, loop.call_later(SECONDS, slow.add, give_way)
+                try:
+                    async for piece in body:
+                        if not self.take(len(piece)):
+                            await self.wait(len(piece))
+                        collected.write(piece)
+                        came += len(piece)
+                        if came >= SHARE:
+                            timer.cancel()
+                            slow.remove(give_way)
+                            came, timer = 0, loop.call_later(SECONDS, slow.add, give_way)
+                finally:
+                    timer.cancel()
+                    slow.remove(give_way)
+        except TimeoutError:
+            raise overloaded() from None
 
     async def grow(self, size: int) -> None:
         """Hold so many bytes in all, as soon as there is room for them; raises FaultError."""

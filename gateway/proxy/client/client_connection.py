@@ -219,6 +219,11 @@ class ClientConnection(RequestReceiver):
         if self.transport is not None:
             reset(self.transport)
 
+    def give_way(self) -> None:
+        """Cut the connection, since others wait for what this slow client holds."""
+        self._totals.reached(ClientBound.SLOW)
+        self.cut()
+
     # The task of the connection.
 
     async def start(self) -> None:

@@ -56,6 +56,10 @@ class ClientTransport(Protocol):
         """Wait until the client has received bytes; raises ConnectionError if it does not."""
         ...
 
+    def give_way(self) -> None:
+        """Cut the connection, since others wait for what a slow client holds."""
+        ...
+
 
 class ClientResponse:
     """The response of an exchange, as it is written to the client.

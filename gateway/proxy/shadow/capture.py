@@ -84,6 +84,7 @@ class CapturingResponse:
         "_response",
         "_whole",
         "fields",
+        "holders",
         "reason",
         "sized",
         "status",
@@ -107,6 +108,7 @@ class CapturingResponse:
         self.sized: bool = response.sized
         self.switched: bool = response.switched
         self.target: str = response.target
+        self.holders = response.holders
 
     @property
     def complete(self) -> bool:

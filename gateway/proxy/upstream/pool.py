@@ -98,6 +98,7 @@ class Pool:
                     raise
                 else:
                     response.ended = partial(_ended, members, target, arriving)
+                    response.holders = members.limiter.slow
                     return response
         except BaseException:
             members.limiter.leave()

@@ -7,6 +7,7 @@ from typing import Protocol, Self
 from gateway.core.headers import HeaderFields
 from gateway.core.service import Timeouts
 from gateway.proxy.deadline import Deadline
+from gateway.proxy.upstream.limiter import SlowHolders
 
 # With more unread bytes of the body than this, reading from the service pauses.
 _HIGH_WATER = 256 * 1024
@@ -64,6 +65,7 @@ class StreamedResponse:
         "error",
         "fields",
         "head",
+        "holders",
         "reason",
         "sized",
         "small",
@@ -82,6 +84,7 @@ class StreamedResponse:
         self.ended: Callable[[StreamedResponse], None] | None = None
         self.error: Exception | None = None
         self.head = False
+        self.holders: SlowHolders | None = None
         self.status = 0
         self.reason = b""
         self.fields: HeaderFields = []

@@ -12,6 +12,7 @@ from msgspec import Struct
 from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.core.headers import HeaderFields
 from gateway.core.service import Service, Target, Timeouts
+from gateway.proxy.upstream.limiter import SlowHolders
 
 RequestBody = bytes | AsyncIterator[bytes] | None
 """A complete body, or a stream of its pieces; None for no body."""
@@ -102,8 +103,11 @@ class UpstreamResponse(UpstreamHead, Protocol):
         reason: the reason phrase.
         sized: whether the fields contain Content-Length.
         switched: whether the connection has switched to another protocol.
+        holders: those who keep places at the service for slow clients; None if nobody waits for
+            such a place.
     """
 
+    holders: SlowHolders | None
     reason: bytes
     sized: bool
     switched: bool

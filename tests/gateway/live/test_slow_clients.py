@@ -163,6 +163,20 @@ async def test_slow_readers_leave_room_at_the_service(
         assert await asyncio.to_thread(take, connections[0], len(body)) == body
 
 
+async def test_slow_readers_of_large_answers_give_way(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """They have all places of the service. One of them loses its own to somebody who waits."""
+    capacity = ", capacity: { in_flight: 8, queue: 8, patience: 30 }"
+    program = gateway(rules((await upstream(large)).port, extra=capacity))
+    with ExitStack() as stack:
+        for _ in range(8):
+            stack.enter_context(deaf(program, ask()))
+        answer = await get(program)
+        assert (answer.status, len(answer.body)) == (200, LARGE)
+        await soon(lambda: bound(program, "slow") == 1)
+
+
 def take(connection: socket.socket, size: int) -> bytes:
     """Return the end of an answer, all of which comes."""
     connection.settimeout(10)

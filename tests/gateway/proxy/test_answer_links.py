@@ -43,14 +43,15 @@ def request(line: str, *fields: str, body: bytes = b"") -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("field", "each"), [("Link", "</x>,"), ("Set-Cookie", "Path=/x;"), ("Set-Cookie", "Domain=x;")]
+    ("field", "each"),
+    [("Link", "</x>,"), ("Set-Cookie", ";Path=/x"), ("Set-Cookie", ";Domain=x")],
 )
 async def test_too_many_links_in_header_fields(field: str, each: str) -> None:
     """Each costs some time, in which no other request is answered."""
-    given = [f"{field}: a=b;{each * 1000}"]
+    given = [f"{field}: a=b{each * 2000}"]
     gateway = Gateway(RULES, {SERVICE: lambda _: answered(b"", *given)})
     assert parse_answer(await gateway.ask(request("GET /v3/orders"))).status == 200
-    given += [f"{field}: a=b;{each}"]
+    given += [f"{field}: a=b{each}"]
     refused = parse_answer(await gateway.ask(request("GET /v3/orders")))
     gateway.close()
     assert refused.refusal() == (502, "upstream_protocol")

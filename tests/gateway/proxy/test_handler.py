@@ -9,6 +9,7 @@ from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.core.headers import HeaderFields
 from gateway.core.service import Health, Service, Target, Timeouts
 from gateway.proxy.upstream.health_checks import HealthChecks
+from gateway.proxy.upstream.limiter import SlowHolders
 from gateway.proxy.upstream.upstream import NoRoomError, Upstream, UpstreamRequest, UpstreamResponse
 from tests.gateway.proxy.wires import Gateway
 
@@ -34,6 +35,7 @@ class Answered:
     reason = b""
     sized = complete = True
     switched = False
+    holders: SlowHolders | None = None
 
     def __init__(self, status: int, body: bytes) -> None:
         self.status = status

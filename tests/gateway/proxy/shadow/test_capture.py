@@ -6,6 +6,7 @@ import pytest
 
 from gateway.core.headers import HeaderFields
 from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
+from gateway.proxy.upstream.limiter import SlowHolders
 
 
 class Arriving:
@@ -16,6 +17,7 @@ class Arriving:
     sized = True
     switched = False
     target = "here"
+    holders: SlowHolders | None = None
 
     def __init__(self, *pieces: bytes) -> None:
         self.fields: HeaderFields = [(b"A", b"b")]
