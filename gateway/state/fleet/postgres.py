@@ -61,11 +61,11 @@ _BEGIN = (
     "SELECT extract(epoch FROM clock_timestamp()),"  # noqa: S608  # constants
     f" set_config('search_path', '{SCHEMA}', true),"
     f" set_config('statement_timeout', '{_STATEMENT:g}s', true),"
-    f" set_config('idle_in_transaction_session_timeout', '{_IDLE:g}s', true)"
+    f" set_config('idle_in_transaction_session_timeout', '{{idle:g}}s', true)"
 )
 _SNAPSHOT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
 # One that only reads holds nobody up, and may be of a gateway that has much else to do.
-_PATIENT = text("SET LOCAL idle_in_transaction_session_timeout = '30s'")
+_IDLE_READER = 30.0
 # Of SQLSTATE, those that time mends: the server starts, stops, is a standby that takes no changes,
 # has no connection or no room left.
 _PASSING = ("08", "53", "57", "58", "25006", "25P03", "40", "55P03")
@@ -87,8 +87,8 @@ async def _begun(engine: Engine) -> AsyncIterator[PostgresConnection]:
         await asyncio.shield(asyncio.ensure_future(greenlet_spawn(connection.close)))
 
 
-def _set_up(connection: Connection) -> float:
-    return float(connection.exec_driver_sql(_BEGIN).scalar_one())
+def _set_up(connection: Connection, idle: float) -> float:
+    return float(connection.exec_driver_sql(_BEGIN.format(idle=idle)).scalar_one())
 
 
 class Transaction(NamedTuple):
@@ -181,9 +181,7 @@ class PostgresDatabase:
                 begun = True
                 if snapshot:
                     await connection.execute(_SNAPSHOT)
-                now = await connection.run_sync(_set_up)
-                if snapshot:
-                    await connection.execute(_PATIENT)
+                now = await connection.run_sync(_set_up, _IDLE_READER if snapshot else _IDLE)
                 yield Transaction(connection, now)
         except (SQLAlchemyError, asyncpg.PostgresError, OSError) as error:
             raise self._translated(error) from None
