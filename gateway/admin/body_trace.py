@@ -100,7 +100,7 @@ def explain_body(
 def _on_one_line(body: bytes) -> str:
     try:
         return msgspec.json.format(body, indent=-1).decode()
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return ascii(body)[1:]
 
 
