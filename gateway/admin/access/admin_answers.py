@@ -24,7 +24,9 @@ async def problems(request: web.Request, handler: Handle) -> web.StreamResponse:
     except UnknownReplicaError as error:
         return problem(request, 404, "not_found", str(error))
     except StateError as error:
-        return problem(request, 503, "state_unavailable", f"{error}; nothing was changed")
+        reads = request.method in ("GET", "HEAD")
+        detail = str(error) if reads else f"{error}; nothing was changed"
+        return problem(request, 503, "state_unavailable", detail)
     except TimeoutError:
         detail = "A worker has not confirmed the change in time; it applies it as soon as it can."
         return problem(request, 504, "worker_timeout", detail)

@@ -34,3 +34,13 @@ async def test_a_refusal(error: Exception, status: int, code: str, detail: str) 
     assert (found["status"], found["code"], found["instance"]) == (status, code, "/here")
     assert detail in found["detail"]
     assert ("Allow" in answer.headers) == (status == 405)
+
+
+async def test_a_read_says_nothing_of_changes() -> None:
+    async def fail(_: web.Request) -> web.StreamResponse:
+        raise StateError("the database cannot be reached")
+
+    answer = await problems(make_mocked_request("GET", "/fleet"), fail)
+    assert isinstance(answer, web.Response)
+    assert answer.text is not None
+    assert json.loads(answer.text)["detail"] == "the database cannot be reached"
