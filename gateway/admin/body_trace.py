@@ -24,10 +24,10 @@ from gateway.core.snapshot import Snapshot
 from gateway.core.versions.version import Version
 from gateway.proxy.body import json_body
 from gateway.proxy.body.body_format import BodyFormat, described
-from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.body.formats.form_body import FORM, json_from, read_form, typed, write_form
 from gateway.proxy.body.json_encoding import encode
 from gateway.proxy.body.slow_thread import run_now
+from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.lone_message import LoneMessage, convert_lone, lone_body
 from gateway.proxy.planned_message import planned_message
 

@@ -4,9 +4,9 @@ import asyncio
 
 from gateway.core import headers
 from gateway.core.headers import HeaderFields
+from gateway.proxy.bounds.slow_holders import SLOW_BYTES, SLOW_SECONDS, SlowHolders
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.client.unsent import unsent_bytes
-from gateway.proxy.upstream.limiter import SECONDS, SHARE, SlowHolders
 from gateway.proxy.upstream.upstream import UpstreamResponse
 
 # The maximum bytes that wait for one client, and for all together. With more, the service waits for
@@ -73,8 +73,8 @@ async def taken(exchange: Exchange, holders: SlowHolders | None) -> None:
         nonlocal timer
         if connection.transport is not None:
             left = unsent_bytes(connection.transport)
-            (holders.remove if before - left >= SHARE else holders.add)(give_way)
-            timer = loop.call_later(SECONDS, look, left)
+            (holders.remove if before - left >= SLOW_BYTES else holders.add)(give_way)
+            timer = loop.call_later(SLOW_SECONDS, look, left)
 
     look(_UNKNOWN)
     try:

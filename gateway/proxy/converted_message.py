@@ -18,7 +18,7 @@ from gateway.core.plan import Plan, written_target
 from gateway.proxy import answer_links
 from gateway.proxy.body import body_conversion
 from gateway.proxy.body.body_format import STREAMS, BodyFormat, format_of, is_unconverted
-from gateway.proxy.body.conversion_room import AT_ONCE, ConversionRoom
+from gateway.proxy.bounds.conversion_room import AT_ONCE, ConversionRoom
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.planned_message import planned_message
 from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead

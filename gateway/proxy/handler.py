@@ -23,7 +23,7 @@ from gateway.core.plan import Options, Plan, plan
 from gateway.core.snapshot import Limits, Snapshot
 from gateway.proxy.answer_buffer import AnswerBuffers, taken, trailers
 from gateway.proxy.body import compression
-from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.converted_message import bodiless, is_stream, request_conversion
 from gateway.proxy.request_trace import RequestTraces

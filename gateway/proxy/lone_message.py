@@ -14,9 +14,9 @@ from gateway.core.headers import HeaderFields
 from gateway.proxy.body import content_coding, json_body
 from gateway.proxy.body.body_conversion import NOT_JSON, converter
 from gateway.proxy.body.body_format import ERROR_TEXTS, BodyFormat, described, is_unconverted
-from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.body.formats.form_body import retyped
 from gateway.proxy.body.slow_thread import run_now
+from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.converted_message import bodiless
 
 _NOTHING = b"{}"

@@ -32,7 +32,7 @@ from gateway.core.tracing.trace_parent import TRACE_FIELDS
 from gateway.proxy import answer_links, cors_fields
 from gateway.proxy.body import body_conversion, compression
 from gateway.proxy.body.body_format import ERROR_TEXTS, is_unconverted
-from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.converted_message import (
     bodiless,

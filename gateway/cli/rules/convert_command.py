@@ -22,7 +22,7 @@ from gateway.core.conversion.passage import Passage, find_passage
 from gateway.core.errors import FaultError
 from gateway.core.snapshot import Api, Endpoint, Snapshot
 from gateway.core.versions.version import Version
-from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.lone_message import LoneMessage, convert_lone
 from gateway.settings import Settings
 

@@ -12,8 +12,8 @@ from gateway.core.errors import Fault, FaultCode, FaultError, conversion_failed,
 from gateway.core.headers import HeaderFields
 from gateway.proxy.body import content_coding, conversion_thread, json_body
 from gateway.proxy.body.body_format import STREAMS, BodyFormat, described, has_more
-from gateway.proxy.body.conversion_room import AT_ONCE, ConversionRoom
 from gateway.proxy.body.formats.converted_stream import ConvertedStream
+from gateway.proxy.bounds.conversion_room import AT_ONCE, ConversionRoom
 from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead
 
 # Forms and patches cost several times as much as JSON of as many bytes, so that fewer are converted

@@ -11,7 +11,7 @@ from functools import cache
 from threading import Event
 from typing import TYPE_CHECKING
 
-from gateway.proxy.body.conversion_room import overloaded
+from gateway.proxy.bounds.conversion_room import overloaded
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

@@ -16,12 +16,12 @@ from aiohttp.web import RequestHandler, RequestPayloadError, Server
 from aiohttp.web_protocol import ERROR
 
 from gateway.core.snapshot import Limits
+from gateway.proxy.bounds.deadline import Deadline
 from gateway.proxy.client import parser_limits
 from gateway.proxy.client.client_state import BETWEEN, TRANSITIONS, ClientEvent, ClientState
 from gateway.proxy.client.client_totals import ClientBound, ClientTotals
 from gateway.proxy.client.head_meter import HeadMeter
 from gateway.proxy.client.parser_limits import HeavyRequest, MalformedRequest, queued
-from gateway.proxy.deadline import Deadline
 
 # The parser stops after twice so many unread bytes of a body, or after so many unread chunks, since
 # a chunk costs some microseconds however small it is. This bounds what is parsed for one client in

@@ -19,8 +19,8 @@ from gateway.core.tracing.span import Span
 from gateway.core.tracing.trace_parent import TRACE_FIELDS
 from gateway.proxy.body import content_coding, json_body
 from gateway.proxy.body.body_format import BodyFormat, format_of
-from gateway.proxy.body.conversion_room import ConversionRoom
 from gateway.proxy.body.formats.event_stream import events
+from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.converted_message import bodiless
 from gateway.proxy.request_trace import ShadowTrace

@@ -11,7 +11,7 @@ from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan
 from gateway.core.snapshot import Endpoint
 from gateway.core.versions.version import Version
-from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.shadow.replay import GROWTH, ShedError
 from gateway.proxy.transit import outgoing

@@ -1,1 +1,1 @@
-"""The upstream side of the proxy: connections, balancing, concurrency limits, health checks."""
+"""The upstream side of the proxy: connections, balancing, health checks."""

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from gateway.core.errors import Blame, Fault, FaultCode, FaultError
 from gateway.core.service import Service, Target, Timeouts
+from gateway.proxy.bounds.limiter import ConcurrencyLimiter
 from gateway.proxy.upstream.balancer import Balancer
 from gateway.proxy.upstream.body_ahead import ArrivingBody, BodiesAhead
-from gateway.proxy.upstream.limiter import ConcurrencyLimiter
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.target_connections import ConnectError, TargetConnections
 from gateway.proxy.upstream.upstream import NoRoomError, UpstreamRequest

@@ -6,8 +6,8 @@ from typing import Protocol, Self
 
 from gateway.core.headers import HeaderFields
 from gateway.core.service import Timeouts
-from gateway.proxy.deadline import Deadline
-from gateway.proxy.upstream.limiter import SlowHolders
+from gateway.proxy.bounds.deadline import Deadline
+from gateway.proxy.bounds.slow_holders import SlowHolders
 
 # With more unread bytes of the body than this, reading from the service pauses.
 _HIGH_WATER = 256 * 1024

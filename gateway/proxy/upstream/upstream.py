@@ -12,7 +12,7 @@ from msgspec import Struct
 from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.core.headers import HeaderFields
 from gateway.core.service import Service, Target, Timeouts
-from gateway.proxy.upstream.limiter import SlowHolders
+from gateway.proxy.bounds.slow_holders import SlowHolders
 
 RequestBody = bytes | AsyncIterator[bytes] | None
 """A complete body, or a stream of its pieces; None for no body."""

@@ -11,7 +11,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from gateway.core.errors import FaultCode, FaultError
 from gateway.core.field_names import FieldNames
 from gateway.core.service import Timeouts
-from gateway.proxy.deadline import Deadline
+from gateway.proxy.bounds.deadline import Deadline
 from gateway.proxy.upstream.keep_alive import LOOK_AFTER, granted, is_quiet, jittered
 from gateway.proxy.upstream.request_head import write_request
 from gateway.proxy.upstream.streamed_response import MOMENT, SMALL, StreamedResponse

@@ -8,8 +8,8 @@ import pytest
 from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.core.headers import HeaderFields
 from gateway.core.service import Health, Service, Target, Timeouts
+from gateway.proxy.bounds.slow_holders import SlowHolders
 from gateway.proxy.upstream.health_checks import HealthChecks
-from gateway.proxy.upstream.limiter import SlowHolders
 from gateway.proxy.upstream.upstream import NoRoomError, Upstream, UpstreamRequest, UpstreamResponse
 from tests.gateway.proxy.wires import Gateway
 

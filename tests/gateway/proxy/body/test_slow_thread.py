@@ -14,7 +14,7 @@ from gateway.config.load import load
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.errors import FaultCode, FaultError
 from gateway.proxy.body import body_conversion, slow_thread
-from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.shadow.replay import CapturedAnswer
 from tests.gateway.kit import DEADLINE, ROOT
 

@@ -3,9 +3,10 @@
 import pytest
 
 from gateway.core.errors import FaultCode, FaultError
-from gateway.proxy.body import body_conversion, conversion_room
+from gateway.proxy.body import body_conversion
 from gateway.proxy.body.body_format import BodyFormat
-from gateway.proxy.body.conversion_room import ConversionRoom
+from gateway.proxy.bounds import conversion_room
+from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.shadow.replay import CapturedAnswer
 from tests.gateway.proxy.body.formats.rules import conversion
 

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from gateway.core.headers import HeaderFields
+from gateway.proxy.bounds.slow_holders import SlowHolders
 from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
-from gateway.proxy.upstream.limiter import SlowHolders
 
 
 class Arriving:

@@ -13,7 +13,7 @@ from io import BytesIO
 import msgspec
 
 from gateway.core.errors import Fault, FaultCode, FaultError
-from gateway.proxy.upstream.limiter import SECONDS, SHARE, SlowHolders
+from gateway.proxy.bounds.slow_holders import SLOW_BYTES, SLOW_SECONDS, SlowHolders
 
 AT_ONCE = 64 * 1024
 """A body of more bytes is large: it is converted in a thread, so that others do not wait for it."""
@@ -95,17 +95,17 @@ class ConversionRoom(msgspec.Struct):
                 def give_way() -> None:
                     limit.reschedule(loop.time())
 
-                came, timer = 0, loop.call_later(SECONDS, slow.add, give_way)
+                came, timer = 0, loop.call_later(SLOW_SECONDS, slow.add, give_way)
                 try:
                     async for piece in body:
                         if not self.take(len(piece)):
                             await self.wait(len(piece))
                         collected.write(piece)
                         came += len(piece)
-                        if came >= SHARE:
+                        if came >= SLOW_BYTES:
                             timer.cancel()
                             slow.remove(give_way)
-                            came, timer = 0, loop.call_later(SECONDS, slow.add, give_way)
+                            came, timer = 0, loop.call_later(SLOW_SECONDS, slow.add, give_way)
                 finally:
                     timer.cancel()
                     slow.remove(give_way)

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from gateway.proxy.deadline import Deadline
+from gateway.proxy.bounds.deadline import Deadline
 
 
 class Clock:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gateway.core.errors import FaultError
-from gateway.proxy.body import conversion_room
-from gateway.proxy.body.conversion_room import AT_ONCE, ConversionRoom
+from gateway.proxy.bounds import conversion_room
+from gateway.proxy.bounds.conversion_room import AT_ONCE, ConversionRoom
 
 MOST = 64 * 1024 * 1024
 

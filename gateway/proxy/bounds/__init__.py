@@ -1,0 +1,1 @@
+"""What bounds the time, the places and the memory that one side makes the proxy spend on it."""
