@@ -125,7 +125,7 @@ def logged_events() -> set[str]:
     """Return the events that the code logs."""
     logged = {"log", "log_dropped", "target_up", "target_down"}  # by the log itself
     for path in (ROOT / "gateway").rglob("*.py"):
-        logged |= set(re.findall(r'log\.event\(\s*"(\w+)"', path.read_text()))
+        logged |= set(re.findall(r'(?:log\.event|ledger\.announce)\(\s*"(\w+)"', path.read_text()))
     return logged
 
 

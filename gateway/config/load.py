@@ -13,10 +13,12 @@ from gateway.config.build import build
 from gateway.config.python_functions import look_in
 from gateway.config.root import Config
 from gateway.config.schema_files import check_documents
-from gateway.config.text.mistakes import ConfigError, Issue, Mistakes
+from gateway.config.text.mistakes import ConfigError, Issue, Mistakes, printable
 from gateway.config.text.regular_file import read_regular
 from gateway.config.text.source import read
 from gateway.core.snapshot import Snapshot
+
+_MAX_SUMMARY = 500
 
 
 class RefusedRules(NamedTuple):
@@ -25,6 +27,16 @@ class RefusedRules(NamedTuple):
     content: bytes
     issues: tuple[Issue, ...]
     at: float
+
+    @property
+    def summary(self) -> str:
+        """The first mistake on one line, with its place, and how many more there are."""
+        first, *others = self.issues
+        line = f"line {first.line}" if first.line else ""
+        place = ", ".join(part for part in (line, first.place) if part)
+        text = printable(f"{place}: {first.text}" if place else first.text)
+        shown = text if len(text) <= _MAX_SUMMARY else f"{text[:_MAX_SUMMARY]}..."
+        return f"{shown} (and {len(others)} more)" if others else shown
 
 
 def rules_hash(content: bytes) -> str:

@@ -37,7 +37,7 @@ Name = Annotated[
     str,
     matching(
         r"^[A-Za-z_][A-Za-z0-9_.-]*$",
-        "a name has letters, digits, '_', '-' and '.', and begins with a letter or '_'",
+        "a name has letters and digits of ASCII, '_', '-' and '.', and begins with a letter or '_'",
     ),
 ]
 FieldName = Annotated[

@@ -16,7 +16,8 @@ from gateway.config.text.source import Data, YamlDocument
 def explain(document: YamlDocument, error: ValidationError) -> list[Issue]:
     """Return one issue for each mistake."""
     issues = []
-    for detail in error.errors():
+    # The document has the values already: each mistake would refer to one more copy.
+    for detail in error.errors(include_url=False, include_input=False):
         location, value = _in_document(document.data, detail["loc"])
         if detail["type"] == "union_tag_invalid":
             location = (*location, "in")

@@ -4,8 +4,8 @@ The code of a fault determines its status and its blame, by the one table in thi
 else in the gateway chooses an error status. The response body is a problem detail (RFC 9457).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -165,7 +165,13 @@ class Fault:
         return problem
 
 
-def not_offered(status: int, usual: str, detail: str = "", code: str | int | None = None) -> Fault:
+def not_offered(
+    status: int,
+    usual: str,
+    detail: str = "",
+    code: str | int | None = None,
+    methods: Sequence[str] = (),
+) -> Fault:
     """Return the fault of an operation that the version of the service lacks.
 
     Args:
@@ -173,11 +179,15 @@ def not_offered(status: int, usual: str, detail: str = "", code: str | int | Non
         usual: the usual sentence.
         detail: the sentence that the rules give; empty for none.
         code: the code that the rules give; None for none.
+        methods: the methods that the client's version has at the path, for a refusal with 405.
     """
     own = {"detail": detail or None, "code": code}
     given = {name: value for name, value in own.items() if value is not None}
-    fault = FaultCode.OPERATION_MISSING
-    return Fault(fault, detail or usual, status_override=status, own=given)
+    if status == 405:
+        fault = method_not_allowed(", ".join(methods))
+        return replace(fault, detail=detail or (fault.detail if methods else usual), own=given)
+    missing = FaultCode.OPERATION_MISSING
+    return Fault(missing, detail or usual, status_override=status, own=given)
 
 
 def method_not_allowed(allow: str) -> Fault:

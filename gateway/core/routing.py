@@ -94,6 +94,11 @@ class Template(NamedTuple):
         """The properties that determine which paths match; templates of one shape are ambiguous."""
         return tuple(part.shape for part in self.segments)
 
+    @property
+    def literal(self) -> int:
+        """The length of the text that is not captured."""
+        return sum(len(part.prefix) + len(part.suffix) for part in self.segments)
+
     def fill(self, captures: Mapping[str, str]) -> str:
         """Return the path with every capture replaced by its raw text.
 
@@ -117,6 +122,11 @@ def parse_template(text: str) -> Template:
     if not text.startswith("/"):
         raise ValueError(f"a path starts with a slash; write '/{text}'")
     parts = text[1:].split("/")
+    if parts[-1] == "" and text.endswith("*}/"):
+        raise ValueError(
+            f"'{parts[-2]}' takes paths without a slash at their end; leave that out. Paths with"
+            " one have endpoints with a capture for each segment, such as /{name}/"
+        )
     segments = tuple(
         _segment(part, last=index == len(parts) - 1) for index, part in enumerate(parts)
     )

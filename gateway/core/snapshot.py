@@ -22,7 +22,7 @@ from gateway.core.operators.notify_rules import NOBODY, NotifyRules
 from gateway.core.overrides import VersionKey
 from gateway.core.routing import Router, Template
 from gateway.core.service import Service
-from gateway.core.tracing.trace_parent import Tracing
+from gateway.core.tracing.trace_parent import TRACE_FIELDS, Tracing
 from gateway.core.versions.rewriting import VersionRewrite
 from gateway.core.versions.selection import Selector
 from gateway.core.versions.version import Version
@@ -253,6 +253,7 @@ class Snapshot:
         notify: Who gets word of what happens.
         brownouts: The versions that have brownouts.
         passed: Which header fields of requests without a conversion are forwarded.
+        passed_in_trace: The same where the gateway writes the fields of a trace.
     """
 
     router: Router[Endpoint]
@@ -277,6 +278,7 @@ class Snapshot:
     links: LinkDirectory = field(init=False, repr=False, compare=False)
     brownouts: frozenset[VersionKey] = field(init=False, repr=False, compare=False)
     passed: FieldFates = field(init=False, repr=False, compare=False)
+    passed_in_trace: FieldFates = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         browned = frozenset(
@@ -288,6 +290,8 @@ class Snapshot:
         object.__setattr__(self, "brownouts", browned)
         object.__setattr__(self, "links", LinkDirectory(self.router, self.services))
         object.__setattr__(self, "passed", headers.fates(self.withheld))
+        traced = headers.fates(self.withheld | TRACE_FIELDS)
+        object.__setattr__(self, "passed_in_trace", traced)
 
     def trusts(self, peer: str) -> bool:
         """Return whether a peer is a trusted proxy, whose forwarding fields are to be used.

@@ -24,10 +24,19 @@ class _DefaultSection(ChangeSection):
 
     field: str
     """The name, in the newer version, of what the older version lacks."""
+    keep: bool = False
+    """Whether the older version may have it as well, so that it stays. The default is false."""
 
     def losses(self) -> Iterable[Loss]:
-        """Return what a downgrade leaves out."""
+        """Return what a downgrade leaves out, or which absence an upgrade does not keep."""
+        if self.keep:
+            return (Loss(True, f"where '{self.field}' is absent, it is the default"),)
         return (Loss(False, f"'{self.field}' is left out"),)
+
+    @property
+    def taken(self) -> tuple[str, ...]:
+        """What an upgrade looks for."""
+        return (self.field,) if self.keep else ()
 
 
 class _RemoveSection(ChangeSection):
@@ -53,11 +62,11 @@ class DefaultParameterConfig(_DefaultSection, ParameterSection):
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it adds the parameter."""
-        return Upgrade(takes=(), makes=(self.field,), reads={}, leaves={})
+        return Upgrade(takes=self.taken, makes=(self.field,), reads={}, leaves={})
 
     def parameter_change(self, site: ParameterSite) -> ParameterChange:
         """Return the change of a parameter."""
-        return _added(self.field, self.value, site)
+        return _added(self.field, self.value, site, keep=self.keep)
 
 
 class RemoveParameterConfig(_RemoveSection, ParameterSection):
@@ -81,16 +90,16 @@ class DefaultConfig(_DefaultSection, BodySection):
         """Return the upgrade: it adds the field."""
         known = {self.field: ValueKinds(frozenset({kind(self.value)}))}
         return Upgrade(
-            takes=(),
+            takes=self.taken,
             makes=(self.field,),
             reads={},
-            leaves={} if self.value is None else known,
+            leaves={} if self.value is None or self.keep else known,
         )
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of a field."""
         path = site.path(self.field, "field")
-        return None if path is None else Default(path.scopes, path.keys, self.value)
+        return None if path is None else Default(path.scopes, path.keys, self.value, self.keep)
 
 
 class RemoveConfig(_RemoveSection, BodySection):
@@ -106,5 +115,6 @@ class RemoveConfig(_RemoveSection, BodySection):
         return None if path is None else Inverse(Default(path.scopes, path.keys, value))
 
 
-def _added(name: str, value: str | None, site: ParameterSite) -> Added:
-    return Added(site.name(name, "field"), None if value is None else site.text(value, "value"))
+def _added(name: str, value: str | None, site: ParameterSite, *, keep: bool = False) -> Added:
+    text = None if value is None else site.text(value, "value")
+    return Added(site.name(name, "field"), text, keep)

@@ -55,6 +55,7 @@ class OperationsBuilder:
             for here, entry in _entries(config, at):
                 if isinstance(entry, str):
                     self._name(entry, config.between, here)
+        self._warn_of_narrow_refusals()
         return [self._of(config, at) for config, at in self.conversions]
 
     def warn_unreached(self, paths: Iterable[Template]) -> None:
@@ -221,6 +222,29 @@ class OperationsBuilder:
             self.mistakes.add(
                 f"{text} write a method such as POST, or remove it", *at, "request_body"
             )
+
+    def _warn_of_narrow_refusals(self) -> None:
+        """Warn of refusals of a method at a path that another declaration maps for all methods.
+
+        Of the two, that of a method is the operation that a link leads to.
+        """
+        for key, refused in self._refused.items():
+            mapped = self._declared.get(key, {})
+            for (method, shape, query), (operation, at) in refused.items():
+                if method is None or (None, shape, query) not in mapped:
+                    continue
+                whole, first = mapped[None, shape, query]
+                if whole.newer is None or whole.older is None:
+                    continue
+                own, side = ("newer", "older") if key[1] else ("older", "newer")
+                pattern = operation.side(newer=key[1])
+                assert pattern is not None  # it is refused at this side
+                self.mistakes.warn(
+                    f"warning: links to {pattern.template.text} do not become those of the {side}"
+                    f" version by {place(first)}, as {method} is refused here; leave {method} out",
+                    *at,
+                    own,
+                )
 
     def _substitute(self, config: OperationConfig, at: Location) -> Substitute | None:
         lacking = [key for key in ("newer", "older") if getattr(config, key) is None]

@@ -125,8 +125,13 @@ def _target(url: str) -> Target:
         raise ValueError(f"a target is reached over plain HTTP; {right}")
     if "@" in parts.netloc:
         raise ValueError(f"a target carries no user name or password; {right}")
-    if parts.path.strip("/") or parts.query or parts.fragment:
-        raise ValueError(f"a target has no path (an API has its upstream_path); {right}")
+    if parts.query or parts.fragment:
+        raise ValueError(f"a target has no query and no fragment; {right}")
+    if parts.path.rstrip("/"):  # shown in no message, as it may come from a variable
+        raise ValueError(
+            f"a target has no path; {right} here, and the path before that of requests in"
+            " upstream_path of the API or the endpoint, as in /base/{rest*}"
+        )
     if port == 0:
         raise ValueError(f"no service listens on port 0; {right}")
     match = _TARGET.match(url)

@@ -14,6 +14,7 @@ from gateway.core.conversion.hop import (
     hops_of,
     making,
     message_steps,
+    status_kinds,
 )
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.message.query_walk import QueryHop
@@ -166,21 +167,20 @@ class Conversion:
         object.__setattr__(self, "_made", made)
         object.__setattr__(self, "makes_bodies", bool(made))
         named = (link.methods for link in self.links if link.methods is not None)
-        statuses = frozenset().union(
-            *({*link.statuses, *link.status, *link.status.values()} for link in self.links)
-        )
+        kinds = status_kinds(self.links, (None, _OK, _SUCCESS, _OTHER_STATUS))
+        one_of = {kind: status for status, kind in kinds.items()}
         known: _Made = {(False,): None}
-        parts = {
-            (method, status): self._part(method, status, known)
-            for method in frozenset({_GET, _PATCH, _OTHER_METHOD}).union(*named)
-            for status in (None, _OK, _SUCCESS, _OTHER_STATUS, *statuses)
-        }
+        parts: dict[tuple[str, int | None], _Part] = {}
+        for method in frozenset({_GET, _PATCH, _OTHER_METHOD}).union(*named):
+            alike = {kind: self._part(method, status, known) for kind, status in one_of.items()}
+            parts |= {(method, status): alike[kind] for status, kind in kinds.items()}
         object.__setattr__(self, "_parts", parts)
 
     def at(self, path: str) -> "Conversion":
         """Return the conversion with only the links that apply at the endpoint of a path."""
-        links = (link for link in self.links if link.paths is None or path in link.paths)
-        return Conversion(tuple(links), self.direction)
+        links = tuple(link for link in self.links if link.paths is None or path in link.paths)
+        # Most links apply at every endpoint, and a conversion of many operations is slow to make.
+        return self if len(links) == len(self.links) else Conversion(links, self.direction)
 
     def for_request(self, method: str) -> BodyConversion | None:
         """Return the conversion of the body of a request, or None if no change applies to it."""

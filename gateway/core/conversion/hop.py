@@ -1,6 +1,6 @@
 """Hops: the part of a conversion between two adjacent versions, and which of it a request takes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from gateway.core.conversion.message.message_step import MessageStep
 from gateway.core.conversion.operations.operation import MappedOperation, converted_status
 from gateway.core.conversion.operations.operation_table import OperationTable
 from gateway.core.conversion.steps import BodyStep, body_steps
-from gateway.core.conversion.version_link import Direction, VersionLink, rewrites
+from gateway.core.conversion.version_link import Direction, VersionLink, is_success, rewrites
 from gateway.core.versions.version import Version
 
 
@@ -84,6 +84,23 @@ def hops_of(links: tuple[VersionLink, ...], direction: Direction) -> Iterator[Ho
         lacked = OperationTable(only, newer=up) if only else None
         source, target = (older, newer) if up else (newer, older)
         yield Hop(source, target, here, table, lacked)
+
+
+def status_kinds(
+    links: Sequence[VersionLink], others: Iterable[int | None]
+) -> dict[int | None, object]:
+    """Return the statuses that links name, and others, each with its kind.
+
+    The same links apply to all statuses of a kind. None stands for requests.
+    """
+    moved = frozenset().union(*({*link.status, *link.status.values()} for link in links))
+    listed = {link.statuses for link in links}
+    return {
+        status: status
+        if status is None or status in moved
+        else (is_success(status), *(status in some for some in listed))
+        for status in (*others, *moved, *frozenset().union(*listed))
+    }
 
 
 def path_above(hops: Sequence[Hop], prefix: str) -> str:

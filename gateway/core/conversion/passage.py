@@ -11,12 +11,18 @@ from typing import NamedTuple
 
 from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace
-from gateway.core.conversion.hop import OperationChoice
+from gateway.core.conversion.hop import Hop, OperationChoice
 from gateway.core.conversion.message.query_walk import QueryHop
-from gateway.core.conversion.operations.operation import MappedOperation, Substitute
+from gateway.core.conversion.operations.operation import (
+    MappedOperation,
+    OperationPattern,
+    Substitute,
+)
+from gateway.core.conversion.operations.operation_table import FoundOperation, OperationTable
 from gateway.core.conversion.parameter_change import (
     LINK,
     QUERY,
+    ParameterLines,
     parse_query,
     rewrite_lines,
     write_query,
@@ -90,6 +96,7 @@ def find_passage(
     if method == _OPTIONS:
         about, meant = (_OPTIONS, *_METHODS) if meant is None else (meant,), None
     version, asked = request.hops[0].source, path
+    upwards = request.direction is Direction.UP
     choices: list[OperationChoice] = []
     query_hops: list[QueryHop] = []
     substitute: Substitute | None = None
@@ -97,20 +104,18 @@ def find_passage(
         before, added = lines, []
         found = None
         if hop.table is not None:
-            tried = (hop.table.find(each, asked(version), lines) for each in about or (method,))
-            found = next(filter(None, tried), None)
-        target = None
-        if found is None and hop.lacked is not None:
-            foreign = hop.lacked.find(method, asked(hop.target), lines)
+            found = _about(hop.table, about or (method,), asked(version), lines)
+        target = None if found is None else found.operation.side(newer=upwards)
+        if hop.lacked is not None and (found is None or target is not None):
+            foreign = _foreign(hop.lacked, hop.target, method, asked, lines, found, target)
             if foreign is not None:
-                substitute = _of_another_version(foreign.operation)
+                substitute = _of_another_version(foreign, hop, asked(version), lines)
                 break
         if found is None:
             choice, after = hop.choice(None, method), method
         else:
-            target = found.operation.side(newer=request.direction is Direction.UP)
             if target is None:
-                substitute = found.operation.substitute
+                substitute = _lacking(hop, found, asked(version), lines)
                 break
             lines = found.rest
             if about and target.method is not None:
@@ -156,10 +161,68 @@ def _sent(hops: Sequence[QueryHop], place: ErrorPlace) -> ErrorPlace:
     return place
 
 
-def _of_another_version(operation: MappedOperation) -> Substitute:
+def _about(
+    table: OperationTable, methods: Iterable[str], path: str, lines: ParameterLines
+) -> FoundOperation | None:
+    """Return the first operation of some methods; one that the next version lacks gives way."""
+    lacking = None
+    for method in methods:
+        found = table.find(method, path, lines)
+        if found is not None and found.operation.substitute is None:
+            return found
+        lacking = lacking or found
+    return lacking
+
+
+def _foreign(
+    lacked: OperationTable,
+    version: Version,
+    method: str,
+    asked: Callable[[Version], str],
+    lines: ParameterLines,
+    found: FoundOperation | None,
+    target: OperationPattern | None,
+) -> MappedOperation | None:
+    """Return the operation of the next version alone that a request would be for there.
+
+    A capture may hold what makes another operation of a path, as in `/orders/7:cancel`, where the
+    client's version has `/orders/{id}` alone.
+    """
+    if found is None or target is None:
+        foreign = lacked.find(method, asked(version), lines)
+        return None if foreign is None else foreign.operation
+    after = method if method == "HEAD" else target.method or method
+    path = target.path(found.captures, version)
+    foreign = lacked.find(after, path, target.written(found.captures, found.rest))
+    if foreign is None or foreign.template.literal <= target.template.literal:
+        return None
+    return foreign.operation
+
+
+def _of_another_version(
+    operation: MappedOperation, hop: Hop, path: str, lines: ParameterLines
+) -> Substitute:
     """Return the refusal of an operation that the client's version never had."""
     given = operation.substitute or Substitute(None)
-    return given._replace(service=None, usual="This operation is of another version.")
+    given = given._replace(service=None, usual="This operation is of another version.")
+    if given.status != 405 or hop.table is None:
+        return given
+    return given._replace(methods=hop.table.methods(path, lines))
+
+
+def _lacking(hop: Hop, found: FoundOperation, path: str, lines: ParameterLines) -> Substitute:
+    """Return what answers an operation that the next version lacks.
+
+    Where the rules refuse all below a path, such as `/rest/{rest*}`, another method of what they
+    declare there is refused as such.
+    """
+    given, table = found.operation.substitute or Substitute(None), hop.table
+    if given.service is not None or table is None:
+        return given
+    if given.status == 405:
+        return given._replace(methods=table.methods(path, lines))
+    methods = table.methods(path, lines, found.template)
+    return Substitute(None, 405, methods=methods) if methods else given
 
 
 def find_link(

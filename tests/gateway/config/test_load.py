@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.config.load import load, load_file
+from gateway.config.load import RefusedRules, load, load_file
 from gateway.config.text.mistakes import ConfigError, Issue
 from tests.gateway.config.rules import RULES
 from tests.gateway.kit import ROOT
@@ -154,3 +154,17 @@ def test_rules_of_another_shape(changes: list[tuple[tuple[Any, ...], Any]]) -> N
         except (TypeError, KeyError, IndexError):
             continue  # another change has taken the place away
     check(json.dumps(data, ensure_ascii=False).encode())
+
+
+@pytest.mark.parametrize(
+    ("issues", "expected"),
+    [
+        ([Issue(3, 1, "apis", "wrong")], "line 3, apis: wrong"),
+        ([Issue(0, 0, "", "gone")], "gone"),
+        ([Issue(3, 1, "", "a\x1b[2Jb"), Issue(4, 1, "", "x")], "line 3: a\\x1b[2Jb (and 1 more)"),
+        ([Issue(0, 0, "", "x" * 600)], "x" * 500 + "..."),
+    ],
+)
+def test_a_summary_of_mistakes(issues: list[Issue], expected: str) -> None:
+    """It is one line of bounded length, which other replicas can show."""
+    assert RefusedRules(b"", tuple(issues), 1.0).summary == expected

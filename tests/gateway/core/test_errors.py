@@ -1,6 +1,7 @@
 """Faults: one status and one owner for every code, and a body as RFC 9457 has it."""
 
 from dataclasses import FrozenInstanceError
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ from gateway.core.errors import (
     FaultCode,
     FaultError,
     conversion_failed,
+    not_offered,
     unconvertible,
 )
 
@@ -118,3 +120,28 @@ def test_what_cannot_be_converted() -> None:
     assert (request.status, answer.status) == (400, 502)
     assert request.detail == "The request does not fit this version: /a: no."
     assert answer.detail == ("The backend's response cannot be converted to this version: /b: no.")
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "detail", "fields"),
+    [
+        ((404, "Gone."), "operation_missing", "Gone.", ()),
+        ((410, "Gone.", "Fax.", 7), "operation_missing", "Fax.", ()),
+        ((405, "Gone."), "method_not_allowed", "Gone.", (b"",)),
+        (
+            (405, "Gone.", "", None, ("GET", "HEAD")),
+            "method_not_allowed",
+            "This endpoint answers GET, HEAD.",
+            (b"GET, HEAD",),
+        ),
+        ((405, "Gone.", "No.", "M", ("PUT",)), "method_not_allowed", "No.", (b"PUT",)),
+    ],
+)
+def test_what_is_not_offered(
+    given: tuple[Any, ...], code: str, detail: str, fields: tuple[bytes, ...]
+) -> None:
+    """A 405 has Allow, which may be empty (RFC 9110, sections 10.2.1 and 15.5.6)."""
+    fault = not_offered(*given)
+    assert (fault.code, fault.status, fault.detail) == (code, given[0], detail)
+    assert fault.fields == tuple((b"Allow", each) for each in fields)
+    assert fault.own.get("code") == (given[3:4] or (None,))[0]

@@ -71,7 +71,10 @@ class PagingConfig(ParameterSection):
         if newer is None or older is None:
             return None
         if self.newer.offset and self.older.offset:
-            site.complain("both versions have offset and limit; rename them")
+            site.complain(
+                "both versions have offset and limit; rename them, and where another limit is"
+                " usual, give it by a default with keep: true"
+            )
             return None
         from gateway.core.conversion.parameters.paging import unfit
 

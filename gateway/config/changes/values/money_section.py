@@ -104,5 +104,9 @@ class MoneyConfig(BodySection, ParameterSection):
         """Whether one version counts minor units; False after recording the mistake."""
         if (self.newer == "integer") != (self.older == "integer"):
             return True
-        site.complain("one version has an integer of minor units, the other a text or a number")
+        site.complain(
+            "one version has an integer of minor units, the other a text or a number; for a number"
+            " and a text, write two: { newer: integer, older: text }, then { newer: number, older:"
+            " integer }"
+        )
         return False

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,7 +18,7 @@ from gateway.config.changes.values.rewrite_section import (
     ways_between,
 )
 from gateway.config.schedule import zone as time_zone
-from gateway.config.shape import NonEmptyText, NumberText
+from gateway.config.shape import NonEmptyText, NumberText, SectionModel
 from gateway.core.conversion.scalars import Type
 
 # The forms of time are imported when rules name them: they take memory that most can save.
@@ -30,6 +31,15 @@ _UNITS = ("years", "months", "days", "hours", "minutes", "seconds")
 _OFFSET = re.compile(r"Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9]")
 
 
+class ZonesConfig(SectionModel):
+    """The zones in which the versions write times, each an offset from UTC or a time zone."""
+
+    newer: NonEmptyText
+    """The zone of the newer version's times, such as +02:00 or Europe/Berlin."""
+    older: NonEmptyText
+    """The zone of the older version's times, such as Z."""
+
+
 class TimeConfig(RewriteSection):
     """Write a moment in another form: as unix time, by RFC 3339, or by a pattern."""
 
@@ -37,9 +47,10 @@ class TimeConfig(RewriteSection):
     """The newer version's form: unix, unix_ms, rfc3339, or a pattern such as dd/MM/yyyy HH:mm."""
     older: NonEmptyText
     """The older version's form: unix, unix_ms, rfc3339, or a pattern such as dd/MM/yyyy HH:mm."""
-    zone: NonEmptyText = "Z"
+    zone: NonEmptyText | ZonesConfig = "Z"
     """The offset from UTC of times that name none, and of those written anew, such as +02:00, or a
-    time zone, such as Europe/Berlin. The default is Z."""
+    time zone, such as Europe/Berlin; or one for each version, such as `{ newer: "+02:00", older: Z
+    }`, in which it then has all of its times. The default is Z."""
     other_zones: Literal["convert", "refuse"] = "convert"
     """What is done with a time that names another offset than `zone`. The default is convert."""
     digits: Annotated[int, Field(ge=0, le=18), NumberText] | None = None
@@ -58,30 +69,32 @@ class TimeConfig(RewriteSection):
     def losses(self) -> Iterator[Loss]:
         """Yield what one form has and the other has not."""
         try:
-            newer, older = self._form(self.newer), self._form(self.older)
+            newer, older = self._form(newer=True), self._form(newer=False)
         except ValueError:
             return  # a mistake, which is reported where the change is built
         for is_newer, source, target in ((False, newer, older), (True, older, newer)):
             if source.precision > target.precision:
                 yield Loss(is_newer, f"'{self.field}' is cut to {_unit(target.precision)}")
-            if source.names_zone and not target.names_zone and self.other_zones == "convert":
+            kept = target.names_zone and isinstance(self.zone, str)
+            if source.names_zone and not kept and self.other_zones == "convert":
                 text = f"'{self.field}' loses the offset that it names; the way back writes"
-                yield Loss(is_newer, f"{text} {self.zone}")
+                yield Loss(is_newer, f"{text} {self._zone(newer=not is_newer)}")
             name = self.newer if is_newer else self.older
-            repeats = self._place is not None and target.precision >= _UNITS.index("hours")
+            in_place = _place(self._zone(newer=is_newer)) is not None
+            repeats = in_place and target.precision >= _UNITS.index("hours")
             if repeats and not target.names_zone and name not in _UNIX:
                 text = f"'{self.field}' in an hour that clocks repeat comes back as in the first"
                 yield Loss(is_newer, text)
 
-    @property
-    def _place(self) -> tzinfo | None:
-        """The time zone, if it is that of a place; raises ValueError for one that is unknown."""
-        return None if _OFFSET.fullmatch(self.zone) else time_zone(self.zone)
+    def _zone(self, *, newer: bool) -> str:
+        if isinstance(self.zone, str):
+            return self.zone
+        return self.zone.newer if newer else self.zone.older
 
     def _kinds(self, form: str) -> ValueKinds:
         return NUMBER if form in _UNIX and not self.text else TEXT
 
-    def _form(self, form: str) -> "MomentForm":
+    def _form(self, *, newer: bool) -> "MomentForm":
         from gateway.core.conversion.changes.values.moment import UnixTime
         from gateway.core.conversion.changes.values.time_pattern import (
             minutes_of,
@@ -89,27 +102,37 @@ class TimeConfig(RewriteSection):
             rfc_3339,
         )
 
+        form = self.newer if newer else self.older
         if form in _UNIX:
             # Where one version counts whole milliseconds, the other counts whole seconds.
             both = self.digits is None and {self.newer, self.older} <= _UNIX.keys()
             digits = 0 if both else self.digits
             return UnixTime(_UNIX[form], digits, Type.TEXT if self.text else Type.NUMBER)
-        place, only = self._place, self.other_zones == "refuse"
-        zone = minutes_of(self.zone) if place is None else 0
+        name, only = self._zone(newer=newer), self.other_zones == "refuse"
+        place, own = _place(name), not isinstance(self.zone, str)
+        zone = minutes_of(name) if place is None else 0
         if form == "rfc3339":
-            return rfc_3339(zone, only_zone=only, place=place, fraction=self.fraction)
-        return parse_pattern(form, zone, only_zone=only, place=place)
+            pattern = rfc_3339(zone, only_zone=only, place=place, fraction=self.fraction)
+        else:
+            pattern = parse_pattern(form, zone, only_zone=only, place=place)
+        return replace(pattern, own_zone=own)
 
     def ways(self, site: ChangeSite) -> FormWays | None:
         """Return the ways between the two forms, or None after recording a mistake."""
-        if self.newer == self.older:
-            site.complain("is the form that it has already; remove the change", "older")
+        if self.newer == self.older and self._zone(newer=True) == self._zone(newer=False):
+            site.complain(
+                "is the form that it has already; remove the change, or give each version a zone",
+                "older",
+            )
             return None
-        named = _OFFSET.fullmatch(self.zone) is None
-        if named and site.attempt(partial(time_zone, self.zone), "zone") is None:
+        if isinstance(self.zone, ZonesConfig) and {self.newer, self.older} & _UNIX.keys():
+            site.complain("unix time is in no zone; give that of the other version alone", "zone")
             return None
-        newer = site.attempt(partial(self._form, self.newer), "newer")
-        older = site.attempt(partial(self._form, self.older), "older")
+        zones = dict.fromkeys((self._zone(newer=True), self._zone(newer=False)))
+        if any(site.attempt(partial(_checked, zone), "zone") is None for zone in zones):
+            return None
+        newer = site.attempt(partial(self._form, newer=True), "newer")
+        older = site.attempt(partial(self._form, newer=False), "older")
         if newer is None or older is None:
             return None
         if newer.has_date != older.has_date:
@@ -123,6 +146,16 @@ class TimeConfig(RewriteSection):
             site.complain("goes with rfc3339; remove it", "fraction")
             return None
         return ways_between(newer, older)
+
+
+def _place(zone: str) -> tzinfo | None:
+    """Return the time zone, if it is that of a place; raises ValueError for one that is unknown."""
+    return None if _OFFSET.fullmatch(zone) else time_zone(zone)
+
+
+def _checked(zone: str) -> str:
+    _place(zone)
+    return zone
 
 
 def _unit(precision: float) -> str:

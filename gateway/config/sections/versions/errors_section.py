@@ -22,7 +22,7 @@ _OWN = tuple(code for code in FaultCode if code not in BEFORE_VERSION)
 JsonType = Annotated[
     str,
     matching(
-        r"^application/([!#$%&'*.^_`|~0-9A-Za-z-]+\+)?json(; ?charset=utf-8)?$",
+        r"^application/([!#$%&'*.^_`|~0-9A-Za-z-]+\+)?json(; ?charset=(?:utf-8|UTF-8))?$",
         "not a media type of JSON; write application/json or application/problem+json",
     ),
 ]

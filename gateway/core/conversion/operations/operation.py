@@ -164,6 +164,7 @@ class Substitute(NamedTuple):
         detail: The sentence in the refusal that the rules give; empty for the usual one.
         code: The code in the refusal that the rules give; None for that of all such refusals.
         usual: The usual sentence.
+        methods: The methods that the client's version has at the path, for a refusal with 405.
     """
 
     service: Service | None
@@ -171,11 +172,12 @@ class Substitute(NamedTuple):
     detail: str = ""
     code: str | int | None = None
     usual: str = "This operation is no longer offered."
+    methods: tuple[str, ...] = ()
 
     @property
-    def refusal(self) -> tuple[int, str, str, str | int | None]:
+    def refusal(self) -> tuple[int, str, str, str | int | None, tuple[str, ...]]:
         """The arguments of `gateway.core.errors.not_offered`."""
-        return self.status, self.usual, self.detail, self.code
+        return self.status, self.usual, self.detail, self.code, self.methods
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,11 +19,13 @@ class FoundOperation(NamedTuple):
         operation: The operation.
         captures: What its path and its query capture, as a path holds it.
         rest: The query parameters that are not part of the operation.
+        template: Its path.
     """
 
     operation: MappedOperation
     captures: Captures
     rest: ParameterLines
+    template: Template
 
 
 # Letters, digits, hyphen, underscore and tilde; but for dots, which may be those of a dot segment.
@@ -74,8 +76,28 @@ class OperationTable:
                 taken = side.read(query)
                 if taken is not None:
                     captures = dict(zip(side.template.captures, texts.values(), strict=True))
-                    return FoundOperation(operation, {**captures, **taken[0]}, taken[1])
+                    return FoundOperation(
+                        operation, {**captures, **taken[0]}, taken[1], side.template
+                    )
         return None
+
+    def methods(
+        self, path: str, query: ParameterLines, within: Template | None = None
+    ) -> tuple[str, ...]:
+        """Return the methods for which an operation is declared at a path that is not refused.
+
+        Args:
+            path: The path of a request.
+            query: The query of the request.
+            within: Where given, the operations whose paths have more literal text alone count.
+        """
+        found = {method: self.find(method, path, query) for method in sorted(self._by_method)}
+        return tuple(
+            method
+            for method, one in found.items()
+            if one is not None and (within is None or one.template.literal > within.literal)
+            if one.operation.substitute is None or one.operation.substitute.service is not None
+        )
 
     def above(self, prefix: str, version: Version, other: Version) -> str | None:
         """Return the longest path that the other version's operations below a prefix lie below.

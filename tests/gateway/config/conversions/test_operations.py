@@ -123,6 +123,21 @@ def test_statuses() -> None:
     )
 
 
+def test_a_refusal_of_a_method_beside_what_is_mapped_for_all() -> None:
+    """A link is asked with GET, so that it would lead to what is refused."""
+    mapped = "operations: [{{ newer: /person, older: /pers }}, {{ newer: {}, refuse: {{}} }}]"
+    _, warnings = checked(mapped.format("GET /person"))
+    assert [text for text in warnings if "links to" in text] == [
+        (
+            "warning: links to /person do not become those of the older version by"
+            " apis.person.conversions[0].operations[0], as GET is refused here; leave GET out"
+        )
+    ]
+    for other in ("/person", "GET /persons"):
+        _, warnings = checked(mapped.format(other))
+        assert not [text for text in warnings if "links to" in text]
+
+
 def test_what_answers_where_a_version_lacks_it() -> None:
     api, _ = checked(
         "operations: [{ older: GET /person, service: old },"

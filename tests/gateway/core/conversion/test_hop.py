@@ -1,7 +1,7 @@
 """Hops: which links between two versions a request takes."""
 
 from gateway.core.conversion.changes.default import Default
-from gateway.core.conversion.hop import Hop, hops_of, making
+from gateway.core.conversion.hop import Hop, hops_of, making, status_kinds
 from gateway.core.conversion.message.carry import Carry
 from gateway.core.conversion.message.places import QueryPlace
 from gateway.core.conversion.operations.operation import MappedOperation, parse_operation
@@ -41,6 +41,20 @@ def test_a_status_both_ways() -> None:
     assert Hop(V2, V1, links, None).status("PUT", 201) == 200
     assert Hop(V2, V1, links, None).status("PUT", 404) == 404
     assert Hop(V2, V1, links, None).status("GET", 404) == 410
+
+
+def test_statuses_to_which_the_same_links_apply_are_of_one_kind() -> None:
+    links = (
+        VersionLink(V1, V2, (), statuses=frozenset({*range(400, 500), 201})),
+        VersionLink(V1, V2, (), statuses=frozenset({404, 422}), status={410: 404}),
+    )
+    kinds = status_kinds(links, (None, 200, 0))
+    alike: dict[object, list[int | None]] = {}
+    for status, kind in kinds.items():
+        alike.setdefault(kind, []).append(status)
+    assert sorted(map(len, alike.values())) == [1, 1, 1, 1, 1, 1, 1, 97]
+    assert [kinds[404], kinds[410], kinds[None]] == [404, 410, None]
+    assert kinds[422] not in (kinds[400], kinds[200], kinds[0])
 
 
 def test_a_body_in_one_version_alone() -> None:

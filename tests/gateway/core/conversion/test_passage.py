@@ -143,6 +143,63 @@ def test_what_only_the_next_version_has(
     assert (other.substitute, line(other)) == (None, "GET /v2/old")
 
 
+OWN = operation("GET /orders", "GET /rest/orders.json")
+ONE = operation("/orders/{id}", "/rest/orders/{id}.json")
+REFUSED = [
+    ("GET", "/rest/orders.json", None),
+    ("DELETE", "/rest/orders.json", (405, ("GET", "HEAD"))),
+    ("GET", "/rest/reports.json", (404, ())),
+    ("OPTIONS", "/rest/orders.json", None),
+    ("OPTIONS", "/rest/fax", None),
+    ("OPTIONS", "/rest/reports.json", (404, ())),
+    ("POST", "/rest/fax", (405, ("GET", "HEAD"))),
+    ("PUT", "/rest/fax", (410, ())),
+    ("PATCH", "/rest/lone", (405, ())),
+    ("POST", "/rest/orders/7.json", None),
+    ("POST", "/rest/orders/7:cancel.json", (404, ())),
+    ("POST", "/rest/orders/all:close.json", None),
+]
+
+
+@pytest.mark.parametrize(("method", "way", "refused"), REFUSED)
+def test_what_is_refused_beside_an_operation(
+    method: str, way: str, refused: tuple[int, tuple[str, ...]] | None
+) -> None:
+    """All below a path, a method alone, and what a capture makes of another path."""
+    declared = [
+        *(OWN, ONE),
+        operation("GET /faxes", "GET /rest/fax"),
+        refusal(None, "/rest/{rest*}"),
+        refusal(None, "POST /rest/fax", 405),
+        refusal(None, "PUT /rest/fax", 410),
+        refusal(None, "PATCH /rest/lone", 405),
+        refusal("/orders/{id}:cancel", None),
+        refusal("/orders/{number}", None),
+    ]
+    links = {V1: [VersionLink(V1, V2, (), operations=tuple(declared))]}
+    there, back = compose((V1, V2), links, V1, V2), compose((V1, V2), links, V2, V1)
+    given = find_passage(there, back, method, lambda _: way, None).substitute
+    assert (given and (given.status, given.methods)) == refused
+
+
+def test_a_method_of_the_newer_version_alone() -> None:
+    declared = (
+        operation("GET /photos/{id}", "GET /photos/{id}"),
+        refusal("PUT /photos/{id}", None, 405),
+    )
+    links = {V1: [VersionLink(V1, V2, (), operations=declared)]}
+    there, back = compose((V1, V2), links, V1, V2), compose((V1, V2), links, V2, V1)
+    given = find_passage(there, back, "PUT", lambda _: "/photos/7", None).substitute
+    assert given is not None
+    assert (given.status, given.methods) == (405, ("GET", "HEAD"))
+
+
+def refusal(newer: str | None, older: str | None, status: int = 404) -> MappedOperation:
+    """Declare that an operation of one version is refused."""
+    new, old = (None if text is None else parse_operation(text) for text in (newer, older))
+    return MappedOperation(new, old, {}, Substitute(None, status))
+
+
 def test_which_links_apply() -> None:
     found = passage(V1, V3, "POST /create")
     assert found.operations == (CREATE, None)

@@ -44,6 +44,7 @@ class TimePattern:
         name: the form, for a message.
         place: the time zone of a place, whose offset depends on the moment, instead of `zone`.
         fraction: how a fraction is written where `digits` is None.
+        own_zone: whether every moment is written in the zone, also one that was read with another.
     """
 
     template: str
@@ -54,6 +55,7 @@ class TimePattern:
     name: str
     place: tzinfo | None = None
     fraction: FractionStyle = "as_is"
+    own_zone: bool = False
     type: ClassVar[Type] = Type.TEXT
 
     @property
@@ -111,7 +113,7 @@ class TimePattern:
         """Return the text of a moment; raises ValueError where its year has not four digits."""
         try:
             offset = self._minutes(moment.second)
-            if self.names_zone and moment.offset is not None:
+            if self.names_zone and moment.offset is not None and not self.own_zone:
                 offset = moment.offset
             local = _EPOCH + timedelta(seconds=moment.second, minutes=offset)
         except OverflowError:

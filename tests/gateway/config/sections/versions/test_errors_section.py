@@ -24,6 +24,10 @@ BODY = {"error": {"code": "{code}"}}
             ErrorTemplate("application/json; charset=utf-8"),
         ),
         (
+            "{ content_type: application/json;charset=UTF-8 }",
+            ErrorTemplate("application/json;charset=UTF-8"),
+        ),
+        (
             "{ codes: { version_retired: 4100, internal: E1, default: 5000 } }",
             ErrorTemplate(
                 "application/problem+json", None, {"version_retired": 4100, "internal": "E1"}, 5000

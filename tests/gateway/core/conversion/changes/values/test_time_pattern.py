@@ -1,6 +1,7 @@
 """Patterns of dates and times."""
 
 import re
+from dataclasses import replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -184,3 +185,16 @@ def test_a_year_beyond_the_last_one_in_a_place_is_refused() -> None:
         LOCAL.write(Moment(253402300799))
     with pytest.raises(ValueError, match="found no such day or hour"):
         LOCAL.read("01.01.0001 00:00")
+
+
+@LAW
+@given(st.datetimes(datetime(1000, 1, 2), datetime(9000, 1, 1)), st.integers(-1439, 1439))
+def test_a_zone_of_its_own(moment: datetime, minutes: int) -> None:
+    """Each version has the moment in its zone, whatever zone was named."""
+    ours = replace(rfc_3339(minutes), own_zone=True)
+    theirs = replace(rfc_3339(place=ZoneInfo("Europe/Berlin")), own_zone=True)
+    text = moment.replace(microsecond=0).isoformat() + offset_text(minutes)
+    there = theirs.write(ours.read(text))
+    assert datetime.fromisoformat(there) == datetime.fromisoformat(text)
+    assert there[-6:] in ("+01:00", "+02:00", "+00:53")
+    assert ours.write(theirs.read(there)) == text
