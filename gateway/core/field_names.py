@@ -17,13 +17,14 @@ class FieldNames:
         names: The names, in lower case.
 
     Attributes:
+        names: The names.
         known: The cache, which hot code reads itself: the name in lower case, or None for a field
             of another name.
     """
 
     def __init__(self, names: Set[bytes]) -> None:
         self.known: dict[bytes, bytes | None] = {}
-        self._names = names
+        self.names = frozenset(names)
 
     def examine(self, name: bytes) -> bytes | None:
         """Return what the cache has to hold for a name, and keep it there if there is room."""
@@ -33,4 +34,4 @@ class FieldNames:
         return value
 
     def _value(self, lower: bytes) -> bytes | None:
-        return lower if lower in self._names else None
+        return lower if lower in self.names else None

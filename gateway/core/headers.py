@@ -162,7 +162,7 @@ class FieldFates(FieldNames):
         self._watch = watch | _WATCHED
 
     def _value(self, lower: bytes) -> bytes | None:
-        if lower in self._names:
+        if lower in self.names:
             return _DROPPED
         if lower in self._watch:
             return lower
@@ -194,8 +194,8 @@ class FieldFates(FieldNames):
                     kept.append(line)
                 elif line[1] not in _ORDINARY:
                     watched.append(fate)
-                    options = {option.strip(b" \t").lower() for option in line[1].split(b",")}
-                    named = options if named is None else named | options
+                    named = set() if named is None else named
+                    named.update([option.strip(b" \t").lower() for option in line[1].split(b",")])
         if named is not None:
             named.discard(b"content-length")  # without it, the end of the body would be unknown
             kept = [line for line in kept if line[0].lower() not in named]

@@ -5,7 +5,6 @@ or depends on more than a value, they are converted together, link by link.
 """
 
 from collections.abc import AsyncIterator, Callable
-from io import BytesIO
 
 from gateway.core import headers
 from gateway.core.answers.link_mapper import LinkMapper
@@ -18,7 +17,7 @@ from gateway.core.plan import Plan, written_target
 from gateway.proxy import answer_links
 from gateway.proxy.body import body_conversion
 from gateway.proxy.body.body_format import STREAMS, BodyFormat, format_of, is_unconverted
-from gateway.proxy.bounds.conversion_room import AT_ONCE, ConversionRoom
+from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.planned_message import planned_message
 from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead
@@ -64,7 +63,7 @@ async def convert_request(
             body, format_of(converted), conversion, room, message
         )
         return plan.target, converted, streamed
-    whole = await _whole(body, room)
+    whole = await _whole(body, room, exchange.length)
     # Some clients give each request a body; here it means nothing (RFC 9110, section 9.3.1).
     if whole and exchange.method in SAFE and whole.strip() == _NOTHING:
         whole = body = b""
@@ -260,16 +259,9 @@ def _target(plan: Plan, message: Message) -> str:
     return written_target(plan.route, path, write_query(message.query))
 
 
-async def _whole(body: RequestBody, room: ConversionRoom) -> bytes:
+async def _whole(body: RequestBody, room: ConversionRoom, length: int | None) -> bytes:
     if isinstance(body, AsyncIterator):
-        collected = BytesIO()  # grows without copying what it has
-        async for piece in body:
-            if not room.take(len(piece)):
-                await room.wait(len(piece))
-            collected.write(piece)
-            if room.held > AT_ONCE:
-                await room.collect(body, collected)
-        return collected.getvalue()
+        return await room.gather(body, length or 0)
     return body or b""
 
 

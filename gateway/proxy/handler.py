@@ -93,7 +93,7 @@ class Handler:
     async def answer(self, exchange: Exchange) -> None:
         """Answer one request and record it once; every failure is handled here."""
         exchange.snapshot = snapshot = self._snapshot
-        room = ConversionRoom(snapshot.limits.convert, snapshot.limits.elements)
+        room = ConversionRoom(snapshot.limits.convert, snapshot.limits.elements, exchange)
         try:
             planned = self._plan(exchange)
             if planned is not None:
@@ -101,11 +101,11 @@ class Handler:
         except FaultError as error:
             _refuse(exchange, error)
             error.__traceback__ = None  # it refers to the response, which may hold the error
-        except (asyncio.CancelledError, ConnectionError) as error:
+        except (asyncio.CancelledError, ConnectionError) as end:
             exchange.aborted = True
-            exchange.cause = str(error) or "the client left"
+            exchange.cause = str(end) or "the client left"
             exchange.abort()
-            if isinstance(error, asyncio.CancelledError):
+            if isinstance(end, asyncio.CancelledError):
                 raise
         except Exception:
             _log.exception("request %s failed", exchange.request_id)

@@ -28,7 +28,6 @@ from gateway.core.headers import LINK, FieldFates, FieldLines, HeaderFields
 from gateway.core.plan import Plan
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
 from gateway.core.snapshot import Route
-from gateway.core.tracing.trace_parent import TRACE_FIELDS
 from gateway.proxy import answer_links, cors_fields
 from gateway.proxy.body import body_conversion, compression
 from gateway.proxy.body.body_format import ERROR_TEXTS, is_unconverted
@@ -81,9 +80,10 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
     given = plan.passage or route  # each property of the plan would be a call
     method, converting, returned = exchange.method, given.request, given.response
     answer = None if returned is None else returned.for_response(method, 200)
-    tagged, traced, fates = route.tags is not None, exchange.trace_fields != (), snapshot.passed
-    if tagged or traced or answer is not None:
-        fates = _request_fates(snapshot.withheld, answer is not None, tagged, traced)
+    tagged, traced = route.tags is not None, exchange.trace_fields != ()
+    fates = snapshot.passed_in_trace if traced else snapshot.passed
+    if tagged or answer is not None:
+        fates = _request_fates(fates.names, answer is not None, tagged)
     fields, watched = fates.sort(message.raw_headers)
     conversion: BodyConversion | None = None
     target = plan.target
@@ -206,11 +206,11 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
             fields = _tagged(exchange, plan, fields, status)
         if conversion is not None and method in SAFE:
             fields.append(_NO_RANGES)
-        # A 304 has the Vary of the answer that it stands for (RFC 9110, section 15.4.5); an empty
-        # body is the same in every coding.
+        # A 304 has the Vary of the answer that it stands for (RFC 9110, section 15.4.5), of which
+        # it does not tell the media type; an empty body is the same in every coding.
         if exchange.snapshot.compress and (
             (conversion and (body != b"" if type(body) is bytes else _takes(method, fields, body)))
-            or (tags and status == 304)
+            or (tags and status == 304 and converting.for_response(method, 200))
         ):
             vary = (*vary, _NEGOTIATED)
     fields = dressed(exchange, fields, watched, vary)
@@ -292,11 +292,9 @@ def _date(second: int) -> tuple[bytes, bytes]:
 
 
 @lru_cache(maxsize=16)
-def _request_fates(drop: frozenset[bytes], converted: bool, tags: bool, traced: bool) -> FieldFates:
+def _request_fates(drop: frozenset[bytes], converted: bool, tags: bool) -> FieldFates:
     if converted:  # ranges and codings refer to bytes before the conversion
         drop |= headers.SELECTING
-    if traced:  # the trace goes on by fields of the gateway
-        drop |= TRACE_FIELDS
     return FieldFates(drop, CONDITIONS if tags else frozenset())
 
 

@@ -1,4 +1,9 @@
-"""The siege: honest clients beside all attacks at once, kills and reloads; then a judgement."""
+"""The siege: honest clients beside all attacks at once, kills and reloads; then a judgement.
+
+Attackers, services and clients share the processors with the gateway, so that honest clients wait
+longer whatever the gateway does. How much longer, a control shows in the same run: the same
+attackers, kills and reloads meet a twin of the gateway, in front of the same services.
+"""
 
 import asyncio
 import json
@@ -24,8 +29,11 @@ from tests.soak.questions import echo, listed, person, written
 HONEST = 4
 READS = (person, echo, listed)
 MOST_RESIDENT = 256e6
-# The share of the time in which nobody attacks, to compare with.
-_IN_PEACE = 0.25
+# The shares of the time in which nobody attacks, and in which the twin is attacked.
+_IN_PEACE = 0.2
+_BESIDE = 0.3
+# They take turns, so that a machine that others load as well is the same to each of them.
+_ROUND = 60.0
 _BETWEEN_KILLS = 4.0
 
 
@@ -39,6 +47,7 @@ class Siege:
         say: takes a line for whoever watches.
         stop: ends the run early once set.
         peace: the seconds that honest clients waited for answers while nobody attacked.
+        beside: the same while all attacks went on at the twin.
         war: the same while all attacks went on.
         resident: the most memory that a worker held, in bytes.
         done: how often a worker was killed and replaced, and the rules were changed.
@@ -51,32 +60,22 @@ class Siege:
     say: Callable[[str], None]
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     peace: list[float] = field(default_factory=list)
+    beside: list[float] = field(default_factory=list)
     war: list[float] = field(default_factory=list)
     resident: int = 0
     done: int = 0
     asked: Counter[str] = field(default_factory=Counter)
     arrived: Counter[str] = field(default_factory=Counter)
-    _over: bool = False
+
+    def __post_init__(self) -> None:
+        self._times = self.peace
 
     async def run(self, seconds: float) -> list[str]:
         """Run for a while; return what is wrong, a line each."""
         house = self.house
         before = await asyncio.to_thread(self._idle)
-        async with asyncio.TaskGroup() as group:
-            self._times = self.peace
-            for _ in range(HONEST):
-                group.create_task(self._honest())
-            group.create_task(self._write())
-            try:
-                await self._wait(seconds * _IN_PEACE)
-                async with attacking(house.gateway):
-                    self._times = self.war
-                    operating = group.create_task(self._operate())
-                    await self._wait(seconds * (1 - _IN_PEACE))
-                    self._over = True
-                    await operating
-            finally:
-                house.load.over = True
+        with house.twin() as twin:
+            await self._compare(twin, seconds)
         self.arrived = Counter(
             json.loads((await get(house.backends["mirror"], "GET /arrivals")).body)
         )
@@ -95,9 +94,36 @@ class Siege:
             f"{self.done} workers killed; {load.right} right, {len(load.wrong)} wrong; errors:"
             f" {load.explained.total()} explained, {len(load.unexplained)} not;"
             f" {len(self.asked)} writes in {self.asked.total()} requests; in peace"
-            f" {_summary(self.peace)}; under attack {_summary(self.war)};"
+            f" {_summary(self.peace)}; beside a gateway under attack {_summary(self.beside)};"
+            f" under attack {_summary(self.war)};"
             f" at most {self.resident / 1e6:.0f} MB a worker"
         )
+
+    async def _compare(self, twin: House, seconds: float) -> None:
+        """Have honest clients ask in peace, then beside a twin under attack, then under attack."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(HONEST):
+                group.create_task(self._honest())
+            group.create_task(self._write())
+            try:
+                rounds = max(1, round(seconds / _ROUND))
+                for _ in range(rounds):
+                    each = seconds / rounds
+                    self._times = self.peace
+                    await self._wait(each * _IN_PEACE)
+                    await self._attack(twin, self.beside, each * _BESIDE)
+                    await self._attack(self.house, self.war, each * (1 - _IN_PEACE - _BESIDE))
+            finally:
+                self.house.load.over = True
+
+    async def _attack(self, house: House, times: list[float], seconds: float) -> None:
+        """Have one of the gateways attacked for a while, and note how long clients wait."""
+        over = asyncio.Event()
+        async with attacking(house.gateway), asyncio.TaskGroup() as group:
+            self._times = times
+            group.create_task(self._operate(house, over))
+            await self._wait(seconds)
+            over.set()
 
     async def _honest(self) -> None:
         load = self.house.load
@@ -133,16 +159,16 @@ class Siege:
                 with suppress(psutil.Error):
                     self.resident = max(self.resident, worker.memory_info().rss)
 
-    async def _operate(self) -> None:
+    async def _operate(self, house: House, over: asyncio.Event) -> None:
         """Kill workers, and change the rules, until it is over."""
         next_kill = monotonic() + _BETWEEN_KILLS / 2
-        while not self._over:
+        while not over.is_set():
             await asyncio.sleep(0.25)
             if monotonic() > next_kill:
                 next_kill = monotonic() + _BETWEEN_KILLS
-                await self.house.kill_worker()
-                await self.house.toggle()
-                self.done += 1
+                await house.kill_worker()
+                await house.toggle()
+                self.done += house is self.house
 
     def _answers(self) -> list[str]:
         load = self.house.load

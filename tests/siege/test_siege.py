@@ -17,10 +17,11 @@ async def test_a_short_siege(tmp_path: Path) -> None:
     with open_house(tmp_path, **CENSUS) as house:
         processes = [house.supervisor, *house.workers]
         siege = Siege(house, Random(3), said.append)
-        failures = await siege.run(8)
+        failures = await siege.run(12)
     print(said)  # noqa: T201  # the figures, for whoever looks
     assert not failures
     assert siege.done > 0
+    assert len(siege.beside) > 50
     assert len(siege.war) > 50
     assert len(siege.asked) > 10
     assert not any(process.is_running() for process in processes)

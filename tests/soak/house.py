@@ -194,6 +194,12 @@ class House:
             start_backend, self.stack, self.folder, name, port
         )
 
+    @contextmanager
+    def twin(self) -> Iterator["House"]:
+        """Start another gateway in front of the same backends; end it afterwards."""
+        with ExitStack() as stack:
+            yield _house(stack, self.folder / "twin", self.backends)
+
     def end_backends(self) -> None:
         """Stop every backend, which closes all that the gateway keeps open to them."""
         for program in self.backends.values():
@@ -240,12 +246,17 @@ def open_house(folder: Path, **variables: str) -> Iterator[House]:
     """Start the stack; end it, each program by its id."""
     with ExitStack() as stack:
         backends = {name: start_backend(stack, folder, name) for name in PROGRAMS}
-        rules = Rules({name: program.port for name, program in backends.items()})
-        config = folder / "gateway" / "gateway.yaml"
-        config.parent.mkdir()
-        config.write_text(str(rules))
-        gateway = start_program(stack, config.parent, "gateway", GATEWAY_WORKERS="", **variables)
-        gateway.config = config
-        journal = Journal(gateway.output)
-        stack.callback(journal.close)
-        yield House(folder, stack, backends, gateway, journal, rules)
+        yield _house(stack, folder, backends, **variables)
+
+
+def _house(stack: ExitStack, folder: Path, backends: dict[str, Program], **variables: str) -> House:
+    """Start a gateway in front of these backends."""
+    rules = Rules({name: program.port for name, program in backends.items()})
+    config = folder / "gateway" / "gateway.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text(str(rules))
+    gateway = start_program(stack, config.parent, "gateway", GATEWAY_WORKERS="", **variables)
+    gateway.config = config
+    journal = Journal(gateway.output)
+    stack.callback(journal.close)
+    return House(folder, stack, backends, gateway, journal, rules)

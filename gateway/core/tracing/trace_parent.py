@@ -5,6 +5,7 @@ that belongs to a trace is traced if its caller traces it; of those that begin o
 """
 
 import re
+from dataclasses import dataclass
 from typing import NamedTuple
 
 TRACE_FIELDS = frozenset({b"traceparent", b"tracestate"})
@@ -18,7 +19,8 @@ _LENGTH = 55
 _SAMPLED = 1
 
 
-class Tracing(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Tracing:
     """Where spans go, and how many.
 
     Attributes:

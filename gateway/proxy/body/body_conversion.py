@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from io import BytesIO
 from threading import Event
 
 from gateway.core.conversion.chain import BodyConversion, Conversion
@@ -10,12 +9,16 @@ from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.message.message import Message
 from gateway.core.errors import Fault, FaultCode, FaultError, conversion_failed, unconvertible
 from gateway.core.headers import HeaderFields
-from gateway.proxy.body import content_coding, conversion_thread, json_body
+from gateway.proxy.body import content_coding, conversion_thread, json_body, surrogates
 from gateway.proxy.body.body_format import STREAMS, BodyFormat, described, has_more
 from gateway.proxy.body.formats.converted_stream import ConvertedStream
-from gateway.proxy.bounds.conversion_room import AT_ONCE, ConversionRoom
+from gateway.proxy.body.formats.document_stream import converted_stream
+from gateway.proxy.bounds.conversion_budget import AT_ONCE
+from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead
 
+# Of so few bytes, each may be half of a surrogate pair.
+_NEVER_SLOW = 16 * 1024
 # Forms and patches cost several times as much as JSON of as many bytes, so that fewer are converted
 # on the event loop.
 _AT_ONCE_BESIDE_JSON = AT_ONCE // 4
@@ -92,7 +95,8 @@ async def convert_response(
         return _pieces(response, stream, conversion, room)
     body = await response.read()
     if not response.complete or len(body) > min(AT_ONCE, room.limit):
-        body = await _whole(response, body, room)
+        length = _length(response, room)
+        body = await room.gather(_collected(response, body, room), length)
     if not body:
         return _converted_nothing(response, conversion, message)
     convert = json_body.convert if is_json else converter(body_format, room)
@@ -100,7 +104,8 @@ async def convert_response(
         cause = "it is not JSON; unconverted: in the rules lets its type pass"
         raise _failed(response, "it is not JSON", cause)
     try:
-        if codings or len(body) > AT_ONCE or conversion.timeout is not None:
+        slow = len(body) > _NEVER_SLOW and (len(body) > AT_ONCE or surrogates.many(body))
+        if codings or slow or conversion.timeout is not None:
             return await _convert(convert, body_format, body, codings, conversion, room, message)
         converted = convert(body, conversion, message, None)
     except content_coding.ContentCodingError as error:
@@ -159,21 +164,33 @@ def convert_response_fields(
         raise _failed(response, error, error.cause) from None
 
 
-async def _whole(response: UpstreamHead, piece: bytes, room: ConversionRoom) -> bytes:
-    """Return the body of a response that begins with a piece."""
-    size = len(piece)
-    collected = BytesIO()  # grows without copying what it has
+def _length(response: UpstreamHead, room: ConversionRoom) -> int:
+    """Return the declared length of the body of a response, or 0; raises FaultError."""
+    for name, value in response.fields:
+        if name.lower() == b"content-length":
+            if int(value) > room.limit:
+                raise _too_large(response, room)
+            return int(value)
+    return 0
+
+
+def _too_large(response: UpstreamHead, room: ConversionRoom) -> FaultError:
+    return _failed(response, f"it is larger than {room.limit} bytes")
+
+
+async def _collected(
+    response: UpstreamHead, piece: bytes, room: ConversionRoom
+) -> AsyncIterator[bytes]:
+    """Yield the body of a response that begins with a piece; raises FaultError if it is large."""
+    size = 0
     while piece:
+        size += len(piece)
         if size > room.limit:
-            raise _failed(response, f"it is larger than {room.limit} bytes")
-        collected.write(piece)
-        if not room.take(len(piece)):
-            await room.wait(len(piece))
+            raise _too_large(response, room)
+        yield piece
         if response.complete:  # all of the body was read
             break
         piece = await response.read()
-        size += len(piece)
-    return collected.getvalue()
 
 
 async def _pieces(
@@ -239,16 +256,18 @@ async def _convert(
                 raise content_coding.DecodedTooLargeError(what)
             return convert(text, conversion, message, abandoned)
 
-        converted = await _beside(convert_large, conversion)
+        converted = await _beside(convert_large, conversion, room)
     if len(converted) > AT_ONCE:
         await room.grow(len(converted))
     return converted
 
 
-async def _beside(convert: Callable[[Event], bytes], conversion: BodyConversion) -> bytes:
+async def _beside(
+    convert: Callable[[Event], bytes], conversion: BodyConversion, room: ConversionRoom
+) -> bytes:
     """Return what a function returns that is called beside the event loop."""
     if conversion.timeout is None:
-        return await conversion_thread.run(convert)
+        return await conversion_thread.run(convert, room.network)
     from gateway.proxy.body import slow_thread  # few rules have slow functions
 
     return await slow_thread.run(convert, conversion.timeout)
@@ -269,15 +288,19 @@ async def _converted(
     if size <= AT_ONCE and conversion.timeout is None:
         return advance()
     await room.grow(size)
-    return await _beside(advance, conversion)
+    return await _beside(advance, conversion, room)
 
 
 def _small(body: bytes, codings: Sequence[str], limit: int, most: int) -> bytes | None:
-    """Return the decoded body if it is small enough to be converted at once, else None."""
-    if len(body) > most:
+    """Return the decoded body if it is fast enough to be converted at once, else None."""
+    size = len(body)
+    if size > most:
         return None
     try:
-        return content_coding.decode(body, codings, min(limit, most))
+        decoded = content_coding.decode(body, codings, min(limit, most))
+        if (codings or size > _NEVER_SLOW) and surrogates.many(decoded):
+            return None
+        return decoded
     except content_coding.DecodedTooLargeError:
         if limit <= most:
             raise
@@ -319,31 +342,6 @@ def _convert_documents(
 ) -> bytes:
     stream = converted_stream(body_format, conversion, room, message, abandoned)
     return stream.feed(body) + stream.finish()
-
-
-def converted_stream(
-    body_format: BodyFormat,
-    conversion: BodyConversion,
-    room: ConversionRoom,
-    message: Message | None,
-    abandoned: Event | None = None,
-) -> ConvertedStream:
-    """Return what converts a stream of documents, each within the bounds of the room."""
-
-    def convert(document: bytes) -> bytes:
-        if len(document) > AT_ONCE and has_more(document, room.elements):
-            raise ConversionError(f"a document of more than {room.elements} elements")
-        # The head of the message is sent before its documents, which cannot change it.
-        copy = None if message is None else message.copied()
-        return json_body.convert(document, conversion, copy, abandoned)
-
-    if body_format is BodyFormat.JSON_LINES:
-        from gateway.proxy.body.formats.json_lines import JsonLineStream
-
-        return JsonLineStream(convert, room.limit)
-    from gateway.proxy.body.formats.event_stream import EventStream
-
-    return EventStream(convert, room.limit, room.elements, conversion)
 
 
 def _failed(response: UpstreamHead, what: object, cause: str = "") -> FaultError:

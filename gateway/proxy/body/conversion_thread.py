@@ -1,5 +1,7 @@
 """The thread for conversions: large bodies are converted beside the event loop, one at a time.
 
+Clients have turns, so that one that sends many keeps no other waiting for more than one of them.
+
 They would gain nothing from more threads, since Python runs one thread at a time; and each would
 hold the elements of its body in memory.
 """
@@ -11,45 +13,45 @@ from functools import cache
 from threading import Event
 from typing import TYPE_CHECKING
 
-from gateway.proxy.bounds.conversion_room import overloaded
+from gateway.proxy.bounds.conversion_budget import overloaded
+from gateway.proxy.bounds.fair_turns import FairTurns
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future, ThreadPoolExecutor
+    from concurrent.futures import ThreadPoolExecutor
 
 # For how many seconds a conversion waits for those before it.
 _PATIENCE = 5.0
 # What mallopt(3) calls the size from which memory is returned, and the size at a start, in bytes.
 _M_MMAP_THRESHOLD = -3
 _LARGE = 128 * 1024
+_turns = FairTurns()
 
 
-async def run(convert: Callable[[Event], bytes]) -> bytes:
+async def run(convert: Callable[[Event], bytes], network: str = "") -> bytes:
     """Return what a function returns that is called in the thread; it stops if this is cancelled.
 
     Args:
         convert: the function; its argument is set when nobody waits for the result any more.
+        network: the network of the client.
 
     Raises:
         FaultError: the conversions before this one took too long.
     """
-    abandoned = Event()
-    future = _thread().submit(convert, abandoned)
-    late = False
-
-    def give_up(waiting: "Future[bytes]") -> None:
-        nonlocal late
-        late = waiting.cancel()  # has no effect once it runs
-
-    patience = asyncio.get_running_loop().call_later(_PATIENCE, give_up, future)
     try:
+        async with asyncio.timeout(_PATIENCE):
+            await _turns.take(network)
+    except TimeoutError:
+        raise overloaded() from None
+    abandoned = Event()
+    future = None
+    try:
+        future = _thread().submit(convert, abandoned)
         return await asyncio.wrap_future(future)
     except asyncio.CancelledError:
         abandoned.set()
-        if late:
-            raise overloaded() from None
         raise
     finally:
-        patience.cancel()
+        _turns.end()
         # An error of the future has this frame in its traceback. Together they would hold the body
         # until the garbage collector comes by.
         del future

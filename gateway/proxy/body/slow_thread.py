@@ -16,7 +16,7 @@ from threading import Event, Thread
 from typing import TypeVar
 
 from gateway.core.conversion.conversion_error import ConversionError
-from gateway.proxy.bounds.conversion_room import overloaded
+from gateway.proxy.bounds.conversion_budget import overloaded
 
 T = TypeVar("T")
 # The number of such threads in one process. Python runs one at a time, so that more would help only

@@ -13,6 +13,8 @@ from gateway.core.conversion.conversion_error import ConversionError
 
 _HIGH = rb"\\u[dD][89abAB][0-9a-fA-F]{2}"
 _LOW = rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+# Each half of a pair costs a microsecond or two: so many, as long as it takes to convert the rest.
+_FEW = 500
 _LONE = re.compile(rb"%b(?!%b)|(?<!%b)%b" % (_HIGH, _LOW, _HIGH, _LOW))
 _BACKSLASH = rb"\\"
 _ASIDE = b"\xff"  # a byte that never occurs in UTF-8
@@ -21,6 +23,11 @@ _PLANE = 0x100000
 _SURROGATES = 0x800
 _IN_PLANE = re.compile(rb"\xf4[\x80-\x87][\x80-\xbf]{2}")
 _ESCAPED_PLANE = re.compile(rb"\\u[dD][bB][cdCD][0-9a-fA-F]%b" % _LOW)
+
+
+def many(body: bytes) -> bool:
+    """Return whether a body has so many halves of pairs that it is slow to convert."""
+    return body.count(rb"\ud") + body.count(rb"\uD") > _FEW
 
 
 def replace(body: bytes) -> bytes | None:

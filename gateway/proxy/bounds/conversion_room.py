@@ -9,47 +9,22 @@ memory of their bytes, exist only during the conversion itself, one at a time
 import asyncio
 from collections.abc import AsyncIterator
 from io import BytesIO
+from typing import Protocol
 
 import msgspec
 
-from gateway.core.errors import Fault, FaultCode, FaultError
+from gateway.proxy.bounds.conversion_budget import AT_ONCE, ConversionBudget, overloaded
 from gateway.proxy.bounds.slow_holders import SLOW_BYTES, SLOW_SECONDS, SlowHolders
 
-AT_ONCE = 64 * 1024
-"""A body of more bytes is large: it is converted in a thread, so that others do not wait for it."""
-# The budget of all bodies, and what small bodies may take beside it, so that large ones do not keep
-# them out. A single body is bounded by `limits.convert`, which may be larger.
-_ALL = 64 * 1024 * 1024
-_SMALL = 16 * 1024 * 1024
-# For how many seconds a body waits for others to make room.
-_PATIENCE = 5.0
+_budget = ConversionBudget()
 
 
-class _Budget:
-    """The bytes that this process holds for conversions, and who holds them for slow clients."""
+class Sender(Protocol):
+    """The client of a request."""
 
-    def __init__(self) -> None:
-        self.held = 0
-        self._waiting: list[asyncio.Future[None]] = []
-        self.slow = SlowHolders(0, lambda: self._waiting)
-
-    async def change(self) -> None:
-        """Wait until bytes are given back."""
-        change = asyncio.get_running_loop().create_future()
-        self._waiting.append(change)
-        self.slow.make_way()
-        await change
-
-    def give_back(self, size: int) -> None:
-        """Give bytes back, and let those that wait look again."""
-        self.held -= size
-        waiting, self._waiting = self._waiting, []
-        for change in waiting:
-            if not change.done():
-                change.set_result(None)
-
-
-_budget = _Budget()
+    def network(self) -> str:
+        """Return the network of its address."""
+        ...
 
 
 class ConversionRoom(msgspec.Struct):
@@ -58,37 +33,55 @@ class ConversionRoom(msgspec.Struct):
     Attributes:
         limit: the maximum size in bytes of one body, both coded and decoded.
         elements: the maximum number of elements of one body.
+        sender: the client; None for what no client waits for.
         held: the number of bytes that are held; to be released at the end of the exchange.
     """
 
     limit: int
     elements: int
+    sender: Sender | None = None
     held: int = 0
+    _network: str | None = None
 
-    def take(self, more: int) -> bool:
-        """Hold so many bytes more, if there is room for them; return whether there is."""
-        most = max(_ALL, self.limit)
-        if self.held + more <= AT_ONCE:
-            most += _SMALL
-        if _budget.held + more > most:
-            return False
-        _budget.held += more
-        self.held += more
-        return True
+    @property
+    def network(self) -> str:
+        """The network of the client's address; those of one network share what they hold."""
+        if self._network is None:
+            self._network = "" if self.sender is None else self.sender.network()
+        return self._network
 
     @property
     def holders(self) -> SlowHolders:
         """Those who hold bytes of the budget for slow clients."""
         return _budget.slow
 
-    async def collect(self, body: AsyncIterator[bytes], collected: BytesIO) -> None:
-        """Collect what is still to come of a large body.
+    async def gather(self, pieces: AsyncIterator[bytes], length: int = 0) -> bytes:
+        """Return a whole body, which is held piece by piece as it comes.
+
+        Args:
+            pieces: the body.
+            length: its declared length in bytes; that of a large body is held at once, so that it
+                does not wait for its end while others wait for theirs.
 
         Raises:
             FaultError: there is no room for it in time, or it came slowly and had to make room.
         """
-        loop = asyncio.get_running_loop()
-        slow = _budget.slow
+        if length > AT_ONCE:
+            await self._hold(length)
+        body = _Gathered(self.held - length if length > AT_ONCE else self.held)
+        if self.held <= AT_ONCE:
+            async for piece in pieces:
+                if more := body.add(piece, self.held):
+                    await self._hold(more)
+                if self.held > AT_ONCE:
+                    break
+        if self.held > AT_ONCE:
+            await self._gather_rest(pieces, body)
+        return body.bytes.getvalue()
+
+    async def _gather_rest(self, pieces: AsyncIterator[bytes], body: "_Gathered") -> None:
+        """Gather what is still to come of a large body, as long as it need not make room."""
+        loop, slow = asyncio.get_running_loop(), _budget.slow
         try:
             async with asyncio.timeout(None) as limit:
 
@@ -97,48 +90,50 @@ class ConversionRoom(msgspec.Struct):
 
                 came, timer = 0, loop.call_later(SLOW_SECONDS, slow.add, give_way)
                 try:
-                    async for piece in body:
-                        if not self.take(len(piece)):
-                            await self.wait(len(piece))
-                        collected.write(piece)
+                    async for piece in pieces:
+                        more = body.add(piece, self.held)
                         came += len(piece)
-                        if came >= SLOW_BYTES:
-                            timer.cancel()
-                            slow.remove(give_way)
-                            came, timer = 0, loop.call_later(SLOW_SECONDS, slow.add, give_way)
+                        if not more and came < SLOW_BYTES:
+                            continue
+                        timer.cancel()
+                        slow.remove(give_way)
+                        if more:
+                            await self._hold(more)
+                        came, timer = 0, loop.call_later(SLOW_SECONDS, slow.add, give_way)
                 finally:
                     timer.cancel()
                     slow.remove(give_way)
         except TimeoutError:
             raise overloaded() from None
 
+    async def _hold(self, more: int) -> None:
+        if not _budget.take(self, more):
+            await _budget.wait(self, more)
+
     async def grow(self, size: int) -> None:
         """Hold so many bytes in all, as soon as there is room for them; raises FaultError."""
         more = size - self.held
-        if more > 0 and not self.take(more):
-            await self.wait(more)
-
-    async def wait(self, more: int) -> None:
-        """Hold so many bytes more, as soon as there is room for them.
-
-        Raises:
-            FaultError: there is none in time.
-        """
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                while not self.take(more):
-                    await _budget.change()
-        except TimeoutError:
-            raise overloaded() from None
+        if more > 0:
+            await self._hold(more)
 
     def release(self) -> None:
         """Give back all that is held."""
-        _budget.give_back(self.held)
-        self.held = 0
+        _budget.give_back(self)
 
 
-def overloaded() -> FaultError:
-    """Return the fault for a body that finds no room, or no time, to be converted."""
-    detail = "As many bodies as possible are being converted; try again."
-    again = ((b"Retry-After", b"1"),)
-    return FaultError(Fault(FaultCode.OVERLOADED, detail, fields=again))
+class _Gathered:
+    """What has come of a body.
+
+    Args:
+        before: the number of bytes that were held before it.
+    """
+
+    def __init__(self, before: int) -> None:
+        self.bytes = BytesIO()  # grows without copying what it has
+        self._size = before
+
+    def add(self, piece: bytes, held: int) -> int:
+        """Add a piece; return how many bytes more have to be held for it."""
+        self.bytes.write(piece)
+        self._size += len(piece)
+        return max(0, self._size - held)

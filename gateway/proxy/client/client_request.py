@@ -5,19 +5,21 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from functools import lru_cache
 from ipaddress import IPv6Address
+from typing import Protocol, Self
 from urllib.parse import quote
 
 from aiohttp import StreamReader
-from aiohttp.http import HttpVersion11, RawRequestMessage
+from aiohttp.http import HttpVersion11
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web import RequestPayloadError
 from multidict import istr
 
+from gateway.core.clients import AddressName
 from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.core.headers import METHOD_OVERRIDES, OURS, takes_trailers
 from gateway.core.request import RequestHead
 from gateway.core.snapshot import Snapshot
-from gateway.proxy.client.client_response import ClientTransport
+from gateway.proxy.client.client_response import ClientTransport, RequestMessage
 
 # RFC 3986, section 3.2.2, as far as hosts use it: a name, an IPv4 or a bracketed IPv6 address,
 # and a port. Other characters would be forwarded and misread by services: a comma, for instance,
@@ -38,12 +40,15 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}\Z")
 # Fields that Connection must not name, beside those that the rules read.
 _CREDENTIALS = frozenset({b"authorization", b"cookie"})
 
+# A site has a network of this prefix, and all of its addresses (RFC 4291, section 2.5.4).
+_ONE_SITE = 64
+
 _SAFE = "/%:@!$&'()*+,;=~[]"
 is_loggable = re.compile(rf"/[A-Za-z0-9_.\-{re.escape(_SAFE)}]*\Z").match
 """Returns a match if a path can be written to a JSON log without escapes."""
 
 
-class ClientRequest:
+class ClientRequest(Protocol):
     """The request of an exchange: the checked head and the stream of the body.
 
     Attributes:
@@ -60,7 +65,7 @@ class ClientRequest:
     """
 
     connection: ClientTransport
-    message: RawRequestMessage
+    message: RequestMessage
     method: str
     content: StreamReader
     has_body: bool
@@ -163,6 +168,11 @@ class ClientRequest:
         head = (self.method, path, query if mark else None, headers, authority)
         return tuple.__new__(RequestHead, head)  # a fifth of the cost of RequestHead(...)
 
+    def network(self) -> str:
+        """Return the network of the client's address: that of a proxy only if no other is known."""
+        address = AddressName(ipv6=_ONE_SITE, trusted=self.snapshot.trusted_proxies)
+        return address.read(self.read(), self.peer) or self.peer
+
     def pieces(self, most: int | None) -> AsyncIterator[bytes]:
         """Return the stream of the body; the client has to wait while it is not read.
 
@@ -175,44 +185,47 @@ class ClientRequest:
         """
         if most is not None and (self.length or 0) > most:
             raise _too_large(most)
-        return self._pieces(most)
-
-    async def _pieces(self, most: int | None) -> AsyncIterator[bytes]:
-        size = 0
-        patience = _Patience(self.connection.stall_seconds, self.snapshot.limits.min_rate)
-        try:
-            while piece := await patience.read(self.content):
-                size += len(piece)
-                if most is not None and size > most:
-                    raise _too_large(most)
-                yield piece
-        except (RequestPayloadError, HttpProcessingError):
-            raise _bad("the request body is not framed as HTTP asks") from None
+        return _Pieces(self, most)
 
 
-class _Patience:
-    """The time that a client has for the next bytes of a body.
+class _Pieces:
+    """The stream of a body; the client has a certain time to send a share of it.
 
     Only the time in which they are waited for counts, not that in which the service takes them.
 
     Args:
-        seconds: the time for each share of the body.
-        rate: the bytes of a share, for each second of that time.
+        request: the request.
+        most: the maximum size of the body in bytes; None for no maximum.
     """
 
-    def __init__(self, seconds: float, rate: float) -> None:
-        self._seconds = seconds
-        self._share = rate * seconds
-        self._left = seconds
-        self._came = 0
+    def __init__(self, request: ClientRequest, most: int | None) -> None:
+        self._content, self._most = request.content, most
+        self._seconds = self._left = request.connection.stall_seconds
+        self._share = request.snapshot.limits.min_rate * self._seconds
+        self._came = self._size = 0
 
-    async def read(self, content: StreamReader) -> bytes:
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            piece = await self._next()
+        except (RequestPayloadError, HttpProcessingError):
+            raise _bad("the request body is not framed as HTTP asks") from None
+        if not piece:
+            raise StopAsyncIteration
+        self._size += len(piece)
+        if self._most is not None and self._size > self._most:
+            raise _too_large(self._most)
+        return piece
+
+    async def _next(self) -> bytes:
         """Return the next bytes, empty at the end; raises FaultError."""
         clock = asyncio.get_running_loop().time
         began = clock()
         try:
             async with asyncio.timeout(self._left):
-                piece = await content.readany()
+                piece = await self._content.readany()
         except TimeoutError:
             detail = f"Too little of the request body came in {self._seconds:g} seconds."
             raise FaultError(Fault(FaultCode.REQUEST_TIMEOUT, detail)) from None

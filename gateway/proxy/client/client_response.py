@@ -5,7 +5,7 @@ import socket
 import struct
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Protocol
+from typing import Any, Protocol
 
 from aiohttp.http import HttpVersion10, RawRequestMessage
 
@@ -26,6 +26,9 @@ _LENGTH = frozenset({b"content-length"})
 _ONE_WRITE = 64 * 1024
 # SO_LINGER with zero seconds, which makes close() reset the connection.
 _RESET = struct.pack("ii", 1, 0)
+
+RequestMessage = RawRequestMessage | Any
+"""The parsed head of a request; aiohttp's parser in C makes no tuple, unlike its types."""
 
 
 class ClientTransport(Protocol):
@@ -61,7 +64,7 @@ class ClientTransport(Protocol):
         ...
 
 
-class ClientResponse:
+class ClientResponse(Protocol):
     """The response of an exchange, as it is written to the client.
 
     The head is written from raw field lines, so that the bytes, the order and the case of the
@@ -77,7 +80,7 @@ class ClientResponse:
     """
 
     connection: ClientTransport
-    message: RawRequestMessage
+    message: RequestMessage
     chunked: bool
     keep_alive: bool
     status: int

@@ -8,14 +8,13 @@ import time
 from itertools import count
 
 from aiohttp import StreamReader
-from aiohttp.http import RawRequestMessage
 from aiohttp.streams import EMPTY_PAYLOAD
 
 from gateway.core.clients import ANONYMOUS
 from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.headers import FieldLines
 from gateway.core.plan import Plan
-from gateway.core.snapshot import Endpoint
+from gateway.core.snapshot import Endpoint, Snapshot
 from gateway.core.versions.version import Version
 from gateway.proxy.client.client_request import (
     REQUEST_ID,
@@ -24,7 +23,7 @@ from gateway.proxy.client.client_request import (
     is_loggable,
     loggable_path,
 )
-from gateway.proxy.client.client_response import ClientResponse, ClientTransport
+from gateway.proxy.client.client_response import ClientResponse, ClientTransport, RequestMessage
 from gateway.proxy.request_span import RequestSpan
 
 # Request ids are unique without a system call for each; no security depends on them. The numbers
@@ -87,8 +86,10 @@ class Exchange(ClientRequest, ClientResponse):
         *("trace_fields", "trace_id", "unmapped_link", "unmapped_links", "version"),
     )
 
+    snapshot: Snapshot
+
     def __init__(
-        self, connection: ClientTransport, message: RawRequestMessage, content: StreamReader
+        self, connection: ClientTransport, message: RequestMessage, content: StreamReader
     ) -> None:
         self.began = time.perf_counter()
         self.connection = connection
@@ -97,11 +98,11 @@ class Exchange(ClientRequest, ClientResponse):
         self.has_body = content is not EMPTY_PAYLOAD
         self.length: int | None = None
         self.authority = ""
-        self.keep_alive = not message.should_close
+        self.keep_alive: bool = not message.should_close
         self.chunked = False
         self.status = 0
         self.bytes_sent = 0
-        self.method = message.method
+        self.method: str = message.method
         self.peer = connection.peer
         self.client: str = ANONYMOUS
         self.endpoint: Endpoint | None = None

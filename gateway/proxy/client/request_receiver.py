@@ -53,6 +53,7 @@ class RequestReceiver(RequestHandler):
         "_end",
         "_limits",
         "_meter",
+        "_resuming",
         "_state",
         "_totals",
     )
@@ -85,6 +86,7 @@ class RequestReceiver(RequestHandler):
         self._arriving: StreamReader | None = None  # the body that is being parsed
         self._content = EMPTY_PAYLOAD  # the body of the request that is being answered
         self._end = b""
+        self._resuming = False
 
     def data_received(self, data: bytes) -> None:
         """Parse received bytes; a malformed body raises an error in its reader."""
@@ -194,10 +196,16 @@ class RequestReceiver(RequestHandler):
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         """Resume parsing in the next turn of the event loop, after other connections."""
-        if resume_parser:
-            self._loop.call_soon(super().resume_reading)
-        else:
+        if not resume_parser:
             super().resume_reading(resume_parser=False)
+        elif self._reading_paused and not self._resuming:
+            # The reader of a body asks for each chunk that it takes, paused or not.
+            self._resuming = True
+            self._loop.call_soon(self._resume)
+
+    def _resume(self) -> None:
+        self._resuming = False
+        super().resume_reading()
 
     def _renew_parser(self) -> bool:
         """Replace the parser after a chunked request; return whether that was possible.

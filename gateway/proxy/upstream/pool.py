@@ -93,8 +93,8 @@ class Pool:
                 except ConnectError as error:
                     balancer.ended(target, monotonic(), failed=True)
                     refused = error.with_traceback(None)  # the traceback refers to this frame
-                except BaseException as error:
-                    balancer.ended(target, monotonic(), failed=_is_failure(error))
+                except BaseException as other:
+                    balancer.ended(target, monotonic(), failed=_is_failure(other))
                     raise
                 else:
                     response.ended = partial(_ended, members, target, arriving)

@@ -17,6 +17,14 @@ def router(*texts: str) -> Router[str]:
     return Router((parse_template(text), text) for text in texts)
 
 
+def test_how_much_text_a_template_has() -> None:
+    assert [parse_template(text).literal for text in ("/a/{b}", "/a/{b*}", "/ab/x{c}:y")] == [
+        1,
+        1,
+        5,
+    ]
+
+
 SHIPPED = (
     "/v{version}/person",
     "/person/param",
@@ -295,6 +303,13 @@ class TestBuilding:
             ("/a/../b", "dot segments never match; remove them"),
             ("/%2e%2E", "dot segments never match; remove them"),
             ("/{x*}/b", "'{x*}' takes the rest of the path; it must be the whole last segment"),
+            (
+                "/a/{x*}/",
+                (
+                    "'{x*}' takes paths without a slash at their end; leave that out. Paths with"
+                    " one have endpoints with a capture for each segment, such as /{name}/"
+                ),
+            ),
             ("/a{x*}", "'a{x*}' takes the rest of the path; it must be the whole last segment"),
             ("/{x*}b", "'{x*}b' takes the rest of the path; it must be the whole last segment"),
         ],

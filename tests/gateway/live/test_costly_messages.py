@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 
+import psutil
 import pytest
 
 from tests.gateway.kit import StartGateway, StartUpstream, rules
@@ -64,6 +65,21 @@ async def test_a_field_of_links_without_an_end(
     answer = await asyncio.to_thread(program.raw, ask("GET /plain", "Connection: close"))
     assert answer.startswith(b"HTTP/1.1 502 " if refused else b"HTTP/1.1 200 OK\r\n")
     assert (b"\r\nLink: %b\r\n" % value in answer) != refused
+
+
+async def test_connection_fields_of_many_options(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """Each copied all options before it: those of an answer took 0.7 s, of a request 50 ms."""
+    lines = b"".join(b"Connection: %x\r\n" % number for number in range(13_000))
+    scripted = await upstream(OK.replace(b"\r\n\r\n", b"\r\n%b\r\n" % lines))
+    program = gateway(rules(scripted.port))
+    process = psutil.Process(program.process.pid)
+    before = sum(process.cpu_times()[:2])
+    answer = await asyncio.to_thread(program.raw, ask("GET /plain", "Connection: close"))
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answer.count(b"\r\nConnection: ") == 1
+    assert sum(process.cpu_times()[:2]) - before < 0.35
 
 
 async def test_forwarding_fields_are_not_remembered(

@@ -113,6 +113,7 @@ apis:
         query: [ {given["query"]} ]
         headers: [ {given["headers"]} ]
         statuses: [404]
+        {given.get("operations", "")}
 """
 
 
@@ -262,3 +263,12 @@ async def test_an_answer_without_a_body_is_not_converted(status: str) -> None:
     live, got, _, _ = await pass_both(given, GET, service)
     assert (parsed(got)[0], parsed(got)[2]) == (int(status[:3]), b"")
     assert not live.exchanges[0].converted
+
+
+@pytest.mark.parametrize(("path", "varies"), [("/person", True), ("/photo", False)])
+async def test_a_304_varies_where_answers_are_converted(path: str, varies: bool) -> None:
+    body = "{ rename: { field: b, to: a } }"
+    given = {**PERSON, "headers": "", "body": body, "operations": f'operations: ["GET {path}"]'}
+    service = {**ANSWER, "status": "304 No", "fields": ['ETag: "a"']}
+    _, got, _, _ = await pass_both(given, GET, service)
+    assert (b"Accept-Encoding" in got) is varies

@@ -1,12 +1,16 @@
 """The thread for conversions: one after the other, and none that nobody waits for."""
 
 import asyncio
+from collections.abc import Callable
 from threading import Event
 
 import pytest
 
 from gateway.core.errors import FaultError
-from gateway.proxy.body import conversion_thread
+from gateway.proxy.body import body_conversion, conversion_thread
+from gateway.proxy.bounds.conversion_room import ConversionRoom
+from gateway.proxy.shadow.replay import CapturedAnswer
+from tests.gateway.proxy.body.formats.rules import conversion
 
 
 async def test_a_conversion_that_is_cancelled_stops() -> None:
@@ -53,3 +57,42 @@ async def test_an_error_is_passed_on() -> None:
 
     with pytest.raises(ValueError, match="no JSON"):
         await conversion_thread.run(convert)
+
+
+@pytest.mark.parametrize(("halves", "beside"), [(2_000, False), (8_000, True)])
+async def test_a_body_of_many_surrogates_is_converted_beside(
+    halves: int, beside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = []
+    run = conversion_thread.run
+
+    async def note(convert: Callable[[Event], bytes], network: str = "") -> bytes:
+        ran.append(network)
+        return await run(convert, network)
+
+    monkeypatch.setattr(conversion_thread, "run", note)
+    body = b'{"title":"%b"}' % (rb"\ud800" * halves)
+    room = ConversionRoom(1_000_000, 1_000)
+    answer = CapturedAnswer(200, [(b"Content-Type", b"application/json")], body)
+    sent = await body_conversion.convert_request(body, answer.fields, conversion(), room)
+    assert rb"\ud800" * halves in sent
+    received = await body_conversion.convert_response(answer, conversion(), room)
+    assert isinstance(received, bytes)
+    assert rb"\ud800" * halves in received
+    assert len(ran) == 2 * beside
+
+
+async def test_a_thread_that_cannot_be_had_keeps_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where the processes of a system are used up; the turn goes to the next."""
+    thread = conversion_thread._thread
+
+    def fail() -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(conversion_thread, "_thread", fail)
+    with pytest.raises(RuntimeError, match="new thread"):
+        await conversion_thread.run(lambda _: b"")
+    monkeypatch.setattr(conversion_thread, "_thread", thread)
+    assert await conversion_thread.run(lambda _: b"next") == b"next"

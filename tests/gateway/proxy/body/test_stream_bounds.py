@@ -5,7 +5,7 @@ import pytest
 from gateway.core.errors import FaultCode, FaultError
 from gateway.proxy.body import body_conversion
 from gateway.proxy.body.body_format import BodyFormat
-from gateway.proxy.bounds import conversion_room
+from gateway.proxy.bounds import conversion_budget
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.shadow.replay import CapturedAnswer
 from tests.gateway.proxy.body.formats.rules import conversion
@@ -39,9 +39,9 @@ async def test_too_many_elements() -> None:
 
 
 async def test_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversion_room, "_PATIENCE", 0.01)
-    full, room = ConversionRoom(conversion_room._ALL, 1), ConversionRoom(len(LARGE), 100_000)
-    assert full.take(conversion_room._ALL)
+    monkeypatch.setattr(conversion_budget, "_PATIENCE", 0.01)
+    full, room = ConversionRoom(conversion_budget._ALL, 1), ConversionRoom(len(LARGE), 100_000)
+    await full.grow(conversion_budget._ALL)
     pieces = body_conversion.convert_request_stream(
         LARGE, BodyFormat.JSON_LINES, conversion(), room, None
     )

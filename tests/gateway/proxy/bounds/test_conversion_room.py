@@ -1,73 +1,70 @@
-"""The room for conversions: all bodies together hold no more than the budget, and give it back."""
+"""The room for conversions: a body is held while it is gathered, and until it is released."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
 from gateway.core.errors import FaultError
 from gateway.proxy.bounds import conversion_room
-from gateway.proxy.bounds.conversion_room import AT_ONCE, ConversionRoom
+from gateway.proxy.bounds.conversion_room import ConversionRoom
 
+PIECE = bytes(60_000)
 MOST = 64 * 1024 * 1024
 
-Rooms = Callable[..., ConversionRoom]
+
+async def pieces(number: int) -> AsyncIterator[bytes]:
+    """Yield some pieces."""
+    for _ in range(number):
+        yield PIECE
 
 
-@pytest.fixture
-def room() -> Iterator[Rooms]:
-    """Return a function that makes rooms, which are released in the end."""
-    made: list[ConversionRoom] = []
-
-    def make(limit: int = MOST // 4) -> ConversionRoom:
-        made.append(ConversionRoom(limit, 10))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.release()
+async def test_a_body_is_gathered() -> None:
+    room = ConversionRoom(MOST, 10)
+    assert await room.gather(pieces(5)) == PIECE * 5
+    assert room.held == 5 * len(PIECE)
+    await room.grow(6 * len(PIECE))
+    assert room.held == 6 * len(PIECE)
+    room.release()
+    assert room.held == 0
 
 
-def test_what_is_held_is_given_back(room: Rooms) -> None:
-    first, second = room(), room()
-    assert first.take(MOST)
-    assert not second.take(AT_ONCE + 1)
-    first.release()
-    assert second.take(MOST)
+async def test_a_declared_length_is_held_at_once() -> None:
+    room = ConversionRoom(MOST, 10)
+    await room.grow(7)  # of the body before
+
+    async def come() -> AsyncIterator[bytes]:
+        assert room.held == 7 + 3 * len(PIECE)
+        async for piece in pieces(3):
+            yield piece
+            assert room.held == 7 + 3 * len(PIECE)
+
+    assert await room.gather(come(), 3 * len(PIECE)) == PIECE * 3
+    room.release()
 
 
-def test_small_bodies_have_room_beside_large_ones(room: Rooms) -> None:
-    large, small = room(), room()
-    assert large.take(MOST)
-    assert small.take(AT_ONCE)
-    assert not small.take(1)
+async def test_who_comes_slowly_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversion_room, "SLOW_SECONDS", 0.01)
+    slow, other = ConversionRoom(MOST, 10), ConversionRoom(MOST, 10)
+    await slow.grow(MOST)
 
+    async def stuck() -> AsyncIterator[bytes]:
+        yield b""
+        await asyncio.get_running_loop().create_future()
 
-def test_a_single_body_may_be_as_large_as_the_limit(room: Rooms) -> None:
-    large = room(2 * MOST)
-    assert large.take(2 * MOST)
-    assert not large.take(1)
-
-
-async def test_waiting_for_room(room: Rooms) -> None:
-    first, second, third = room(), room(), room()
-    assert first.take(MOST)
-    assert second.take(1)
-    waiting = asyncio.create_task(third.wait(MOST))
-    await asyncio.sleep(0)
-    first.release()
-    await asyncio.sleep(0)
-    assert not waiting.done()  # there is not enough yet
-    second.release()
-    await waiting
-    assert not second.take(MOST)
-
-
-async def test_waiting_in_vain(room: Rooms, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversion_room, "_PATIENCE", 0.01)
-    first, second = room(), room()
-    assert first.take(MOST)
+    waiting = asyncio.create_task(other.grow(MOST))
     with pytest.raises(FaultError, match="overloaded"):
-        await second.wait(MOST)
-    first.release()
-    assert second.take(MOST)
+        await slow.gather(stuck())
+    slow.release()
+    await waiting
+    other.release()
+
+
+async def test_who_shares_an_address_shares_its_part() -> None:
+    class Sender:
+        def network(self) -> str:
+            return "2001:db8::/64"
+
+    room = ConversionRoom(MOST, 10, Sender())
+    assert room.network == "2001:db8::/64"
+    assert ConversionRoom(MOST, 10).network == ""

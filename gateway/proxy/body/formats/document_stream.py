@@ -1,0 +1,37 @@
+"""Makes what converts the stream of documents of a format, within the bounds of a room."""
+
+from threading import Event
+
+from gateway.core.conversion.chain import BodyConversion
+from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.message.message import Message
+from gateway.proxy.body import json_body
+from gateway.proxy.body.body_format import BodyFormat, has_more
+from gateway.proxy.body.formats.converted_stream import ConvertedStream
+from gateway.proxy.bounds.conversion_budget import AT_ONCE
+from gateway.proxy.bounds.conversion_room import ConversionRoom
+
+
+def converted_stream(
+    body_format: BodyFormat,
+    conversion: BodyConversion,
+    room: ConversionRoom,
+    message: Message | None,
+    abandoned: Event | None = None,
+) -> ConvertedStream:
+    """Return what converts a stream of documents, each within the bounds of the room."""
+
+    def convert(document: bytes) -> bytes:
+        if len(document) > AT_ONCE and has_more(document, room.elements):
+            raise ConversionError(f"a document of more than {room.elements} elements")
+        # The head of the message is sent before its documents, which cannot change it.
+        copy = None if message is None else message.copied()
+        return json_body.convert(document, conversion, copy, abandoned)
+
+    if body_format is BodyFormat.JSON_LINES:
+        from gateway.proxy.body.formats.json_lines import JsonLineStream
+
+        return JsonLineStream(convert, room.limit)
+    from gateway.proxy.body.formats.event_stream import EventStream
+
+    return EventStream(convert, room.limit, room.elements, conversion)
