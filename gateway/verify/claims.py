@@ -59,7 +59,7 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
     for ours in locate(api.endpoints, client.version, client.description):
         about = (api.name, client.version, service.version)
         if ours.reason:
-            listed.add((ours.operation.method, ours.operation.shape))
+            listed.add(_alike(ours))
             yield Unchecked(*about, ours.name, "", ours.reason)
             continue
         paired: list[object] = []
@@ -86,8 +86,13 @@ def claims(api: Api, client: DocumentedVersion, service: DocumentedVersion) -> I
         about = (api.name, client.version, service.version)
         if not other.reason and id(other) not in listed:
             yield Unmatched(*about, other.name)
-        elif other.reason and (other.operation.method, other.operation.shape) not in listed:
+        elif other.reason and _alike(other) not in listed:
             yield Unchecked(*about, other.name, "", other.reason)
+
+
+def _alike(located: LocatedOperation) -> object:
+    """Return what is equal for operations of both documents that are listed once."""
+    return located.name if located.twin else (located.operation.method, located.operation.shape)
 
 
 def _counterparts(

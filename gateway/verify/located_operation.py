@@ -26,11 +26,13 @@ class LocatedOperation:
         captures: by the path of each such endpoint: the raw texts that the path of the operation
             has for the captures of the endpoint, `{}` where it has a parameter.
         reason: why no endpoint leads to it; empty where one does.
+        twin: an operation before it that requests cannot be told apart from; empty where none is.
     """
 
     operation: Operation
     captures: Mapping[str, Mapping[str, str]]
     reason: str = ""
+    twin: str = ""
 
     @property
     def name(self) -> str:
@@ -120,7 +122,18 @@ def locate(
     server counts, unless it leads nowhere: behind the gateway, the API may stand elsewhere.
     """
     router = _router(endpoints, version)
-    return [_located(operation, router) for operation in description.operations]
+    # OpenAPI 3.1.0, section 4.8.8.1: paths with other names of parameters alone are identical.
+    first: dict[tuple[str, str], str] = {}
+    found = []
+    for one in description.operations:
+        path = first.setdefault((one.method, one.shape), one.path)
+        if path == one.path:
+            found.append(_located(one, router))
+        else:
+            twin = f"{one.method} {path}"
+            reason = f"requests for it are for {twin}; keep one of the two in the document"
+            found.append(LocatedOperation(one, {}, reason, twin))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

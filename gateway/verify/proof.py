@@ -8,10 +8,12 @@ import msgspec
 from gateway.core.conversion.conversion_error import Beside, ConversionError
 from gateway.verify.claim import Claim, MessagePart
 from gateway.verify.openapi.body_shape import generalized
-from gateway.verify.openapi.examples import generate
+from gateway.verify.openapi.examples import Examples
+from gateway.verify.openapi.json_schema import longest_list
 from gateway.verify.openapi.schema_fields import declared, fields_of
 from gateway.verify.openapi.smallest import decisive, smallest
 from gateway.verify.openapi.validation import Validator, Violation
+from gateway.verify.time_limit import NO_LIMIT, TimeLimit
 
 # A finding takes many trials to find its smallest example. Where one version has free keys and the
 # other none, each key that is generated fails.
@@ -61,16 +63,30 @@ class ClaimProof:
         return not self.findings
 
 
-def prove(claim: Claim, count: int, start: int) -> ClaimProof:
-    """Test a claim on `count` examples; the same `start` generates the same examples.
+@dataclass(frozen=True, slots=True)
+class Unproven:
+    """A claim that could not be tested, and why."""
+
+    claim: Claim
+    reason: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing was found wrong, as of a proof: nothing was tried."""
+        return True
+
+
+def prove(claim: Claim, examples: Examples, limit: TimeLimit = NO_LIMIT) -> ClaimProof:
+    """Test a claim on examples.
 
     Raises:
         NoExamplesError: no examples can be generated.
         ValueError: the given or the wanted schema is not valid.
+        OutOfTimeError: the time limit has passed.
     """
-    trial = _Trial(claim)
+    trial = _Trial(claim, limit)
     failed = 0
-    for document in generate(claim.given, count, start):
+    for document in examples.of(claim.given, longest_list(claim.wanted)):
         failed += trial.run(document)
     shown = [trial.finding(*known) for known in islice(trial.failures.items(), _MOST)]
     more = len(trial.failures) - len(shown)
@@ -80,6 +96,7 @@ def prove(claim: Claim, count: int, start: int) -> ClaimProof:
 @dataclass(slots=True)
 class _Trial:
     claim: Claim
+    limit: TimeLimit
     given: Validator = field(init=False)
     wanted: Validator = field(init=False)
     examples: int = 0
@@ -166,6 +183,7 @@ class _Trial:
         return [Finding(name, keyword, reason) for name in sorted(names)]
 
     def _outcome(self, document: object) -> tuple[object, list[Violation]]:
+        self.limit.check()
         arrived = document
         if self.claim.conversion is not None:
             try:

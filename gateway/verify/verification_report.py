@@ -9,9 +9,9 @@ from gateway.config.text.mistakes import printable
 from gateway.verify.claim import Claim, Gap, MessagePart, Unchecked, Unmatched
 from gateway.verify.hint import hint
 from gateway.verify.openapi.excerpt import excerpt, values_at
-from gateway.verify.proof import ClaimProof, Finding
+from gateway.verify.proof import ClaimProof, Finding, Unproven
 
-VerificationResult = ClaimProof | Gap | Unchecked | Unmatched
+VerificationResult = ClaimProof | Unproven | Gap | Unchecked | Unmatched
 Advise = Callable[[Claim, Finding], str | None]
 
 
@@ -20,7 +20,7 @@ def text(results: Iterable[VerificationResult], advise: Advise = hint) -> Iterat
     versions = None
     counts: Counter[str] = Counter()
     for result in results:
-        about = result.claim if isinstance(result, ClaimProof) else result
+        about = result.claim if isinstance(result, ClaimProof | Unproven) else result
         if versions != (versions := (about.api, about.client, about.service)):
             yield f"{about.api}: version {about.client}, served by version {about.service}"
         match result:
@@ -31,6 +31,15 @@ def text(results: Iterable[VerificationResult], advise: Advise = hint) -> Iterat
             case Unmatched():
                 counts["without counterpart"] += 1
                 yield _line("-", result.operation, "", f"without counterpart: {result.reason}")
+            case Unproven():
+                counts["claims"] += 1
+                counts["not proven"] += 1
+                yield _line(
+                    "?",
+                    about.operation,
+                    _part(result.claim),
+                    f"not proven: {printable(result.reason)}",
+                )
             case Gap():
                 counts["claims"] += 1
                 yield _line("GAP", about.operation, "", f"version {about.service} {result.reason}")
@@ -39,8 +48,7 @@ def text(results: Iterable[VerificationResult], advise: Advise = hint) -> Iterat
                 counts["hold"] += result.holds
                 counts["examples"] += result.examples
                 verdict = "ok" if result.holds else "FAILS"
-                part = f"{result.claim.part.value} {result.claim.status}".rstrip()
-                yield _line(verdict, about.operation, part, _count(result))
+                yield _line(verdict, about.operation, _part(result.claim), _count(result))
                 for finding in result.findings:
                     yield from _finding(result.claim, finding, advise)
                 if result.more:
@@ -49,7 +57,7 @@ def text(results: Iterable[VerificationResult], advise: Advise = hint) -> Iterat
         f"{counts['hold']} of {counts['claims']} claims hold, by {counts['examples']} examples"
         + "".join(
             f"; {name}: {counts[name]}"
-            for name in ("not checked", "without counterpart")
+            for name in ("not proven", "not checked", "without counterpart")
             if counts[name]
         )
     )
@@ -57,13 +65,21 @@ def text(results: Iterable[VerificationResult], advise: Advise = hint) -> Iterat
 
 def json(results: Iterable[VerificationResult], advise: Advise = hint) -> Iterator[str]:
     """Yield all of it as one JSON document; `advise` returns the hint for a finding."""
-    listed = [_object(result, advise) for result in results]
-    report = {"holds": all(one["holds"] is not False for one in listed), "claims": listed}
+    given = list(results)
+    listed = [_object(result, advise) for result in given]
+    # As of one claim: null stands for what is not known.
+    whole = None if any(isinstance(one, Unproven) for one in given) else True
+    holds = whole if all(one.holds for one in given) else False
+    report = {"holds": holds, "claims": listed}
     yield msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
 
 
 def _line(verdict: str, operation: str, part: str, text: str) -> str:
     return f"  {verdict:<6} {operation:<28} {part:<16} {text}".rstrip()
+
+
+def _part(claim: Claim) -> str:
+    return f"{claim.part.value} {claim.status}".rstrip()
 
 
 def _count(proof: ClaimProof) -> str:
@@ -85,7 +101,7 @@ def _finding(claim: Claim, finding: Finding, advise: Advise) -> Iterator[str]:
 
 
 def _object(result: VerificationResult, advise: Advise) -> dict[str, object]:
-    claim = result.claim if isinstance(result, ClaimProof) else result
+    claim = result.claim if isinstance(result, ClaimProof | Unproven) else result
     about: dict[str, object] = {
         "api": claim.api,
         "client": str(claim.client),
@@ -104,18 +120,24 @@ def _object(result: VerificationResult, advise: Advise) -> dict[str, object]:
                 "holds": None,
                 "reason": f"without counterpart: {result.reason}",
             }
+        case Unproven():
+            reason = f"not proven: {result.reason}"
+            return {**about, **_place(result.claim), "holds": None, "reason": reason}
         case ClaimProof():
-            response = result.claim.part is MessagePart.RESPONSE
             return {
                 **about,
-                "body": result.claim.part.value,
-                "status": result.claim.status if response else None,
+                **_place(result.claim),
                 "holds": result.holds,
                 "examples": result.examples,
                 "failed": result.failed,
                 "findings": [_described(result.claim, each, advise) for each in result.findings],
                 "more": result.more,
             }
+
+
+def _place(claim: Claim) -> dict[str, object]:
+    response = claim.part is MessagePart.RESPONSE
+    return {"body": claim.part.value, "status": claim.status if response else None}
 
 
 def _described(claim: Claim, finding: Finding, advise: Advise) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """Verify: test all claims about the conversions in the rules against OpenAPI documents."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +12,9 @@ from gateway.verify.claim import Claim, MessagePart, Unchecked
 from gateway.verify.claims import DocumentedVersion, claims
 from gateway.verify.located_operation import NO_ENDPOINT
 from gateway.verify.openapi.document_source import fetch
-from gateway.verify.openapi.examples import NoExamplesError
-from gateway.verify.openapi.openapi import DocumentError
-from gateway.verify.proof import ClaimProof, prove
+from gateway.verify.openapi.examples import Examples, NoExamplesError
+from gateway.verify.proof import ClaimProof, Unproven, prove
+from gateway.verify.time_limit import OutOfTimeError, TimeLimit
 from gateway.verify.verification_report import VerificationResult
 
 
@@ -27,12 +27,14 @@ class VerifyOptions:
         between: the labels of the only two versions to verify; None for all versions.
         examples: the number of examples to generate for each claim.
         seed: the seed of the generator; the same seed gives the same examples.
+        seconds: the time after which no more claims are tested; None sets no limit.
     """
 
     api: str | None = None
     between: tuple[str, str] | None = None
     examples: int = 100
     seed: int = 0
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,20 @@ class VerifyError(Exception):
     """Nothing can be verified; the message has the reason and the remedy."""
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A claim that is about to be tested, and its number among those of a pair of versions."""
+
+    claim: Claim
+    number: int
+    count: int
+
+
 def verify(
-    snapshot: Snapshot, folder: Path, options: VerifyOptions
+    snapshot: Snapshot,
+    folder: Path,
+    options: VerifyOptions,
+    begins: Callable[[Progress], object] = lambda _: None,
 ) -> Iterator[VerificationResult]:
     """Yield the result for every claim, one by one.
 
@@ -57,6 +71,7 @@ def verify(
         snapshot: the rules.
         folder: the folder that relative paths of documents start from.
         options: the selection of conversions and examples.
+        begins: is called before each claim is tested.
 
     Raises:
         VerifyError: the rules lack the API, versions, conversions or documents to verify.
@@ -64,6 +79,10 @@ def verify(
     """
     if options.examples < 1:
         raise VerifyError(f"{options.examples} examples prove nothing; ask for 1 or more")
+    if options.seconds is not None and not options.seconds > 0:
+        raise VerifyError(f"in {options.seconds:g} s, nothing is tested; give a time above 0")
+    limit = TimeLimit.of(options.seconds)
+    examples = Examples(options.examples, options.seed, limit)
     pairs = list(_pairs(snapshot, options))
     if not pairs and options.between is not None:
         raise VerifyError(f"no API has versions {' and '.join(options.between)}; name two of one")
@@ -81,25 +100,33 @@ def verify(
                 f"{pair.api.name}: {client.description.source} has none of the operations that its"
                 " endpoints lead to; are upstream_path and servers right?"
             )
+        count, number = sum(isinstance(one, Claim) for one in found), 0
         for claim in found:
             if isinstance(claim, Claim):
+                number += 1
+                begins(Progress(claim, number, count))
                 sender = client if claim.part is not MessagePart.RESPONSE else service
-                yield _proven(claim, sender.description.source, options)
+                yield _proven(claim, sender.description.source, examples, limit)
             else:
                 yield claim
 
 
-def _proven(claim: Claim, source: str, options: VerifyOptions) -> ClaimProof:
-    part = f"{claim.part.value} {claim.status}".rstrip()
+def _proven(
+    claim: Claim, source: str, examples: Examples, limit: TimeLimit
+) -> ClaimProof | Unproven:
     try:
-        return prove(claim, options.examples, options.seed)
+        limit.check()
+        return prove(claim, examples, limit)
+    except OutOfTimeError:
+        return Unproven(claim, "the time limit has passed; allow more by --seconds")
     except NoExamplesError as error:
-        raise DocumentError(
-            f"{source}: {claim.operation}: its {part} allows nothing that could be generated"
-            f" ({error}); does the schema contradict itself?"
-        ) from None
+        return Unproven(
+            claim,
+            f"its schema in {source} allows nothing that could be generated ({error}); does it"
+            " contradict itself?",
+        )
     except ValueError as error:
-        raise DocumentError(f"{source}: {claim.operation}: its {part}: {error}") from None
+        return Unproven(claim, f"{source}: {error}")
 
 
 def _pairs(snapshot: Snapshot, options: VerifyOptions) -> Iterator[VersionPair]:

@@ -14,6 +14,10 @@ from gateway.settings import Settings
 
 if TYPE_CHECKING:
     from gateway.verify.verification_report import VerificationResult
+    from gateway.verify.verify import Progress
+
+# The line must not wrap, or it could not be replaced.
+_WIDTH = 79
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -28,6 +32,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="another one gives other examples"
+    )
+    parser.add_argument(
+        "--seconds", type=float, metavar="N", help="test no more claims after N seconds"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
@@ -54,6 +61,7 @@ def _verify(snapshot: Snapshot, path: Path, arguments: Namespace) -> int:
     from gateway.verify.claim import Unchecked, Unmatched
     from gateway.verify.hint_trial import HintTrial
     from gateway.verify.openapi.openapi import DocumentError
+    from gateway.verify.proof import Unproven
     from gateway.verify.verify import VerifyError, VerifyOptions, verify
 
     options = VerifyOptions(
@@ -61,15 +69,18 @@ def _verify(snapshot: Snapshot, path: Path, arguments: Namespace) -> int:
         tuple(arguments.between) if arguments.between else None,
         arguments.examples,
         arguments.seed,
+        arguments.seconds,
     )
+    progress = _ProgressLine()
     results: list[VerificationResult] = []
 
     def found() -> "Iterator[VerificationResult]":
-        for result in verify(snapshot, path.parent, options):
+        for result in verify(snapshot, path.parent, options, progress.show):
+            progress.clear()
             results.append(result)
             yield result
 
-    advise = HintTrial(path, os.environ).hint
+    advise = HintTrial(path, os.environ, snapshot).hint
     try:
         for line in (
             verification_report.json(found(), advise)
@@ -81,6 +92,27 @@ def _verify(snapshot: Snapshot, path: Path, arguments: Namespace) -> int:
     except (DocumentError, VerifyError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    if all(isinstance(result, Unchecked | Unmatched) for result in results):
-        return 2
-    return 0 if all(result.holds for result in results) else 1
+    if not all(result.holds for result in results):
+        return 1
+    known = any(not isinstance(result, Unchecked | Unmatched) for result in results)
+    return 0 if known and not any(isinstance(result, Unproven) for result in results) else 2
+
+
+class _ProgressLine:
+    """A line on a terminal that shows which claim is being tested."""
+
+    def __init__(self) -> None:
+        self._shows = sys.stderr.isatty()
+
+    def show(self, progress: "Progress") -> None:
+        """Show a claim that is about to be tested."""
+        if self._shows:
+            text = f"{progress.number} of {progress.count}: {progress.claim.operation}"
+            sys.stderr.write(f"\r\x1b[K{text[:_WIDTH]}")
+            sys.stderr.flush()
+
+    def clear(self) -> None:
+        """Leave an empty line for what is printed next."""
+        if self._shows:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

@@ -66,9 +66,18 @@ def warn_of_unreached(
     api: Api, version: Version, located: Iterable[LocatedOperation], mistakes: Mistakes
 ) -> None:
     """Warn of the operations of a version's document to which no endpoint leads."""
-    names = [one.name for one in located if one.reason]
+    at = ("apis", api.name, "versions", str(version), "schema")
+    names = []
+    for one in located:
+        if one.twin:
+            mistakes.warn(
+                f"warning: {one.name} of this document is {one.twin} but for the names of its"
+                " parameters, so that no request is for it; keep one of the two",
+                *at,
+            )
+        elif one.reason:
+            names.append(one.name)
     if names:
         more = f" and {len(names) - _LISTED} more" if names[_LISTED:] else ""
         listed = ", ".join(names[:_LISTED])
-        at = ("apis", api.name, "versions", str(version), "schema")
         mistakes.warn(f"warning: no endpoint leads to {listed}{more} of this document", *at)

@@ -71,20 +71,58 @@ def look_up_fields(
     for api in apis:
         section = config.apis[api.name]
         parts = parts_of(api, section.conversions, section.groups)
-        located_in: dict[Version, list[LocatedOperation]] = {}
-        for version, description in _described(api, documents, mistakes):
-            located = locate(api.endpoints, version, description)
-            located_in[version] = located
-            warn_of_unreached(api, version, located, mistakes)
-            asked = list(asked_operations(api, version, located))
-            bodies = [body for one in asked for body in _bodies(one)]
-            older = [part for part in parts if part.link.older == version]
-            newer = [part for part in reversed(parts) if part.link.newer == version]
-            _Walk(version, "up").run(older, bodies, mistakes)
-            _Walk(version, "down").run(newer, bodies, mistakes)
-            look_up_parameters(version, older, asked, mistakes, upwards=True)
-            look_up_parameters(version, newer, asked, mistakes, upwards=False)
-        warn_of_left_out(api, parts, located_in, mistakes)
+        described = described_versions(api, documents, mistakes)
+        for one in described.values():
+            warn_of_unreached(api, one.version, one.located, mistakes)
+            one.look_up(parts, mistakes, upwards=True)
+            one.look_up(parts, mistakes, upwards=False)
+        located = {version: one.located for version, one in described.items()}
+        warn_of_left_out(api, parts, located, mistakes)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedVersion:
+    """A version of an API, as its OpenAPI document describes it.
+
+    Attributes:
+        version: the version.
+        located: the operations of the document, with the endpoints that lead to them.
+        asked: those to which endpoints lead.
+        bodies: the bodies of their messages.
+    """
+
+    version: Version
+    located: Sequence[LocatedOperation]
+    asked: Sequence[AskedOperation]
+    bodies: "Sequence[_Body]"
+
+    def look_up(self, parts: Iterable[Part], mistakes: Mistakes, *, upwards: bool) -> None:
+        """Report what changes name and no message of the version has, when a message comes there.
+
+        Args:
+            parts: of the conversions of the API, in the order of their declarations.
+            mistakes: takes what is found.
+            upwards: whether messages are converted to the newer version, rather than to the older.
+        """
+        if upwards:
+            here = [part for part in parts if part.link.older == self.version]
+        else:
+            here = [part for part in parts if part.link.newer == self.version][::-1]
+        _Walk(self.version, "up" if upwards else "down").run(here, self.bodies, mistakes)
+        look_up_parameters(self.version, here, self.asked, mistakes, upwards=upwards)
+
+
+def described_versions(
+    api: Api, documents: DocumentFolder, mistakes: Mistakes
+) -> dict[Version, DescribedVersion]:
+    """Return the versions whose documents are in a folder; warn of those that cannot be read."""
+    found = {}
+    for version, description in _described(api, documents, mistakes):
+        located = locate(api.endpoints, version, description)
+        asked = list(asked_operations(api, version, located))
+        bodies = [body for one in asked for body in _bodies(one)]
+        found[version] = DescribedVersion(version, located, asked, bodies)
+    return found
 
 
 def _described(

@@ -1,6 +1,7 @@
 """The shape of a body: its fields as a schema declares them, while changes take and make some."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from gateway.core.conversion.field_path import FieldPath, is_array, keys_of, pointer, spell
 from gateway.verify.openapi.field_shape import FieldShape, Presence
@@ -8,6 +9,8 @@ from gateway.verify.openapi.json_schema import Schema, definitions
 
 # A schema may hold itself: arrays in arrays, and fields for suggestions, are followed so deep.
 _DEEP = 6
+# A schema of forty fields that hold it has four thousand million so deep.
+_MANY = 2_000
 
 
 def generalized(path: Sequence[str | int], *schemas: Schema) -> str:
@@ -123,8 +126,8 @@ class BodyShape:
         place.put(path.keys[-1], shape)
 
     def names(self) -> Iterator[str]:
-        """Yield the fields that bodies have, as changes name them."""
-        return _names(self.root, _DEEP)
+        """Yield the fields that bodies have, as changes name them, of very many the outermost."""
+        return islice(_names(self.root), _MANY)
 
     def _holder(self, path: FieldPath) -> FieldShape | Presence:
         """Return what holds the last key of a path, or how it is missing."""
@@ -154,16 +157,22 @@ def _made(place: FieldShape, key: str) -> FieldShape:
     return place.put(key, FieldShape(bare=True) if isinstance(inner, Presence) else inner)
 
 
-def _names(place: FieldShape, depth: int) -> Iterator[str]:
-    if depth and place.is_map and isinstance(members := place.members(), FieldShape):
-        yield from (f"*.{deeper}" for deeper in _names(members, depth - 1))
-    for name in place.names if depth else ():
-        inner = place.inside(name)
-        if isinstance(inner, Presence):
-            continue
-        spelt = spell(name)
-        yield spelt
-        for _ in range(depth):
-            if inner.is_array and inner.elements is not None:
-                inner, spelt = inner.elements, f"{spelt}[]"
-        yield from (f"{spelt}.{deeper}" for deeper in _names(inner, depth - 1))
+def _names(root: FieldShape) -> Iterator[str]:
+    """Yield the fields level by level, so that none is left out beside one that is not."""
+    level = [(root, "")]
+    for depth in range(_DEEP, 0, -1):
+        below: list[tuple[FieldShape, str]] = []
+        for place, at in level:
+            if place.is_map and isinstance(members := place.members(), FieldShape):
+                below.append((members, f"{at}*."))
+            for name in place.names:
+                inner = place.inside(name)
+                if isinstance(inner, Presence):
+                    continue
+                spelt = at + spell(name)
+                yield spelt
+                for _ in range(depth):
+                    if inner.is_array and inner.elements is not None:
+                        inner, spelt = inner.elements, f"{spelt}[]"
+                below.append((inner, f"{spelt}."))
+        level = below

@@ -1,6 +1,7 @@
 """Loading of OpenAPI documents from files and URLs."""
 
 import asyncio
+import math
 import os
 import re
 import ssl
@@ -13,6 +14,8 @@ import yaml
 
 from gateway.verify.openapi.openapi import Description, DocumentError
 
+# YAML of a few lines can have more values than memory.
+_MOST = 1_000_000
 _TIMEOUT = aiohttp.ClientTimeout(total=10)
 
 
@@ -47,11 +50,34 @@ def read(text: bytes, source: str) -> Description:
     except msgspec.DecodeError:
         try:
             data = yaml.load(text, _Loader)  # noqa: S506  # derived from the safe loader
-        except (yaml.YAMLError, ValueError, RecursionError):
+            size = _size(data, {})
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise DocumentError(
-                f"{source}: neither JSON nor YAML; is it the right place?"
+                f"{source}: neither JSON nor YAML{_line(error)}; is it the right place?"
+            ) from None
+        if size > _MOST:
+            raise DocumentError(
+                f"{source}: its aliases (*name) make more than {_MOST:,} values of it; is it right?"
             ) from None
     return Description(data, source)
+
+
+def _line(error: Exception) -> str:
+    """Return where YAML has gone wrong, and why, as far as that is known."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return ""
+    return f" (line {error.problem_mark.line + 1}: {error.problem})"
+
+
+def _size(value: object, known: dict[int, float]) -> float:
+    """Return the number of values, each counted wherever an alias has it; infinite for a loop."""
+    if not isinstance(value, dict | list):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = math.inf
+        inner = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_size(one, known) for one in inner)
+    return known[id(value)]
 
 
 class _Loader(yaml.CSafeLoader):

@@ -1,7 +1,6 @@
 """Generation of example bodies that a schema allows, including unusual ones."""
 
 import warnings
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -12,45 +11,69 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
-from gateway.verify.openapi.json_schema import Schema, closed, definitions
+from gateway.verify.openapi.json_schema import SHORT, Schema, definitions, narrowed
+from gateway.verify.time_limit import NO_LIMIT, TimeLimit
 
 
 class NoExamplesError(Exception):
     """No example can be generated from a schema; the message has the reason."""
 
 
-def generate(schema: Schema, count: int, start: int) -> tuple[object, ...]:
-    """Return `count` bodies that the schema allows; the same `start` gives the same bodies.
+class Examples:
+    """Generates examples; those of a schema once, since operations share schemas.
 
-    Raises:
-        NoExamplesError: the schema contradicts itself, or the generator does not support it.
+    Args:
+        count: the number of examples of a schema.
+        start: the seed; the same one gives the same examples.
+        limit: the time after which no more are generated.
     """
-    return _generate(msgspec.json.encode(schema), count, start)
 
+    def __init__(self, count: int, start: int, limit: TimeLimit = NO_LIMIT) -> None:
+        self._count = count
+        self._start = start
+        self._limit = limit
+        self._known: dict[bytes, tuple[object, ...]] = {}
 
-@lru_cache(maxsize=64)  # operations share schemas, and generating examples is slow
-def _generate(text: bytes, count: int, start: int) -> tuple[object, ...]:
-    bodies: list[object] = []
+    def of(self, schema: Schema, longest: int = SHORT) -> tuple[object, ...]:
+        """Return bodies that the schema allows.
 
-    def collect(case: schemathesis.Case[Any]) -> None:
-        bodies.append(_plain(case.body))
+        Args:
+            schema: that may have what it refers to in `components.schemas`.
+            longest: the number of elements that a list has at most, unless it must have more.
 
-    # Hypothesis does not shrink examples here: each step would generate a new example, whereas
-    # `smallest` checks a smaller document directly against the schema.
-    chosen = settings(
-        max_examples=count,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            seed(start)(chosen(given(_strategy(msgspec.json.decode(text)))(collect)))()
-    except Exception as error:  # the generator raises many kinds of errors for a bad schema
-        raise NoExamplesError(str(error).partition("\n")[0]) from None
-    return tuple(bodies)
+        Raises:
+            NoExamplesError: the schema contradicts itself, or the generator does not support it.
+            OutOfTimeError: the time limit has passed.
+        """
+        text = msgspec.json.encode(narrowed(schema, longest))
+        if text not in self._known:
+            self._known[text] = self._generated(text)
+        return self._known[text]
+
+    def _generated(self, text: bytes) -> tuple[object, ...]:
+        bodies: list[object] = []
+
+        def collect(case: schemathesis.Case[Any]) -> None:
+            self._limit.check()
+            bodies.append(_plain(case.body))
+
+        # Hypothesis does not shrink examples here: each step would generate a new example, whereas
+        # `smallest` checks a smaller document directly against the schema.
+        chosen = settings(
+            max_examples=self._count,
+            database=None,
+            deadline=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                strategy = _strategy(msgspec.json.decode(text))
+                seed(self._start)(chosen(given(strategy)(collect)))()
+        except Exception as error:  # the generator raises many kinds of errors for a bad schema
+            raise NoExamplesError(str(error).partition("\n")[0]) from None
+        return tuple(bodies)
 
 
 def _plain(body: object) -> object:
@@ -62,12 +85,15 @@ def _plain(body: object) -> object:
             return [_plain(value) for value in body]
         case float() if body.is_integer():
             return int(body)
-    return body
+        case None | bool() | int() | float():
+            return body
+        case str() if type(body) is str:
+            return body
+    raise ValueError(f"the generator made {type(body).__name__}, which JSON lacks")
 
 
-def _strategy(schema: Schema) -> SearchStrategy[schemathesis.Case[Any]]:
+def _strategy(body: Schema) -> SearchStrategy[schemathesis.Case[Any]]:
     # The generator makes only requests, so each schema becomes the body of a request.
-    body = closed(schema)
     content = {"application/json": {"schema": {k: v for k, v in body.items() if k != "components"}}}
     document: dict[str, Any] = {
         "openapi": "3.1.1",

@@ -6,8 +6,11 @@ something else (`nullable`, `exclusiveMinimum`, `exclusiveMaximum`, siblings of 
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
+from functools import partial
 from typing import Any
 from urllib.parse import quote
+
+from gateway.core.conversion.document import kind
 
 Schema = dict[str, object]
 
@@ -62,7 +65,7 @@ class SchemaBundler:
         if isinstance(schema, bool):
             return schema
         if not isinstance(schema, Mapping):
-            raise ValueError("a schema is an object")
+            raise ValueError(f"a schema is an object, and there is {kind(schema)}")
         if self._nullable and "$ref" in schema:
             return {"$ref": self._reference(schema["$ref"])}  # its siblings are ignored in 3.0
         read: Schema = {}
@@ -75,6 +78,8 @@ class SchemaBundler:
     def _keyword(self, key: str, value: object) -> object:
         if key == "$ref":
             return self._reference(value)
+        if key == "items" and isinstance(value, list):
+            raise ValueError("'items' is one schema; a list of them is 'prefixItems', as of 3.1")
         if key in _ONE:
             return self._schema(value)
         if key in _LISTS:
@@ -125,27 +130,48 @@ class SchemaBundler:
         return {**read, "type": [read["type"], "null"]}
 
 
-def closed(schema: Schema) -> Schema:
-    """Return the schema with its objects closed to properties that it does not declare.
+def narrowed(schema: Schema, longest: int) -> Schema:
+    """Return the schema with closed objects and short lists, for examples.
 
     JSON Schema leaves objects open so that later versions can add properties; an example with such
     a property would prove nothing about this version. An object that declares anything about
     further properties keeps it, and so do the members of an `allOf`, each of which is validated
     with the properties of the others.
+
+    Lists in lists are what makes examples large and slow. What converts three elements converts
+    more.
+
+    Args:
+        schema: that may have what it refers to in `components.schemas`.
+        longest: the number of elements that a list has at most, unless it must have more.
     """
     components = definitions(schema)
     members: set[object] = set()
-    for part in (schema, *components.values()):
-        _note_members(part, members)
-    result: Schema = _closed(schema, alone=True)
+    known = -1
+    while known < len(members):  # what a member refers to may be a member as well
+        known = len(members)
+        for name, part in {"": schema, **components}.items():
+            _note_members(part, members, alone=PLACE + name not in members)
+    result: Schema = _narrowed(schema, longest, alone=True)
     if components:
         result["components"] = {
             "schemas": {
-                name: _closed(part, alone=PLACE + name not in members)
+                name: _narrowed(part, longest, alone=PLACE + name not in members)
                 for name, part in components.items()
             }
         }
     return result
+
+
+def longest_list(schema: object) -> int:
+    """Return how long lists must be to break the limits on lists that a schema has: 3 at least."""
+    if isinstance(schema, list):
+        return max(map(longest_list, schema), default=SHORT)
+    if not isinstance(schema, dict):
+        return SHORT
+    most = schema.get("maxItems")
+    own = most + 1 if isinstance(most, int) and most < _LONG else SHORT
+    return max(own, *map(longest_list, schema.values()), SHORT)
 
 
 def definitions(schema: Schema) -> Mapping[str, object]:
@@ -157,27 +183,44 @@ def definitions(schema: Schema) -> Mapping[str, object]:
     return schemas
 
 
-def _note_members(schema: object, members: set[object]) -> None:
+def _note_members(schema: object, members: set[object], *, alone: bool) -> None:
+    """Add the references to schemas of which each describes a part of an object."""
     if not isinstance(schema, dict):
         return
-    for key, inner in _parts(schema):
-        _note_members(inner, members)
-        if key == "allOf" and isinstance(inner, dict):
-            members.add(inner.get("$ref"))
+    for key, value in schema.items():
+        inner_alone = _is_alone(key, schema, alone=alone)
+        for inner in _inner(key, value):
+            if not inner_alone and isinstance(inner, dict):
+                members.add(inner.get("$ref"))
+            _note_members(inner, members, alone=inner_alone)
     if "properties" in schema:  # beside which a reference is a member, as of 3.1
         members.add(schema.get("$ref"))
 
 
-def _parts(schema: Schema) -> Iterator[tuple[str, object]]:
-    for key, value in schema.items():
-        if key in _ONE:
-            yield key, value
-        elif key in _LISTS and isinstance(value, list):
-            yield from ((key, member) for member in value)
-        elif key in _MAPS and isinstance(value, dict):
-            yield from ((key, member) for member in value.values())
+def _is_alone(key: str, schema: Schema, *, alone: bool) -> bool:
+    """Whether each schema at a key describes all of a value, rather than a part of an object."""
+    if key in _PARTS:
+        return False
+    return not key.endswith("Of") or (alone and _IN_PLACE & schema.keys() == {key})
 
 
+def _inner(key: str, value: object) -> Iterator[object]:
+    if key in _ONE:
+        yield value
+    elif key in _LISTS and isinstance(value, list):
+        yield from value
+    elif key in _MAPS and isinstance(value, dict):
+        yield from value.values()
+
+
+# The schemas at these are of the same value as the one that has them, of which each is a part.
+_PARTS = frozenset({"allOf", "if", "then", "else", "dependentSchemas"})
+_IN_PLACE = _PARTS | {
+    *("anyOf", "oneOf", "$ref", "properties", "patternProperties"),
+    *("minItems", "contains", "prefixItems"),
+}
+# Lists need no more elements, unless to break a limit; examples do not reach higher limits.
+SHORT, _LONG = 3, 50
 # Beside one of these, an object's own properties may not be all of them.
 _MORE = frozenset(
     {
@@ -187,19 +230,24 @@ _MORE = frozenset(
 )
 
 
-def _closed(schema: object, *, alone: bool) -> Any:
+def _narrowed(schema: object, longest: int, *, alone: bool) -> Any:
     if not isinstance(schema, dict):
         return schema
     result: Schema = {}
     for key, value in schema.items():
+        inside = partial(_narrowed, longest=longest, alone=_is_alone(key, schema, alone=alone))
         if key in _ONE and key != "not":
-            result[key] = _closed(value, alone=True)
+            result[key] = inside(value)
         elif key in _LISTS:
-            result[key] = [_closed(member, alone=key != "allOf") for member in value]
+            result[key] = [inside(member) for member in value]
         elif key in _MAPS:
-            result[key] = {name: _closed(member, alone=True) for name, member in value.items()}
-        else:
+            result[key] = {name: inside(member) for name, member in value.items()}
+        elif (key, value) != ("format", "binary"):  # bytes, which no text in JSON is
             result[key] = value
     if alone and "properties" in schema and not _MORE & schema.keys():
         result["additionalProperties"] = False
+    if alone and "items" in schema and not _MORE & schema.keys():
+        least = [schema.get(key, 0) for key in ("minItems", "minContains")]
+        most = max(longest, len(schema.get("prefixItems", ())), *least)
+        result["maxItems"] = min(schema.get("maxItems", most), most)
     return result

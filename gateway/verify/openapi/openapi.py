@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
+from gateway.core.conversion.document import kind
 from gateway.verify.openapi.json_schema import Schema, SchemaBundler, Use
 
 _VERSION = re.compile(r"3\.[0-9]+(?:\.[0-9]+)?")
@@ -114,16 +115,18 @@ class Description:
 
     def _operations(self) -> Iterator[Operation]:
         base = self._base()
-        for path, item in self._mapping(self._data.get("paths", {}), "paths").items():
-            where = f"paths.{path}"
-            entry = self._mapping(self._followed(item), where)
-            for method in _METHODS:
-                if method in entry:
-                    declared = self._mapping(entry[method], f"{where}.{method}")
-                    try:
+        where = ""
+        try:
+            for path, item in self._mapping(self._data.get("paths", {}), "paths").items():
+                where = f"paths.{path}: "
+                entry = self._mapping(self._followed(item), "a path")
+                for method in _METHODS:
+                    if method in entry:
+                        where = f"{method.upper()} {path}: "
+                        declared = self._mapping(entry[method], "an operation")
                         yield self._operation(method, path, base, entry, declared)
-                    except (ValueError, RecursionError) as error:
-                        raise self._bad(f"{method.upper()} {path}: {error}") from None
+        except (ValueError, RecursionError) as error:
+            raise self._bad(f"{where}{error}") from None
 
     def _operation(
         self,
@@ -182,7 +185,8 @@ class Description:
         )
 
     def _body(self, declared: object, use: Use, types: re.Pattern[str] = _JSON) -> Schema | None:
-        content = self._mapping(self._mapping(declared, "a body").get("content", {}), "content")
+        what = "a response" if use is Use.RESPONSE else "a request body"
+        content = self._mapping(self._mapping(declared, what).get("content", {}), "content")
         for media_type, entry in content.items():
             if types.match(media_type):
                 return self._schema(self._mapping(entry, media_type).get("schema", {}), use)
@@ -201,6 +205,8 @@ class Description:
     def _resolve(self, reference: str) -> object:
         if not reference.startswith("#"):
             raise ValueError(f"'{reference}' leads out of the document; bundle it into one file")
+        if not reference.startswith("#/"):
+            raise ValueError(f"'{reference}' is no place; write one such as #/components/schemas/A")
         value: object = self._data
         for step in unquote(reference[1:]).split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
@@ -231,12 +237,12 @@ class Description:
 
     def _mapping(self, value: object, where: str) -> Mapping[str, object]:
         if not isinstance(value, dict):
-            raise self._bad(f"{where}: expected an object")
+            raise ValueError(f"{where}: expected an object, found {kind(value)}")
         return {str(key): inner for key, inner in value.items()}
 
     def _list(self, value: object, where: str) -> list[object]:
         if not isinstance(value, list):
-            raise self._bad(f"{where}: expected an array")
+            raise ValueError(f"{where}: expected an array, found {kind(value)}")
         return value
 
     def _bad(self, what: str) -> DocumentError:

@@ -7,6 +7,7 @@ from gateway.core.versions.version import Version
 from gateway.verify import verification_report
 from gateway.verify.claim import Claim, Gap, Unchecked, Unmatched
 from gateway.verify.claims import DocumentedVersion, claims
+from gateway.verify.openapi.examples import Examples
 from gateway.verify.openapi.openapi import Description
 from gateway.verify.proof import prove
 from gateway.verify.verify import VerifyOptions, verify
@@ -45,6 +46,24 @@ def test_each_operation_once(tmp_path: Path) -> None:
         (Unchecked, "GET /livez"),
         (Unmatched, "GET /lendings/new"),
     ]
+
+
+def test_paths_that_differ_in_names_of_parameters_alone(tmp_path: Path) -> None:
+    """Each is there once, and none is paired with one that requests cannot be for."""
+    older = document(loans_ID="get", loans_x="get")
+    older["paths"]["/loans/{key}"] = older["paths"].pop("/loans/x")
+    newer = document(lendings_ID="get", lendings_x="get")
+    newer["paths"]["/lendings/{key}"] = newer["paths"].pop("/lendings/x")
+    _, snapshot = written(tmp_path, older, newer)
+    lines = list(verification_report.text(verify(snapshot, tmp_path, VerifyOptions(examples=3))))
+    assert [line[:51].split() for line in lines[1:-1]] == [
+        ["ok", "GET", "/loans/{id}", "->", "/lendings/{id}", "response"],
+        ["-", "GET", "/loans/{key}"],
+        ["-", "GET", "/lendings/{key}"],
+    ]
+    assert lines[2].endswith(
+        "not checked: requests for it are for GET /loans/{id}; keep one of the two in the document"
+    )
 
 
 def test_an_api_whose_paths_are_mapped_is_verified(tmp_path: Path) -> None:
@@ -123,7 +142,7 @@ def test_bodies_that_one_version_has_alone() -> None:
     )
     sides = (DocumentedVersion(Version(1), older), DocumentedVersion(Version(2), newer))
     found = {
-        outcome.operation: [finding.field for finding in prove(outcome, 3, 0).findings]
+        outcome.operation: [finding.field for finding in prove(outcome, Examples(3, 0)).findings]
         for outcome in claims(api, *sides)
         if isinstance(outcome, Claim)
     }
@@ -322,7 +341,7 @@ def test_forms() -> None:
     found = []
     for outcome in claims(api, *sides):
         if isinstance(outcome, Claim):
-            fields = [finding.field for finding in prove(outcome, 20, 0).findings]
+            fields = [finding.field for finding in prove(outcome, Examples(20, 0)).findings]
             found.append((outcome.operation, outcome.part.value, fields))
         else:
             assert isinstance(outcome, Gap)
@@ -370,9 +389,9 @@ def test_findings_are_bounded_and_name_what_they_are_about() -> None:
     query, free = claims(api, *_sides(older, newer))
     assert isinstance(query, Claim)
     assert isinstance(free, Claim)
-    (finding,) = prove(query, 20, 0).findings
+    (finding,) = prove(query, Examples(20, 0)).findings
     assert (finding.field, finding.keyword) == ("/state", "convert")
-    proof = prove(free, 20, 0)
+    proof = prove(free, Examples(20, 0))
     assert len(proof.findings) == 20
     assert proof.more > 0
     lines = [line.strip() for line in verification_report.text([proof])]
@@ -380,7 +399,7 @@ def test_findings_are_bounded_and_name_what_they_are_about() -> None:
     refused = described({"properties": {"at": text}, "required": ["at"]})
     _, refusing = claims(api, *_sides(older, refused))
     assert isinstance(refusing, Claim)
-    reasons = [finding.reason for finding in prove(refusing, 20, 0).findings]
+    reasons = [finding.reason for finding in prove(refusing, Examples(20, 0)).findings]
     assert any("(json:loads raised JSONDecodeError" in reason for reason in reasons)
 
 

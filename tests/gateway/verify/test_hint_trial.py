@@ -1,13 +1,17 @@
 """A hint is shown only if `check` accepts the rules with that change in them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from gateway.config.load import load
 from gateway.core.versions.version import Version
+from gateway.verify import located_operation
 from gateway.verify.checks.conversion_check import check_conversions
 from gateway.verify.claim import Claim, MessagePart
 from gateway.verify.hint_trial import HintTrial
+from gateway.verify.located_operation import LocatedOperation
 from gateway.verify.openapi.json_schema import Schema
 from gateway.verify.proof import Finding
 from tests.gateway.verify.loans import document, rules, written
@@ -90,8 +94,32 @@ def test_hints(
 ) -> None:
     path = tmp_path / "gateway.yaml"
     path.write_text(rules(changes))
+    snapshot = load(path.read_bytes(), str(path), {})
     found = Finding(*finding, "is wrong")
-    assert HintTrial(path, {}).hint(claim(given, wanted, part), found) == expected
+    assert HintTrial(path, {}, snapshot).hint(claim(given, wanted, part), found) == expected
+
+
+def test_the_rules_are_not_built_anew_for_a_hint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rules of many operations take a second to build."""
+    documents = document(loans="get"), document(lendings="get")
+    path, snapshot = written(tmp_path, *documents, "{ rename: { field: c, to: a } }")
+    trial = HintTrial(path, {}, snapshot)
+    located = []
+    real = located_operation.locate
+
+    def locate(*given: Any) -> list[LocatedOperation]:
+        located.append(given)
+        return real(*given)
+
+    for builder in ("build.build", "conversions.links_builder.build_link"):
+        monkeypatch.setattr(f"gateway.config.{builder}", lambda *_: pytest.fail("built anew"))
+    monkeypatch.setattr("gateway.verify.checks.field_check.locate", locate)
+    for name in ("id", "size", "colour"):
+        wrong = Finding(f"/{name}", "enum", "is another")
+        trial.hint(claim({}, {}, MessagePart.RESPONSE), wrong)
+    assert len(located) == 2  # once for each document
 
 
 @pytest.mark.parametrize(("name", "shown"), [("id", True), ("colour", False)])
@@ -102,5 +130,5 @@ def test_a_field_that_the_documents_lack_is_in_no_hint(
     path, snapshot = written(tmp_path, *documents)
     assert check_conversions(path, {}, snapshot) == []
     wrong = Finding(f"/{name}", "enum", "is another")
-    found = HintTrial(path, {}).hint(claim({}, {}, MessagePart.RESPONSE), wrong)
+    found = HintTrial(path, {}, snapshot).hint(claim({}, {}, MessagePart.RESPONSE), wrong)
     assert found == (f"map: {{ field: {name}, values: {{ ... }} }}" if shown else None)

@@ -57,6 +57,19 @@ def test_a_method_that_the_endpoint_does_not_take() -> None:
     assert refused.reason == "its endpoint does not take DELETE"
 
 
+def test_paths_that_differ_in_names_of_parameters_alone() -> None:
+    """OpenAPI calls them identical; the first one is asked for, and another method is another."""
+    operations: dict[str, object] = {"get": {}}
+    paths = {"/loans/{id}": operations, "/loans/{number}": {**operations, "put": {}}}
+    described = Description({"openapi": "3.1.0", "paths": paths}, "v1")
+    first, second, other = locate(ENDPOINTS, Version(1), described)
+    assert (first.reason, other.reason, first.twin, other.twin) == ("", "", "", "")
+    assert (second.captures, second.twin) == ({}, "GET /loans/{id}")
+    assert second.reason == (
+        "requests for it are for GET /loans/{id}; keep one of the two in the document"
+    )
+
+
 def test_counterparts_have_the_same_method_and_captures() -> None:
     older = locate(
         ENDPOINTS, Version(1), Description(document(loans_ID="get", loans_x="get"), "v1")

@@ -11,10 +11,9 @@ from gateway.config.load import load
 from gateway.verify import verification_report
 from gateway.verify.claim import Gap
 from gateway.verify.hint import hint
-from gateway.verify.openapi.openapi import DocumentError
-from gateway.verify.proof import ClaimProof, Finding
+from gateway.verify.proof import ClaimProof, Finding, Unproven
 from gateway.verify.verification_report import VerificationResult
-from gateway.verify.verify import VerifyError, VerifyOptions, verify
+from gateway.verify.verify import Progress, VerifyError, VerifyOptions, verify
 
 RULES = """
 services: {{ s: {{ targets: ["http://127.0.0.1:1"] }} }}
@@ -51,13 +50,19 @@ def body(schema: object) -> dict[str, object]:
 
 
 def outcomes(
-    folder: Path, older: Mapping[str, object], newer: Mapping[str, object], changes: str = ""
+    folder: Path,
+    older: Mapping[str, object],
+    newer: Mapping[str, object],
+    changes: str = "",
+    seconds: float | None = None,
+    begins: Callable[[Progress], object] = lambda _: None,
 ) -> list[VerificationResult]:
     """Return what is found between two documents."""
     (folder / "v1.json").write_text(json.dumps(older))
     (folder / "v2.json").write_text(json.dumps(newer))
     snapshot = load(RULES.format(changes=changes).encode(), "gateway.yaml", {})
-    return list(verify(snapshot, folder, VerifyOptions(examples=20)))
+    options = VerifyOptions(examples=20, seconds=seconds)
+    return list(verify(snapshot, folder, options, begins))
 
 
 def findings(folder: Path, older: Any, newer: Any, changes: str = "") -> list[Finding]:
@@ -353,12 +358,42 @@ def test_the_same_seed_gives_the_same_report(tmp_path: Path) -> None:
 
 
 def test_a_schema_that_contradicts_itself(tmp_path: Path) -> None:
-    with pytest.raises(DocumentError, match=r"v2.json: PUT /thing: its response 200 allows "):
-        outcomes(
-            tmp_path,
-            document(thing()),
-            document({"type": "string", "minLength": 3, "maxLength": 2}),
-        )
+    """It is not proven, and all else is."""
+    odd = {"type": "string", "minLength": 3, "maxLength": 2}
+    fine = {"responses": {"200": body(thing(a=TEXT))}}
+    older, newer = document(thing(), get=fine), document(odd, get=fine)
+    proven, unproven = outcomes(tmp_path, older, newer)
+    assert isinstance(unproven, Unproven)
+    assert unproven.claim.operation == "PUT /thing"
+    assert unproven.reason.startswith(
+        "its schema in v2.json allows nothing that could be generated"
+    )
+    assert isinstance(proven, ClaimProof)
+
+
+def test_a_time_limit(tmp_path: Path) -> None:
+    """What is not reached is listed as not proven."""
+    documents = document(thing(a=TEXT)), document(thing(a=NUMBER))
+    found = outcomes(tmp_path, *documents, seconds=1e-9)
+    reason = "not proven: the time limit has passed; allow more by --seconds"
+    assert list(verification_report.text(found))[1:] == [
+        f"  ?      PUT /thing                   response 200     {reason}",
+        "0 of 1 claims hold, by 0 examples; not proven: 1",
+    ]
+    with pytest.raises(VerifyError, match="in 0 s, nothing is tested; give a time above 0"):
+        outcomes(tmp_path, *documents, seconds=0)
+
+
+def test_each_claim_is_announced(tmp_path: Path) -> None:
+    responses = {"200": body(thing(a=TEXT)), "202": body(thing(a=TEXT))}
+    both = document(thing(a=TEXT), get={"responses": responses})
+    begun: list[Progress] = []
+    outcomes(tmp_path, both, both, begins=begun.append)
+    assert [(one.claim.status, one.number, one.count) for one in begun] == [
+        ("200", 1, 3),
+        ("202", 2, 3),
+        ("200", 3, 3),
+    ]
 
 
 def test_both_ways_where_the_older_version_serves_the_newer(tmp_path: Path) -> None:

@@ -134,6 +134,31 @@ def test_what_is_not_checked_is_said(
     assert [one["reason"] for one in told["claims"] if one["holds"] is None] == [reason]
 
 
+def test_what_is_not_reached_in_time(
+    pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing can be concluded from it."""
+    arguments = (pair / "gateway.yaml", "--examples", "5", "--seconds", "1e-9")
+    assert verify(monkeypatch, *arguments) == 2
+    assert capsys.readouterr().out.endswith("; not proven: 1\n")
+    assert verify(monkeypatch, *arguments, "--json") == 2
+    told = json.loads(capsys.readouterr().out)
+    assert told["holds"] is None
+    (claim,) = told["claims"]
+    assert (claim["body"], claim["status"], claim["holds"]) == ("response", "200", None)
+    assert claim["reason"].startswith("not proven: the time limit has passed")
+
+
+def test_progress_on_a_terminal(
+    pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    verify(monkeypatch, pair / "gateway.yaml", "--examples", "5")
+    printed = capsys.readouterr()
+    assert printed.err == "\r\x1b[K1 of 1: GET /thing\r\x1b[K"
+    assert "1 of 1" not in printed.out
+
+
 def test_json(
     pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -175,6 +200,7 @@ def test_json(
         (["--between", "1", "3"], "things: no version is called '3'; known: 1, 2"),
         (["--between", "8", "9"], "no API has versions 8 and 9; name two of one"),
         (["--between", "1", "1"], "things: 1 and 1 are one version; name two"),
+        (["--seconds", "-1"], "in -1 s, nothing is tested; give a time above 0"),
         (["--examples", "0"], "0 examples prove nothing; ask for 1 or more"),
     ],
 )

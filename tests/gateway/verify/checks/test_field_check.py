@@ -342,6 +342,16 @@ def test_operations_without_endpoint(tmp_path: Path) -> None:
     assert found == f"warning: no endpoint leads to {listed} and 1 more of this document"
 
 
+def test_operations_that_differ_in_names_of_parameters_alone(tmp_path: Path) -> None:
+    operation: dict[str, object] = {"get": {"responses": {}}}
+    older: dict[str, object] = {"/pay/{id}": operation, "/pay/{number}": operation}
+    (found, _) = checked(tmp_path, older, {"/payments": {"post": {"responses": {}}}}, PAYMENTS)
+    assert found == (
+        "warning: GET /pay/{number} of this document is GET /pay/{id} but for the names of its"
+        " parameters, so that no request is for it; keep one of the two"
+    )
+
+
 LISTS = """\
 services: { new: { targets: ["http://127.0.0.1:9002"] } }
 apis:

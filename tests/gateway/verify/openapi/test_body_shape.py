@@ -112,6 +112,16 @@ def test_elements_that_a_change_makes() -> None:
     assert shape.look_up(parse_path("none")) is U
 
 
+def test_of_very_many_names_the_outermost_are_there() -> None:
+    """Forty fields that hold the schema again would be forty times as many at each level."""
+    place = "#/components/schemas/Node"
+    node = {"properties": {f"k{number}": {"$ref": place} for number in range(40)}}
+    schema: Schema = {"$ref": place, "components": {"schemas": {"Node": node}}}
+    names = list(BodyShape.of(schema).names())
+    assert len(names) == 2000
+    assert {"k39", "k39.k39"} <= set(names)
+
+
 def test_names_are_as_changes_spell_them() -> None:
     schema: Schema = {
         "properties": {
@@ -120,7 +130,7 @@ def test_names_are_as_changes_spell_them() -> None:
         }
     }
     shape = BodyShape.of(schema)
-    assert list(shape.names()) == [r"a\.b", r"a\.b.c", "list", "list[].x"]
+    assert list(shape.names()) == [r"a\.b", "list", r"a\.b.c", "list[].x"]
     for name in shape.names():
         assert shape.look_up(parse_path(name)) is D
 

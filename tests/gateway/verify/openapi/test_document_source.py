@@ -9,6 +9,11 @@ from aiohttp.test_utils import TestServer
 from gateway.verify.openapi.document_source import fetch, read
 from gateway.verify.openapi.openapi import DocumentError
 
+TAB = "found character that cannot start any token"
+MANY = "v1: its aliases (*name) make more than 1,000,000 values of it; is it right?"
+# Each line has the one before it twice.
+BOMB = "a0: &a0 [1, 2]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 30))
+
 JSON = b'{"openapi": "3.1.0", "paths": {"/a": {"get": {}}}}'
 YAML = b"openapi: 3.0.3\npaths:\n  /a: { get: { description: 2026-12-31 } }\n"
 
@@ -34,7 +39,10 @@ def test_words_of_yaml_1_1_are_texts() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (b"a: [", "v1: neither JSON nor YAML; is it the right place?"),
+        (b"a:\n\t- b", f"v1: neither JSON nor YAML (line 2: {TAB}); is it the right place?"),
+        (b"\xff", "v1: neither JSON nor YAML; is it the right place?"),
+        (b"openapi: 3.1.0\nx: &x [*x]", MANY),
+        (BOMB.encode(), MANY),
         (b"a: 1", "v1: not an OpenAPI 3 document (no 'openapi'); publish one, 3.0 or 3.1"),
         (b"swagger: '2.0'", "v1: not an OpenAPI 3 document (Swagger 2.0); publish one, 3.0 or 3.1"),
         (b"openapi: 4.0.0", "v1: OpenAPI 4.0.0; versions 3.0 and 3.1 are read"),

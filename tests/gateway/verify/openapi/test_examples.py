@@ -1,10 +1,16 @@
 """Examples fit their schema, and are the same ones for the same seed."""
 
+import time
+from typing import Any
+
+import msgspec
 import pytest
 
-from gateway.verify.openapi.examples import NoExamplesError, generate
+from gateway.verify.openapi import examples as examples_module
+from gateway.verify.openapi.examples import Examples, NoExamplesError
 from gateway.verify.openapi.json_schema import Schema
 from gateway.verify.openapi.validation import Validator
+from gateway.verify.time_limit import OutOfTimeError, TimeLimit
 
 SCHEMA: Schema = {
     "type": "object",
@@ -19,32 +25,104 @@ SCHEMA: Schema = {
 
 
 def test_examples_fit() -> None:
-    examples = generate(SCHEMA, 30, 0)
+    examples = Examples(30, 0).of(SCHEMA)
     assert len(examples) == 30
     assert all(Validator(SCHEMA).allows(example) for example in examples)
     assert len({str(example) for example in examples}) > 5
 
 
 def test_the_seed_decides() -> None:
-    assert generate(SCHEMA, 10, 1) == generate(dict(SCHEMA), 10, 1)
-    assert generate(SCHEMA, 10, 1) != generate(SCHEMA, 10, 2)
+    assert Examples(10, 1).of(SCHEMA) == Examples(10, 1).of(dict(SCHEMA))
+    assert Examples(10, 1).of(SCHEMA) != Examples(10, 2).of(SCHEMA)
 
 
 def test_objects_have_no_fields_beside_the_declared_ones() -> None:
-    keys = {key for example in generate(SCHEMA, 30, 0) for key in _object(example)}
+    keys = {key for example in Examples(30, 0).of(SCHEMA) for key in _object(example)}
     assert keys == {"id", "size", "next"}
 
 
 def test_whole_numbers_are_written_as_such() -> None:
-    examples = generate({"type": "array", "items": {"type": "number"}}, 40, 0)
+    examples = Examples(40, 0).of({"type": "array", "items": {"type": "number"}})
     numbers = [number for example in examples for number in _array(example)]
     assert numbers
     assert not [one for one in numbers if isinstance(one, float) and one.is_integer()]
 
 
+def test_the_examples_of_a_schema_are_generated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    real = examples_module._strategy
+
+    def strategy(body: Schema) -> Any:
+        made.append(body)
+        return real(body)
+
+    monkeypatch.setattr(examples_module, "_strategy", strategy)
+    examples = Examples(3, 0)
+    assert examples.of(SCHEMA) is examples.of(dict(SCHEMA))
+    assert len(made) == 1
+
+
+def test_lists_in_lists_are_short() -> None:
+    """Lists of some five elements in three lists are what made examples of 35 kB."""
+    schema: Schema = {"type": "string", "maxLength": 4}
+    for _ in range(5):
+        schema = {"type": "array", "items": schema}
+    found = Examples(30, 0).of(schema)
+    assert max(len(msgspec.json.encode(each)) for each in found) < 6_000
+    assert any(len(_array(each)) == 3 for each in found)
+    assert any(len(_array(each)) == 8 for each in Examples(100, 0).of(schema, 8))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        # Members that apply beside other properties, or in a part of an object, stay open.
+        {
+            "properties": {"a": {"type": "string"}},
+            "required": ["a"],
+            "anyOf": [{"properties": {"b": {}}, "required": ["b"]}, {"required": ["a"]}],
+        },
+        {
+            "allOf": [
+                {"oneOf": [{"properties": {"a": {}}, "required": ["a"]}]},
+                {"properties": {"b": {}}, "required": ["b"]},
+            ]
+        },
+        {
+            "allOf": [{"$ref": "#/components/schemas/A"}, {"required": ["b"]}],
+            "components": {
+                "schemas": {
+                    "A": {"oneOf": [{"$ref": "#/components/schemas/B"}]},
+                    "B": {"type": "object", "properties": {"a": {}}, "required": ["a"]},
+                }
+            },
+        },
+        {
+            "properties": {"a": {"const": 1}},
+            "required": ["a"],
+            "if": {"properties": {"a": {"const": 1}}},
+            "then": {"properties": {"b": {}}, "required": ["b"]},
+        },
+        {"minItems": 5, "anyOf": [{"type": "array", "items": {"type": "integer"}}]},
+        {"type": "string", "format": "binary"},
+    ],
+)
+def test_schemas_of_parts_are_generated(schema: Schema) -> None:
+    found = Examples(5, 0).of(schema)
+    assert found
+    assert all(Validator(schema).allows(example) for example in found)
+    assert msgspec.json.encode(found)
+
+
+def test_generation_ends_with_the_time() -> None:
+    examples = Examples(5, 0, TimeLimit(time.monotonic() - 1))
+    with pytest.raises(OutOfTimeError):
+        examples.of(SCHEMA)
+
+
 def test_a_schema_that_contradicts_itself() -> None:
     with pytest.raises(NoExamplesError):
-        generate({"type": "string", "minLength": 3, "maxLength": 2}, 5, 0)
+        Examples(5, 0).of({"type": "string", "minLength": 3, "maxLength": 2})
 
 
 def _object(value: object) -> dict[str, object]:

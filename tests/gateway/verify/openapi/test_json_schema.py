@@ -2,7 +2,13 @@
 
 import pytest
 
-from gateway.verify.openapi.json_schema import Schema, SchemaBundler, Use, closed
+from gateway.verify.openapi.json_schema import (
+    Schema,
+    SchemaBundler,
+    Use,
+    longest_list,
+    narrowed,
+)
 
 
 def read(
@@ -77,7 +83,29 @@ def test_what_goes_one_way_only(use: Use, left: str) -> None:
     ],
 )
 def test_objects_are_closed(schema: dict[str, object], is_closed: bool) -> None:
-    assert (closed(schema).get("additionalProperties") is False) == is_closed
+    assert (narrowed(schema, 3).get("additionalProperties") is False) == is_closed
+
+
+@pytest.mark.parametrize(
+    ("schema", "most"),
+    [
+        ({}, 3),
+        ({"maxItems": 2}, 2),
+        ({"maxItems": 9}, 3),
+        ({"minItems": 5}, 5),
+        ({"contains": {}, "minContains": 4}, 4),
+        ({"prefixItems": [{}, {}, {}, {}]}, 4),
+        ({"anyOf": [{"minItems": 5}]}, None),
+    ],
+)
+def test_lists_are_short(schema: dict[str, object], most: int | None) -> None:
+    assert narrowed({"items": {}, **schema}, 3).get("maxItems") == most
+
+
+def test_lists_are_long_enough_to_break_a_limit() -> None:
+    limited = {"properties": {"a": {"items": {"maxItems": 7}}, "maxItems": {}}}
+    assert longest_list({"anyOf": [limited, {"maxItems": 5}, True]}) == 8
+    assert longest_list({"maxItems": 1000, "items": {"minItems": 9}}) == 3
 
 
 def test_members_of_all_of_stay_open() -> None:
@@ -86,7 +114,7 @@ def test_members_of_all_of_stay_open() -> None:
         "allOf": [{"$ref": "#/components/schemas/A"}, {"properties": {"c": {}}}],
         "components": {"schemas": named},
     }
-    got = closed(schema)
+    got = narrowed(schema, 3)
     assert got == {
         "allOf": [{"$ref": "#/components/schemas/A"}, {"properties": {"c": {}}}],
         "components": {

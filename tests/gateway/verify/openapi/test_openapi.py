@@ -104,7 +104,11 @@ def test_paths(path: str, taken: bool) -> None:
         ([], "not an OpenAPI 3 document (no 'openapi'); publish one, 3.0 or 3.1"),
         ({"swagger": "2.0"}, "not an OpenAPI 3 document (Swagger 2.0); publish one, 3.0 or 3.1"),
         ({"openapi": "4.0.0"}, "OpenAPI 4.0.0; versions 3.0 and 3.1 are read"),
-        ({"openapi": "3.1.0", "paths": []}, "paths: expected an object"),
+        ({"openapi": "3.1.0", "paths": []}, "paths: expected an object, found an array"),
+        (
+            {"openapi": "3.1.0", "paths": {"/a": None}},
+            "paths./a: a path: expected an object, found null",
+        ),
     ],
 )
 def test_no_document(data: object, report: str) -> None:
@@ -118,10 +122,21 @@ def test_no_document(data: object, report: str) -> None:
     [
         ({"requestBody": body({"$ref": "#/no"})}, "'#/no' leads nowhere; is its name right?"),
         (
+            {"requestBody": body({"$ref": "#anchor"})},
+            "'#anchor' is no place; write one such as #/components/schemas/A",
+        ),
+        (
             {"requestBody": body({"$ref": "other.yaml#/A"})},
             "'other.yaml#/A' leads out of the document; bundle it into one file",
         ),
-        ({"requestBody": body("text")}, "a schema is an object"),
+        ({"requestBody": body("text")}, "a schema is an object, and there is a string"),
+        (
+            {"requestBody": body({"type": "array", "items": [{}]})},
+            "'items' is one schema; a list of them is 'prefixItems', as of 3.1",
+        ),
+        ({"responses": None}, "responses: expected an object, found null"),
+        ({"responses": {"200": None}}, "a response: expected an object, found null"),
+        ({"parameters": {}}, "parameters: expected an array, found an object"),
         (
             {"requestBody": {"$ref": "#/paths/~1a~1%7Bid%7D/post/requestBody"}},
             "its references lead round in a circle",
@@ -141,7 +156,7 @@ def test_json_and_yaml(text: bytes) -> None:
 
 @pytest.mark.parametrize("text", [b"{", b"\xff", b"a: *b"])
 def test_neither_json_nor_yaml(text: bytes) -> None:
-    with pytest.raises(DocumentError, match="doc: neither JSON nor YAML; is it the right place"):
+    with pytest.raises(DocumentError, match=r"doc: neither JSON nor YAML.*; is it the right place"):
         read(text, "doc")
 
 
