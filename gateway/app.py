@@ -169,6 +169,7 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
                 export.absorb,
                 reloader.content,
                 state.in_force,
+                state.unheard,
             )
 
             async def pass_on() -> None:
@@ -222,6 +223,7 @@ async def _state(
         settings.replica,
         lambda: reloader.latest,
         lambda: rules_hash(reloader.content),
+        lambda: "" if reloader.refused is None else reloader.refused.summary,
         settings.overrides_file,
     )
     tasks = Tasks(state.absorb)

@@ -25,7 +25,10 @@ class Counted(msgspec.Struct, tag=True, frozen=True):
 
 
 class Alive(msgspec.Struct, tag=True, frozen=True):
-    """Up: the event loop of this worker runs; sent every few seconds, whatever else there is."""
+    """Up: the event loop of this worker runs; sent every second, whatever else there is.
+
+    Down: the answer to each, once what was sent before it is taken.
+    """
 
 
 class Applied(msgspec.Struct, tag=True, frozen=True):

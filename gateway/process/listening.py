@@ -9,6 +9,8 @@ BACKLOG = 1024
 # own first, and of its end of the channel.
 LISTENERS = "GATEWAY_WORKER_LISTENERS"
 CHANNEL = "GATEWAY_WORKER_CHANNEL"
+# The file to make while nothing is taken of what is counted.
+UNHEARD = "GATEWAY_WORKER_UNHEARD"
 
 
 def is_worker(environment: Mapping[str, str]) -> bool:

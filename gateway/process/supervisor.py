@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 from gateway.core.overrides import Overrides
 from gateway.process.channel import (
@@ -31,7 +32,7 @@ from gateway.process.channel import (
     Ready,
     SetClock,
 )
-from gateway.process.listening import CHANNEL, LISTENERS
+from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD
 from gateway.process.tasks import LongTask, Tasks
 from gateway.telemetry import log
 from gateway.telemetry.delta import Deliver
@@ -40,10 +41,12 @@ from gateway.telemetry.delta import Deliver
 _YOUNG = 5.0
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 10.0
-# A worker that serves is killed when nothing is heard of it for so many times so many seconds. One
-# longer time could have passed while this process was suspended itself.
+# A worker is killed when nothing is heard of it for so many times so many seconds; one that does
+# not serve yet has longer, as it loads the rules. One longer time could have passed while this
+# process was suspended itself.
 _LOOKS = 6
 _LOOK_SECONDS = 5.0
+_START_LOOK_SECONDS = 50.0
 # Beyond its grace, a worker has so many seconds before it is killed.
 _SPARE = 5.0
 # How long a worker may take to apply overrides, in seconds; it takes milliseconds.
@@ -81,6 +84,8 @@ class Supervisor:
         deliver: takes the workers' deltas.
         rules: the text of the rules in force.
         overrides: in force.
+        unheard: the file that workers make while this process takes nothing of what they count;
+            None where nothing outlives the processes.
     """
 
     def __init__(
@@ -91,9 +96,10 @@ class Supervisor:
         deliver: Deliver,
         rules: bytes,
         overrides: Overrides,
+        unheard: Path | None,
     ) -> None:
         self._listeners = listeners
-        self._environment = environment
+        self._environment = {**environment, **({UNHEARD: str(unheard)} if unheard else {})}
         self._tasks = tasks
         self._deliver = deliver
         self._rules = LoadRules(rules)
@@ -223,7 +229,7 @@ class Supervisor:
         while (message := await self._next(worker, index)) is not None:
             match message:
                 case Alive():
-                    pass
+                    worker.channel.send(message)
                 case Ready():
                     self._ready.add(index)
                     self._orphaned.discard(index)
@@ -245,11 +251,12 @@ class Supervisor:
 
         Clients whose connections the kernel gives to a worker that hangs would wait for ever.
         """
+        seconds = _LOOK_SECONDS if index in self._ready else _START_LOOK_SECONDS
         for _ in range(_LOOKS):
             with suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_SECONDS if index in self._ready else None):
+                async with asyncio.timeout(seconds):
                     return await worker.channel.receive()
-        log.event("worker_hangs", "error", worker=index, silent=_LOOKS * _LOOK_SECONDS)
+        log.event("worker_hangs", "error", worker=index, silent=_LOOKS * seconds)
         with suppress(ProcessLookupError):
             worker.process.kill()
         return await worker.channel.receive()

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 
 from gateway.core.overrides import Overrides
 from gateway.process.channel import (
@@ -16,11 +17,13 @@ from gateway.process.channel import (
     Ready,
     SetClock,
 )
-from gateway.process.listening import CHANNEL, LISTENERS
+from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD
+from gateway.process.silence import Silence
 from gateway.telemetry.delta import Delta
 
-# Between two reports that this worker is alive, in seconds; less than between looks at them.
-_ALIVE_SECONDS = 2.0
+# Between two reports that this worker is alive, in seconds; less than between looks at them, and as
+# much as between two deltas.
+_ALIVE_SECONDS = 1.0
 
 
 class SupervisorLostError(Exception):
@@ -41,6 +44,8 @@ class Worker:
         numbers = environment[LISTENERS].split(",")
         self.listeners = [socket.socket(fileno=int(number)) for number in numbers]
         self._end = socket.socket(fileno=int(environment[CHANNEL]))
+        mark = environment.get(UNHEARD)
+        self._silence = Silence(None if mark is None else Path(mark))
 
     async def join(self) -> tuple[bytes, Overrides, float]:
         """Open the channel; return the rules' text, the overrides and the clock to begin with.
@@ -65,6 +70,7 @@ class Worker:
         while True:
             await asyncio.sleep(_ALIVE_SECONDS)
             self._channel.send(Alive())
+            self._silence.reported()
 
     def deliver(self, delta: Delta) -> None:
         """Send what was counted."""
@@ -96,8 +102,11 @@ class Worker:
                     set_ahead(seconds)
                 case OrphanedListeners(listeners=listeners):
                     await stand_in(listeners)
-                case Ready() | Counted() | Alive() | Applied():
+                case Alive():
+                    self._silence.answered()
+                case Ready() | Counted() | Applied():
                     raise AssertionError("a message of workers came down")
+        self._silence.end()
 
     async def leave(self) -> None:
         """Close the channel after all that was sent."""

@@ -1,6 +1,5 @@
 """ActiveOverrides: the overrides in force; operators and gates change them."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 
@@ -19,6 +18,8 @@ Apply = Callable[[Overrides], Awaitable[None]]
 class ActiveOverrides:
     """Holds the overrides, stores them, and applies them in every process that serves.
 
+    One change is made at a time: its holder sees to that.
+
     Args:
         ledger: stores them, and what was changed.
 
@@ -28,7 +29,6 @@ class ActiveOverrides:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._lock = asyncio.Lock()
         self._apply: Apply | None = None
         self.in_force = overrides_of(ledger.documents)
 
@@ -44,12 +44,12 @@ class ActiveOverrides:
             TimeoutError: a worker has not confirmed it.
         """
         await self._set_paused(key, order, paused=True)
-        log.event("brownout_paused", api=key[0], version=key[1])
+        self._ledger.announce("brownout_paused", api=key[0], version=key[1])
 
     async def resume(self, key: VersionKey, order: Order) -> None:
         """End the pause of brownouts; in force on return; raises as `pause` does."""
         await self._set_paused(key, order, paused=False)
-        log.event("brownout_resumed", api=key[0], version=key[1])
+        self._ledger.announce("brownout_resumed", api=key[0], version=key[1])
 
     async def set_percent(
         self, key: VersionKey, percent: float | None, why: str, order: Order = BY_GATES
@@ -63,14 +63,15 @@ class ActiveOverrides:
             order: who wants it; it is the gates' decision otherwise.
         """
         order = order if order.why else order._replace(why=why)
-        async with self._lock:
-            percents = {**self.in_force.percents}
-            before = _percent_text(percents.pop(key, None))
-            if percent is not None:
-                percents[key] = percent
-            self._ledger.record(order, "cutover", key, before, _percent_text(percent))
-            await self._put(replace(self.in_force, percents=percents))
-        log.event("cutover_set", api=key[0], version=key[1], percent=percent, reason=why)
+        percents = {**self.in_force.percents}
+        before = _percent_text(percents.pop(key, None))
+        if percent is not None:
+            percents[key] = percent
+        self._ledger.record(order, "cutover", key, before, _percent_text(percent))
+        await self._put(replace(self.in_force, percents=percents))
+        self._ledger.announce(
+            "cutover_set", api=key[0], version=key[1], percent=percent, reason=why
+        )
 
     async def apply_again(self) -> None:
         """Apply the overrides in force once more. May raise TimeoutError.
@@ -78,27 +79,28 @@ class ActiveOverrides:
         Each process delivers what it has counted before it confirms overrides, so that on return
         the totals have all that was counted until now.
         """
-        async with self._lock:
-            if self._apply is not None:
-                await self._apply(self.in_force)
+        if self._apply is not None:
+            await self._apply(self.in_force)
+
+    async def adopt(self) -> None:
+        """Apply the overrides that the ledger has by now. May raise TimeoutError."""
+        self.in_force = overrides_of(self._ledger.documents)
+        await self.apply_again()
 
     async def _set_paused(self, key: VersionKey, order: Order, *, paused: bool) -> None:
-        # What was seen, the audit log and the change go by the same overrides: within the lock.
-        async with self._lock:
-            now = self.in_force.paused
-            text = f"The brownouts are {'paused' if key in now else 'not paused'} now."
-            order.check_seen(PAUSED if key in now else RUNNING, text)
-            what, after = (
-                ("brownout pause", now | {key}) if paused else ("brownout resume", now - {key})
-            )
-            self._ledger.record(order, what, key, _pause_text(key, now), _pause_text(key, after))
-            await self._put(replace(self.in_force, paused=after))
+        now = self.in_force.paused
+        text = f"The brownouts are {'paused' if key in now else 'not paused'} now."
+        order.check_seen(PAUSED if key in now else RUNNING, text)
+        what, after = (
+            ("brownout pause", now | {key}) if paused else ("brownout resume", now - {key})
+        )
+        self._ledger.record(order, what, key, _pause_text(key, now), _pause_text(key, after))
+        await self._put(replace(self.in_force, paused=after))
 
     async def _put(self, overrides: Overrides) -> None:
         self.in_force = overrides
         await self._ledger.keep(_NAME, as_json(overrides))
-        if self._apply is not None:
-            await self._apply(overrides)
+        await self.apply_again()
 
 
 class _Percent(msgspec.Struct):

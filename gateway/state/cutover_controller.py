@@ -7,7 +7,6 @@ Times here are monotonic seconds, so that windows and steps keep their length wh
 machine is set. Only what people read and what is stored has the date.
 """
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -33,7 +32,6 @@ from gateway.state.ledger import BY_GATES, Ledger, Order
 from gateway.telemetry import log
 
 _NAME = "cutovers"
-_INTERVAL = 1.0
 # Requests served at the former percentage are counted up to so many seconds after it changed.
 _SETTLE = 2.5
 
@@ -52,7 +50,7 @@ class CurrentCutover(NamedTuple):
 
 
 class CutoverController:
-    """Holds the state of every cutover, and changes it.
+    """Holds the state of every cutover, and changes it; one change is made at a time.
 
     Args:
         ledger: holds the totals, and stores the states.
@@ -76,39 +74,31 @@ class CutoverController:
         self._known: dict[VersionKey, CutoverEvidence] = {}
         self._exceeded: dict[VersionKey, set[tuple[str, str]]] = {}
         self._recalled: dict[VersionKey, GateEvidence] | None = None
-        self._lock = asyncio.Lock()
         self._load()
 
-    async def run(self) -> None:
-        """Decide once a second, for ever."""
-        while True:
-            try:
-                await self.decide(time.monotonic())
-            except TimeoutError:
-                log.event(
-                    "cutover_late", "error", reason="a worker has not acknowledged the overrides"
-                )
-            await asyncio.sleep(_INTERVAL)
+    async def decide(self, now: float, forgotten: float = 0.0) -> None:
+        """Decide the state of every cutover, and apply it.
 
-    async def decide(self, now: float) -> None:
-        """Decide the state of every cutover at a time in monotonic seconds, and apply it."""
-        async with self._lock:
-            cutovers = self._rules().cutovers
-            for key, cutover in cutovers.items():
-                before, evidence = self._states.get(key), self._evidence(cutover, now)
-                after = advance(cutover, before, evidence, now)
-                self._log_exceeded(cutover, evidence)
-                if after != before:
-                    await self._set_state(cutover, after)
-                await self._override(cutover, after)
-            for key in self._states.keys() - cutovers.keys():
-                del self._states[key]
-                self._known.pop(key, None)
-                self._exceeded.pop(key, None)
-                await self._keep()
-                await self._overrides.set_percent(
-                    key, None, "the rules have no such cutover any more"
-                )
+        Args:
+            now: in monotonic seconds.
+            forgotten: for how many seconds a state has to have stood before it is forgotten where
+                the rules have no such cutover.
+        """
+        cutovers = self._rules().cutovers
+        for key, cutover in cutovers.items():
+            before, evidence = self._states.get(key), self._evidence(cutover, now)
+            after = advance(cutover, before, evidence, now)
+            self._log_exceeded(cutover, evidence)
+            if after != before:
+                await self._set_state(cutover, after)
+            await self._override(cutover, after)
+        absent = self._states.keys() - cutovers.keys()
+        for key in {key for key in absent if now - self._states[key].since >= forgotten}:
+            del self._states[key]
+            self._known.pop(key, None)
+            self._exceeded.pop(key, None)
+            await self._keep()
+            await self._overrides.set_percent(key, None, "the rules have no such cutover any more")
 
     async def set(self, key: VersionKey, percent: float | None, order: Order = BY_GATES) -> None:
         """Set a percentage, or with None the present one; no gate changes it until it is cleared.
@@ -117,11 +107,10 @@ class CutoverController:
             ChangedMeanwhileError: it stands otherwise than was seen.
             TimeoutError: a worker has not confirmed it.
         """
-        async with self._lock:
-            cutover, before = self._seen(key, order)
-            state = ordered(before.percent if percent is None else percent, time.monotonic())
-            await self._set_state(cutover, state)
-            await self._override(cutover, state, order)
+        cutover, before = self._seen(key, order)
+        state = ordered(before.percent if percent is None else percent, time.monotonic())
+        await self._set_state(cutover, state)
+        await self._override(cutover, state, order)
 
     async def clear(self, key: VersionKey, order: Order = BY_GATES) -> None:
         """Return to the percentage of the rules, with no evidence.
@@ -130,17 +119,21 @@ class CutoverController:
             ChangedMeanwhileError: it stands otherwise than was seen.
             TimeoutError: a worker has not confirmed it.
         """
-        async with self._lock:
-            cutover, _ = self._seen(key, order)
-            state = advance(cutover, None, GateEvidence(), time.monotonic())
-            await self._set_state(cutover, state)
-            await self._override(cutover, state, order)
+        cutover, _ = self._seen(key, order)
+        state = advance(cutover, None, GateEvidence(), time.monotonic())
+        await self._set_state(cutover, state)
+        await self._override(cutover, state, order)
 
     def resume(self, ledger: Ledger, overrides: ActiveOverrides) -> None:
         """Go on with another ledger, by the states that it has."""
         self._ledger = ledger
         self._overrides = overrides
         self._load()
+
+    def adopt(self, key: VersionKey) -> None:
+        """Take the state of a cutover from the ledger, where another controller has set it."""
+        self._load(key)
+        self._evidence(self._rules().cutovers[key], time.monotonic())
 
     def published(self) -> object:
         """Return the evidence as a JSON value, from which `recall` makes it again."""
@@ -151,8 +144,11 @@ class CutoverController:
         )
 
     def recall(self, document: object) -> None:
-        """Go by the evidence of another controller, which published it."""
-        published = msgspec.convert(document or [], list[_Published])
+        """Go by the evidence of another controller; by none if one of another release has it."""
+        try:
+            published = msgspec.convert(document or [], list[_Published])
+        except msgspec.ValidationError:
+            published = []
         self._recalled = {each.key: each.evidence for each in published}
 
     def reset_shadow(self, key: VersionKey) -> None:
@@ -160,17 +156,16 @@ class CutoverController:
         if key in self._known:
             self._known[key].reset_shadow()
 
-    async def current(self, key: VersionKey) -> "CurrentCutover":
+    def current(self, key: VersionKey) -> "CurrentCutover":
         """Return a cutover with its state and the evidence; its percentage is in force."""
-        async with self._lock:
-            now = time.monotonic()
-            cutover = self._rules().cutovers[key]
-            state = self._state(cutover, now)
-            dated = state._replace(since=self._date(state.since))
-            evidence = self._evidence(cutover, now)
-            # Since a rollback, gates have seen nothing; people ask why it was made.
-            results = state.results or judge(cutover.gates, evidence)
-            return CurrentCutover(cutover, dated, evidence, results, self._clock())
+        now = time.monotonic()
+        cutover = self._rules().cutovers[key]
+        state = self._state(cutover, now)
+        dated = state._replace(since=self._date(state.since))
+        evidence = self._evidence(cutover, now)
+        # Since a rollback, gates have seen nothing; people ask why it was made.
+        results = state.results or judge(cutover.gates, evidence)
+        return CurrentCutover(cutover, dated, evidence, results, self._clock())
 
     def results(self, key: VersionKey) -> tuple[GateResult, ...]:
         """Return the results of the gates of a cutover now."""
@@ -220,7 +215,7 @@ class CutoverController:
             self._evidence(cutover, state.since)  # what comes from now on counts as served since
         await self._keep()
         if before is not None and state.decided_by is DecidedBy.HELD:
-            log.event("cutover_held", api=key[0], version=key[1], reason=state.why)
+            self._ledger.announce("cutover_held", api=key[0], version=key[1], reason=state.why)
 
     async def _override(
         self, cutover: Cutover, state: CutoverState, order: Order = BY_GATES
@@ -242,10 +237,14 @@ class CutoverController:
         ]
         await self._ledger.keep(_NAME, msgspec.to_builtins(document))
 
-    def _load(self) -> None:
-        """Take the states from the ledger."""
+    def _load(self, key: VersionKey | None = None) -> None:
+        """Take the states from the ledger, or that of one cutover."""
         kept = _read(self._ledger.documents.get(_NAME))
-        self._states = {
+        if key is None:
+            self._states.clear()
+        else:
+            kept = [each for each in kept if each.key == key]
+        self._states |= {
             each.key: CutoverState(
                 each.percent,
                 each.decided_by,

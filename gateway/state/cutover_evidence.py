@@ -2,7 +2,9 @@
 
 The new route is judged by the window of the gates. So is the old one, unless it has served too
 little in it to compare with: at a high percentage it serves few requests, and none in the end. Then
-the latest requests that it has served count, however long ago that was.
+the latest requests that it has served count, however long ago that was. A step that leaves it none
+is compared with more of them, since what strikes few clients shows beside many requests alone; once
+the step has lasted its time, they are too old to prove so much, and their durations prove nothing.
 """
 
 from collections import deque
@@ -18,6 +20,8 @@ from gateway.state.totals import CutoverTotal, Totals
 _MAX_TOTALS = 300
 # Seconds that lie at least between two totals.
 _INTERVAL = 0.5
+# The last step is compared with so many of the latest requests on the old route.
+_LAST = 1000
 NOTHING = RouteOutcomes()
 """No requests."""
 
@@ -36,6 +40,7 @@ class CutoverEvidence:
         self.latest_old = latest_old
         self._totals: deque[tuple[float, GateEvidence]] = deque()
         self._latest_old = _Latest(latest_old)
+        self._last_old = _Latest(latest_old)
         self._latest_by_cell: dict[int, _Latest] = {}
         self._before: tuple[float, RouteOutcomes] | None = None
         self._set: tuple[float, GateEvidence] | None = None
@@ -59,7 +64,8 @@ class CutoverEvidence:
             totals: All that was counted until now.
             set_at: The time at which the percentage was set, by the same clock.
         """
-        minimum = (cutover.gates or Gates()).minimum
+        gates = cutover.gates or Gates()
+        minimum = gates.minimum
         old = totals.outcomes.get((*cutover.key, CutoverRoute.OLD), CutoverTotal())
         new = totals.outcomes.get((*cutover.key, CutoverRoute.NEW), CutoverTotal())
         total = GateEvidence(
@@ -73,14 +79,21 @@ class CutoverEvidence:
             self._set = set_at, total
         served = _less(total, self._set[1])
         self.latest_old = self._latest_old.of(total.old, minimum)
+        usual = self.latest_old if found.old.requests < minimum else found.old
+        last_old = self._last_old.of(total.old, max(minimum, _LAST))
+        is_new = now - set_at < cutover.every
+        if not found.old.requests and is_new:
+            usual = last_old
         for cell, outcomes in old.cells.items():
             self._latest_by_cell.setdefault(cell, _Latest()).of(outcomes, minimum)
         return found._replace(
-            old=self.latest_old if found.old.requests < minimum else found.old,
+            old=usual,
             before=self._moved(percent, old, minimum),
             cells=tuple(outcomes for cell, outcomes in old.cells.items() if cell != UNCELLED),
             served_old=served.old,
             served_new=served.new,
+            old_ceased=not found.old.requests and not is_new,
+            outlasts=now - set_at > gates.window,
         )
 
     def _moved(self, percent: float, old: CutoverTotal, minimum: int) -> RouteOutcomes:

@@ -1,10 +1,12 @@
 """Ledger: where changes of overrides and cutovers are written, with who made them and why."""
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from gateway.core.overrides import VersionKey
+from gateway.state.state_changes import StateChanges
 from gateway.state.totals import Totals
+from gateway.telemetry import log
 
 
 class Order(NamedTuple):
@@ -95,3 +97,53 @@ class Ledger(Protocol):
     def record(self, order: Order, what: str, key: VersionKey, before: str, after: str) -> None:
         """Add an entry to the audit log."""
         ...
+
+    def announce(self, event: str, **fields: object) -> None:
+        """Write an event to the log once what it is about is stored."""
+        ...
+
+
+class DraftLedger:
+    """A Ledger that writes nothing: it collects what one act changes, to be stored as a whole.
+
+    Args:
+        documents: JSON values by name, as they are.
+        now: the time of the act, in seconds since 1970, by the clock of the store.
+        totals: the sums that gates judge; none for an operator's act.
+
+    Attributes:
+        totals: the same.
+        documents: JSON values by name, as they will be.
+        changed: the names of those that will be others.
+        entries: of the audit log.
+    """
+
+    def __init__(
+        self, documents: Mapping[str, object], now: float, totals: Totals | None = None
+    ) -> None:
+        self._now = now
+        self.totals = totals or Totals(StateChanges())
+        self.documents = documents
+        self.changed: set[str] = set()
+        self.entries: list[AuditEntry] = []
+        self._events: list[tuple[str, dict[str, Any]]] = []
+
+    async def keep(self, name: str, document: object) -> None:
+        """Keep a document under a name."""
+        if self.documents.get(name) != document:
+            self.documents = {**self.documents, name: document}
+            self.changed.add(name)
+
+    def record(self, order: Order, what: str, key: VersionKey, before: str, after: str) -> None:
+        """Add an entry to the audit log."""
+        who, origin, why, _ = order
+        self.entries.append(AuditEntry(self._now, who, origin, what, *key, why, before, after))
+
+    def announce(self, event: str, **fields: object) -> None:
+        """Keep an event; `log` writes it."""
+        self._events.append((event, fields))
+
+    def log(self) -> None:
+        """Write the events to the log: what they are about is stored."""
+        for event, fields in self._events:
+            log.event(event, **fields)

@@ -1,7 +1,8 @@
 """LocalState: the state of a gateway that keeps it alone, in memory or in a file."""
 
+import asyncio
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
 from gateway import __version__
 from gateway.core.cutover.gates import GateResult
@@ -9,8 +10,8 @@ from gateway.core.overrides import Overrides, VersionKey
 from gateway.core.snapshot import Snapshot
 from gateway.state.active_overrides import ActiveOverrides, Apply
 from gateway.state.cutover_controller import CurrentCutover, CutoverController
-from gateway.state.history.history import HistoryQuery, HistoryView
-from gateway.state.ledger import AuditEntry, Order, SharedDocuments
+from gateway.state.history.history import HistoryQuery, HistoryView, whole_history
+from gateway.state.ledger import AuditEntry, DraftLedger, Order, SharedDocuments
 from gateway.state.state_access import (
     LAG_SECONDS,
     FleetView,
@@ -19,20 +20,30 @@ from gateway.state.state_access import (
     StateView,
     Turn,
     UnknownReplicaError,
+    VersionReading,
 )
 from gateway.state.state_writer import StateWriter
 from gateway.telemetry import log
 from gateway.telemetry.delta import Delta
 
+# Seconds between two judgements.
+_INTERVAL = 1.0
+
+_Act = Callable[[ActiveOverrides, CutoverController], Awaitable[None]]
+
 
 class LocalState:
     """A StateAccess over a StateWriter.
+
+    What an operator changes is stored before it is in force, and refused where that fails. What the
+    gates decide is in force all the same: a rollback waits for no disk.
 
     Args:
         writer: holds the state.
         replica: the name of this gateway.
         rules: returns the snapshot in force.
         rules_hash: returns the hash of its text.
+        refused: returns why the rules on disk are not in force; empty if they are.
 
     Attributes:
         replica: the name of this gateway.
@@ -40,6 +51,7 @@ class LocalState:
         admin: the address of its admin port, once it has one.
         writer: holds the state.
         documents: what else is kept.
+        unheard: the file of a worker whose counts were not taken.
         overrides: those in force.
         cutovers: decides them.
         tasks: what has to run, by name.
@@ -51,19 +63,23 @@ class LocalState:
         replica: str,
         rules: Callable[[], Snapshot],
         rules_hash: Callable[[], str],
+        refused: Callable[[], str] = str,
     ) -> None:
         self.writer = writer
         self.totals = writer.totals
         self.documents: SharedDocuments = writer
+        self.unheard = writer.unheard
         self.overrides = ActiveOverrides(writer)
         self.cutovers = CutoverController(writer, self.overrides, rules)
-        self._rules_hash = rules_hash
+        self._lock = asyncio.Lock()
+        self._rules = rules
+        self._rules_hash, self._refused = rules_hash, refused
         self._started = time.time()
         self.replica = replica
         self.admin = ""
         self.tasks: Mapping[str, Callable[[], Coroutine[None, None, None]]] = {
             "state": writer.run,
-            "cutovers": self.cutovers.run,
+            "cutovers": self._judge_on,
         }
 
     @property
@@ -110,13 +126,22 @@ class LocalState:
         now = time.time()
         return StateView(self.totals, now, now - LAG_SECONDS, None, ())
 
+    async def version(self, key: VersionKey) -> VersionReading:
+        """Return what is known of one version."""
+        view = await self.view(key)
+        days, minutes = [await self.history(query) for query in whole_history(key)]
+        latest = (each for each in reversed(self.writer.audit) if (each.api, each.version) == key)
+        series = days.series.get(key, {}), minutes.series.get(key, {})
+        return VersionReading(view, *series, next(latest, None))
+
     async def history(self, query: HistoryQuery) -> HistoryView:
         """Return the intervals of the history that are asked for."""
         return await self.writer.history(query)
 
     async def cutover(self, key: VersionKey) -> CurrentCutover:
         """Return how a cutover stands."""
-        return await self.cutovers.current(key)
+        async with self._lock:
+            return self.cutovers.current(key)
 
     def gate_results(self, key: VersionKey) -> tuple[GateResult, ...]:
         """Return the results of the gates of a cutover now."""
@@ -124,27 +149,28 @@ class LocalState:
 
     async def pause(self, key: VersionKey, order: Order) -> None:
         """Pause the brownouts of a version."""
-        await self.overrides.pause(key, order)
+        await self._change(lambda overrides, _: overrides.pause(key, order))
 
     async def resume(self, key: VersionKey, order: Order) -> None:
         """End the pause of brownouts."""
-        await self.overrides.resume(key, order)
+        await self._change(lambda overrides, _: overrides.resume(key, order))
 
     async def set_percent(self, key: VersionKey, percent: float | None, order: Order) -> None:
         """Set the percentage of a cutover, or with None fix it where it stands."""
-        await self.cutovers.set(key, percent, order)
+        await self._change(lambda _, cutovers: cutovers.set(key, percent, order), key)
 
     async def clear_percent(self, key: VersionKey, order: Order) -> None:
         """Return to the percentage of the rules."""
-        await self.cutovers.clear(key, order)
+        await self._change(lambda _, cutovers: cutovers.clear(key, order), key)
 
     async def reset_shadow(self, key: VersionKey, order: Order) -> None:
         """Delete what the shadow of a version has counted."""
-        await self.overrides.apply_again()
-        self.totals.reset_shadow(key)
-        self.cutovers.reset_shadow(key)
-        self.writer.record(order, "shadow reset", key, "", "")
-        await self.writer.write()
+        async with self._lock:
+            await self._record(order, "shadow reset", key)
+            await self.overrides.apply_again()
+            self.totals.reset_shadow(key)
+            self.cutovers.reset_shadow(key)
+            await self.writer.write()
         log.event("shadow_reset", api=key[0], version=key[1])
 
     async def audit(self) -> list[AuditEntry]:
@@ -165,16 +191,48 @@ class LocalState:
             heard=now,
             lag=0.0,
             behind=0,
+            refused=self._refused(),
         )
         return FleetView([itself], [])
 
     async def record(self, order: Order, what: str, about: str) -> None:
         """Add an act to the audit log that changes nothing in the state."""
-        self.writer.record(order, what, (about, ""), "", "")
-        await self.writer.write()
+        await self._record(order, what, (about, ""))
 
     async def forget(self, replica: str, order: Order) -> None:
         """Refuse: there is no other replica."""
         raise UnknownReplicaError(
             f"no replica is called '{replica}'; this gateway, {self.replica}, is alone"
         )
+
+    async def _judge_on(self) -> None:
+        while True:
+            try:
+                async with self._lock:
+                    await self.cutovers.decide(time.monotonic())
+            except TimeoutError:
+                reason = "a worker has not acknowledged the overrides"
+                log.event("cutover_late", "error", reason=reason)
+            await asyncio.sleep(_INTERVAL)
+
+    async def _change(self, act: _Act, key: VersionKey | None = None) -> None:
+        """Store what an act changes, then put it in force, with the state of that cutover."""
+        async with self._lock:
+            draft = self._draft()
+            overrides = ActiveOverrides(draft)
+            await act(overrides, CutoverController(draft, overrides, self._rules))
+            await self.writer.commit(draft)
+            draft.log()
+            try:
+                await self.overrides.adopt()
+            finally:
+                if key is not None:
+                    self.cutovers.adopt(key)
+
+    async def _record(self, order: Order, what: str, about: VersionKey) -> None:
+        draft = self._draft()
+        draft.record(order, what, about, "", "")
+        await self.writer.commit(draft)
+
+    def _draft(self) -> DraftLedger:
+        return DraftLedger(self.writer.documents, time.time())

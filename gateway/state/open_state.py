@@ -11,7 +11,11 @@ from gateway.state.state_writer import StateWriter
 
 
 async def open_state(
-    replica: str, rules: Callable[[], Snapshot], rules_hash: Callable[[], str], last: Path
+    replica: str,
+    rules: Callable[[], Snapshot],
+    rules_hash: Callable[[], str],
+    refused: Callable[[], str],
+    last: Path,
 ) -> StateAccess:
     """Return the state of a gateway.
 
@@ -19,6 +23,7 @@ async def open_state(
         replica: the name of the gateway.
         rules: returns the snapshot in force, which names the location of the state.
         rules_hash: returns the hash of its text.
+        refused: returns why the rules on disk are not in force; empty if they are.
         last: the file for the overrides that a replica heard last.
 
     Raises:
@@ -26,15 +31,15 @@ async def open_state(
     """
     location = rules().state
     if location is None:
-        return LocalState(StateWriter(None), replica, rules, rules_hash)
+        return LocalState(StateWriter(None), replica, rules, rules_hash, refused)
     if "://" not in location:
         store = open_store(Path(location))
         writer = StateWriter(store, await store.read())
-        return LocalState(writer, replica, rules, rules_hash)
+        return LocalState(writer, replica, rules, rules_hash, refused)
     # The driver of PostgreSQL is memory that no other gateway needs.
     try:
         from gateway.state.fleet.beat import Membership
         from gateway.state.fleet.fleet_state import FleetState
     except ModuleNotFoundError as error:
         raise extra_missing("PostgreSQL", error, "postgresql") from None
-    return await FleetState.open(Membership(location, replica, rules, rules_hash, last))
+    return await FleetState.open(Membership(location, replica, rules, rules_hash, last, refused))

@@ -1,6 +1,7 @@
 """StateAccess: what operators read and change, of one gateway or of a whole fleet."""
 
 from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from gateway.core.cutover.gates import GateResult
@@ -8,6 +9,7 @@ from gateway.core.overrides import Overrides, VersionKey
 from gateway.state.active_overrides import Apply
 from gateway.state.cutover_controller import CurrentCutover
 from gateway.state.history.history import HistoryQuery, HistoryView
+from gateway.state.history.interval import Interval
 from gateway.state.ledger import AuditEntry, Order, SharedDocuments
 from gateway.state.totals import Totals
 from gateway.telemetry.delta import Delta
@@ -86,6 +88,23 @@ class StateView(NamedTuple):
         return min([self.counted, *logs])
 
 
+class VersionReading(NamedTuple):
+    """What is known of one version at a time.
+
+    Attributes:
+        view: the sums.
+        days: its history by the day, by when each began, in seconds since 1970.
+        minutes: its history by the minute, likewise.
+        latest: the latest change of it that somebody made; None if there was none, or it is not
+            known.
+    """
+
+    view: StateView
+    days: Mapping[int, Interval]
+    minutes: Mapping[int, Interval]
+    latest: AuditEntry | None
+
+
 class ReplicaView(NamedTuple):
     """A replica of the fleet; times in seconds since 1970.
 
@@ -100,6 +119,7 @@ class ReplicaView(NamedTuple):
         heard: when it was heard last.
         lag: how long ago that was, in seconds.
         behind: the number of its batches that are not in the sums yet.
+        refused: why its rules on disk are not in force; empty if they are.
     """
 
     replica: str
@@ -112,6 +132,7 @@ class ReplicaView(NamedTuple):
     heard: float
     lag: float
     behind: int
+    refused: str = ""
 
 
 class FleetView(NamedTuple):
@@ -154,6 +175,11 @@ class StateAccess(Protocol):
     totals: Totals
     admin: str
     documents: SharedDocuments
+
+    @property
+    def unheard(self) -> Path | None:
+        """The file that a worker makes while what it counts is not taken; None without a disk."""
+        ...
 
     @property
     def judges(self) -> bool:
@@ -212,6 +238,10 @@ class StateAccess(Protocol):
         Raises:
             UnknownReplicaError: that replica is another one.
         """
+        ...
+
+    async def version(self, key: VersionKey) -> VersionReading:
+        """Return what is known of one version, all of it at the same time."""
         ...
 
     async def history(self, query: HistoryQuery) -> HistoryView:

@@ -20,6 +20,14 @@ class StateUnreachableError(StateError):
     """A store that cannot be reached now, and may be later."""
 
 
+class StateUnsureError(StateUnreachableError):
+    """A store that was lost while it confirmed a change, which it may have made or not."""
+
+
+class StateBusyError(StateError):
+    """A store that others read for so long that there was no turn in time."""
+
+
 class StateLostError(StateError):
     """A store that was removed while the gateway ran, and is empty again."""
 

@@ -12,9 +12,11 @@ class StateStore(Protocol):
 
     Attributes:
         name: the location of the store, for log lines and messages.
+        unheard: the file that a worker makes while what it counts is not taken.
     """
 
     name: str
+    unheard: Path
 
     async def read(self) -> StateChanges:
         """Return all of the state; raises StateError."""

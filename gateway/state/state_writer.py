@@ -4,10 +4,11 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from gateway.core.overrides import VersionKey
 from gateway.state.history.history import HistoryQuery, HistoryView
-from gateway.state.ledger import AuditEntry, Order
+from gateway.state.ledger import AuditEntry, DraftLedger, Order
 from gateway.state.state_changes import StateChanges, StateError, StateLostError
 from gateway.state.state_store import StateStore
 from gateway.state.totals import Totals
@@ -23,7 +24,8 @@ class StateWriter:
     """Holds the state in memory and writes what changed.
 
     A write that fails, because the disk is full say, fails no request: it is logged once, the
-    changes stay in memory, and the next write has them too.
+    changes stay in memory, and the next write has them too. What an operator changes is refused
+    instead, so that nothing is in force that a restart would undo.
 
     Args:
         store: where to write; None keeps the state in memory.
@@ -33,12 +35,14 @@ class StateWriter:
         totals: all that was counted.
         documents: JSON values by name; `keep` changes them.
         audit: the latest changes that were made, the latest last.
+        unheard: the file that a worker makes while what it counts is not taken; None without one.
         failing_since: since when writing fails, in seconds since 1970; None if it does not.
     """
 
     def __init__(self, store: StateStore | None, state: StateChanges | None = None) -> None:
         state = state or StateChanges()
         self._store = store
+        self.unheard = None if store is None else store.unheard
         self.totals = Totals(state)
         self.documents: Mapping[str, object] = {**state.documents, "since": self.totals.since}
         self._pending: dict[str, object] = {"since": self.totals.since}
@@ -69,6 +73,17 @@ class StateWriter:
         if self._store is not None:
             self._unwritten = [*self._unwritten, entry][-_MAX_AUDIT:]
 
+    def announce(self, event: str, **fields: Any) -> None:
+        """Write an event to the log."""
+        log.event(event, **fields)
+
+    async def commit(self, act: DraftLedger) -> None:
+        """Write what an act changes, all of it or nothing; raises StateError."""
+        if self._store is None:
+            self._adopt(act)
+        else:
+            await asyncio.shield(self._write(self._store, act))
+
     async def history(self, query: HistoryQuery) -> HistoryView:
         """Return the intervals that are asked for; raises StateError."""
         found, now = self.totals.history, time.time()
@@ -96,22 +111,30 @@ class StateWriter:
         if self._store is not None:
             await asyncio.shield(self._write(self._store))
 
-    async def _write(self, store: StateStore) -> None:
+    def _adopt(self, act: DraftLedger) -> None:
+        self.documents = {**self.documents} | {name: act.documents[name] for name in act.changed}
+        self.audit.extend(act.entries)
+
+    async def _write(self, store: StateStore, act: DraftLedger | None = None) -> None:
         async with self._lock:
             changes = self.totals.changes()
             if self.documents["since"] != self.totals.since:
                 since = {"since": self.totals.since}
                 self.documents, self._pending = {**self.documents, **since}, self._pending | since
-            changes.documents, self._pending = self._pending, {}
-            changes.audit, self._unwritten = [*self._unwritten], []
+            pending, self._pending = self._pending, {}
+            unwritten, self._unwritten = self._unwritten, []
+            changes.documents, changes.audit = {**pending}, [*unwritten]
+            if act is not None:
+                changes.documents |= {name: act.documents[name] for name in act.changed}
+                changes.audit += act.entries
             if not changes:
                 return
             try:
                 await store.write(changes)
             except BaseException as error:
                 self.totals.revert(changes)
-                self._pending = changes.documents | self._pending
-                self._unwritten = [*(AuditEntry(*row) for row in changes.audit), *self._unwritten]
+                self._pending = pending | self._pending
+                self._unwritten = [*unwritten, *self._unwritten]
                 if not isinstance(error, StateError):
                     raise
                 if isinstance(error, StateLostError):
@@ -121,7 +144,11 @@ class StateWriter:
                 if self.failing_since is None:
                     log.event("state_unwritten", "error", reason=str(error))
                     self.failing_since = time.time()
+                if act is not None:
+                    raise
             else:
+                if act is not None:
+                    self._adopt(act)
                 if self.failing_since is not None:
                     log.event("state_written", store=store.name)
                 self.failing_since = None

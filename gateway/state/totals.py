@@ -110,7 +110,8 @@ class CutoverTotal:
     def add(self, more: CutoverDelta) -> None:
         """Add other outcomes."""
         outcomes = RouteOutcomes(
-            more.requests, more.overdue, tuple(more.ends), more.seconds, more.squares
+            *(more.requests, more.overdue, tuple(more.ends), more.seconds, more.squares),
+            *(more.writes, more.failed_writes),
         )
         self.outcomes = self.outcomes.plus(outcomes)
         self.cells[more.cell] = self.cells.get(more.cell, RouteOutcomes()).plus(outcomes)

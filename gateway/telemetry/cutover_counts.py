@@ -2,8 +2,9 @@
 
 from bisect import bisect_left
 
+from gateway.core.cutover.dry_run import WRITES
 from gateway.core.cutover.gates import Gates
-from gateway.core.cutover.route_outcomes import OUTCOMES, outcome_of
+from gateway.core.cutover.route_outcomes import FAILED, OUTCOMES, outcome_of
 from gateway.core.overrides import VersionKey
 from gateway.proxy.client.exchange import Exchange
 from gateway.telemetry.delta import BOUNDS, CutoverDelta
@@ -12,7 +13,10 @@ _OVERDUE = Gates().overdue
 
 
 class _Sums:
-    __slots__ = ("buckets", "ends", "overdue", "requests", "seconds", "squares", "whole")
+    __slots__ = (
+        *("buckets", "ends", "failed_writes", "overdue", "requests", "seconds", "squares"),
+        *("whole", "writes"),
+    )
 
     def __init__(self) -> None:
         self.requests = 0
@@ -22,6 +26,8 @@ class _Sums:
         self.squares = 0.0
         self.buckets = [0] * (len(BOUNDS) + 1)
         self.whole = 0.0
+        self.writes = 0
+        self.failed_writes = 0
 
     def count(self, seconds: float, limit: float) -> None:
         """Count a request that ended or is overdue."""
@@ -63,7 +69,11 @@ class CutoverCounts:
         else:
             self._waiting.get(_key(exchange), {}).pop(exchange, None)
             sums.count(seconds, _limit(exchange))
-        sums.ends[outcome_of(exchange.status, exchange.code, aborted=exchange.aborted)] += 1
+        outcome = outcome_of(exchange.status, exchange.code, aborted=exchange.aborted)
+        sums.ends[outcome] += 1
+        if exchange.method in WRITES:
+            sums.writes += 1
+            sums.failed_writes += outcome in FAILED
         sums.buckets[bisect_left(BOUNDS, seconds)] += 1
         sums.whole += seconds
 
@@ -93,6 +103,8 @@ class CutoverCounts:
                 sums.squares,
                 sums.buckets,
                 sums.whole,
+                sums.writes,
+                sums.failed_writes,
             )
             for place, sums in taken.items()
         ]

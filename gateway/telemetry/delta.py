@@ -157,6 +157,8 @@ class CutoverDelta(msgspec.Struct, array_like=True, frozen=True):
         squares: the sum of the squares of the same durations.
         buckets: the number of ended requests by duration, as in TrafficDelta.
         whole: the sum of the whole durations of the ended requests, in seconds.
+        writes: the number of ended requests that write.
+        failed_writes: the number of those that were refused or failed.
     """
 
     api: str
@@ -170,6 +172,8 @@ class CutoverDelta(msgspec.Struct, array_like=True, frozen=True):
     squares: float
     buckets: list[int]
     whole: float
+    writes: int = 0
+    failed_writes: int = 0
 
 
 class LatencyDelta(msgspec.Struct, array_like=True, frozen=True):

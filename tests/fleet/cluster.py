@@ -87,6 +87,18 @@ class Cluster:
             command, check=True, capture_output=True, text=True, timeout=DEADLINE
         ).stdout.splitlines()
 
+    def serve_tls(self, certificate: str, key: str) -> None:
+        """Serve TLS from here on, with these files."""
+        for source, name in ((certificate, "server.crt"), (key, "server.key")):
+            shutil.copy(source, self._data / name)
+            (self._data / name).chmod(0o600)
+            if self._user:
+                shutil.chown(self._data / name, self._user)
+        with (self._data / "postgresql.conf").open("a") as file:
+            file.write("ssl = on\n")
+        self.stop()
+        self.start()
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to all processes of the server, to suspend and to continue it."""
         main = (self._data / "postmaster.pid").read_text().split()[0]

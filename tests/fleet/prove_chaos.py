@@ -1,7 +1,8 @@
 """Chaos: replicas and their database are killed, suspended and cut off, and nothing is miscounted.
 
 Meanwhile rules are reloaded, replicas are restarted one after the other, one cutover climbs,
-another one was rolled back, and an operator pauses and resumes brownouts. `make chaos MINUTES=10`
+an operator has set another one to 0 %, a third one is rolled back by its gates while replicas are
+killed, and an operator pauses and resumes brownouts. `make chaos MINUTES=10`
 runs it for longer than the half minute, and each mishap once, of `make test-fleet`.
 """
 
@@ -20,13 +21,17 @@ from typing import Any
 from tests.fleet.agreement import WATCHED, Agreement
 from tests.fleet.cluster import Cluster
 from tests.fleet.fleet import CUTOVER, Fleet, judge, presence
+from tests.fleet.fragile import FRAGILE, Fragile
 from tests.gateway.kit import Program, wait_for
 from tests.gateway.live.shifting import admin
 
 SECONDS = float(os.environ.get("CHAOS_MINUTES", "0.5")) * 60
 NAMES = ("a", "b", "c")
 OF_JUDGE = {"kill the judge": "kill", "suspend the judge": "suspend"}
-MISHAPS = ("kill", "suspend", "drop", "refuse", "crash", "pause", "reload", "restart", *OF_JUDGE)
+MISHAPS = (
+    *("kill", "suspend", "drop", "refuse", "crash", "pause", "reload", "restart", "turn bad"),
+    *OF_JUDGE,
+)
 STEPS = [1, 5, 10, 25, 50, 75, 90, 100]
 CLIMBING = f"""\
   climb:
@@ -40,10 +45,17 @@ CLIMBING = f"""\
 
 
 class Load:
-    """Asks one replica after the other without a pause, and notes what is wrong."""
+    """Asks each replica without a pause, and notes what is wrong.
+
+    Attributes:
+        fragile: the services that are asked.
+        wrong: what is wrong.
+    """
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
+        self.fragile = Fragile()
+        fleet.service.answer = self.fragile.answer
         self._over = threading.Event()
         self._down: set[str] = set()
         self._back: dict[str, float] = {}
@@ -75,7 +87,7 @@ class Load:
             thread.join()
 
     def _run(self, name: str) -> None:
-        for path in cycle(("/v1/person", "/climb/v1")):
+        for path in cycle(("/v1/person", "/climb/v1", "/fragile/v1")):
             if self._over.is_set():
                 return
             program, began = self._fleet.replicas[name], time.monotonic()
@@ -84,7 +96,7 @@ class Load:
                 connection.request("GET", path, headers={"X-Client": name})
                 status = connection.getresponse().status
                 self._times[name].append(time.time())
-                if status != 200:
+                if status != 200 and not (status == 500 and "fragile" in path):
                     self.wrong.append(f"{name} answered {status}")
             except (OSError, HTTPException) as error:
                 if name not in self._down and self._back.get(name, 0.0) < began:
@@ -98,7 +110,9 @@ def test_nothing_is_lost_doubled_or_undone(own_cluster: Cluster, tmp_path: Path)
     chance, lost = Random(int(os.environ.get("CHAOS_SEED", "1"))), 0
     with ExitStack() as stack:
         database = own_cluster.create("chaos")
-        fleet = Fleet(stack, tmp_path, database, own_cluster, CUTOVER, more=CLIMBING + WATCHED)
+        fleet = Fleet(
+            stack, tmp_path, database, own_cluster, CUTOVER, more=CLIMBING + FRAGILE + WATCHED
+        )
         for name in NAMES:
             fleet.start(name)
         assert admin(fleet.replicas["a"], "PUT", "/cutovers/person/1", {"percent": 0})[0] == 200
@@ -114,6 +128,7 @@ def test_nothing_is_lost_doubled_or_undone(own_cluster: Cluster, tmp_path: Path)
                 climbed = check_percents(fleet, climbed)
         served = sum(b" /watched" not in each.line for each in fleet.service.asked)
         assert load.wrong == []
+        assert load.fragile.wrong == []
         assert agreement.wrong == []
         assert agreement.changes > 5
         assert sum(map(load.answered, NAMES)) > 100
@@ -144,9 +159,9 @@ def one_mishap(what: str, name: str, fleet: Fleet, load: Load, cluster: Cluster)
     if what in OF_JUDGE:
         what, name = OF_JUDGE[what], wait_for(lambda: judge(fleet.replicas["a"]))
     if what == "kill":
-        heard = stop(name, signal.SIGKILL, fleet, load)
-        # What it counted in the three seconds before its last beat may have come too late for it.
-        return load.answered(name, since=heard - 3)
+        return kill(name, fleet, load)
+    if what == "turn bad":
+        return roll_back(name, fleet, load)
     if what == "restart":
         for each in NAMES:  # what is counted by one that leaves orderly is not lost
             stop(each, signal.SIGTERM, fleet, load)
@@ -172,6 +187,37 @@ def one_mishap(what: str, name: str, fleet: Fleet, load: Load, cluster: Cluster)
     # One that is killed before the database has what it counted meanwhile takes it along.
     wait_until_handed_in(fleet.replicas["a"])
     return 0
+
+
+def kill(name: str, fleet: Fleet, load: Load) -> int:
+    """Kill a replica and start it again; return how many requests may be lost with it."""
+    heard = stop(name, signal.SIGKILL, fleet, load)
+    # What it counted in the three seconds before its last beat may have come too late for it.
+    return load.answered(name, since=heard - 3)
+
+
+def roll_back(name: str, fleet: Fleet, load: Load) -> int:
+    """Have a version turn bad, and a replica and the judge killed, until its gates roll it back.
+
+    The version is well again then, which changes nothing: only an operator may raise it again.
+    """
+    fragile, lost = load.fragile, 0
+
+    def stands_at(percent: float | None) -> bool:
+        return {percents(each).get("fragile") for each in fleet.replicas.values()} == {percent}
+
+    fragile.rolled_back.clear()
+    assert admin(fleet.replicas[name], "DELETE", "/cutovers/fragile/1")[0] == 200
+    wait_for(lambda: stands_at(None))  # as the rules have it
+    fragile.bad.set()
+    lost += kill(name, fleet, load)
+    lost += kill(wait_for(lambda: judge(fleet.replicas[name])), fleet, load)
+    wait_for(lambda: stands_at(0.0))
+    time.sleep(1)  # what was under way
+    fragile.rolled_back.set()
+    fragile.bad.clear()
+    wait_until_handed_in(fleet.replicas[name])
+    return lost
 
 
 def wait_until_handed_in(program: Program) -> None:

@@ -120,6 +120,7 @@ async def test_what_a_replica_took_along_when_it_was_cut_off_is_missed(
                 for _ in range(1, starts):
                     await ended(await FleetState.open(membership(database, "a", tmp_path)))
             cluster.execute(AGED.format(60, "a"), name)
+            await b._beat()
             assert [doubt.replica for doubt in (await b.view(KEY)).doubts] == ["a"]
             assert await since(b) > 2 * DAY
             async with opened(database, tmp_path, "a"):

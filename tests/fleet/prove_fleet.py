@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -143,6 +144,52 @@ def asked(program: Program) -> int:
     status = connection.getresponse().status
     connection.close()
     return status
+
+
+def test_what_is_lost_with_a_process_that_stood_still_is_known(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    """The one that hands in what its workers count: they serve on."""
+    one, other = fleet.start("a"), fleet.start("b", GATEWAY_WORKERS="2")
+    call(other, "acme", 3)
+    wait_for(lambda: counted(one) == {"acme": 3})
+    since = admin(one, "GET", "/usage")[1]["since"]
+    other.process.send_signal(signal.SIGSTOP)
+    call(other, "zed", 5)
+    (mark,) = wait_for(lambda: list((tmp_path / "b").glob("*.b.unheard")))
+    other.process.kill()
+    other.process.wait()
+    again = fleet.start("b", GATEWAY_WORKERS="2")
+    wait_for(lambda: admin(one, "GET", "/usage")[1]["since"] > since)
+    assert "cut off" in again.log("state_went_back")[0]["reason"]
+    wait_for(lambda: not mark.exists())
+
+
+# A commit that lasts, of what is noted in the audit log.
+SLOW_COMMIT = """
+CREATE FUNCTION public.wait() RETURNS trigger LANGUAGE plpgsql AS
+  'BEGIN PERFORM pg_sleep(2); RETURN NULL; END';
+CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON gateway.audit DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW EXECUTE FUNCTION public.wait();
+"""
+COMMITTING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+
+
+def test_whether_a_change_was_made_is_not_claimed_where_its_confirmation_is_lost(
+    fleet: Fleet, cluster: Cluster, database: str
+) -> None:
+    name = database.rpartition("/")[2]
+    one = fleet.start("a")
+    cluster.execute(SLOW_COMMIT, name)
+    with ThreadPoolExecutor(1) as thread:
+        act = thread.submit(admin, one, "PUT", "/cutovers/person/1", {"percent": 50})
+        wait_for(lambda: cluster.execute(COMMITTING, name) == ["1"])
+        fleet.relay.refuse()
+        status, problem = act.result()
+    assert (status, problem["code"]) == (503, "state_unavailable")
+    assert problem["detail"].endswith("; it may have been changed: look how it stands")
+    fleet.relay.pass_on()
+    wait_for(lambda: [each["percent"] for each in admin(one, "GET", "/overrides")[1]["percents"]])
 
 
 @pytest.mark.parametrize("how", ["dropped", "refused"])

@@ -7,12 +7,15 @@ the tables are filled to their bounds first, where they would be by then, and ha
 import json
 import sys
 import time
+from collections.abc import Awaitable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import event
 
 from gateway.state.fleet.beat import Report, beat
+from gateway.state.fleet.database.postgres_connection import PostgresConnection
 from gateway.state.fleet.fleet_clock import FleetClock
 from gateway.state.fleet.fleet_reading import read_fleet
 from gateway.state.fleet.fleet_state import FleetState
@@ -50,7 +53,11 @@ def second(replica: int, turn: int) -> Delta:
 
 
 async def test_a_year_of_a_large_fleet(
-    database: str, cluster: Cluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    database: str,
+    cluster: Cluster,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     name = database.rpartition("/")[2]
     judge = await FleetState.open(membership(database, "judge", tmp_path))
@@ -89,6 +96,19 @@ async def test_a_year_of_a_large_fleet(
         rows_read = len(found.totals.clients["person", "7"].rows)
         assert await calls(read_fleet(shared, ("person", "7"), ())) < 2 * rows_read
         assert {key[1][:2] for key in found.totals.counts} == {("person", "7")}
+        # The view of a version has all in one transaction, in few round trips, and reads only that.
+        begun.clear()
+        event.listen(judge._database._engine, "begin", begun.append)
+        asked, run = [0], PostgresConnection._run
+
+        async def counted(self: PostgresConnection, work: Awaitable[Any]) -> Any:
+            asked[0] += 1
+            return await run(self, work)
+
+        monkeypatch.setattr(PostgresConnection, "_run", counted)
+        reading = await judge.version(("person", "7"))
+        assert (len(begun), len(reading.view.totals.clients["person", "7"].rows)) == (1, rows_read)
+        assert asked[0] <= 25 + rows_read // 500
         scans = await scanned(shared, name, cluster)
         assert scans == {"usage": True, "floors": True}, "by the primary key, not the whole table"
         size = cluster.execute("SELECT pg_database_size(current_database())", name)[0]

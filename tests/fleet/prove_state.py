@@ -20,7 +20,7 @@ from sqlalchemy import Connection, text
 from gateway.core.overrides import Overrides
 from gateway.core.snapshot import Snapshot
 from gateway.state import top_clients
-from gateway.state.fleet import postgres
+from gateway.state.fleet import judge, postgres
 from gateway.state.fleet.beat import Membership, beat
 from gateway.state.fleet.fleet_state import FleetState
 from gateway.state.fleet.postgres import PostgresDatabase
@@ -32,7 +32,7 @@ from gateway.state.schema.state_tables import REVISION, metadata
 from gateway.state.state_changes import StateError, StateUnreachableError
 from gateway.telemetry.delta import CounterDelta, Delta, SampleDelta, UsageDelta
 from tests.fleet.cluster import Cluster
-from tests.gateway.config.rules import edited, loaded
+from tests.gateway.config.rules import RULES, edited, loaded
 from tests.gateway.kit import ROOT
 
 KEY = ("person", "1")
@@ -212,6 +212,33 @@ async def test_a_change_is_in_force_elsewhere_with_the_next_beat(
         ]
 
 
+async def test_what_was_set_stands_while_any_replica_has_the_cutover(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The judge may go by rules from before it was there, or after: replicas get them in turn."""
+    without = loaded(RULES)
+    async with opened(database, tmp_path, "a") as (one,):
+        judging = await FleetState.open(
+            membership(database, "b", tmp_path, without)._replace(rules_hash=lambda: "other")
+        )
+        await one._beat()
+        await one.set_percent(KEY, 0.0, ANN)
+        assert await judged(judging)
+        monkeypatch.setattr(judge, "_REPORTED", 0.0)
+        for _ in range(3):
+            assert await judged(judging)
+            await one._beat()
+            assert one.in_force.percents == {KEY: 0.0}
+        assert (await one.cutover(KEY)).state.percent == 0
+        # Nobody has it any more.
+        one._membership = one._membership._replace(rules_hash=lambda: "other")
+        await one._beat()
+        assert await judged(judging)
+        await one._beat()
+        assert one.in_force.percents == {}
+        await judging.close()
+
+
 async def test_of_two_who_saw_the_same_one_changes_it(database: str, tmp_path: Path) -> None:
     """Both ask before either replica knows of the other's change."""
     ann, bob = (ANN._replace(who=who, seen="5-rules") for who in ("ann", "bob"))
@@ -292,6 +319,21 @@ DATA = (
 )
 
 
+async def test_whose_rules_are_refused_is_known_to_all(database: str, tmp_path: Path) -> None:
+    async with opened(database, tmp_path, "a") as (here,):
+        wrong = ["line 3, apis: a mistake"]
+        member = membership(database, "b", tmp_path)._replace(refused=lambda: wrong[0])
+        other = await FleetState.open(member)
+        try:
+            refused = {each.replica: each.refused for each in (await here.fleet()).replicas}
+            assert refused == {"a": "", "b": wrong[0]}
+            wrong[0] = ""
+            await other._beat()
+            assert not any(each.refused for each in (await here.fleet()).replicas)
+        finally:
+            await other.close()
+
+
 async def test_a_new_database_is_as_the_revisions_make_it(cluster: Cluster, database: str) -> None:
     """And as the tables are described; it needs no Alembic."""
     name = database.rpartition("/")[2]
@@ -369,6 +411,36 @@ async def test_the_history_is_of_all_replicas(database: str, tmp_path: Path) -> 
             assert all(view.now - start < 86_400 for start in view.series[KEY])
             assert (await one.history(HistoryQuery(by, "users"))).series == {}
         assert view.replica is None
+
+
+async def test_what_is_known_of_a_version(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of all replicas at one moment; while the database is away, what this one has counted."""
+    async with opened(database, tmp_path, "a", "b") as (one, other):
+        for state in (one, other):
+            state.absorb(msgspec.structs.replace(delta(state.replica), at=time.time()))
+            await state._beat()
+        assert await judged(one)
+        other.absorb(delta("waits"))
+        await other._beat()
+        await other.pause(KEY, ANN)
+        await other.record(ANN, "something else", "orders")
+        found = await one.version(KEY)
+        clients = found.view.totals.clients[KEY]
+        assert {client for (_, client), _ in clients} == {"a", "b", "waits"}
+        assert clients.last == max(row.last for _, row in clients) > 0
+        assert clients.served == max(row.served for _, row in clients) > 0
+        assert [sum(each.requests for each in by.values()) for by in found[1:3]] == [3, 3]
+        assert found.latest is not None
+        assert (found.latest.what, found.latest.who) == ("brownout pause", "ann")
+        assert (await one.version(("orders", "1"))).latest is None
+        with monkeypatch.context() as patch:
+            patch.setattr(PostgresDatabase, "transaction", unreachable)
+            found = await one.version(KEY)
+        assert (found.view.replica, found.latest) == ("a", None)
+        assert {client for (_, client), _ in found.view.totals.clients[KEY]} == {"a"}
+        assert [sum(each.requests for each in by.values()) for by in found[1:3]] == [1, 1]
 
 
 async def test_documents_are_changed_one_after_the_other(database: str, tmp_path: Path) -> None:
@@ -456,6 +528,16 @@ async def test_releases_one_apart_share_the_database(
             id="no mode of TLS",
         ),
         pytest.param(
+            lambda url: f"{url}?sslmode=verify-full",
+            "the authority of the server's certificate is not known; name it with sslrootcert=FILE",
+            id="no authority",
+        ),
+        pytest.param(
+            lambda url: f"{url}?sslmode=verify-full&sslrootcert=/absent.pem",
+            "sslrootcert=/absent.pem is no file; correct it in 'state'",
+            id="an authority that is not there",
+        ),
+        pytest.param(
             lambda url: re.sub(r":[0-9]+/", ":1/", url),
             "the database cannot be reached: ",
             id="another port",
@@ -484,6 +566,16 @@ async def test_a_user_without_rights(database: str, cluster: Cluster, tmp_path: 
             await FleetState.open(membership(url, "a", tmp_path))
         async with opened(database, tmp_path, "b"):
             pass
+    # All that it needs, but for the one right without which no act and no rollback is noted.
+    rights = "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES"
+    cluster.execute(f"GRANT USAGE ON SCHEMA gateway TO {user}", name)
+    cluster.execute(f"GRANT {rights} IN SCHEMA gateway TO {user}", name)
+    with pytest.raises(StateError, match="USAGE on the schema gateway and its sequences"):
+        await FleetState.open(membership(url, "a", tmp_path))
+    cluster.execute(f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA gateway TO {user}", name)
+    async with opened(url, tmp_path, "a") as (state,):
+        await state.set_percent(KEY, 50.0, ANN)
+        assert await judged(state)
 
 
 async def test_a_start_without_the_database_goes_by_what_was_heard_last(

@@ -7,9 +7,11 @@ from aiohttp import web
 
 from gateway.admin.access.admin_guard import AdminProblemError, Handle
 from gateway.state.state_access import UnknownReplicaError
-from gateway.state.state_changes import StateError
+from gateway.state.state_changes import StateBusyError, StateError, StateUnsureError
 
 JSON = "application/json"
+# As long as the sums of a large fleet take to read, in seconds.
+_RETRY_AFTER = "10"
 
 
 @web.middleware
@@ -23,9 +25,14 @@ async def problems(request: web.Request, handler: Handle) -> web.StreamResponse:
         return answer
     except UnknownReplicaError as error:
         return problem(request, 404, "not_found", str(error))
+    except StateBusyError as error:
+        # An act has no need of a turn; what is shown after it has.
+        answer = problem(request, 503, "state_busy", f"{error}{_outcome(request, sure=False)}")
+        answer.headers["Retry-After"] = _RETRY_AFTER
+        return answer
     except StateError as error:
-        reads = request.method in ("GET", "HEAD")
-        detail = str(error) if reads else f"{error}; nothing was changed"
+        sure = not isinstance(error, StateUnsureError)
+        detail = f"{error}{_outcome(request, sure=sure)}"
         return problem(request, 503, "state_unavailable", detail)
     except TimeoutError:
         detail = "A worker has not confirmed the change in time; it applies it as soon as it can."
@@ -40,6 +47,13 @@ async def problems(request: web.Request, handler: Handle) -> web.StreamResponse:
     except web.HTTPException as error:
         code = HTTPStatus(error.status).phrase.lower().replace(" ", "_")
         return problem(request, error.status, code, f"{error.reason}.")
+
+
+def _outcome(request: web.Request, *, sure: bool) -> str:
+    """Return what became of an act that failed; nothing of a read."""
+    if request.method in ("GET", "HEAD"):
+        return ""
+    return "; nothing was changed" if sure else "; it may have been changed: look how it stands"
 
 
 def problem(request: web.Request, status: int, code: str, detail: str) -> web.Response:

@@ -8,9 +8,8 @@ from aiohttp.web_protocol import RequestPayloadError
 
 from gateway.telemetry import log
 
-# What the bytes of a client cause: a head or a body that cannot be read. Of a request without a
-# path (CONNECT), aiohttp finds no route and quotes the Expect, which may be no text.
-_BAD = HttpProcessingError, RequestPayloadError, UnicodeEncodeError
+# What the bytes of a client cause: a head or a body that cannot be read.
+_BAD = HttpProcessingError, RequestPayloadError
 
 
 class AdminLogger(logging.LoggerAdapter[logging.Logger]):

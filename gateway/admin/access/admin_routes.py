@@ -3,7 +3,12 @@
 from collections.abc import Iterable, Sequence
 
 from aiohttp import HttpVersion11, hdrs, web
-from aiohttp.web_urldispatcher import AbstractResource, PlainResource, UrlMappingMatchInfo
+from aiohttp.web_urldispatcher import (
+    AbstractResource,
+    MatchedSubAppResource,
+    PlainResource,
+    UrlMappingMatchInfo,
+)
 
 from gateway.admin.access.admin_answers import problem
 from gateway.admin.access.admin_guard import NOWHERE
@@ -16,7 +21,9 @@ def add_routes(app: web.Application, routes: Iterable[web.RouteDef]) -> None:
         web.RouteDef(each.method, each.path, each.handler, {**each.kwargs, **meeting})
         for each in routes
     )
-    app.router.register_resource(_Elsewhere([*app.router.resources()]))
+    elsewhere = _Elsewhere([*app.router.resources()])
+    app.router.register_resource(elsewhere)
+    app.router.register_resource(_Pathless(elsewhere))
 
 
 class _Elsewhere(PlainResource):
@@ -35,6 +42,23 @@ class _Elsewhere(PlainResource):
         if allowed:
             raise web.HTTPMethodNotAllowed(request.method, allowed)
         raise web.HTTPNotFound
+
+
+class _Pathless(MatchedSubAppResource):
+    """The targets without a path, that of CONNECT: aiohttp looks no other resource up for them."""
+
+    def __init__(self, elsewhere: _Elsewhere) -> None:
+        AbstractResource.__init__(self)  # it has no application and no rule of its own
+        self._elsewhere = elsewhere
+
+    @property
+    def canonical(self) -> str:
+        return self._elsewhere.canonical
+
+    async def resolve(self, request: web.Request) -> tuple[UrlMappingMatchInfo | None, set[str]]:
+        if request.rel_url.path_safe:
+            return None, set()
+        return await self._elsewhere.resolve(request)
 
 
 async def meet_expectation(request: web.Request) -> web.Response | None:

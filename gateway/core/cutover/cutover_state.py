@@ -112,6 +112,15 @@ def outlook(cutover: Cutover, state: CutoverState, evidence: GateEvidence, now: 
     return f"goes to {following:g}% " + ("now" if more is None else f"after {more}")
 
 
+def awaited(
+    cutover: Cutover, state: CutoverState, evidence: GateEvidence, now: float
+) -> str | None:
+    """Return what a step that has lasted its time needs to end; None if it needs nothing."""
+    if now - state.since < cutover.every or _following(cutover, state) is None:
+        return None
+    return _missing(cutover, evidence)
+
+
 def _spelled(seconds: float) -> str:
     for unit, size in (("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
@@ -133,11 +142,10 @@ def _inconclusive(
     cutover: Cutover, state: CutoverState, evidence: GateEvidence, now: float
 ) -> str | None:
     """Return the reason why a step that has lasted its time cannot be judged; None if it can."""
-    lasted = now - state.since
-    more = _missing(cutover, evidence)
-    if more is None or lasted < cutover.every or _following(cutover, state) is None:
+    more = awaited(cutover, state, evidence, now)
+    if more is None:
         return None
-    return f"inconclusive: {lasted:.0f} s have passed, and it takes {more}"
+    return f"inconclusive: {now - state.since:.0f} s have passed, and it takes {more}"
 
 
 def _missing(cutover: Cutover, evidence: GateEvidence) -> str | None:

@@ -65,6 +65,10 @@ class GateEvidence(NamedTuple):
         cells: The outcomes on the old route by cell of clients; see `Cutover.cell_of`.
         served_old: The outcomes on the old route since the percentage was set.
         served_new: The same on the new route.
+        old_ceased: Whether the old route has served nobody within the window, and before that so
+            long ago that durations have changed since for other reasons.
+        outlasts: Whether the percentage was set before the window, so that `served_old` and
+            `served_new` have more to judge by.
     """
 
     old: RouteOutcomes = RouteOutcomes()
@@ -75,6 +79,8 @@ class GateEvidence(NamedTuple):
     cells: tuple[RouteOutcomes, ...] = ()
     served_old: RouteOutcomes = RouteOutcomes()
     served_new: RouteOutcomes = RouteOutcomes()
+    old_ceased: bool = False
+    outlasts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,8 @@ class GateResult:
         new_requests: The number of requests on the new route.
         old_count: The number of requests of the measure on the old route; of a mean, of requests.
         old_requests: The number of requests on the old route.
-        window: The seconds back to which the evidence of the new route reaches.
+        window: The seconds back to which the gates look; the text says so where the evidence is
+            of a longer time, since there is little in the window.
         text: What was compared, as a sentence for operators.
     """
 
@@ -118,8 +125,15 @@ MEASURES = {
     "404": "were answered 404",
     "429": "were answered 429",
     "4xx": "were answered 4xx",
+    "other 4xx": "were answered 4xx other than 401, 403, 404 and 429",
     "3xx": "were answered 3xx",
     "overdue": "took longer than {overdue:g} s",
     "abandoned": "were abandoned by the client",
+    "writes": "were answered 4xx or 5xx",
 }
-"""What the gate `errors` compares, with a text for each."""
+"""What the gate `errors` compares, with a text for each.
+
+`4xx` is all of them; clients that get fewer 404 and more 422 than before get no more 4xx, and more
+of the `other 4xx`. `writes` is a share of those requests that write, all of which can fail without
+a share of all requests showing it.
+"""

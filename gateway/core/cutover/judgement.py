@@ -1,6 +1,6 @@
 """The judgement of gates: whether what was seen on the new route of a cutover speaks against it."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gateway.core.cutover.gates import MEASURES, GateEvidence, GateOutcome, GateResult, Gates
@@ -14,10 +14,12 @@ from gateway.core.cutover.significance import (
     share_beyond,
 )
 
-# Shares that are known to be 0 where all is well. Of them, an old route that has served less than
-# _ASSUMED requests counts as if it had served so many without a failure.
+# Shares that are known to be 0 where all is well. An old route that has served less than _ASSUMED
+# requests, all without such a failure, counts as if it had served so many.
 _FAULTS = frozenset({"5xx", "conversion"})
 _ASSUMED = 100
+# Those of which each failure is one.
+_KINDS = ("5xx", "conversion", "401", "403", "404", "429", "other 4xx")
 # Fewer requests in the window are not enough for a decision by them alone.
 _MANY = 100
 
@@ -34,17 +36,30 @@ def judge(gates: Gates | None, evidence: GateEvidence) -> tuple[GateResult, ...]
     comparison with the moved clients before they were moved. Where it is not, the evidence is
     weighed by how much clients differ from each other on the old route: the few that are moved
     first may be unlike the rest.
+
+    While there are few requests in the window, a limit is also exceeded if that holds for all
+    requests since the percentage was set: what strikes one request a minute would never show
+    otherwise.
     """
     if gates is None:
         return ()
-    doubted = _doubts(gates, evidence)
     found = (*_errors(gates, evidence), *_latency(gates, evidence), *_differences(gates, evidence))
+    longer: dict[str, GateResult] = {}
+    if evidence.outlasts:
+        longer = {each.measure: each for each in _exceeded_since(gates, evidence, CONVINCING)}
+    doubted = _doubts(gates, evidence)
     return tuple(
-        replace(result, outcome=GateOutcome.INCONCLUSIVE)
-        if result.measure in doubted and result.outcome is GateOutcome.PASSED
-        else result
+        _with_longer(result, longer.get(result.measure), doubted=result.measure in doubted)
         for result in found
     )
+
+
+def _with_longer(result: GateResult, longer: GateResult | None, *, doubted: bool) -> GateResult:
+    if result.outcome is GateOutcome.EXCEEDED:
+        return result
+    if longer is not None:
+        return longer
+    return replace(result, outcome=GateOutcome.INCONCLUSIVE) if doubted else result
 
 
 def objection(results: Sequence[GateResult]) -> str | None:
@@ -55,7 +70,13 @@ def objection(results: Sequence[GateResult]) -> str | None:
 
 def missing(gates: Gates, evidence: GateEvidence) -> str | None:
     """Return what has to be seen until all can be judged, or None if enough was seen."""
-    new, old = (gates.minimum - outcomes.requests for outcomes in (evidence.new, evidence.old))
+    new, old = (
+        gates.minimum - max(outcomes.requests, served.requests)
+        for outcomes, served in (
+            (evidence.new, evidence.served_new),
+            (evidence.old, evidence.served_old),
+        )
+    )
     if new > 0:
         return f"{_more(new)} on the new route"
     if gates.latency is not None and old > 0:
@@ -81,35 +102,54 @@ def _doubts(gates: Gates, seen: GateEvidence) -> Mapping[str, str]:
     No few requests are convincing, and a step that went on by them would move many clients to a
     route that fails half of its requests. So all requests since the step began are looked at.
     """
-    found: list[GateResult] = []
-    if seen.new.requests < _MANY and seen.served_new.requests:
-        old = max(seen.old, seen.served_old, key=lambda outcomes: outcomes.requests)
-        longer = seen._replace(old=old, new=seen.served_new)
-        since = "since the percentage was set"
-        if any(map(seen.served_new.count, MEASURES)):
-            found += _errors(gates, longer, DOUBTFUL, since)
-        found += _latency(gates, longer, DOUBTFUL, since)
+    found = [*_exceeded_since(gates, seen, DOUBTFUL)]
     if seen.compared < _MANY:
-        found += _differences(gates, seen, DOUBTFUL)
-    return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
+        found += _only_exceeded(_differences(gates, seen, DOUBTFUL))
+    return {each.measure: each.text for each in found}
+
+
+def _exceeded_since(gates: Gates, seen: GateEvidence, beyond: float) -> Iterator[GateResult]:
+    """Yield what all requests since the percentage was set exceed, where the window has few."""
+    old = max(seen.old, seen.served_old, key=lambda outcomes: outcomes.requests)
+    longer = seen._replace(old=old, new=seen.served_new)
+    since = "since the percentage was set"
+    few = [
+        measure
+        for measure in MEASURES
+        if seen.new.total(measure) < _MANY and longer.new.count(measure)
+    ]
+    yield from _only_exceeded(_errors(gates, longer, beyond, since, few))
+    if seen.new.requests < _MANY and longer.new.requests:
+        yield from _only_exceeded(_latency(gates, longer, beyond, since))
+
+
+def _only_exceeded(results: Iterator[GateResult]) -> Iterator[GateResult]:
+    return (each for each in results if each.outcome is GateOutcome.EXCEEDED)
 
 
 def _errors(
-    gates: Gates, seen: GateEvidence, beyond: float = CONVINCING, span: str = ""
+    gates: Gates,
+    seen: GateEvidence,
+    beyond: float = CONVINCING,
+    span: str = "",
+    measures: Iterable[str] = MEASURES,
 ) -> Iterator[GateResult]:
-    """Yield the results of all shares.
+    """Yield the results of shares.
 
     Args:
         gates: The gates.
         seen: The evidence.
         beyond: How strongly the evidence has to contradict a limit.
         span: The time of the evidence, as a text; empty for the window.
+        measures: What is compared.
     """
     limit = gates.errors
     if limit is None:
         return
-    old, new = seen.old, seen.new
-    for measure, about in MEASURES.items():
+    new = seen.new
+    for measure in measures:
+        about = MEASURES[measure]
+        old = _old(seen, measure, gates.minimum)
         count, usual = new.count(measure), old.count(measure)
         served, among = new.total(measure), old.total(measure)
         fault = measure in _FAULTS
@@ -117,7 +157,9 @@ def _errors(
         def excess(base: RouteOutcomes, *, fault: bool = fault, measure: str = measure) -> float:
             bad, total = new.count(measure), new.total(measure)
             before = base.count(measure)
-            among = max(base.total(measure), _ASSUMED if fault else 0)
+            among = base.total(measure)
+            if fault and not before:
+                among = max(among, _ASSUMED)
             share = bad / max(total, gates.minimum)
             if not among or share <= limit + before / among:
                 return 0.0
@@ -129,15 +171,23 @@ def _errors(
             return design_effect(found, share * (1 - share))
 
         few = served < gates.minimum or (among < gates.minimum and not fault)
+        known = seen.before.total(measure) >= gates.minimum
+        kind, more = "requests", ""
+        if measure == "writes":
+            kind, more = "writes", _how(old, new)
         text = (
-            f"errors ({measure}): {_of(count, served)} {about.format(overdue=gates.overdue)}"
-            f" on the new route, {_of(usual, among)} on the old route, {span or _within(gates)};"
-            f" {_percent(limit)} more may"
+            f"errors ({measure}): {_of(count, served, kind)}"
+            f" {about.format(overdue=gates.overdue)} on the new route,"
+            f" {_of(usual, among, kind)} on the old route, {span or _within(gates)};"
+            f" {_percent(limit)} more may{more}"
         )
         yield GateResult(
             "errors",
             measure,
-            _outcome(gates, seen, excess, weight, beyond, few=few),
+            _outcome(
+                *(excess, old, seen.before if known else None, weight, beyond),
+                few=few,
+            ),
             _share(count, served),
             _share(usual, among),
             limit,
@@ -150,16 +200,30 @@ def _errors(
         )
 
 
+def _how(old: RouteOutcomes, new: RouteOutcomes) -> str:
+    """Return how requests fail that did not on the old route, as a text; empty if none do."""
+
+    def more(measure: str) -> float:
+        usual = _share(old.count(measure), old.total(measure)) or 0.0
+        return new.count(measure) - usual * new.total(measure)
+
+    foremost = max(_KINDS, key=more)
+    if more(foremost) <= 0:
+        return ""
+    number, total = new.count(foremost), new.total(foremost)
+    return f"; {number} of all {total} requests {MEASURES[foremost]}"
+
+
 def _latency(
     gates: Gates, seen: GateEvidence, beyond: float = CONVINCING, span: str = ""
 ) -> Iterator[GateResult]:
-    """Yield the result of the mean duration; the arguments are those of `_errors`."""
+    """Yield the result of the mean duration; the first arguments are those of `_errors`."""
     limit, old, new = gates.latency, seen.old, seen.new
     if limit is None:
         return
 
     def excess(base: RouteOutcomes) -> float:
-        if min(base.requests, new.requests) < gates.minimum:
+        if seen.old_ceased or min(base.requests, new.requests) < gates.minimum:
             return 0.0
         return mean_above(
             (new.requests, new.seconds, new.squares),
@@ -179,13 +243,14 @@ def _latency(
         f"latency: a request takes {_milliseconds(after)} on the new route ({new.requests}"
         f" requests), {_milliseconds(before)} on the old route ({old.requests} requests),"
         f" {span or _within(gates)};"
-        f" {limit:g}x is allowed"
+        f" {limit:g}x is allowed" + (", but those were too long ago" if seen.old_ceased else "")
     )
-    few = min(old.requests, new.requests) < gates.minimum
+    few = seen.old_ceased or min(old.requests, new.requests) < gates.minimum
+    known = seen.before.requests >= gates.minimum
     yield GateResult(
         "latency",
         "mean",
-        _outcome(gates, seen, excess, weight, beyond, few=few),
+        _outcome(excess, old, seen.before if known else None, weight, beyond, few=few),
         after,
         before,
         limit,
@@ -231,21 +296,25 @@ def _differences(
     )
 
 
+def _old(seen: GateEvidence, measure: str, minimum: int) -> RouteOutcomes:
+    """Return the old route within the window, or for longer if it has few of a measure there."""
+    if seen.old.total(measure) >= minimum:
+        return seen.old
+    return max(seen.old, seen.served_old, key=lambda outcomes: outcomes.total(measure))
+
+
 def _outcome(
-    gates: Gates,
-    seen: GateEvidence,
     excess: Callable[[RouteOutcomes], float],
+    old: RouteOutcomes,
+    before: RouteOutcomes | None,
     weight: Callable[[], float],
     beyond: float,
     *,
     few: bool,
 ) -> GateOutcome:
-    found = excess(seen.old)
+    found = excess(old)
     if found >= beyond:
-        if seen.before.requests >= gates.minimum:
-            found = excess(seen.before)
-        else:
-            found /= weight()
+        found = found / weight() if before is None else excess(before)
     if found >= beyond:
         return GateOutcome.EXCEEDED
     return GateOutcome.INCONCLUSIVE if few else GateOutcome.PASSED
@@ -255,8 +324,8 @@ def _share(count: float, total: int) -> float | None:
     return count / total if total else None
 
 
-def _of(count: int, total: int) -> str:
-    return f"{count} of {total} requests ({_percent(_share(count, total))})"
+def _of(count: int, total: int, kind: str) -> str:
+    return f"{count} of {total} {kind} ({_percent(_share(count, total))})"
 
 
 def _percent(share: float | None) -> str:

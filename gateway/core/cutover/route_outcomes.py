@@ -22,6 +22,8 @@ _CONVERSION = frozenset(
 _OF_SERVICES = frozenset(code for code, kind in FAULT_KINDS.items() if kind.blame is Blame.UPSTREAM)
 _PLACES = {name: place for place, name in enumerate(OUTCOMES)}
 _NAMED = {int(name): place for name, place in _PLACES.items() if name.isdigit()}
+FAILED = frozenset({_PLACES["4xx"], *_NAMED.values(), _PLACES["5xx"], _PLACES["conversion"]})
+"""The places in OUTCOMES of requests that were refused or failed."""
 _CLASSES = [_PLACES[name] for name in ("2xx", "2xx", "2xx", "3xx", "4xx")]
 
 
@@ -56,6 +58,9 @@ class RouteOutcomes(NamedTuple):
         ends: The number of ended requests by outcome, as in OUTCOMES.
         seconds: The sum of the durations, each up to the time at which a request is overdue.
         squares: The sum of the squares of the same durations.
+        writes: The number of ended requests that write, of which there may be few beside those that
+            read.
+        failed_writes: The number of those whose outcome is in FAILED.
     """
 
     requests: int = 0
@@ -63,6 +68,8 @@ class RouteOutcomes(NamedTuple):
     ends: tuple[int, ...] = (0,) * len(OUTCOMES)
     seconds: float = 0.0
     squares: float = 0.0
+    writes: int = 0
+    failed_writes: int = 0
 
     def plus(self, other: "RouteOutcomes") -> "RouteOutcomes":
         """Return the sum of both."""
@@ -72,6 +79,8 @@ class RouteOutcomes(NamedTuple):
             tuple(map(add, self.ends, other.ends)),
             self.seconds + other.seconds,
             self.squares + other.squares,
+            self.writes + other.writes,
+            self.failed_writes + other.failed_writes,
         )
 
     def minus(self, earlier: "RouteOutcomes") -> "RouteOutcomes":
@@ -82,12 +91,18 @@ class RouteOutcomes(NamedTuple):
             tuple(map(sub, self.ends, earlier.ends)),
             self.seconds - earlier.seconds,
             self.squares - earlier.squares,
+            self.writes - earlier.writes,
+            self.failed_writes - earlier.failed_writes,
         )
 
     def count(self, measure: str) -> int:
-        """Return the number of requests of a measure: an outcome, `overdue`, or all `4xx`."""
+        """Return the number of requests of a measure of `gates.MEASURES`."""
         if measure == "overdue":
             return self.overdue
+        if measure == "writes":
+            return self.failed_writes
+        if measure == "other 4xx":
+            return self.ends[_PLACES["4xx"]]
         if measure == "4xx":
             return self.ends[_PLACES["4xx"]] + sum(self.ends[place] for place in _NAMED.values())
         return self.ends[_PLACES[measure]]
@@ -98,6 +113,8 @@ class RouteOutcomes(NamedTuple):
         An outcome is one of the requests that have ended: one of an overdue request comes long
         after it was counted, maybe in another window.
         """
+        if measure == "writes":
+            return self.writes
         return self.requests if measure == "overdue" else sum(self.ends)
 
     @property

@@ -39,6 +39,7 @@ class Membership(NamedTuple):
         rules: returns the snapshot in force.
         rules_hash: returns the hash of its text.
         last: the file with the overrides that were heard last.
+        refused: returns why the rules on disk are not in force; empty if they are.
     """
 
     url: str
@@ -46,6 +47,7 @@ class Membership(NamedTuple):
     rules: Callable[[], Snapshot]
     rules_hash: Callable[[], str]
     last: Path
+    refused: Callable[[], str] = str
 
     @property
     def last_start(self) -> Path:
@@ -65,6 +67,7 @@ class Report(NamedTuple):
         heard: when the database confirmed this the last time, in seconds since 1970 by the
             database; 0 if it never did.
         before: the start whose place it takes.
+        refused: why the rules on disk are not in force; empty if they are.
     """
 
     start: str
@@ -74,6 +77,7 @@ class Report(NamedTuple):
     applied: int
     heard: float = 0.0
     before: StartRecord | None = None
+    refused: str = ""
 
 
 class Heard(NamedTuple):
@@ -174,6 +178,7 @@ async def report_start(
         "merged": 0,
         "version": __version__,
         "rules": report.rules,
+        "refused": report.refused,
         "admin": report.admin,
         "heard": now,
         "sequence": sequence,
@@ -186,7 +191,7 @@ async def report_start(
 
 def _reporting() -> ReturningInsert[tuple[float]]:
     statement = insert(replicas)
-    changing = ("version", "rules", "admin", "heard", "sequence", "applied", "gone")
+    changing = ("version", "rules", "refused", "admin", "heard", "sequence", "applied", "gone")
     # A query in RETURNING sees the table as it was before the statement.
     former = replicas.alias("former")
     heard = select(former.c.heard).where(former.c.start == bindparam("of"))

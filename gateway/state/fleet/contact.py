@@ -5,11 +5,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
-from gateway.state.state_changes import StateError
+from gateway.state.state_changes import StateBusyError, StateError, StateUnreachableError
 from gateway.telemetry import log
 
-# So many operators read at a time, and the others wait: beats and judgements need connections too.
+# So many operators read at a time, and the others wait, for so many seconds at most: beats and
+# judgements need connections too.
 _READERS = 2
+_PATIENCE = 10.0
 
 
 class Contact:
@@ -48,13 +50,28 @@ class Contact:
             log.event("state_unwritten", "error", reason=str(error))
             self.stale_since = self.heard or self._clock()
         self.behind = True
-        self._missed = partial(type(error), str(error))  # without its frames
+        self._missed = partial(StateUnreachableError, str(error))  # without its frames
         return self.stale_since
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[None]:
-        """Wait for a turn to read; raises what was met last, to wait no longer for the same."""
-        async with self._readers:
+        """Wait for a turn to read.
+
+        Raises:
+            StateBusyError: there was none in time.
+            StateUnreachableError: what was met last, to wait no longer for the same.
+        """
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await self._readers.acquire()
+        except TimeoutError:
+            raise StateBusyError(
+                f"{self._name}: {_READERS} others have read for {_PATIENCE:g} s; ask again, for one"
+                " version where that is enough"
+            ) from None
+        try:
             if self._missed is not None:
                 raise self._missed()
             yield
+        finally:
+            self._readers.release()

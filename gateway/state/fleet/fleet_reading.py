@@ -1,14 +1,17 @@
 """FleetReading: the sums of a fleet as any replica reads them, batches that wait included."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 from sqlalchemy import ColumnElement, Float, Table, Text, bindparam, func, or_, select
 
 from gateway.core.overrides import VersionKey
+from gateway.state.fleet.beat import Membership
+from gateway.state.fleet.contact import Contact
 from gateway.state.fleet.database.fixed_statement import FixedStatement
 from gateway.state.fleet.database.postgres_connection import PostgresConnection
+from gateway.state.fleet.fleet_clock import FleetClock
 from gateway.state.fleet.judge import read_lease, read_replicas
 from gateway.state.fleet.lease import is_free
 from gateway.state.fleet.merging import labels_begin, samples_name, samples_of
@@ -16,18 +19,33 @@ from gateway.state.fleet.outbox import decode
 from gateway.state.fleet.postgres import PostgresDatabase
 from gateway.state.fleet.roster import ReplicaRow, fleet_view, heard_by, silences
 from gateway.state.fleet.transaction_ledger import read_documents
-from gateway.state.history.history import History, HistoryQuery, HistoryView
+from gateway.state.history.history import History, HistoryQuery, HistoryView, whole_history
 from gateway.state.history.interval import IntervalRow
 from gateway.state.ledger import AuditEntry
 from gateway.state.schema.history_table import history
-from gateway.state.schema.state_tables import LATEST_AUDIT, batches, counts, floors, replicas, usage
-from gateway.state.state_access import LAG_SECONDS, FleetView, LogReading, StateView
-from gateway.state.state_changes import StateChanges
-from gateway.state.top_clients import ClientUsage
+from gateway.state.schema.state_tables import (
+    LATEST_AUDIT,
+    audit,
+    batches,
+    counts,
+    floors,
+    replicas,
+    usage,
+)
+from gateway.state.state_access import (
+    LAG_SECONDS,
+    Doubt,
+    FleetView,
+    LogReading,
+    StateView,
+    VersionReading,
+)
+from gateway.state.state_changes import StateChanges, StateUnreachableError
+from gateway.state.top_clients import ClientUsage, RowKey
 from gateway.state.totals import Occurrences, Totals
 
 # Rows are read in parts of about a millisecond, so that requests are answered in between.
-_PART = 250
+_PART = 500
 # As long as the sums of all versions may take, in seconds.
 _PATIENCE = 30.0
 
@@ -85,23 +103,95 @@ async def read_fleet(
         StateError: the database cannot be reached or used.
     """
     async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
-        rows = await read_replicas(connection)
-        totals = await _sums(connection, key, clients=clients)
-        async for ((content,),) in connection.parts(_WAITING, 1):
-            try:
-                counted = decode(content)
-            except msgspec.DecodeError:
-                totals.since = now  # the judge reports it
-                continue
-            totals.merge(counted.totals)
-            if counted.lost:
-                totals.since = now
-        if key is not None:
-            name = samples_name(("differences", *key))
-            for sample in samples_of((await read_documents(connection, name)).get(name)):
-                totals.sample(sample)
-        logs = await read_logs(connection, proxies)
-    return FleetReading(totals, now, rows, logs)
+        return await _read(connection, now, key, proxies, clients=clients)
+
+
+async def _read(
+    connection: PostgresConnection,
+    now: float,
+    key: VersionKey | None,
+    proxies: Collection[str],
+    *,
+    clients: bool = True,
+) -> FleetReading:
+    samples = "" if key is None else samples_name(("differences", *key))
+    documents = await read_documents(connection, "since", samples, *map(log_document, proxies))
+    rows = await read_replicas(connection)
+    totals = Totals(StateChanges(documents=documents))
+    await _add_clients(connection, totals, key, clients=clients)
+    await _add_counts(connection, totals, key)
+    async for ((content,),) in connection.parts(_WAITING, 1):
+        try:
+            counted = decode(content)
+        except msgspec.DecodeError:
+            totals.since = now  # the judge reports it
+            continue
+        totals.merge(counted.totals)
+        if counted.lost:
+            totals.since = now
+    for sample in samples_of(documents.get(samples)):
+        totals.sample(sample)
+    return FleetReading(totals, now, rows, _logs(documents, proxies))
+
+
+class FleetReader:
+    """What a replica reads of the fleet; while the database is away, what it has counted alone.
+
+    Attributes:
+        replica: its name.
+        totals: what it has counted.
+    """
+
+    def __init__(self, membership: Membership) -> None:
+        self._membership = membership
+        self._database = PostgresDatabase(membership.url)
+        self._clock = FleetClock()
+        self._contact = Contact(self._database.name, self._clock.now)
+        self.replica = membership.replica
+        self.totals = Totals(StateChanges())
+
+    async def version(self, key: VersionKey) -> VersionReading:
+        """Return what is known of one version, in one transaction."""
+        proxies, queries = self._membership.rules().front_proxies, whole_history(key)
+        try:
+            begun = self._database.transaction(_PATIENCE, snapshot=True)
+            async with self._contact.reading(), begun as (connection, now):
+                view = (await _read(connection, now, key, proxies)).view
+                # The sums have what waits to be merged; so has this.
+                waits = view.totals.history.rows()
+                found = [await read_history(connection, query, now, waits) for query in queries]
+                latest = await connection.fetch(_LATEST_CHANGE, api=key[0], label=key[1])
+        except StateUnreachableError as error:
+            view, latest = self._own_view(Doubt(None, self._contact.missed(error))), []
+            found = [self.totals.history.view(query, view.now) for query in queries]
+        days, minutes = (each.series.get(key, {}) for each in found)
+        return VersionReading(view, days, minutes, AuditEntry(*latest[0]) if latest else None)
+
+    async def history(self, query: HistoryQuery) -> HistoryView:
+        """Return the history of the fleet, or of this replica while the database is away."""
+        try:
+            async with self._contact.reading(), self._database.transaction() as (connection, now):
+                return await read_history(connection, query, now)
+        except StateUnreachableError as error:
+            self._contact.missed(error)
+            return self.totals.history.view(query, self._clock.now(), self.replica)
+
+    async def audit(self) -> list[AuditEntry]:
+        """Return the latest changes, the latest last."""
+        async with self._contact.reading(), self._database.transaction() as (connection, _):
+            return [AuditEntry(*row) for row in await connection.fetch(_LATEST_AUDIT)][::-1]
+
+    async def _sums(self, key: VersionKey | None, *, clients: bool) -> StateView:
+        proxies = self._membership.rules().front_proxies
+        try:
+            async with self._contact.reading():
+                return (await read_fleet(self._database, key, proxies, clients=clients)).view
+        except StateUnreachableError as error:
+            return self._own_view(Doubt(None, self._contact.missed(error)))
+
+    def _own_view(self, *doubts: Doubt) -> StateView:
+        now = self._clock.now()
+        return StateView(self.totals, now, now - LAG_SECONDS, self.replica, doubts)
 
 
 async def read_replica_views(
@@ -119,7 +209,8 @@ async def read_replica_views(
     """
     async with database.transaction() as (connection, now):
         rows, lease = await read_replicas(connection), await read_lease(connection)
-        logs = await read_logs(connection, proxies)
+        documents = await read_documents(connection, *map(log_document, proxies))
+    logs = _logs(documents, proxies)
     return fleet_view(rows, logs, now, "" if is_free(lease, now) else lease.start, revision)
 
 
@@ -153,26 +244,21 @@ async def read_stored_fleet(
 
 
 async def read_history(
-    connection: PostgresConnection, query: HistoryQuery, now: float
+    connection: PostgresConnection,
+    query: HistoryQuery,
+    now: float,
+    more: Iterable[IntervalRow] = (),
 ) -> HistoryView:
-    """Return the intervals that are asked for at a time; raises SQLAlchemyError."""
-    found = History(bounded=False)
+    """Return the intervals that are asked for at a time, and more; raises SQLAlchemyError."""
+    found = History(more, bounded=False)
     asked = {"by": query.by.value, "api": query.api, "label": query.version}
     async for part in connection.parts(_HISTORY, _PART, since=query.since(now), **asked):
         found.add(map(IntervalRow._make, part))
     return found.view(query, now)
 
 
-async def read_audit(connection: PostgresConnection) -> list[AuditEntry]:
-    """Return the latest entries of the audit log, the latest last; raises SQLAlchemyError."""
-    return [AuditEntry(*row) for row in await connection.fetch(_LATEST_AUDIT)][::-1]
-
-
-async def read_logs(
-    connection: PostgresConnection, proxies: Collection[str]
-) -> tuple[LogReading, ...]:
-    """Return how far the logs of front proxies were counted; raises SQLAlchemyError."""
-    found = await read_documents(connection, *map(log_document, proxies))
+def _logs(found: Mapping[str, object], proxies: Collection[str]) -> tuple[LogReading, ...]:
+    """Return how far the logs of front proxies were counted, by their documents."""
     never = _Counted(0.0, 0.0, "")
     counted = (
         (
@@ -184,26 +270,41 @@ async def read_logs(
     return tuple(LogReading(name, each.since, each.until, each.reason) for name, each in counted)
 
 
-async def _sums(connection: PostgresConnection, key: VersionKey | None, *, clients: bool) -> Totals:
-    totals = Totals(StateChanges(documents=await read_documents(connection, "since")))
+async def _add_clients(
+    connection: PostgresConnection, totals: Totals, key: VersionKey | None, *, clients: bool
+) -> None:
     api, label = (None, None) if key is None else key
     of = {"api": api, "label": label}
-    async for part in connection.parts(_FLOORS, _PART, **of):
-        for name, version, floor in part:
-            totals.clients_of(name, version).floor = floor
-    for name, version, last, served in await connection.fetch(_CALLED, **of):
+    for name, version, floor in await connection.fetch(_FLOORS, **of):
+        totals.clients_of(name, version).floor = floor
+    # The rows of a version alone have when it was called last.
+    versions = [] if key is None or not clients else [key]
+    for name, version, last, served in () if versions else await connection.fetch(_CALLED, **of):
         found = totals.clients_of(name, version)
         found.last, found.served = last, served
-        if clients:
-            async for part in connection.parts(_USAGE, _PART, api=name, label=version):
-                for endpoint, client, others, *numbers in part:
-                    found.rows[endpoint, None if others else client] = ClientUsage(*numbers)
+        versions.append((name, version))
+    for version_key in versions if clients else ():
+        rows: dict[RowKey, ClientUsage] = {}
+        of = {"api": version_key[0], "label": version_key[1]}
+        async for part in connection.parts(_USAGE, _PART, **of):
+            for endpoint, client, others, *numbers in part:
+                rows[endpoint, None if others else client] = ClientUsage(*numbers)
+        if rows:
+            found = totals.clients_of(*version_key)
+            found.rows = rows
+            # Lists: a generator would be called for each row.
+            found.last = max([row.last for row in rows.values()])
+            found.served = max([row.served for row in rows.values()])
+
+
+async def _add_counts(
+    connection: PostgresConnection, totals: Totals, key: VersionKey | None
+) -> None:
     first = None if key is None else labels_begin(key)
     async for part in connection.parts(_COUNTS, _PART, first=first):
         for kind, encoded, *times in part:
             labels = msgspec.json.decode(encoded, type=tuple[str, ...])
             totals.put_count(kind, labels, Occurrences(*times))
-    return totals
 
 
 def _of(table: Table) -> tuple[ColumnElement[bool], ...]:
@@ -228,6 +329,7 @@ _COUNTS = FixedStatement(
     select(counts).where(or_(_FIRST.is_(None), func.starts_with(counts.c.labels, _FIRST)))
 )
 _LATEST_AUDIT = FixedStatement(LATEST_AUDIT)
+_LATEST_CHANGE = FixedStatement(LATEST_AUDIT.where(*_of(audit)).limit(1))
 _WAITING = FixedStatement(
     select(batches.c.content)
     .outerjoin(replicas, replicas.c.start == batches.c.start)

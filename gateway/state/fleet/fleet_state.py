@@ -14,18 +14,15 @@ from gateway.core.cutover.gates import GateResult
 from gateway.core.overrides import Overrides, VersionKey
 from gateway.state.active_overrides import ActiveOverrides, Apply, overrides_of
 from gateway.state.cutover_controller import CurrentCutover, CutoverController
-from gateway.state.fleet import fleet_reading
 from gateway.state.fleet.beat import Membership, Report, beat, begin_counting, leave
-from gateway.state.fleet.contact import Contact
 from gateway.state.fleet.database.postgres_connection import PostgresConnection
-from gateway.state.fleet.fleet_clock import FleetClock
+from gateway.state.fleet.fleet_reading import FleetReader, read_replica_views
 from gateway.state.fleet.judge import RESETS, Judge, mark_gone, read_replicas, shadow_resets
 from gateway.state.fleet.kept.last_overrides import LastOverrides
 from gateway.state.fleet.kept.last_start import LastStart
 from gateway.state.fleet.lease import NO_LEASE, is_free
 from gateway.state.fleet.merging import delete_shadow
 from gateway.state.fleet.outbox import Outbox
-from gateway.state.fleet.postgres import PostgresDatabase
 from gateway.state.fleet.roster import DEPUTY, elsewhere, lost
 from gateway.state.fleet.transaction_ledger import (
     FleetDocuments,
@@ -33,19 +30,15 @@ from gateway.state.fleet.transaction_ledger import (
     TransactionLedger,
     revision_of,
 )
-from gateway.state.history.history import HistoryQuery, HistoryView
-from gateway.state.ledger import AuditEntry, Ledger, Order, SharedDocuments
+from gateway.state.ledger import Ledger, Order, SharedDocuments
 from gateway.state.state_access import (
-    LAG_SECONDS,
-    Doubt,
     FleetView,
     SetAhead,
     StateView,
     Turn,
     UnknownReplicaError,
 )
-from gateway.state.state_changes import StateChanges, StateError, StateUnreachableError
-from gateway.state.totals import Totals
+from gateway.state.state_changes import StateError, StateUnreachableError
 from gateway.telemetry import log
 from gateway.telemetry.delta import Delta
 
@@ -57,27 +50,24 @@ _KEPT = ("overrides", "cutovers", "revision")
 Act = Callable[[ActiveOverrides, CutoverController], Awaitable[None]]
 
 
-class FleetState:
+class FleetState(FleetReader):
     """A StateAccess of one replica, with the attributes of one; `open` makes it."""
 
     def __init__(self, membership: Membership) -> None:
-        self._membership = membership
-        self._database = PostgresDatabase(membership.url)
+        super().__init__(membership)
         self.documents: SharedDocuments = FleetDocuments(self._database)
         self._last = LastOverrides(membership.last, self._database.name)
         self._start = uuid4().hex
         self._last_start = LastStart(membership.last_start, self._database.name, self._start)
-        self._clock = FleetClock()
         self._outbox = Outbox(self._clock.now)
-        self._judge = Judge(self._start, membership.rules, self._clock)
+        rules = membership.rules, membership.rules_hash
+        self._judge = Judge(self._start, *rules, self._clock)
         self._lease = NO_LEASE
         self._lock, self._notified = asyncio.Lock(), asyncio.Event()
         self._documents: Mapping[str, object] = {}
         self._applied, self._prepared = -1, False
         self._apply: Apply | None = None
-        self._contact = Contact(self._database.name, self._clock.now)
-        self.replica = membership.replica
-        self.totals, self.admin = Totals(StateChanges()), ""
+        self.admin, self.unheard = "", self._last_start.unheard
         self.tasks: Mapping[str, Callable[[], Coroutine[None, None, None]]] = {
             "state": self._beat_on,
             "overrides": self._listen,
@@ -166,28 +156,14 @@ class FleetState:
     ) -> StateView:
         """Return the sums of the fleet, or what this replica has counted since it started."""
         if replica == self.replica:
-            return self._own_view(())
+            return self._own_view()
         if replica is not None:
             raise UnknownReplicaError(elsewhere(replica, await self.fleet(), self.replica))
-        proxies, read = self._membership.rules().front_proxies, fleet_reading.read_fleet
-        try:
-            async with self._contact.reading():
-                return (await read(self._database, key, proxies, clients=clients)).view
-        except StateUnreachableError as error:
-            return self._own_view((Doubt(None, self._contact.missed(error)),))
-
-    async def history(self, query: HistoryQuery) -> HistoryView:
-        """Return the history of the fleet, or of this replica while the database is away."""
-        try:
-            async with self._contact.reading(), self._database.transaction() as (connection, now):
-                return await fleet_reading.read_history(connection, query, now)
-        except StateUnreachableError as error:
-            self._contact.missed(error)
-            return self.totals.history.view(query, self._clock.now(), self.replica)
+        return await self._sums(key, clients=clients)
 
     async def cutover(self, key: VersionKey) -> CurrentCutover:
         """Return how a cutover stands, by the last beat."""
-        return await self._recalled().current(key)
+        return self._recalled().current(key)
 
     def gate_results(self, key: VersionKey) -> tuple[GateResult, ...]:
         """Return the results of the gates of a cutover, by the last beat."""
@@ -219,16 +195,11 @@ class FleetState:
             ledger.record(order, "shadow reset", key, "", "")
         log.event("shadow_reset", api=key[0], version=key[1])
 
-    async def audit(self) -> list[AuditEntry]:
-        """Return the latest changes, the latest last."""
-        async with self._contact.reading(), self._database.transaction() as (connection, _):
-            return await fleet_reading.read_audit(connection)
-
     async def fleet(self) -> FleetView:
         """Return the replicas."""
         proxies, revision = self._membership.rules().front_proxies, revision_of(self._documents)
         async with self._contact.reading():
-            return await fleet_reading.read_replica_views(self._database, proxies, revision)
+            return await read_replica_views(self._database, proxies, revision)
 
     async def forget(self, replica: str, order: Order) -> None:
         """Forget a replica that is lost."""
@@ -285,7 +256,8 @@ class FleetState:
     async def _beat(self) -> None:
         heard = await beat(self._database, self._report(), self._outbox, self._clock)
         self._contact.reached(heard.now)
-        self._last_start.before, self._lease = None, heard.lease
+        self._last_start.take_place()
+        self._lease = heard.lease
         await self._adopt(heard.documents)
 
     async def _note(self, *, last: bool = False) -> None:
@@ -309,14 +281,10 @@ class FleetState:
         self._last_start.close()
         await self._database.close()
 
-    def _own_view(self, doubts: tuple[Doubt, ...]) -> StateView:
-        now = self._clock.now()
-        return StateView(self.totals, now, now - LAG_SECONDS, self.replica, doubts)
-
     def _report(self) -> Report:
         rules, revision = self._membership.rules_hash(), max(self._applied, 0)
         now = self.admin, revision, self._contact.heard, self._last_start.before
-        return Report(self._start, self.replica, rules, *now)
+        return Report(self._start, self.replica, rules, *now, self._membership.refused())
 
     def _recalled(self) -> CutoverController:
         ledger = HeardLedger(self._documents)
@@ -338,10 +306,11 @@ class FleetState:
         async with self._lock:
             try:
                 async with self._database.transaction() as transaction:
-                    ledger = await TransactionLedger.open(transaction, Totals(StateChanges()))
+                    ledger = await TransactionLedger.open(transaction)
                     yield ledger, transaction.connection
                     await ledger.write()
             except StateUnreachableError as error:
                 self._contact.missed(error)
                 raise
+            ledger.log()
             await self._adopt(ledger.documents)

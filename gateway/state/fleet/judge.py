@@ -7,6 +7,7 @@ If any of it fails, all of it is undone, and the next judgement begins from what
 
 import time
 from collections.abc import Callable, Mapping
+from math import inf
 from typing import NamedTuple
 
 import msgspec
@@ -46,6 +47,8 @@ _MAX_BYTES = 256 * 1024
 _PATIENCE = 60.0
 KEEP_GONE = 90 * 86_400.0
 """For so many seconds, the row of a start that is gone is kept."""
+# Within so many seconds, a replica has reported that it loaded other rules.
+_REPORTED = 5.0
 # So many entries of the audit log are kept.
 _KEEP_AUDIT = 10_000
 # Old rows are removed with every so many judgements.
@@ -102,15 +105,23 @@ class Judge:
     Args:
         start: the mark of this start of the replica.
         rules: returns the snapshot in force.
+        rules_hash: returns the hash of its text.
         clock: the time of the database.
 
     Attributes:
         behind: whether more batches wait than the last judgement added.
     """
 
-    def __init__(self, start: str, rules: Callable[[], Snapshot], clock: FleetClock) -> None:
+    def __init__(
+        self,
+        start: str,
+        rules: Callable[[], Snapshot],
+        rules_hash: Callable[[], str],
+        clock: FleetClock,
+    ) -> None:
         self._start = start
         self._rules = rules
+        self._rules_hash = rules_hash
         self._clock = clock
         self._held: _Held | None = None
         self._judgements = 0
@@ -130,7 +141,8 @@ class Judge:
                 if lease is None:
                     self._held = None
                     return False
-                await self._judge(transaction, lease)
+                ledger = await self._judge(transaction, lease)
+            ledger.log()
         except BaseException:
             self._held = None
             raise
@@ -146,7 +158,7 @@ class Judge:
             await write_lease(connection, lease)
         return lease
 
-    async def _judge(self, transaction: Transaction, lease: Lease) -> None:
+    async def _judge(self, transaction: Transaction, lease: Lease) -> TransactionLedger:
         connection, now = transaction
         held = self._held
         if held is None or held.token != lease.token:
@@ -158,9 +170,9 @@ class Judge:
         controller = self._controller(ledger, held)
         self._held = held = held._replace(controller=controller)
         _follow_resets(held, controller, shadow_resets(ledger.documents))
-        await controller.decide(time.monotonic())
-        await ledger.keep("evidence", controller.published())
         rows = await read_replicas(connection)
+        await controller.decide(time.monotonic(), self._forgotten(rows))
+        await ledger.keep("evidence", controller.published())
         for row in rows:
             if row.gone is None and is_over(row, now, self._rules().forget_after):
                 await mark_gone(connection, row.start, now)
@@ -170,6 +182,17 @@ class Judge:
         self._judgements += 1
         if self._judgements % _TIDY == 1:
             await _tidy(connection, now)
+        return ledger
+
+    def _forgotten(self, rows: list[ReplicaRow]) -> float:
+        """Return how long the state of a cutover that the rules lack has to have stood.
+
+        While another goes by other rules, it may have that cutover, and what was set is in force
+        there. One that has just loaded its rules reports them with its next beat.
+        """
+        own = self._rules_hash()
+        alike = all(row.rules == own for row in rows if row.gone is None)
+        return _REPORTED if alike else inf
 
     def _controller(self, ledger: TransactionLedger, held: _Held) -> CutoverController:
         overrides = ActiveOverrides(ledger)

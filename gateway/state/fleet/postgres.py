@@ -7,7 +7,6 @@ the replicas poll.
 """
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
@@ -25,13 +24,14 @@ from sqlalchemy import (
     table,
     text,
 )
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.util import greenlet_spawn
 
+from gateway.state.fleet.database.database_errors import NO_RIGHTS, REASONS, translated
 from gateway.state.fleet.database.postgres_connection import PostgresConnection
 from gateway.state.schema.new_database import create_tables
 from gateway.state.schema.state_tables import REVISION
-from gateway.state.state_changes import StateError, StateUnreachableError
+from gateway.state.state_changes import StateError, StateUnreachableError, StateUnsureError
 
 SCHEMA = "gateway"
 # Advisory locks are numbers that all programs of a database share: "vgw", and which lock.
@@ -64,11 +64,11 @@ _BEGIN = (
     f" set_config('idle_in_transaction_session_timeout', '{{idle:g}}s', true)"
 )
 _SNAPSHOT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+_MAY_NOTE = text(
+    f"SELECT has_sequence_privilege(pg_get_serial_sequence('{SCHEMA}.audit', 'id'), 'USAGE')"
+)
 # One that only reads holds nobody up, and may be of a gateway that has much else to do.
 _IDLE_READER = 30.0
-# Of SQLSTATE, those that time mends: the server starts, stops, is a standby that takes no changes,
-# has no connection or no room left.
-_PASSING = ("08", "53", "57", "58", "25006", "25P03", "40", "55P03")
 
 
 @asynccontextmanager
@@ -135,6 +135,9 @@ class PostgresDatabase:
             revision = await self._revision(connection)
             if revision >= REVISION:
                 await self._check_newer(connection, revision)
+                # Acts and rollbacks are noted: better refused now than when they are made.
+                if not (await connection.execute(_MAY_NOTE)).scalar_one():
+                    raise StateError(f"{self.name}: {REASONS[NO_RIGHTS]}")
                 return
         # Changes of the schema may wait for other replicas, and take longer than a statement may.
         async with self.transaction(60.0) as (connection, _):
@@ -172,10 +175,11 @@ class PostgresDatabase:
             snapshot: whether all statements only read, and see the database at one moment.
 
         Raises:
-            StateUnreachableError: the database cannot be reached; what was done may be there.
+            StateUnsureError: the database was lost with the commit; what was done may be there.
+            StateUnreachableError: the database cannot be reached; nothing was done.
             StateError: nothing was done.
         """
-        begun = False
+        begun = done = False
         try:
             async with asyncio.timeout(seconds), _begun(self._engine) as connection:
                 begun = True
@@ -183,12 +187,16 @@ class PostgresDatabase:
                     await connection.execute(_SNAPSHOT)
                 now = await connection.run_sync(_set_up, _IDLE_READER if snapshot else _IDLE)
                 yield Transaction(connection, now)
+                done = True
         except (SQLAlchemyError, asyncpg.PostgresError, OSError) as error:
-            raise self._translated(error) from None
+            found = translated(self.name, self._url, error)
+            if done and isinstance(found, StateUnreachableError):
+                raise StateUnsureError(str(found)) from None
+            raise found from None
         except (asyncpg.InterfaceError, ValueError) as error:
             if begun:
                 raise
-            raise self._translated(error) from None
+            raise translated(self.name, self._url, error) from None
 
     async def end_silent(self) -> None:
         """End transactions of gateways that are silent amid a statement; raises StateError."""
@@ -207,7 +215,7 @@ class PostgresDatabase:
                 self._url, timeout=_CONNECT, command_timeout=_STATEMENT, statement_cache_size=0
             )
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
-            raise self._translated(error) from None
+            raise translated(self.name, self._url, error) from None
         try:
             ended = asyncio.Event()
             connection.add_termination_listener(lambda _: ended.set())
@@ -219,7 +227,7 @@ class PostgresDatabase:
                         return
                 await connection.fetchval("SELECT 1")
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
-            raise self._translated(error) from None
+            raise translated(self.name, self._url, error) from None
         finally:
             connection.terminate()
 
@@ -255,48 +263,6 @@ class PostgresDatabase:
                 f" {REVISION}); run that one, or name another database in 'state'"
             )
 
-    def _translated(self, error: Exception) -> StateError:
-        original = (error.orig if isinstance(error, DBAPIError) else None) or error
-        state = str(getattr(original, "sqlstate", None) or "")
-        reason = _REASONS.get(state)
-        if reason is not None:
-            return StateError(f"{self.name}: {reason}")
-        said = str(original).strip().partition("\n")[0] or "no answer in time"
-        if "SSL upgrade" in said:
-            return StateError(
-                f"{self.name}: the server refuses TLS; set it up there, or leave sslmode out of the"
-                " URL in 'state'"
-            )
-        if isinstance(original, ssl.SSLError):
-            return StateError(
-                f"{self.name}: TLS with the server failed: {said}; name the authority of its"
-                " certificate with sslrootcert=FILE in the URL"
-            )
-        if isinstance(original, OSError):
-            return StateUnreachableError(
-                f"{self.name}: the database cannot be reached: {_lower(original)}; is it up, and is"
-                " its address right?"
-            )
-        # The driver's error of a wrong parameter is a ValueError; it may quote the URL.
-        if isinstance(original, ValueError) or isinstance(original.__cause__, ValueError):
-            return StateError(
-                f"{self.name}: not a usable URL; write postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
-            )
-        if state.startswith(_PASSING) or not state:
-            return StateUnreachableError(f"{self.name}: the database does not serve now: {said}")
-        return StateError(f"{self.name}: the state cannot be kept there: {said}")
-
-
-_REASONS = {
-    "28P01": "the user or the password is refused; correct them in 'state'",
-    "28000": "the user is refused; correct it in 'state', or let it in: pg_hba.conf",
-    "3D000": "there is no such database; create it, or name another in 'state'",
-    "42501": (
-        "the user has no right to keep state there; grant it CREATE on the database, or USAGE on"
-        f" the schema {SCHEMA} and SELECT, INSERT, UPDATE and DELETE on its tables"
-    ),
-}
-
 
 def notify_statement() -> str:
     """Return the statement that has other replicas look at the overrides after the commit."""
@@ -310,12 +276,3 @@ def _name(url: str) -> str:
     except ValueError:
         return "postgresql://"
     return f"postgresql://{host}{f':{port}' if port else ''}{parts.path}"
-
-
-def _lower(error: OSError) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if "connection_lost" in str(error):  # so the driver says it
-        return "the connection broke off"
-    said = error.strerror or str(error) or type(error).__name__
-    return said[:1].lower() + said[1:]

@@ -40,6 +40,7 @@ class ReplicaRow(NamedTuple):
         applied: the revision of the overrides that are in force there.
         gone: when it left, was forgotten, or its next start took its place; None while it takes
             part.
+        refused: why the rules on disk are not in force there; empty if they are.
     """
 
     start: str
@@ -53,6 +54,7 @@ class ReplicaRow(NamedTuple):
     merged: int
     applied: int
     gone: float | None
+    refused: str = ""
 
 
 def presence(row: ReplicaRow, now: float) -> ReplicaPresence:
@@ -127,6 +129,7 @@ def fleet_view(
             row.heard,
             max(now - row.heard, 0.0),
             row.sequence - row.merged,
+            row.refused,
         )
         for row, found in present(rows, now)
     ]

@@ -19,7 +19,7 @@ from gateway.state.fleet.postgres import (
     Transaction,
     notify_statement,
 )
-from gateway.state.ledger import AuditEntry, Order
+from gateway.state.ledger import DraftLedger, Order
 from gateway.state.schema.state_tables import documents, write_audit
 from gateway.state.state_changes import StateChanges
 from gateway.state.totals import Totals
@@ -40,52 +40,34 @@ _WRITE = FixedStatement(
 _LOCK = FixedStatement(text(f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})"))
 
 
-class TransactionLedger:
-    """The documents of a transaction that holds the lock; `open` makes one.
-
-    Attributes:
-        totals: the sums that gates judge.
-        documents: JSON values by name.
-    """
+class TransactionLedger(DraftLedger):
+    """The documents of a transaction that holds the lock; `open` makes one."""
 
     def __init__(
-        self, transaction: Transaction, found: Mapping[str, object], totals: Totals
+        self, transaction: Transaction, found: Mapping[str, object], totals: Totals | None
     ) -> None:
-        self._transaction = transaction
-        self._changed: set[str] = set()
-        self._entries: list[AuditEntry] = []
-        self.totals = totals
-        self.documents = found
+        super().__init__(found, transaction.now, totals)
+        self._connection = transaction.connection
 
     @classmethod
-    async def open(cls, transaction: Transaction, totals: Totals) -> "TransactionLedger":
+    async def open(
+        cls, transaction: Transaction, totals: Totals | None = None
+    ) -> "TransactionLedger":
         """Wait for the lock, and read the documents; raises SQLAlchemyError."""
         connection = transaction.connection
         await connection.fetch(_LOCK)
         return cls(transaction, await shared_documents(connection), totals)
 
-    async def keep(self, name: str, document: object) -> None:
-        """Keep a document under a name; `write` writes it."""
-        if self.documents.get(name) != document:
-            self.documents = {**self.documents, name: document}
-            self._changed.add(name)
-
-    def record(self, order: Order, what: str, key: VersionKey, before: str, after: str) -> None:
-        """Add an entry to the audit log; `write` writes it."""
-        who, origin, why, _ = order
-        at = self._transaction.now
-        self._entries.append(AuditEntry(at, who, origin, what, *key, why, before, after))
-
     async def write(self) -> None:
         """Write what was changed, in the transaction; raises SQLAlchemyError."""
-        connection = self._transaction.connection
-        if "overrides" in self._changed:
+        connection = self._connection
+        if "overrides" in self.changed:
             await self.keep(REVISION_NAME, revision_of(self.documents) + 1)
             await connection.execute(text(notify_statement()))
-        for name in sorted(self._changed):
+        for name in sorted(self.changed):
             await write_document(connection, name, self.documents[name])
-        if self._entries:
-            await connection.run_sync(write_audit, self._entries)
+        if self.entries:
+            await connection.run_sync(write_audit, self.entries)
 
 
 class FleetDocuments:
@@ -119,6 +101,10 @@ class HeardLedger:
         raise AssertionError("what was heard cannot be changed")
 
     def record(self, order: Order, what: str, key: VersionKey, before: str, after: str) -> None:
+        """Refuse: this is what the database had."""
+        raise AssertionError("what was heard cannot be changed")
+
+    def announce(self, event: str, **fields: object) -> None:
         """Refuse: this is what the database had."""
         raise AssertionError("what was heard cannot be changed")
 

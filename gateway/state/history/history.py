@@ -35,6 +35,13 @@ class HistoryQuery(NamedTuple):
         return now - span
 
 
+def whole_history(key: VersionKey) -> tuple[HistoryQuery, HistoryQuery]:
+    """Return the queries for all of a version, by the day and by the minute."""
+    api, label = key
+    query = HistoryQuery(Resolution.DAY, api, version=label)
+    return query, query._replace(by=Resolution.MINUTE)
+
+
 class HistoryView(NamedTuple):
     """The history as it is known at a time.
 

@@ -31,7 +31,7 @@ from sqlalchemy.types import TypeEngine
 
 from gateway.state.state_changes import AuditRow, CountKey, StateChanges, UsageKey
 
-REVISION = "0003"
+REVISION = "0004"
 """The newest revision of the schema; see `gateway.state.schema`."""
 
 
@@ -81,6 +81,8 @@ replicas = Table(
     *_columns(_MOMENT, "started", "heard"),
     *_columns(_COUNT, "sequence", "merged", "applied"),
     Column("gone", _MOMENT),  # when it left or was forgotten
+    # Why its rules on disk are not in force; releases before do not write it.
+    Column("refused", Text, nullable=False, server_default=""),
 )
 batches = Table(
     "batches",

@@ -57,6 +57,7 @@ class SqliteStore:
         self._lock: int | None = None
         self._engine = self._open()
         self._mark = WrittenMark(path)
+        self.unheard = self._mark.unheard
         self._writes = 0
 
     async def read(self) -> StateChanges:

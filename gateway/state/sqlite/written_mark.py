@@ -27,10 +27,15 @@ class WrittenMark:
 
     Args:
         path: of the state file.
+
+    Attributes:
+        unheard: the file that a worker makes while what it counts is not taken.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path.with_name(f"{path.name}.mark")
+        self.unheard = path.with_name(f"{path.name}.unheard")
+        self._missing = self.unheard.exists()
         self._failing = False
         self._noted: _Mark | None = None
         with suppress(OSError, msgspec.DecodeError):
@@ -38,6 +43,8 @@ class WrittenMark:
 
     def lacking(self, writes: int) -> str:
         """Return why a state file of so many writes lacks something; empty if it does not."""
+        if self._missing:
+            return "the gateway ended while what its workers counted was not taken"
         if self._noted is not None and self._noted.unwritten:
             return "the gateway ended while the state could not be written"
         if self._noted is not None and writes < self._noted.writes:
@@ -47,8 +54,13 @@ class WrittenMark:
     def note(self, writes: int, *, unwritten: bool) -> None:
         """Note the number of writes every now and then, and whether the last one failed at once.
 
-        A full disk does not matter: the file has its place there from the first write on.
+        A full disk does not matter: the file has its place there from the first write on, which one
+        that is written anew and renamed has not. It never gets shorter, so that one write is all.
         """
+        if self._missing and not unwritten:  # since when is counted is written by now
+            with suppress(OSError):
+                self.unheard.unlink()
+            self._missing = False
         noted = self._noted
         if noted is None or noted.unwritten != unwritten or abs(writes - noted.writes) > _SELDOM:
             self._write(_Mark(writes, unwritten))
@@ -62,16 +74,14 @@ class WrittenMark:
         try:
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, _MODE)
             try:
-                content = msgspec.json.encode(mark)
-                os.pwrite(file, content, 0)
-                os.ftruncate(file, len(content))
+                os.pwrite(file, msgspec.json.encode(mark).ljust(os.fstat(file).st_size), 0)
                 os.fsync(file)
             finally:
                 os.close(file)
         except OSError as error:
             if not self._failing:
                 reason = f"{self._path}: {(error.strerror or str(error)).lower()}"
-                log.event("start_not_kept", "warning", reason=reason)
+                log.event("mark_not_kept", "warning", reason=reason)
             self._failing = True
         else:
             self._noted, self._failing = mark, False

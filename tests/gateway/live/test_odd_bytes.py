@@ -98,10 +98,10 @@ async def send(port: int, data: bytes, *, leaves: bool) -> None:
         pass
 
 
-async def alive(port: int, path: bytes) -> bytes:
-    """Return the status line of a request that is in order."""
+async def alive(port: int, line: bytes, field: bytes = b"") -> bytes:
+    """Return the status line of the answer to a request."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    writer.write(line + b" HTTP/1.1\r\nHost: localhost\r\n" + field + b"\r\n")
     async with asyncio.timeout(60):
         line = await reader.readline()
     writer.close()
@@ -130,14 +130,14 @@ async def test_no_traceback(gateway: StartGateway, upstream: StartUpstream) -> N
         *(one(program.admin, ADMIN, b"Host: localhost") for _ in range(600)),
         *(one(program.port, PUBLIC, b"Host: api.test") for _ in range(400)),
     )
-    await send(program.admin, b"CONNECT a:1 HTTP/1.1\r\nExpect: \xff\r\n\r\n", leaves=False)
-    assert b" 200 " in await alive(program.admin, b"/healthz")
-    assert b" 404 " in await alive(program.port, b"/none")
+    assert b" 417 " in await alive(program.admin, b"CONNECT a:1", b"Expect: \xff\r\n")
+    assert b" 200 " in await alive(program.admin, b"GET /healthz")
+    assert b" 404 " in await alive(program.port, b"GET /none")
     await asyncio.to_thread(stop, program)
     assert b"Traceback" not in program.output.read_bytes()
     assert program.log("request")
     bad = program.log("admin_request_bad")
-    assert {"BadStatusLine", "UnicodeEncodeError"} <= {each["reason"] for each in bad}
+    assert "BadStatusLine" in {each["reason"] for each in bad}
     assert {each["peer"] for each in bad if "peer" in each} == {"127.0.0.1"}
     assert not [each for each in program.log() if each["level"] == "error"]
 

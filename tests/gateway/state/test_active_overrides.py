@@ -1,14 +1,12 @@
 """Overrides are kept first, then applied, and come back as they were."""
 
-import asyncio
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.overrides import NO_OVERRIDES, Overrides
 from gateway.state.active_overrides import ActiveOverrides, as_json, overrides_of
-from gateway.state.ledger import ChangedMeanwhileError, Order
+from gateway.state.ledger import Order
 from gateway.state.state_writer import StateWriter
 from tests.gateway.core.world import LAW
 
@@ -74,31 +72,4 @@ async def test_each_change_is_in_the_audit_log() -> None:
         ("ann", "192.0.2.7", "cutover", *key, "a test", "by the rules", "25%"),
         ("gates", "", "cutover", *key, "errors: too many", "25%", "0%"),
         ("ann", "192.0.2.7", "brownout resume", *key, "", "paused", "by the rules"),
-    ]
-
-
-async def test_of_two_who_saw_the_same_one_acts() -> None:
-    writer, key, applying = StateWriter(None), ("person", "1"), asyncio.Event()
-    overrides = ActiveOverrides(writer)
-
-    async def apply(_: Overrides) -> None:
-        await applying.wait()
-
-    overrides.follow(apply)
-    first = asyncio.create_task(overrides.set_percent(key, 25.0, "a step"))
-    await asyncio.sleep(0)  # it has the lock
-    seen = ANN._replace(seen="running")
-    acts = [overrides.pause(key, seen), overrides.pause(key, seen._replace(who="bob"))]
-    both = asyncio.gather(*acts, return_exceptions=True)
-    second = asyncio.create_task(overrides.set_percent(key, 50.0, "another step"))
-    await asyncio.sleep(0)
-    applying.set()
-    found = await both
-    await asyncio.gather(first, second)
-    assert [type(each) for each in found] == [type(None), ChangedMeanwhileError]
-    assert str(found[1]) == "The brownouts are paused now."
-    assert [(entry.who, entry.before, entry.after) for entry in writer.audit] == [
-        ("gates", "by the rules", "25%"),
-        ("ann", "by the rules", "paused"),
-        ("gates", "25%", "50%"),
     ]

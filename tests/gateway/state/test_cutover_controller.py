@@ -1,8 +1,12 @@
 """Cutovers on the evidence of a shadow that begins anew."""
 
+import json
+import time
+
 import msgspec
 import pytest
 
+from gateway.core.cutover.gates import GateEvidence
 from gateway.core.cutover.route_outcomes import OUTCOMES
 from gateway.core.snapshot import Snapshot
 from gateway.state.active_overrides import ActiveOverrides
@@ -100,12 +104,12 @@ async def test_a_clock_that_is_set_moves_no_window_and_no_step(
     assert await decide(40) == 5
     writer.totals.absorb(outcomes(20, 0))
     assert await decide(20) == 50
-    current = await cutovers.current(SERVED)
+    current = cutovers.current(SERVED)
     assert 0 <= clocks.date - current.state.since < 20
     assert current.evidence.served_new.requests == 0
     writer.totals.absorb(outcomes(9, 0))
     assert await decide(60) == 50
-    current = await cutovers.current(SERVED)
+    current = cutovers.current(SERVED)
     assert (current.evidence.new.requests, current.evidence.served_new.requests) == (0, 9)
     clocks.date -= moved
     await decide(5)
@@ -142,7 +146,7 @@ async def test_a_percentage_can_be_set_before_anything_is_decided() -> None:
     writer = StateWriter(None)
     cutovers = CutoverController(writer, ActiveOverrides(writer), lambda: snapshot)
     await cutovers.set(SERVED, 25.0)
-    assert (await cutovers.current(SERVED)).state.percent == 25
+    assert cutovers.current(SERVED).state.percent == 25
 
 
 async def test_a_restart_forgets_neither_the_state_nor_the_old_way() -> None:
@@ -158,7 +162,7 @@ async def test_a_restart_forgets_neither_the_state_nor_the_old_way() -> None:
     again = StateWriter(None, StateChanges(documents=kept))
     restarted = CutoverController(again, ActiveOverrides(again), lambda: snapshot)
     await restarted.decide(12.0)
-    found = await restarted.current(SERVED)
+    found = restarted.current(SERVED)
     assert (found.state.percent, found.state.why) == (100, "an operator has set it")
     assert (found.evidence.old.requests, found.evidence.old.count("404")) == (40, 30)
 
@@ -171,7 +175,7 @@ async def test_what_it_was_rolled_back_for_outlives_a_restart() -> None:
     await cutovers.decide(15.0)
     writer.totals.absorb(outcomes(40, 30))
     await cutovers.decide(16.0)
-    back = await cutovers.current(SERVED)
+    back = cutovers.current(SERVED)
     (gate,) = (each for each in back.results if each.outcome == "exceeded")
     assert (gate.new_count, gate.new_requests, gate.text) == (30, 40, back.state.why)
     kept = msgspec.json.decode(msgspec.json.encode(writer.documents))
@@ -185,7 +189,7 @@ async def test_what_it_was_rolled_back_for_outlives_a_restart() -> None:
         assert restarted._states[SERVED].decided_by == "rolled_back"
         assert restarted._states[SERVED].results == expected
     await cutovers.clear(SERVED)
-    assert {each.new_requests for each in (await cutovers.current(SERVED)).results} == {0}
+    assert {each.new_requests for each in cutovers.current(SERVED).results} == {0}
 
 
 KEPT = {"served": SERVED, "percent": 5, "word": "rules", "why": "so", "since": 1}
@@ -205,4 +209,23 @@ async def test_what_cannot_be_read_is_left(kept: object, states: int) -> None:
     writer = StateWriter(None, StateChanges(documents={"cutovers": kept}))
     cutovers = CutoverController(writer, ActiveOverrides(writer), lambda: snapshot)
     assert len(cutovers._states) == states
-    assert (await cutovers.current(SERVED)).evidence.old.requests == 0
+    assert cutovers.current(SERVED).evidence.old.requests == 0
+
+
+async def test_another_controller_goes_by_the_evidence() -> None:
+    """One of another release publishes other evidence, and none is better than no answer."""
+    snapshot: Snapshot = loaded(RULES_OF_STEPS)
+    writer = StateWriter(None)
+    judge, other = (
+        CutoverController(writer, ActiveOverrides(writer), lambda: snapshot) for _ in range(2)
+    )
+    await judge.decide(time.monotonic())
+    writer.totals.absorb(outcomes(20, 5))
+    published = json.loads(json.dumps(judge.published()))
+    other.recall(published)
+    evidence = other.current(SERVED).evidence
+    assert (evidence.served_new.requests, evidence.served_new.failures) == (20, 5)
+    (cutover,) = published
+    cutover["evidence"][0].append(0)
+    other.recall(published)
+    assert other.current(SERVED).evidence == GateEvidence()

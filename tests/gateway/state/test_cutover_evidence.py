@@ -1,5 +1,7 @@
 """What gates judge by: the window, on the old route at any time, and the moved clients before."""
 
+from dataclasses import replace
+
 from gateway.core.cutover.cutover import Cutover
 from gateway.core.cutover.gates import GateEvidence, Gates
 from gateway.core.cutover.route_outcomes import OUTCOMES
@@ -52,7 +54,7 @@ def test_what_is_behind_the_window_is_gone() -> None:
 
 def test_the_old_way_counts_at_any_time_where_it_serves_too_few() -> None:
     """At least as many as a share is judged by, and the latest ones."""
-    case = Case()
+    case = Case(replace(CUTOVER, every=0.0))
     case.count("old", 30, 30)
     case.seen()
     for _ in range(9):
@@ -66,6 +68,28 @@ def test_the_old_way_counts_at_any_time_where_it_serves_too_few() -> None:
     case.count("old", 10)
     found = case.seen()
     assert (found.old.requests, found.old.count("404")) == (10, 0)
+
+
+def test_a_new_step_that_leaves_the_old_way_none_has_more_to_compare_with() -> None:
+    """Until it has lasted its time; after a restart, with as many as were kept."""
+    case = Case(replace(CUTOVER, every=200.0))
+    for _ in range(40):
+        case.count("old", 50)
+        case.seen(passed=3.0)
+    case.set_at = case.now
+    seen = [case.seen(percent=100.0, passed=1.0) for _ in range(310)]
+    found = [each.old.requests for each in seen]
+    assert found[0] == 10 * 50  # those in the window are compared as long as there are enough
+    assert found[20] == 150
+    assert 1000 <= found[40] < 2000
+    assert found[198] == found[40]
+    assert 10 <= found[200] < 110
+    assert [seen[at].old_ceased for at in (0, 198, 200)] == [False, False, True]
+    assert [seen[at].outlasts for at in (0, 298 - 1, 300)] == [False, False, True]
+    restarted = CutoverEvidence(case.known.latest_old)
+    totals = Totals(StateChanges())
+    again = restarted.since(case.now, case.now, case.cutover, 100.0, totals, set_at=case.now)
+    assert again.old == case.known.latest_old
 
 
 def test_the_moved_clients_are_known_from_before() -> None:

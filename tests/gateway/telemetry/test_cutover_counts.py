@@ -11,8 +11,10 @@ from gateway.core.cutover.route_outcomes import OUTCOMES
 from gateway.core.snapshot import Endpoint, Snapshot
 from gateway.core.versions.version import Version
 from gateway.proxy.client.exchange import Exchange
+from gateway.state.state_changes import StateChanges
+from gateway.state.totals import Totals
 from gateway.telemetry.cutover_counts import CutoverCounts
-from gateway.telemetry.delta import CutoverDelta
+from gateway.telemetry.delta import CutoverDelta, Delta
 from tests.gateway.proxy import wires
 
 CUTOVER = Cutover(("person", "1"), "2", 5.0, StickyBy.REQUEST, Gates(errors=0.01, overdue=4.0))
@@ -53,6 +55,22 @@ def test_it_counts_when_it_ends(followed: bool) -> None:
     assert (delta.seconds, delta.squares, delta.whole, sum(delta.buckets)) == (1.0, 0.5, 1.0, 2)
     assert ends(delta) == {"2xx": 1, "404": 1}
     assert counts.take(102.0) == []
+
+
+def test_it_counts_what_writes() -> None:
+    counts = CutoverCounts()
+    for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"):
+        for status in (200, 422):
+            asked = exchange()
+            asked.method = method
+            end(counts, asked, 0.5, status)
+    (delta,) = counts.take(101.0)
+    assert (delta.requests, delta.writes, delta.failed_writes) == (12, 8, 4)
+    assert ends(delta) == {"2xx": 6, "4xx": 6}
+    totals = Totals(StateChanges())
+    totals.absorb(Delta(1.0, [], [], [], [delta, delta], []))
+    outcomes = totals.outcomes["person", "1", "new"].outcomes
+    assert (outcomes.writes, outcomes.failed_writes) == (16, 8)
 
 
 def test_it_counts_while_it_hangs() -> None:

@@ -40,15 +40,16 @@ class GatesConfig(SectionModel):
     it, differences are not judged."""
     errors: Share | None = None
     """How far the share of each kind of answer that a client may feel as an error may exceed that
-    of the old route, in percentage points, such as 1%: 5xx, all 4xx, 401, 403, 404 and 429 each,
-    3xx, messages that cannot be converted, requests that are overdue, and requests that clients
-    abandon. Without it, errors are not judged."""
+    of the old route, in percentage points, such as 1%: 5xx, all 4xx, 401, 403, 404, 429 and the
+    other 4xx each, 3xx, messages that cannot be converted, requests that are overdue, and requests
+    that clients abandon; of writes alone, all 4xx and 5xx. Without it, errors are not judged."""
     latency: Factor | None = None
     """How many times as long as on the old route a request may take on average, such as 1.5x. The
     time of a request counts up to `overdue`. Without it, latency is not judged."""
     window: Duration = "5m"
     """The time that the gates look back, in seconds, minutes or hours: 30s, 5m, 1h. It is at most
-    a day. The default is 5m."""
+    a day. Where less than 100 requests are in it, or less than 100 writes, those since the
+    percentage was set count, too. The default is 5m."""
     minimum: PositiveInt = 100
     """The number of answers that a share or a mean is judged by, and that a step needs before the
     next one begins. Until then, the missing answers count as good. The default is 100."""

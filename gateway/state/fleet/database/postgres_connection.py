@@ -55,6 +55,8 @@ class PostgresConnection:
         cursor = await self._run(prepared.cursor(*statement.arguments(values)))
         while rows := await self._run(cursor.fetch(most)):
             yield rows
+            if len(rows) < most:
+                return  # without asking once more
 
     async def run_sync(self, function: Callable[..., T], *arguments: Any) -> T:
         """Return what a function of a connection returns."""

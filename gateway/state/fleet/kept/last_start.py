@@ -8,6 +8,7 @@ process runs: whoever gets the lock knows that the start before it is over, and 
 import asyncio
 import fcntl
 import os
+from contextlib import suppress
 from errno import ENOSPC
 from pathlib import Path
 
@@ -48,6 +49,7 @@ class LastStart:
     Attributes:
         before: the start before, whose process has ended; None if none is known, or once this one
             took its place.
+        unheard: the file that a worker makes while what it counts is not taken.
     """
 
     def __init__(self, path: Path, database: str, start: str) -> None:
@@ -58,6 +60,8 @@ class LastStart:
         self._failing = False
         self._heard = 0.0
         self._written: StartRecord | None = None
+        self.unheard = path.with_name(f"{path.name}.unheard")
+        self._missing = self.unheard.exists()
         self.before = self._take()
 
     async def note(self, heard: float, *, cut_off: bool, last: bool = False) -> None:
@@ -75,6 +79,14 @@ class LastStart:
         record = msgspec.structs.replace(former, cut_off=cut_off)
         if self._file is not None and record != self._written:
             await asyncio.to_thread(self._write, self._file, record)
+
+    def take_place(self) -> None:
+        """Note that this start took the place of the one before."""
+        self.before = None
+        if self._missing:
+            with suppress(OSError):
+                self.unheard.unlink()
+            self._missing = False
 
     def close(self) -> None:
         """Release the file."""
@@ -99,14 +111,17 @@ class LastStart:
             found = msgspec.json.decode(os.read(file, _MAX_BYTES), type=StartRecord)
         except (OSError, msgspec.DecodeError):
             return None
+        if self._missing:
+            found = msgspec.structs.replace(found, cut_off=True)
         return found if found.database == self._database else None
 
     def _write(self, file: int, record: StartRecord) -> None:
-        content = msgspec.json.encode(record)
         try:
+            # In place, which needs no room; never shorter, so that no end of a former one is left
+            # by a process that is killed amid it.
+            content = msgspec.json.encode(record).ljust(os.fstat(file).st_size)
             if os.pwrite(file, content, 0) < len(content):
                 raise OSError(ENOSPC, os.strerror(ENOSPC))
-            os.ftruncate(file, len(content))
             os.fsync(file)
         except OSError as error:
             self._report(error.strerror or str(error))

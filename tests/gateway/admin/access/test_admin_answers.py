@@ -9,12 +9,14 @@ from aiohttp.test_utils import make_mocked_request
 from gateway.admin.access.admin_answers import problems
 from gateway.admin.access.admin_guard import AdminProblemError
 from gateway.state.state_access import UnknownReplicaError
-from gateway.state.state_changes import StateError
+from gateway.state.state_changes import StateBusyError, StateError, StateUnsureError
 
 CASES = [
     (AdminProblemError(429, "too_many_tries", "wait"), 429, "too_many_tries", "wait"),
     (UnknownReplicaError("no replica is called 'x'"), 404, "not_found", "no replica"),
     (StateError("the disk is full"), 503, "state_unavailable", "full; nothing was changed"),
+    (StateUnsureError("gone"), 503, "state_unavailable", "gone; it may have been changed: look"),
+    (StateBusyError("2 read"), 503, "state_busy", "2 read; it may have been changed: look how"),
     (TimeoutError(), 504, "worker_timeout", "A worker has not confirmed the change in time"),
     (web.HTTPMethodNotAllowed("PUT", ["GET"]), 405, "method_not_allowed", "This path answers GET."),
     (web.HTTPNotFound(), 404, "not_found", "This port has nothing at this address."),
@@ -34,6 +36,7 @@ async def test_a_refusal(error: Exception, status: int, code: str, detail: str) 
     assert (found["status"], found["code"], found["instance"]) == (status, code, "/here")
     assert detail in found["detail"]
     assert ("Allow" in answer.headers) == (status == 405)
+    assert answer.headers.get("Retry-After") == ("10" if code == "state_busy" else None)
 
 
 async def test_a_read_says_nothing_of_changes() -> None:

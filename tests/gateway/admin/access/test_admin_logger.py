@@ -27,11 +27,9 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> Lines:
 def test_what_was_sent_is_not_logged(lines: Lines, caplog: pytest.LogCaptureFixture) -> None:
     AdminLogger().exception("from %s", "192.0.2.7", exc_info=BadStatusLine("GET /?token=secret"))
     AdminLogger().exception("Unhandled", exc_info=RequestPayloadError("secret"))
-    AdminLogger().exception("Unhandled", exc_info=UnicodeEncodeError("utf-8", "s", 0, 1, "none"))
     assert lines == [
         ("admin_request_bad", "info", {"peer": "192.0.2.7", "reason": "BadStatusLine"}),
         ("admin_request_bad", "info", {"reason": "RequestPayloadError"}),
-        ("admin_request_bad", "info", {"reason": "UnicodeEncodeError"}),
     ]
     assert not caplog.records
 

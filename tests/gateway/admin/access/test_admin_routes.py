@@ -32,10 +32,10 @@ async def answered(head: str, body: bytes = b"") -> list[bytes]:
     return lines
 
 
-@pytest.mark.parametrize("target", ["/known", "/unknown", "/a%0Ab", "*"])
+@pytest.mark.parametrize("target", ["/known", "/unknown", "/a%0Ab", "*", "a:1"])
 @pytest.mark.parametrize("value", ["200-ok", "\xff", "100-continue, 200-ok", "100-continue\xff"])
 async def test_what_cannot_be_met(value: str, target: str) -> None:
-    method = "OPTIONS" if target == "*" else "PUT"
+    method = {"*": "OPTIONS", "a:1": "CONNECT"}.get(target, "PUT")
     lines = await answered(f"{method} {target} HTTP/1.1\r\nContent-Length: 1\r\nExpect: {value}")
     assert lines[0] == b"HTTP/1.1 417 Expectation Failed"
     assert b"Content-Type: application/problem+json" in lines
@@ -56,6 +56,7 @@ async def test_http_1_0_expects_nothing() -> None:
 
 async def test_another_path_and_another_method() -> None:
     assert (await answered("PUT /unknown HTTP/1.1"))[0] == b"HTTP/1.1 404 Not Found"
+    assert (await answered("CONNECT a:1 HTTP/1.1"))[0] == b"HTTP/1.1 404 Not Found"
     lines = await answered("GET /known HTTP/1.1")
     assert lines[0] == b"HTTP/1.1 405 Method Not Allowed"
     assert b"Allow: PUT" in lines

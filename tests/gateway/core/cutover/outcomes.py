@@ -9,6 +9,8 @@ def outcomes(
     *,
     spread: float = 0.0,
     overdue: int = 0,
+    writes: int = 0,
+    failed_writes: int = 0,
     **ends: int,
 ) -> RouteOutcomes:
     """Return the outcomes of requests; those that `ends` does not name, as `_404=3`, are 2xx.
@@ -18,6 +20,8 @@ def outcomes(
         mean: their mean duration in seconds.
         spread: the standard deviation of the durations in seconds.
         overdue: how many of them are overdue.
+        writes: how many of them write.
+        failed_writes: how many of those fail.
         ends: how many of them ended otherwise.
     """
     counts = {name: ends.pop(f"_{name}", 0) for name in OUTCOMES}
@@ -29,4 +33,6 @@ def outcomes(
         tuple(counts.values()),
         requests * mean,
         requests * (mean**2 + spread**2),
+        writes,
+        failed_writes,
     )

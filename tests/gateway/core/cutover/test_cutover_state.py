@@ -11,6 +11,7 @@ from gateway.core.cutover.cutover_state import (
     CutoverState,
     DecidedBy,
     advance,
+    awaited,
     ordered,
     outlook,
 )
@@ -199,3 +200,20 @@ def test_states_are_told_apart_by_a_word() -> None:
     """Not by their reason or time: those change while nothing is decided."""
     assert at(50).word == at(50, why="it goes on")._replace(since=9.0).word == "50-rules"
     assert at(2.5, DecidedBy.OPERATOR).word == "2.5-operator"
+
+
+@pytest.mark.parametrize(
+    ("cutover", "standing", "evidence", "now", "more"),
+    [
+        (STEPS, at(1), NONE, 59, None),
+        (STEPS, at(1), NONE, 60, "10 more requests on the new route"),
+        (STEPS, at(1), GOOD, 60, None),
+        (STEPS, at(100), NONE, 60, None),
+        (BARE, at(1), NONE, 60, None),
+        (DRY, at(1), NONE, 60, None),
+    ],
+)
+def test_what_a_step_needs(
+    cutover: Cutover, standing: CutoverState, evidence: GateEvidence, now: float, more: str | None
+) -> None:
+    assert awaited(cutover, standing, evidence, now) == more

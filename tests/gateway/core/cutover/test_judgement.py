@@ -18,6 +18,7 @@ LATE = (
     " (100 requests), within 300 s; 1.5x is allowed"
 )
 NOBODY = RouteOutcomes()
+WRITTEN = outcomes(100, writes=100)
 
 
 def against(gates: Gates | None, evidence: GateEvidence) -> str | None:
@@ -138,14 +139,20 @@ def test_few_clients_may_be_unlike_the_rest() -> None:
         assert str(against(GATES, rest._replace(new=new, cells=alike))).startswith(gate)
 
 
+def of_measure(measure: str, requests: int) -> RouteOutcomes:
+    """Return the outcomes of requests that are all of a measure."""
+    if measure == "overdue":
+        return outcomes(requests, overdue=requests)
+    if measure == "writes":
+        return outcomes(requests, writes=requests, failed_writes=requests)
+    return outcomes(requests, **{f"_{measure.removeprefix('other ')}": requests})
+
+
 def test_every_measure_is_compared() -> None:
     for measure in MEASURES:
-        ends = {} if measure == "overdue" else {f"_{measure}": 50}
-        new = outcomes(50, overdue=50 if measure == "overdue" else 0, **ends)
+        seen = GateEvidence(outcomes(500, writes=500), of_measure(measure, 50))
         exceeded = [
-            result
-            for result in judge(GATES, GateEvidence(outcomes(500), new))
-            if result.outcome is GateOutcome.EXCEEDED
+            result for result in judge(GATES, seen) if result.outcome is GateOutcome.EXCEEDED
         ]
         assert measure in [result.measure for result in exceeded]
         for result in exceeded:
@@ -157,14 +164,14 @@ def test_every_measure_is_compared() -> None:
 @pytest.mark.parametrize(
     ("evidence", "outcome"),
     [
-        (GateEvidence(outcomes(100), outcomes(100), 100), GateOutcome.PASSED),
+        (GateEvidence(WRITTEN, WRITTEN, 100), GateOutcome.PASSED),
         (GateEvidence(outcomes(100), outcomes(99), 99), GateOutcome.INCONCLUSIVE),
     ],
 )
 def test_too_little_is_inconclusive(evidence: GateEvidence, outcome: GateOutcome) -> None:
     results = judge(GATES, evidence)
     assert {result.outcome for result in results} == {outcome}
-    assert [result.gate for result in results] == ["errors"] * 10 + ["latency", "differences"]
+    assert [result.gate for result in results] == ["errors"] * 12 + ["latency", "differences"]
 
 
 def test_what_is_missing() -> None:
@@ -173,12 +180,84 @@ def test_what_is_missing() -> None:
     assert missing(slow, GateEvidence(few, outcomes(10))) == "1 more request on the old route"
     assert missing(slow, GateEvidence(outcomes(10), outcomes(10))) is None
     assert missing(GATES, GateEvidence(new=outcomes(99))) == "1 more request on the new route"
+    quiet = GateEvidence(few, few, served_old=outcomes(10), served_new=outcomes(10))
+    assert missing(slow, quiet) is None  # all of the step count, however few the window has
     errors = replace(GATES, latency=None, differences=None)
     assert missing(errors, GateEvidence(new=outcomes(100))) is None
     compared = replace(GATES, latency=None)
     left = missing(compared, GateEvidence(new=outcomes(100), compared=99))
     assert left == "1 more comparisons of the shadow"
     assert missing(compared, GateEvidence(new=outcomes(100), compared=100)) is None
+
+
+def exceeded(gates: Gates, seen: GateEvidence) -> dict[str, str]:
+    """Return the texts of the comparisons that exceed their limits."""
+    found = judge(gates, seen)
+    return {each.measure: each.text for each in found if each.outcome is GateOutcome.EXCEEDED}
+
+
+def test_other_4xx_show_beside_usual_404() -> None:
+    """Where each service has data of its own, as many 404 end as 422 begin."""
+    seen = GateEvidence(outcomes(400, _404=80), outcomes(400, _404=10, _4xx=70))
+    assert list(exceeded(GATES, seen)) == ["other 4xx"]
+
+
+def test_writes_show_beside_many_reads() -> None:
+    """All writes fail, and that is one request of a hundred."""
+    old, new = outcomes(900, writes=10), outcomes(900, writes=9, failed_writes=9, _404=9)
+    assert exceeded(GATES, GateEvidence(old, new)) == {
+        "writes": (
+            "errors (writes): 9 of 9 writes (100%) were answered 4xx or 5xx on the new route,"
+            " 0 of 10 writes (0%) on the old route, within 300 s; 2% more may;"
+            " 9 of all 900 requests were answered 404"
+        )
+    }
+
+
+def test_few_writes_are_compared_with_those_of_a_longer_time() -> None:
+    old, new = outcomes(900, writes=2), outcomes(900, writes=9, failed_writes=9)
+    assert exceeded(GATES, GateEvidence(old, new)) == {}  # writes are few, and all else as usual
+    longer = GateEvidence(old, new, served_old=outcomes(9000, writes=40))
+    assert list(exceeded(GATES, longer)) == ["writes"]
+    # Nor are the moved clients known by as few writes.
+    known = longer._replace(before=outcomes(200, writes=2))
+    assert list(exceeded(GATES, known)) == ["writes"]
+    unlike = longer._replace(before=outcomes(200, writes=100, failed_writes=100))
+    assert exceeded(GATES, unlike) == {}
+
+
+def test_what_a_window_has_few_of_is_judged_since_the_percentage_was_set() -> None:
+    """One request a minute fails, of two: no window is convincing, and an hour is."""
+    since = "since the percentage was set"
+    errors = outcomes(5, _5xx=2), outcomes(60, _5xx=30)
+    slow = outcomes(5, 0.1), outcomes(100, 0.1, spread=0.01)
+    rare = outcomes(500), outcomes(900, _404=9, writes=9, failed_writes=9)
+    old = outcomes(500, spread=0.001, writes=50)
+    for measure, (new, longer) in (("5xx", errors), ("mean", slow), ("writes", rare)):
+        seen = GateEvidence(old, new, served_new=longer, outlasts=True)
+        assert since in exceeded(GATES, seen)[measure]
+        assert exceeded(GATES, seen._replace(outlasts=False)) == {}
+        assert exceeded(GATES, seen._replace(served_new=seen.new)) == {}
+    many = GateEvidence(old, WRITTEN, served_new=outcomes(900, _5xx=90), outlasts=True)
+    assert exceeded(GATES, many) == {}
+
+
+def test_a_step_waits_for_the_writes_that_leave_doubt() -> None:
+    new = outcomes(900, writes=3, failed_writes=2)
+    seen = GateEvidence(outcomes(900, writes=90, failed_writes=1), new, served_new=new)
+    assert exceeded(SMALL, seen) == {}
+    assert "errors (writes): 2 of 3 writes (66.7%)" in str(doubt(SMALL, seen))
+
+
+def test_durations_of_long_ago_are_not_compared() -> None:
+    """Shares are: what is refused depends on the time of day less than how long it takes."""
+    slow = GateEvidence(outcomes(100, spread=0.001), outcomes(200, 0.016, spread=0.001, _5xx=99))
+    assert list(exceeded(GATES, slow)) == ["5xx", "mean"]
+    ceased = slow._replace(old_ceased=True)
+    assert list(exceeded(GATES, ceased)) == ["5xx"]
+    (latency,) = (each for each in judge(GATES, ceased) if each.gate == "latency")
+    assert latency.outcome is GateOutcome.INCONCLUSIVE
+    assert latency.text == f"{LATE}, but those were too long ago"
 
 
 SMALL = Gates(errors=0.01, minimum=5)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.cutover.route_outcomes import OUTCOMES, RouteOutcomes, outcome_of
+from gateway.core.cutover.route_outcomes import FAILED, OUTCOMES, RouteOutcomes, outcome_of
 from gateway.core.errors import FaultCode
 from tests.gateway.core.cutover.outcomes import outcomes
 from tests.gateway.core.world import LAW
@@ -45,6 +45,14 @@ def test_count() -> None:
         *(19, 10, 2, 3, 5, 2)
     ]
     assert found.failures == 11
+    assert found.count("other 4xx") == 1
+    written = outcomes(40, writes=7, failed_writes=3)
+    assert (written.count("writes"), written.total("writes"), written.total("4xx")) == (3, 7, 40)
+
+
+def test_what_counts_as_failed() -> None:
+    failed = [OUTCOMES[place] for place in sorted(FAILED)]
+    assert failed == ["4xx", "401", "403", "404", "429", "5xx", "conversion"]
 
 
 COUNTS = st.integers(0, 1000)
@@ -55,6 +63,8 @@ SUMS = st.builds(
     st.tuples(*[COUNTS] * len(OUTCOMES)),
     COUNTS.map(float),
     COUNTS.map(float),
+    COUNTS,
+    COUNTS,
 )
 
 

@@ -1,9 +1,12 @@
 """Since when the database is not reached, what was met, and when it has all again."""
 
+import asyncio
+
 import pytest
 
+from gateway.state.fleet import contact as contact_module
 from gateway.state.fleet.contact import Contact
-from gateway.state.state_changes import StateError, StateUnreachableError
+from gateway.state.state_changes import StateBusyError, StateError, StateUnreachableError
 from gateway.telemetry import log
 
 
@@ -29,3 +32,28 @@ async def test_it_is_stale_since_it_was_heard(monkeypatch: pytest.MonkeyPatch) -
         async with contact.reading():
             pass
     assert events == ["state_unwritten", "state_written", "state_unwritten"]
+
+
+async def test_who_has_no_turn_in_time_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    contact = Contact("postgresql://db/one", lambda: 50.0)
+    over, within = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def read() -> None:
+        async with contact.reading():
+            within.release()
+            await over.wait()
+
+    readers = [asyncio.create_task(read()) for _ in range(2)]
+    for _ in readers:
+        await within.acquire()
+    third = asyncio.create_task(read())
+    await asyncio.sleep(0)  # it waits
+    with monkeypatch.context() as patch:
+        patch.setattr(contact_module, "_PATIENCE", 0.01)
+        with pytest.raises(StateBusyError, match=r"one: 2 others have read for 0\.01 s; ask again"):
+            await read()
+    over.set()
+    await asyncio.gather(*readers, third)
+    async with asyncio.TaskGroup() as both:  # each turn was given back
+        both.create_task(read())
+        both.create_task(read())

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,10 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     reasons: list[str] = []
     monkeypatch.setattr(log, "event", lambda *_, reason="", **__: reasons.append(reason))
     return reasons
+
+
+class KilledError(BaseException):
+    """A process that is killed amid a system call."""
 
 
 @asynccontextmanager
@@ -135,9 +139,30 @@ async def test_no_mark_is_no_doubt(tmp_path: Path, told: list[str]) -> None:
     assert told == []
 
 
-async def test_a_mark_that_cannot_be_written_is_told_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]
+@pytest.mark.parametrize("call", ["ftruncate", "fsync"])
+async def test_one_that_is_killed_amid_a_mark_has_made_it(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]
 ) -> None:
+    """It is written in place, and no end of a longer one may be left behind it."""
+    path = await began_long_ago(tmp_path / "state.db")
+    mark = written_mark.WrittenMark(path)
+
+    def kill(*_: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patch, suppress(KilledError):
+        patch.setattr(os, call, kill)
+        mark.note(1, unwritten=True)
+    assert await count(path) > BEGAN
+    assert told == [f"{path}: the gateway ended while the state could not be written"]
+
+
+async def test_a_mark_that_cannot_be_written_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = list[tuple[str, object]]()
+    monkeypatch.setattr(log, "event", lambda name, *_, reason="", **__: told.append((name, reason)))
+
     def refuse(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
@@ -146,4 +171,4 @@ async def test_a_mark_that_cannot_be_written_is_told_once(
     for _ in range(2):
         await store.write(StateChanges(documents={"since": 1.0}))
     await store.close()
-    assert told == [f"{tmp_path / 'state.db.mark'}: input/output error"]
+    assert told == [("mark_not_kept", f"{tmp_path / 'state.db.mark'}: input/output error")]

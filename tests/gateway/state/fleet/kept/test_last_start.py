@@ -1,6 +1,7 @@
 """What the next start knows: whose place it takes, and whether anything went with that one."""
 
 import os
+from contextlib import suppress
 from errno import ENOSPC
 from pathlib import Path
 
@@ -68,6 +69,28 @@ async def test_a_start_with_another_database_has_another_place(tmp_path: Path) -
     await first.note(100.0, cut_off=True)
     first.close()
     assert kept(tmp_path, "two", "postgresql://db/two").before is None
+
+
+class KilledError(BaseException):
+    """A process that is killed amid a system call."""
+
+
+@pytest.mark.parametrize("call", ["ftruncate", "fsync"])
+async def test_one_that_is_killed_amid_a_note_has_made_it(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written in place, and no end of a longer one may be left behind it."""
+    first = kept(tmp_path, "one")
+    await first.note(100.0, cut_off=False)
+
+    def kill(*_: object) -> None:
+        raise KilledError
+
+    with monkeypatch.context() as patch, suppress(KilledError):
+        patch.setattr(os, call, kill)
+        await first.note(100.0, cut_off=True)
+    first.close()
+    assert kept(tmp_path, "two").before == StartRecord(DB, "one", 100.0, cut_off=True)
 
 
 async def test_a_disk_that_is_full_is_reported_once(

@@ -1,0 +1,31 @@
+"""TLS with the database: who is not the server that the URL names is refused, in a line."""
+
+from pathlib import Path
+
+import pytest
+
+from gateway.state.fleet.fleet_state import FleetState
+from gateway.state.state_changes import StateError
+from tests.fleet.cluster import Cluster
+from tests.fleet.prove_state import ANN, KEY, membership
+from tests.gateway.admin.access.certificates import write_certificate
+
+
+async def test_the_server_is_the_one_that_the_url_names(
+    own_cluster: Cluster, tmp_path: Path
+) -> None:
+    tls = write_certificate(tmp_path)
+    own_cluster.serve_tls(tls.certificate, tls.key)
+    database = own_cluster.create("tls")
+    other = write_certificate(tmp_path, "other").certificate
+    verified = f"sslmode=verify-full&sslrootcert={tls.certificate}"
+    for url, reason in (
+        (f"{database}?sslmode=verify-full&sslrootcert={other}", "name the authority of its"),
+        (f"{database.replace('127.0.0.1', 'localhost')}?{verified}", "have the URL name the serv"),
+    ):
+        with pytest.raises(StateError, match=f"TLS with the server failed: .*; {reason}") as caught:
+            await FleetState.open(membership(url, "a", tmp_path))
+        assert "\n" not in str(caught.value)
+    state = await FleetState.open(membership(f"{database}?{verified}", "a", tmp_path))
+    await state.set_percent(KEY, 50.0, ANN)
+    await state.close()
