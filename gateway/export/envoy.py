@@ -1,5 +1,6 @@
 """Envoy: a whole configuration, which listens in front of the services and of the gateway."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -10,11 +11,12 @@ from gateway.core.service import Target
 from gateway.core.snapshot import Snapshot
 from gateway.export.bypass import Bypass
 from gateway.export.envoy_clusters import gateway_cluster, seconds, service_cluster, type_url
-from gateway.export.envoy_routes import METADATA, matched, routes
+from gateway.export.envoy_routes import matched, routes
 from gateway.export.manifest import Manifest, Object
 
 _MANAGER = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
 _ROUTER = "envoy.extensions.filters.http.router.v3.Router"
+_MUTATION = "envoy.extensions.http.early_header_mutation.header_mutation.v3.HeaderMutation"
 _FILE_LOG = "envoy.extensions.access_loggers.file.v3.FileAccessLog"
 # Patterns of queries are longer than Envoy takes by default; they are matched in linear time.
 _RUNTIME = {"re2.max_program_size.error_level": 10_000, "re2.max_program_size.warn_level": 10_000}
@@ -120,6 +122,15 @@ def _manager(planned: Bypass, place: EnvoyPlace) -> Object:
             "headers_with_underscores_action": "ALLOW",
         },
         "upgrade_configs": [{"upgrade_type": "websocket"}],
+        "early_header_mutation_extensions": [
+            {
+                "name": "envoy.http.early_header_mutation.header_mutation",
+                "typed_config": {
+                    "@type": type_url(_MUTATION),
+                    "mutations": [{"remove_on_match": {"key_matcher": _removed(planned.snapshot)}}],
+                },
+            }
+        ],
         "access_log": [
             {
                 "name": "envoy.access_loggers.file",
@@ -133,7 +144,6 @@ def _manager(planned: Bypass, place: EnvoyPlace) -> Object:
         "local_reply_config": {"mappers": [_mapper(*fault) for fault in _FAULTS]},
         "route_config": {
             "name": "versions",
-            "request_headers_to_remove": _removed(planned.snapshot),
             "request_headers_to_add": [
                 {
                     "header": {"key": "X-Forwarded-Host", "value": "%REQ(:AUTHORITY)%"},
@@ -154,18 +164,27 @@ def _manager(planned: Bypass, place: EnvoyPlace) -> Object:
     }
 
 
-def _removed(snapshot: Snapshot) -> list[str]:
-    """Return the fields that a client could forge to look like another one to a service."""
+def _removed(snapshot: Snapshot) -> Object:
+    """Return a match of the fields that a client could forge to look like another to a service.
+
+    They are some sixty, in every spelling. Envoy looks at the fields that a request has, once; to
+    remove names from a list, it would look for each of them.
+    """
     spelt = (snapshot.withheld | FORWARDING | OURS) - _ENVOYS - {b"x-forwarded-host"}
     # Envoy sets the last one when it has rewritten a path, and the log reads it.
-    return sorted(name.decode() for name in (*spelt, b"x-envoy-original-path"))
+    names = sorted(name.decode() for name in (*spelt, b"x-envoy-original-path"))
+    return {"safe_regex": {"regex": "|".join(map(re.escape, names))}}
 
 
 def _log_format(planned: Bypass) -> Object:
-    """Return the members of a line of the log; without an `api`, the gateway has counted it."""
+    """Return the members of a line of the log, of which `route` has what is counted by it.
+
+    A member for the API, the endpoint and the version each, from the metadata of the route, would
+    take Envoy 3 % more of a processor.
+    """
     naming = planned.snapshot.naming
     members: Object = {
-        "time": "%START_TIME(%Y-%m-%dT%H:%M:%S.%3fZ)%",
+        "time": "%START_TIME%",
         "request_id": "%REQ(X-REQUEST-ID)%",
         "method": "%REQ(:METHOD)%",
         "path": "%PATH(NQ:ORIG_OR_PATH)%",
@@ -174,8 +193,6 @@ def _log_format(planned: Bypass) -> Object:
         "milliseconds": "%DURATION%",
         "route": "%ROUTE_NAME%",
     }
-    for name in ("api", "endpoint", "version"):
-        members[name] = f"%METADATA(ROUTE:{METADATA}:{name})%"
     if naming is not None and any(isinstance(one, AddressName) for one in naming.sources):
         members["address"] = "%DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT%"
     if planned.logged:

@@ -2,24 +2,28 @@
 
 Envoy takes the first route that matches. The routes of an endpoint stand together, and a wide one
 behind them sends what they leave to the gateway, so that no other endpoint gets it.
+
+It tries one route after the other, and of each the header fields before the path, so that long ways
+and patterns cost. Paths that are compared as a whole therefore come first, in the order of the
+rules, and of each path the methods that are not allowed, which the others then need not look at.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import inf
 
 from gateway.core.headers import METHOD_OVERRIDES, FieldLines
+from gateway.core.routing import Template
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
-from gateway.core.snapshot import Endpoint
+from gateway.core.snapshot import Endpoint, Snapshot
 from gateway.export import path_pattern
+from gateway.export.access_log.counted_route import CountedRoute
 from gateway.export.bypass import Bypass, Detour, Straight
 from gateway.export.envoy_clusters import GATEWAY, cluster_name, seconds, type_url
 from gateway.export.fixed_answer import OTHER_METHOD, FixedAnswer, fixed_answers
 from gateway.export.manifest import Object
 
-METADATA = "version_gateway"
-"""The name of the metadata of a route: the API, the endpoint and the version, for the log."""
 # The longest body that Envoy answers itself (RouteConfiguration.max_direct_response_body_size).
 _LONGEST = 4096
 _UNMATCHED = "Envoy cannot tell its requests apart by a pattern"
@@ -51,31 +55,59 @@ def routes(planned: Bypass) -> Iterator[Object]:
         "string_match": {"exact": "100-continue", "ignore_case": True},
     }
     yield _to_gateway("expectations", {"prefix": "/", "headers": [unmet]})
-    endpoints = sorted(
-        planned.snapshot.router, key=lambda endpoint: path_pattern.rank(endpoint.template)
-    )
-    for endpoint in endpoints:
-        yield from _at(planned, endpoint)
+    straight: dict[Template, list[Straight]] = {}
+    for one in planned.straight:
+        straight.setdefault(one.endpoint.template, []).append(one)
+    last: list[Endpoint] = []
+    for endpoint in planned.snapshot.router:
+        own = straight.get(endpoint.template)
+        if own is None or not _has_paths_of_its_own(planned.snapshot, endpoint, own):
+            last.append(endpoint)
+            continue
+        yield from _at(planned.snapshot, endpoint, own)
+        if endpoint.template.captures:
+            last.append(endpoint)
+            del straight[endpoint.template]
+        else:
+            yield _rest(endpoint)
+    for endpoint in sorted(last, key=lambda endpoint: path_pattern.rank(endpoint.template)):
+        # Where nothing goes straight, the gateway is asked for most requests anyway.
+        if endpoint.template in straight:
+            yield from _at(planned.snapshot, endpoint, straight[endpoint.template])
+        yield _rest(endpoint)
     yield _to_gateway("everything else", {"prefix": "/"})
 
 
-def _at(planned: Bypass, endpoint: Endpoint) -> Iterator[Object]:
-    straight = [one for one in planned.straight if one.endpoint is endpoint]
+def _has_paths_of_its_own(snapshot: Snapshot, endpoint: Endpoint, straight: list[Straight]) -> bool:
+    """Whether the routes of an endpoint are for whole paths, which no other endpoint gets."""
+    if any(one.path.captures for one in straight):
+        return False
+    paths = {one.path.text for one in straight}
+    paths.update(answer.path for answer in fixed_answers(snapshot, endpoint))
+    found = [snapshot.router.find(path) for path in paths]
+    return all(each is not None and each[0] is endpoint for each in found)
+
+
+def _at(snapshot: Snapshot, endpoint: Endpoint, straight: list[Straight]) -> Iterator[Object]:
+    """Yield the routes of one endpoint for its paths."""
+    fixed = list(_fixed_answers(snapshot, endpoint))
+    yield from (made for answer, made in fixed if answer.method)
+    yield from _other_methods(endpoint, straight, [answer for answer, _ in fixed])
     for one in straight:
         match = _match(one)
         assert match is not None  # as it is matched
         yield _straight(one, match)
-    if straight:  # otherwise the gateway is asked for most requests anyway
-        for answer in fixed_answers(planned.snapshot, endpoint):
-            matched = _fixed_match(endpoint, answer)
-            if matched is not None and len(answer.body) <= _LONGEST:
-                yield _fixed(endpoint, answer, matched)
+    yield from (made for answer, made in fixed if not answer.method)
+
+
+def _rest(endpoint: Endpoint) -> Object:
+    """Return the route to the gateway of all paths of an endpoint."""
     template = endpoint.template
     if template.captures:
-        match = {"safe_regex": {"regex": path_pattern.wide(template)}}
+        match: Object = {"safe_regex": {"regex": path_pattern.wide(template)}}
     else:
         match = {"path": template.text}
-    yield _to_gateway(f"the rest of {endpoint.api} at {template.text}", match)
+    return _to_gateway(f"the rest of {endpoint.api} at {template.text}", match)
 
 
 def _to_gateway(name: str, match: Object) -> Object:
@@ -96,31 +128,49 @@ def _to_gateway(name: str, match: Object) -> Object:
     return {"name": name, "match": match, "route": action}
 
 
-def _path_match(one: Straight) -> Object:
-    if one.path.captures:
-        return {"safe_regex": {"regex": path_pattern.narrow(one.path)}}
-    return {"path": one.path.text}
+def _path_match(path: Template) -> Object:
+    if path.captures:
+        return {"safe_regex": {"regex": path_pattern.narrow(path)}}
+    return {"path": path.text}
 
 
-def _methods(names: tuple[str, ...], *, others: bool = False) -> Object:
-    pattern = "|".join(re.escape(name) for name in names)
-    matcher: Object = {"name": ":method", "string_match": {"safe_regex": {"regex": pattern}}}
-    return {**matcher, "invert_match": True} if others else matcher
+def _other_methods(
+    endpoint: Endpoint, straight: list[Straight], fixed: list[FixedAnswer]
+) -> Iterator[Object]:
+    """Yield the routes by which the gateway gets methods that nothing else is an answer to."""
+    methods = endpoint.methods
+    if methods is None:
+        return
+    refused = {OTHER_METHOD} if "OPTIONS" in methods else {OTHER_METHOD, "OPTIONS"}
+    answered = {(answer.path, answer.method) for answer in fixed}
+    for path in dict.fromkeys(one.path for one in straight):
+        if not {(path.text, method) for method in refused} <= answered:
+            match = {**_path_match(path), "headers": _none_of(methods)}
+            yield _to_gateway(f"other methods at {path.text}", match)
+
+
+def _method(name: str) -> Object:
+    return {"name": ":method", "string_match": {"exact": name}}
+
+
+def _none_of(methods: Iterable[str]) -> list[Object]:
+    return [{**_method(name), "invert_match": True} for name in methods]
 
 
 def _match(one: Straight) -> Object | None:
-    """Return what only requests of the version match; None where Envoy has no such match."""
+    """Return what only requests of the version match; None where Envoy has no such match.
+
+    Requests with a method that is not allowed are gone by then.
+    """
     if len(one.path.captures) > _GROUPS:
         return None
     found: list[Object] = []
-    if one.endpoint.methods is not None:
-        found.append(_methods(one.endpoint.methods))
     host, query, header = one.match
     if host is not None:
         pattern = rf"(?i){re.escape(host)}\.?(?::[0-9]*)?"
         found.append({"name": ":authority", "string_match": {"safe_regex": {"regex": pattern}}})
     if query is not None:
-        target = path_pattern.with_parameter(*query)
+        target = path_pattern.with_parameter(one.path, *query)
         if target is None:
             return None
         found.append(_target(target))
@@ -130,7 +180,8 @@ def _match(one: Straight) -> Object | None:
         other = {"safe_regex": {"regex": path_pattern.other_value(value)}}
         found.append({"name": name, "string_match": {"exact": value}})
         found.append({"name": name, "string_match": other, "invert_match": True})
-    return {**_path_match(one), "headers": found} if found else _path_match(one)
+    match = _path_match(one.path)
+    return {**match, "headers": found} if found else match
 
 
 def _target(pattern: str) -> Object:
@@ -140,7 +191,7 @@ def _target(pattern: str) -> Object:
 
 def _straight(one: Straight, match: Object) -> Object:
     endpoint, route = one.endpoint, one.route
-    service, path = route.service, endpoint.template.text
+    service = route.service
     waits = service.timeouts
     action: Object = {
         "cluster": cluster_name(service),
@@ -159,15 +210,9 @@ def _straight(one: Straight, match: Object) -> Object:
         action["host_rewrite_literal"] = service.targets[0].authority
     elif service.host != CLIENT_HOST:
         action["host_rewrite_literal"] = service.host
-    counted = {"api": endpoint.api, "endpoint": path}
-    if route.version is not None:
-        counted["version"] = str(route.version)
-    made: Object = {
-        "name": f"{endpoint.api} {route.version or 'without versions'} at {path}",
-        "match": match,
-        "metadata": {"filter_metadata": {METADATA: counted}},
-        "route": action,
-    }
+    version = "" if route.version is None else str(route.version)
+    counted = CountedRoute(endpoint.api, version, endpoint.template.text)
+    made: Object = {"name": counted.name, "match": match, "route": action}
     if route.overrules:
         made["response_headers_to_remove"] = sorted(name.decode() for name in route.overrules)
     added = _added(route.fields, "OVERWRITE_IF_EXISTS_OR_ADD")
@@ -177,13 +222,22 @@ def _straight(one: Straight, match: Object) -> Object:
     return made
 
 
+def _fixed_answers(snapshot: Snapshot, endpoint: Endpoint) -> Iterator[tuple[FixedAnswer, Object]]:
+    """Yield the fixed answers that Envoy can give, each with its route."""
+    for answer in fixed_answers(snapshot, endpoint):
+        match = _fixed_match(endpoint, answer)
+        if match is not None and len(answer.body) <= _LONGEST:
+            yield answer, _fixed(endpoint, answer, match)
+
+
 def _fixed_match(endpoint: Endpoint, answer: FixedAnswer) -> Object | None:
     match: Object = {"path": answer.path}
     assert endpoint.methods is not None  # otherwise nothing is fixed
     if answer.method == OTHER_METHOD:
-        return {**match, "headers": [_methods((*endpoint.methods, "OPTIONS"), others=True)]}
+        known = dict.fromkeys((*endpoint.methods, "OPTIONS"))
+        return {**match, "headers": _none_of(known)}
     if answer.method:
-        return {**match, "headers": [_methods((answer.method,))]}
+        return {**match, "headers": [_method(answer.method)]}
     assert endpoint.selector is not None  # as a version is missing
     (reader,) = endpoint.selector.readers
     version = next(iter(endpoint.selector.supported.values()))
@@ -192,11 +246,11 @@ def _fixed_match(endpoint: Endpoint, answer: FixedAnswer) -> Object | None:
         return None
     if exact.header is not None:
         absent = {"name": exact.header[0].lower(), "present_match": True, "invert_match": True}
-        return {**match, "headers": [_methods(endpoint.methods), absent]}
-    target = None if exact.query is None else path_pattern.without_parameter(exact.query[0])
-    if target is None:
-        return None
-    return {**match, "headers": [_methods(endpoint.methods), _target(target)]}
+        return {**match, "headers": [absent]}
+    target = None
+    if exact.query is not None:
+        target = path_pattern.without_parameter(endpoint.template, exact.query[0])
+    return None if target is None else {**match, "headers": [_target(target)]}
 
 
 def _fixed(endpoint: Endpoint, answer: FixedAnswer, match: Object) -> Object:
@@ -207,7 +261,7 @@ def _fixed(endpoint: Endpoint, answer: FixedAnswer, match: Object) -> Object:
     if answer.body:
         action["body"] = {"inline_string": answer.body.decode()}
     return {
-        "name": f"{endpoint.api} at {answer.path}, {what}: {answer.status}",
+        "name": f"fixed answer {answer.status} of {endpoint.api} at {answer.path}, {what}",
         "match": match,
         "direct_response": action,
         "response_headers_to_add": _added(answer.fields, "OVERWRITE_IF_EXISTS_OR_ADD"),

@@ -58,18 +58,24 @@ def substitution(template: Template, captured: tuple[str, ...]) -> str:
     return template.fill({name: f"\\{captured.index(name) + 1}" for name in template.captures})
 
 
-def with_parameter(name: str, value: str) -> str | None:
-    """Return a pattern of targets whose query has a parameter once; None for an unusual name."""
+def with_parameter(template: Template, name: str, value: str) -> str | None:
+    """Return a pattern of targets whose query has a parameter once; None for an unusual name.
+
+    It begins with the path, so that most others are told by their first characters.
+    """
     other = _other_pair(name)
     if other is None:
         return None
-    return rf"[^?]*\?(?:{other}&)*{re.escape(name)}={re.escape(value)}(?:&{other})*"
+    pair = f"{re.escape(name)}={re.escape(value)}"
+    return rf"{_before_query(template)}\?(?:{other}&)*{pair}(?:&{other})*"
 
 
-def without_parameter(name: str) -> str | None:
+def without_parameter(template: Template, name: str) -> str | None:
     """Return a pattern of targets whose query lacks a parameter; None for an unusual name."""
     other = _other_pair(name)
-    return None if other is None else rf"[^?]*(?:\?(?:{other}&)*{other})?"
+    if other is None:
+        return None
+    return rf"{_before_query(template)}(?:\?(?:{other}&)*{other})?"
 
 
 def other_value(value: str) -> str:
@@ -79,6 +85,11 @@ def other_value(value: str) -> str:
         for place, letter in enumerate(value)
     )
     return f"{'|'.join(shorter)}|{re.escape(value)}.+"
+
+
+def _before_query(template: Template) -> str:
+    """Return a pattern of all paths that may match a template, which end before the query."""
+    return "[^?]*" if template.captures else re.escape(template.text)
 
 
 def _other_pair(name: str) -> str | None:

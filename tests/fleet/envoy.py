@@ -7,7 +7,8 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.gateway.kit import DEADLINE, ROOT, wait_for
+from tests.fleet.exported import exported
+from tests.gateway.kit import wait_for
 
 
 def envoy_program() -> str:
@@ -19,16 +20,7 @@ def envoy_program() -> str:
 
 def export(folder: Path, *words: str) -> None:
     """Write envoy.yaml for the gateway.yaml of a folder."""
-    done = subprocess.run(
-        [sys.executable, "-m", "gateway", "export", "envoy", "gateway.yaml", *words],
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=DEADLINE,
-    )
-    (folder / "envoy.yaml").write_text(done.stdout)
+    (folder / "envoy.yaml").write_text(exported(folder, "envoy", "gateway.yaml", *words))
 
 
 def start_envoy(stack: ExitStack, folder: Path, port: int) -> subprocess.Popen[bytes]:

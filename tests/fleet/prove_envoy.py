@@ -316,7 +316,7 @@ def test_both_answer_alike_whatever_is_asked(engines: Engines) -> None:
 
 
 def test_the_log_has_what_goes_straight(engines: Engines) -> None:
-    """A line without an API is of the gateway, which has counted it, or of a fixed answer."""
+    """A line of another route is of the gateway, which has counted it, or of a fixed answer."""
     mark = ("X-Request-Id: {}", "X-Envoy-Original-Path: /forged")
     for name, target in (("straight", "/v2/person"), ("converted", "/v1/person")):
         ask(engines.envoy, Case("GET", target, tuple(field.format(name) for field in mark)))
@@ -327,12 +327,11 @@ def test_the_log_has_what_goes_straight(engines: Engines) -> None:
 
     found = wait_for(lambda: lines() if {"straight", "converted"} <= lines().keys() else None)
     straight = found["straight"]
-    counted = {name: straight[name] for name in ("api", "endpoint", "version", "status", "path")}
-    assert counted == {
-        "api": "person",
-        "endpoint": "/v{version}/person",
-        "version": "2",
+    assert {name: straight[name] for name in ("route", "status", "path")} == {
+        "route": "straight person 2 /v{version}/person",
         "status": 200,
         "path": "/v2/person",
     }
-    assert (found["converted"]["api"], found["converted"]["path"]) == (None, "/v1/person")
+    converted = found["converted"]
+    route = "the rest of person at /v{version}/person"
+    assert (converted["route"], converted["path"]) == (route, "/v1/person")

@@ -8,6 +8,7 @@ import msgspec
 
 from gateway.core.clients import ANONYMOUS, ClientNaming
 from gateway.core.request import RequestHead
+from gateway.export.access_log.counted_route import counted_route
 
 
 class LoggedRequest(NamedTuple):
@@ -35,9 +36,7 @@ class LoggedRequest(NamedTuple):
 class _Line(msgspec.Struct):
     time: str
     status: int
-    api: str | None
-    endpoint: str | None
-    version: str | None
+    route: str | None
     path: str = ""
     method: str = ""
     milliseconds: float | None = None
@@ -78,16 +77,15 @@ def read_line(line: bytes, naming: ClientNaming | None) -> LoggedRequest | None:
         at = datetime.fromisoformat(found.time)
     except (msgspec.DecodeError, ValueError) as error:
         raise ValueError(str(error)) from None
-    if found.api is None or found.endpoint is None:
+    counted = counted_route(found.route or "")
+    if counted is None:
         return None
     client = ANONYMOUS
     if naming is not None:
         head = RequestHead(found.method, found.path, None, _LoggedFields(found.fields))
         client = naming.name(head, found.address or "")
     return LoggedRequest(
-        found.api,
-        found.version or "",
-        found.endpoint,
+        *counted,
         client,
         # Envoy has no status where the client went away before there was an answer.
         found.status >= 500 or not found.status,

@@ -60,7 +60,8 @@ QUERIES = [
 
 @pytest.mark.parametrize("name", ["v", "version"])
 def test_parameters(name: str) -> None:
-    present, absent = with_parameter(name, "1"), without_parameter(name)
+    template = parse_template("/p")
+    present, absent = with_parameter(template, name, "1"), without_parameter(template, name)
     assert present is not None
     assert absent is not None
     queries = [query.replace("v", name) for query in QUERIES]
@@ -71,12 +72,23 @@ def test_parameters(name: str) -> None:
     assert [query for query in queries if re.fullmatch(absent, "/p" + query)] == [
         query.replace("v", name) for query in ("", "?", "?a", "?a=v=1", "?ve=1")
     ]
+    assert not [query for query in queries if re.fullmatch(present, "/q" + query)]
+
+
+def test_parameters_behind_a_path_with_captures() -> None:
+    template = parse_template("/a/{x}")
+    present, absent = with_parameter(template, "v", "1"), without_parameter(template, "v")
+    assert present is not None
+    assert absent is not None
+    assert re.fullmatch(present, "/a/b?v=1")
+    assert re.fullmatch(absent, "/a/b?w=1")
 
 
 @pytest.mark.parametrize("name", ["a b", "a%20", "ä", "a[]", "a+b"])
 def test_an_unusual_name_has_no_pattern(name: str) -> None:
-    assert with_parameter(name, "1") is None
-    assert without_parameter(name) is None
+    template = parse_template("/p")
+    assert with_parameter(template, name, "1") is None
+    assert without_parameter(template, name) is None
 
 
 @pytest.mark.parametrize("value", ["1", "1.0.0-rc.1", "2024-01-31", "^]"])

@@ -8,15 +8,13 @@ from gateway.core.clients import AddressName, ClientNaming, HeaderName
 from gateway.export.access_log.logged_request import LoggedRequest, read_line
 
 LINE = {
-    "api": "person",
-    "endpoint": "/v{version}/person",
     "flags": "-",
     "method": "GET",
     "milliseconds": 250,
     "path": "/v1/person",
+    "route": "straight person 1 /v{version}/person",
     "status": 200,
     "time": "1970-01-01T00:00:02.500Z",
-    "version": "1",
 }
 FOUND = LoggedRequest("person", "1", "/v{version}/person", "", failed=False, at=2.5, seconds=0.25)
 
@@ -29,13 +27,14 @@ def line(**changed: object) -> bytes:
     ("changed", "found"),
     [
         ({}, FOUND),
-        ({"version": None}, FOUND._replace(version="")),
+        ({"route": "straight person  /person"}, FOUND._replace(version="", endpoint="/person")),
         ({"milliseconds": None}, FOUND._replace(seconds=None)),
         ({"status": 503, "flags": "UF"}, FOUND._replace(failed=True)),
         ({"status": 0, "flags": "DC"}, FOUND._replace(failed=True)),
         ({"status": 404}, FOUND),
         ({"fields": {"x-client": "acme"}, "address": "192.0.2.7"}, FOUND),
-        ({"api": None, "endpoint": None, "version": None}, None),
+        ({"route": "everything else"}, None),
+        ({"route": None}, None),
     ],
 )
 def test_a_line(changed: dict[str, object], found: LoggedRequest | None) -> None:
