@@ -78,6 +78,7 @@ def admin_app(operator: Operator, guard: AdminGuard) -> web.Application:
 
     app = web.Application(middlewares=[shown, problems, checked])
     app.on_shutdown.append(page.close)
+    app.on_response_prepare.append(_without_releases)
     add_routes(
         app,
         [
@@ -108,6 +109,10 @@ def admin_app(operator: Operator, guard: AdminGuard) -> web.Application:
         ],
     )
     return app
+
+
+async def _without_releases(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers.pop("Server", None)  # Python and aiohttp, for whoever asks
 
 
 class _Admin:

@@ -1,7 +1,7 @@
 """Explain how the gateway would handle a request, by the plan that live requests use."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from multidict import CIMultiDict
 
@@ -27,33 +27,60 @@ _REQUEST = re.compile(rf"\s*({_TCHARS}) +(/[^\s#?]*)(?:\?([^\s#]*))?\s*\Z")
 _FIELD = re.compile(rf"({_TCHARS}):([^\x00-\x08\x0a-\x1f\x7f]*)\Z")
 
 
-def parse_request(line: str, fields: Sequence[str]) -> RequestHead:
+def parse_request(line: str, fields: Sequence[str], rules: Snapshot) -> RequestHead:
     """Return the request head for a line `GET /path?query` and header lines `Name: value`.
 
     Raises:
-        ValueError: a line is malformed; the message has the correct form.
+        ValueError: a line is malformed; the message has one that the rules serve.
     """
     request = _REQUEST.match(line)
     if request is None:
-        raise ValueError(f"{line!r} is not a request; write it like 'GET /person/param?version=1'")
-    headers = parse_fields(fields)
+        right = next((found for found, _ in _examples(rules)), "GET /path")
+        raise ValueError(f"{line!r} is not a request; write it like '{right}'")
+    headers = parse_fields(fields, rules)
     authority = headers.get("Host", "")
     return RequestHead(request[1].upper(), request[2], request[3], headers, authority)
 
 
-def parse_fields(lines: Sequence[str]) -> CIMultiDict[str]:
+def parse_fields(lines: Sequence[str], rules: Snapshot) -> CIMultiDict[str]:
     """Return the header fields of lines `Name: value`.
 
     Raises:
-        ValueError: a line is malformed; the message has the correct form.
+        ValueError: a line is malformed; the message has one that the rules read, if there is one.
     """
     headers: CIMultiDict[str] = CIMultiDict()
     for text in lines:
         field = _FIELD.match(text.lstrip())
         if field is None:
-            raise ValueError(f"{text!r} is not a header; write it like 'X-API-VERSION: 1'")
+            read = (header for _, headers in _examples(rules) for header in headers)
+            right = next(read, "Accept: application/json")
+            raise ValueError(f"{text!r} is not a header; write it like '{right}'")
         headers.add(field[1], field[2].strip(" \t"))
     return headers
+
+
+def example_request(rules: Snapshot) -> tuple[str, list[str]]:
+    """Return the line and the header lines of a request that the rules serve; empty for none."""
+    return next(_examples(rules), ("", []))
+
+
+def _examples(rules: Snapshot) -> Iterator[tuple[str, list[str]]]:
+    """Yield a request to each endpoint that is served."""
+    for endpoint in rules.router:
+        if not endpoint.routes:
+            continue
+        method = "GET" if "GET" in (endpoint.methods or ("GET",)) else (endpoint.methods or ())[0]
+        version = next(iter(endpoint.routes))
+        names = dict.fromkeys(endpoint.template.captures, "1")
+        line = f"{method} {endpoint.template.fill({**names, 'version': str(version)})}"
+        if version is None or endpoint.selector is None:
+            yield line, []
+            continue
+        found = [reader.address(version) for reader in endpoint.selector.readers]
+        queries = [each.query for each in found if each.query]
+        headers = [each.header for each in found if each.header]
+        hosts = [f"Host: {each.host}" for each in found if each.host]
+        yield "?".join([line, *queries[:1]]), [*headers, *hosts]
 
 
 def field_lines(headers: CIMultiDict[str]) -> HeaderFields:

@@ -114,6 +114,27 @@ def test_a_replica_is_lost_and_comes_back(seat: Seats, fleet: Fleet) -> None:
     expect(lost).to_have_count(0)
 
 
+def test_mistakes_in_the_rules_of_another_replica(seat: Seats, fleet: Fleet) -> None:
+    """They wait on the page of every replica, with the line, until the file is mended."""
+    page, log = seat("a", "/"), seat("a", "/page/audit")
+    item = page.locator(".item", has_text="Rules refused")
+    expect(item).to_have_count(0)
+    other = fleet.replicas["b"]
+    assert other.config is not None
+    right = other.config.read_text()
+    other.rewrite(right + "servics: {}\n")
+    expect(item).to_contain_text("The file on disk of b")
+    expect(item).to_contain_text("servics: unknown key; did you mean 'services'?")
+    item.get_by_role("link").click()
+    expect(page.locator("#replicas tbody tr").nth(1)).to_contain_text("the file is refused")
+    expect(log.locator("#replicas tbody tr").nth(0)).not_to_contain_text("refused")
+    pictures(seat("a", "/"), "next-refused")
+    pictures(log, "audit-refused")
+    other.rewrite(right)
+    expect(log.locator("#replicas")).not_to_contain_text("refused")
+    expect(seat("a", "/").locator("#waiting")).not_to_contain_text("Rules refused")
+
+
 def pictures(page: Page, name: str) -> None:
     """Examine a view as it stands, at all widths and in both themes."""
     for theme in ("light", "dark"):

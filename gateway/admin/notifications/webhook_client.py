@@ -1,11 +1,24 @@
 """WebhookClient: posts messages, and says why one was not taken."""
 
 import asyncio
+import errno
+import os
 import ssl
 from types import TracebackType
 from typing import Self
 
-from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
+from aiohttp import (
+    ClientConnectorCertificateError,
+    ClientConnectorDNSError,
+    ClientError,
+    ClientHttpProxyError,
+    ClientProxyConnectionError,
+    ClientResponseError,
+    ClientSession,
+    ClientSSLError,
+    ClientTimeout,
+    TCPConnector,
+)
 
 from gateway.admin.notifications.notification import Attempt, Notification
 from gateway.admin.notifications.webhook_message import message
@@ -47,9 +60,33 @@ class WebhookClient:
         except TimeoutError:
             return Attempt(f"no answer within {_SECONDS:g} s")
         except (ClientError, OSError, asyncio.IncompleteReadError) as error:
-            reason = getattr(error, "strerror", None) or type(error).__name__
+            reason = _reason(error, f"correct notify.webhooks.{webhook.name}.url in the rules")
             return Attempt(f"cannot be reached: {reason}")
         if 200 <= status < 300:
             return Attempt("")
         # Standard Webhooks: 410 asks to send nothing more.
         return Attempt(f"it answered {status}", final=status == 410)
+
+
+def _reason(error: Exception, correct: str) -> str:
+    """Return why a webhook was not reached, and what would be right, without its URL.
+
+    Args:
+        error: of the client, whose text may have the URL.
+        correct: how to correct the URL.
+    """
+    if isinstance(error, ClientProxyConnectionError | ClientHttpProxyError):
+        return "the proxy of the environment lets nothing through; see HTTPS_PROXY and NO_PROXY"
+    if isinstance(error, ClientConnectorDNSError):
+        return f"its host has no address; {correct}, or see the DNS of this machine"
+    if isinstance(error, ClientConnectorCertificateError):
+        return "its certificate is not valid here; name its authority in SSL_CERT_FILE"
+    if isinstance(error, ClientSSLError):
+        return f"no TLS can be agreed on; is it one that begins with http:? {correct}"
+    if isinstance(error, ClientResponseError):
+        return f"what is there does not speak HTTP; {correct}"
+    if not isinstance(error, OSError) or not error.errno:
+        return "the connection ended without an answer; see the log of the receiver"
+    if error.errno == errno.ECONNREFUSED:
+        return f"nothing listens at its host and port; start the receiver, or {correct}"
+    return f"{os.strerror(error.errno).lower()}; {correct}, or see the network of this machine"

@@ -30,7 +30,6 @@ from gateway.admin.operator import Operator
 from gateway.admin.page.catalog import catalog
 from gateway.admin.page.standing import Standings
 from gateway.admin.page.views.next_view import retirable
-from gateway.config.load import rules_hash
 from gateway.config.text.mistakes import suggest
 from gateway.core.operators.notify_rules import MessageForm, NotifyRules, Webhook
 from gateway.core.overrides import VersionKey
@@ -167,17 +166,12 @@ class Notifier:
             self._operator.count("notifications", outcome)
 
     def _own(self, _: NotifyDocument, now: float) -> list[Happening]:
-        state, refused = self._operator.state, self._operator.reloader.refused
+        state = self._operator.state
         replica = state.replica
         happenings = [*observation.tasks_failed(replica, self._operator.failing_tasks(now), now)]
         if not state.turn.rank:
             happenings += observation.state_stale(replica, state.stale_since, now, state.turn)
-        if refused is not None:
-            mistakes = [
-                f"line {issue.line}, {issue.place}: {issue.text}" for issue in refused.issues
-            ]
-            mark = rules_hash(refused.content)
-            happenings += observation.rules_refused(replica, mistakes, mark)
+        happenings += observation.rules_refused(replica, self._operator.reloader.refused)
         return happenings
 
     async def _shared(self, stored: object, now: float) -> Observe:

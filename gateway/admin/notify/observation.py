@@ -10,6 +10,7 @@ from gateway.admin.formatting import moment_text, period_text, plural, sentence
 from gateway.admin.notifications.notification import Happening, NotifyDocument
 from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.standing import Standing
+from gateway.config.load import RefusedRules, rules_hash
 from gateway.core.cutover.cutover_state import CutoverState, DecidedBy
 from gateway.core.lifecycle.openings import Opening, openings
 from gateway.core.operators.notify_rules import EventKind
@@ -28,20 +29,15 @@ _STALE_SECONDS, _ALONE_SECONDS = 30.0, 300.0
 _RECENT = 30
 
 
-def rules_refused(replica: str, mistakes: list[str], mark: str) -> Iterator[Happening]:
-    """Yield that the rules on disk cannot be used.
-
-    Args:
-        replica: that reports it.
-        mistakes: in them, a sentence each; empty if there are none.
-        mark: the hash of their text, by which replicas with the same file report it once.
-    """
-    if mistakes:
-        more = f", and {len(mistakes) - 1} more" if len(mistakes) > 1 else ""
+def rules_refused(replica: str, refused: RefusedRules | None) -> Iterator[Happening]:
+    """Yield that the rules on disk of a replica cannot be used; None if they can."""
+    if refused is not None:
         text = (
             f"The edited rules cannot be used, and the former ones stay in force (seen by"
-            f" {replica}): {mistakes[0]}{more}."
+            f" {replica}): {refused.summary}."
         )
+        # By the hash of their text, replicas with the same file report it once.
+        mark = rules_hash(refused.content)
         yield Happening(EventKind.RULES_REFUSED, "the rules", mark, text)
 
 

@@ -67,10 +67,7 @@ class Page:
     async def next(self, request: web.Request) -> web.Response:
         """Answer what waits for somebody."""
         view, standings = await self._standings.latest()
-        operator = self._operator
-        refused = operator.reloader.refused
-        issues = [] if refused is None else [issue.text for issue in refused.issues]
-        items = await next_items(operator, self._catalog(), view, standings, issues)
+        items = await next_items(self._operator, self._catalog(), view, standings)
         return await self._html(request, "next.html", {"items": items, "now": view.now})
 
     async def versions(self, request: web.Request) -> web.Response:
@@ -115,9 +112,8 @@ class Page:
     async def _version(
         self, request: web.Request, version: CatalogVersion, stale: str = "", status: int = 200
     ) -> web.Response:
-        view = await self._operator.state.view(version.key)
         try:
-            found = await version_page(self._operator, version, view, request.query)
+            found = await version_page(self._operator, version, request.query)
         except ValueError as error:
             return await self.problem(request, 400, str(error))
         done = request.query.get("done", "")
@@ -238,10 +234,12 @@ class Page:
 def _seat(request: web.Request) -> dict[str, object]:
     """Return who looks at the page, and what they may do."""
     who = known_principal(request)
+    known = who is not None and who.may(Right.READ)
     may = who is not None and who.may(Right.OPERATE)
     leaves = who is not None and who.by is KnownBy.SESSION
     return {
         "who": "" if who is None else who.name,
+        "known": known,
         "may": may,
         "leaves": leaves,
         "open": who is None or who.by in (KnownBy.NOTHING, KnownBy.COMMAND),

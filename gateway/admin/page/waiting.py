@@ -1,6 +1,6 @@
 """Waiting: what waits for somebody, the most urgent first, each with its reason and one action."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Literal, NamedTuple
@@ -9,11 +9,12 @@ from urllib.parse import quote
 from gateway.admin.formatting import moment_text, period_text, plural, sentence
 from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.standing import Standing
-from gateway.core.cutover.cutover_state import DecidedBy
+from gateway.core.cutover.cutover_state import DecidedBy, awaited
 from gateway.core.cutover.gates import GateOutcome, GateResult
 from gateway.core.lifecycle.openings import Opening
 from gateway.core.overrides import Overrides, VersionKey
 from gateway.state.cutover_controller import CurrentCutover
+from gateway.state.ledger import GATES, AuditEntry
 from gateway.state.state_access import FleetView
 from gateway.state.totals import Totals
 
@@ -22,6 +23,8 @@ DAY = 86_400.0
 _NEAR = 30
 # A gate is near its limit from this share of what it allows.
 _PRESSED = 0.8
+# A step that has lasted so many times as long as it was to, waits for more than a few requests.
+_STUCK = 2
 
 Urgency = Literal["now", "soon", "ready"]
 Tone = Literal["bad", "warn", "info", "good"]
@@ -66,10 +69,12 @@ class Situation:
         overrides: those in force.
         totals: what was counted.
         fleet: the replicas.
-        refused: the mistakes of the rules on disk, a sentence each; empty if they are in force.
+        refused: why the rules on disk are not in force; empty if they are.
+        replica: the name of this gateway.
         unready: why the gateway cannot serve; None if it can.
         failing: the tasks that fail.
         stale_since: since when the store of the state has not been reached; None if it is.
+        changes: the audit log, the latest last; needed if anything is paused by hand.
     """
 
     now: float
@@ -80,10 +85,12 @@ class Situation:
     overrides: Overrides
     totals: Totals
     fleet: FleetView
-    refused: list[str]
+    refused: str
+    replica: str
     unready: str | None = None
     failing: tuple[str, ...] = ()
     stale_since: float | None = None
+    changes: Sequence[AuditEntry] = ()
 
 
 def waiting(seen: Situation) -> list[Waiting]:
@@ -98,7 +105,8 @@ def waiting(seen: Situation) -> list[Waiting]:
         *_retirable(seen),
     ]
     order = ("now", "soon", "ready")
-    return sorted(found, key=lambda one: (order.index(one.urgency), one.rank, one.at, one.subject))
+    # What is alike in all of that stays in the order of the rules: version 2 before version 10.
+    return sorted(found, key=lambda one: (order.index(one.urgency), one.rank, one.at))
 
 
 def version_link(key: VersionKey, part: str = "") -> str:
@@ -120,14 +128,7 @@ def _gateway(seen: Situation) -> Iterator[Waiting]:
             f"It takes no requests: {seen.unready}.",
             *("See the reason", "/readyz"),
         )
-    if seen.refused:
-        count = len(seen.refused)
-        more = f" (and {count - 1} more)" if count > 1 else ""
-        yield Waiting(
-            *("now", 0, 1.0, "bad", "Rules refused", "The file on disk"),
-            f"It cannot be used, and the former rules stay in force: {seen.refused[0]}{more}",
-            *("See the mistakes", "/page/rules#mistakes"),
-        )
+    yield from _refused(seen)
     if seen.stale_since is not None:
         yield Waiting(
             *("now", 0, 2.0, "bad", "State is stale", "The store of the state"),
@@ -140,6 +141,26 @@ def _gateway(seen: Situation) -> Iterator[Waiting]:
             *("now", 3, 0.0, "bad", "Task fails", task),
             "It failed within the last minute and is started again; the log has the reason.",
             *("See the metrics", "/metrics"),
+        )
+
+
+def _refused(seen: Situation) -> Iterator[Waiting]:
+    """Yield the mistakes of the rules on disk, of each file once, however many replicas have it."""
+    found: dict[str, list[str]] = {seen.refused: [seen.replica]} if seen.refused else {}
+    for each in seen.fleet.replicas:
+        if each.refused and each.presence == "heard" and each.replica != seen.replica:
+            found.setdefault(each.refused, []).append(each.replica)
+    for text, names in found.items():
+        here = names == [seen.replica]
+        yield Waiting(
+            *("now", 0, 1.0, "bad", "Rules refused"),
+            "The file on disk" if here else f"The file on disk of {', '.join(names)}",
+            sentence(f"it cannot be used, and the former rules stay in force: {text}"),
+            *(
+                ("See the mistakes", "/page/rules#mistakes")
+                if names[0] == seen.replica
+                else ("See the replicas", "/page/audit#replicas")
+            ),
         )
 
 
@@ -179,8 +200,17 @@ def pressure(result: GateResult) -> float | None:
 
 
 def _cutovers(seen: Situation) -> Iterator[Waiting]:
-    for key, (_, state, _, results, _) in seen.cutovers.items():
+    for key, (cutover, state, evidence, results, now) in seen.cutovers.items():
         there = version_link(key, "#cutover")
+        if state.decided_by is DecidedBy.OPERATOR:
+            if state.percent != cutover.percent:
+                yield Waiting(
+                    *("soon", 4, state.since, "info", "Cutover paused", name_of(key)),
+                    f"It was set to {state.percent:g} % {_by_hand(seen, 'cutover', key)}. Until it"
+                    " is cleared, neither steps nor gates move it.",
+                    *("Clear the cutover", there),
+                )
+            continue
         if state.decided_by is DecidedBy.ROLLED_BACK:
             yield Waiting(
                 *("now", 1, -state.since, "bad", "Rolled back", name_of(key)),
@@ -213,6 +243,25 @@ def _cutovers(seen: Situation) -> Iterator[Waiting]:
                 sentence(one.text),
                 *("See the gates", there),
             )
+        elif now - state.since >= _STUCK * cutover.every:
+            more = awaited(cutover, state, evidence, now)
+            if more is not None:
+                yield Waiting(
+                    *("soon", 1, state.since, "warn", "Step waits", name_of(key)),
+                    f"Its cutover has stayed at {state.percent:g} % for"
+                    f" {period_text(now - state.since)}, and not for {period_text(cutover.every)}:"
+                    f" it takes {more}.",
+                    *("See the gates", there),
+                )
+
+
+def _by_hand(seen: Situation, what: str, key: VersionKey) -> str:
+    """Return who made the latest change of a kind, when and why; the audit log is bounded."""
+    for entry in reversed(seen.changes):
+        if (entry.what, entry.api, entry.version) == (what, *key) and entry.who != GATES:
+            why = f": {entry.why}" if entry.why else ""
+            return f"by {entry.who} at {moment_text(entry.at)}{why}"
+    return "by hand; who did so, and why, is not in the audit log"
 
 
 def _sunsets(seen: Situation) -> Iterator[Waiting]:
@@ -234,12 +283,22 @@ def _sunsets(seen: Situation) -> Iterator[Waiting]:
 
 def _brownouts(seen: Situation) -> Iterator[Waiting]:
     for key, version in seen.versions.items():
-        if version.brownout is None or key in seen.overrides.paused:
+        if version.brownout is None:
             continue
         if version.terms is not None and version.terms.sunset <= seen.now:
             continue
         first = next(iter(version.upcoming(seen.now)), None)
-        if first is None or first.begins >= seen.now + DAY:
+        if first is None:
+            continue
+        if key in seen.overrides.paused:
+            yield Waiting(
+                *("soon", 4, first.begins, "info", "Brownouts paused", name_of(key)),
+                f"They were paused {_by_hand(seen, 'brownout pause', key)}. Without that, it"
+                f" {_refuses(first, seen.now)}.",
+                *("Resume the brownouts", version_link(key, "#brownouts")),
+            )
+            continue
+        if first.begins >= seen.now + DAY:
             continue
         yield Waiting(
             *("soon", 2, first.begins, "info", "Brownout", name_of(key)),

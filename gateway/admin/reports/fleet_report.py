@@ -20,6 +20,7 @@ class ReplicaReport(msgspec.Struct, frozen=True):
     heard: str
     lag: float
     behind: int
+    refused: str = ""
 
 
 class FleetReport(msgspec.Struct, frozen=True):
@@ -58,6 +59,7 @@ def fleet_report(view: FleetView) -> FleetReport:
                 format_time(each.heard),
                 round(each.lag, 1),
                 each.behind,
+                each.refused,
             )
             for each in view.replicas
         ],
@@ -86,7 +88,12 @@ def fleet_table(found: FleetReport) -> str:
     ]
     head = ("REPLICA", "STATE", "VERSION", "RULES", "HEARD", "LAG", "ADMIN")
     lines = [*columns([head, *rows], right=(5,))]
-    return "\n".join([*lines, *(f"warning: {warning}" for warning in found.warnings)])
+    refused = (
+        f"the rules on disk of {each.replica} cannot be used: {each.refused}"
+        for each in found.replicas
+        if each.refused
+    )
+    return "\n".join([*lines, *(f"warning: {text}" for text in (*found.warnings, *refused))])
 
 
 def audit_table(found: list[AuditReport]) -> str:

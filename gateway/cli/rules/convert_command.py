@@ -58,12 +58,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Print the converted message; return 0, or 1 if it does not fit the version that it has."""
     path = arguments.file or Settings.from_environment(os.environ).config
-    line = arguments.request or ("POST /" if arguments.status is None else "GET /")
-    head = parse_request(line, ())
     status = arguments.status
     if status is not None and not 100 <= status <= 599:
         raise ValueError(f"{status} is not a status; write one from 100 to 599")
     snapshot = load_file(path, os.environ)
+    line = arguments.request or ("POST /" if arguments.status is None else "GET /")
+    head = parse_request(line, (), snapshot)
     api = _entry(arguments.api, {api.name: api for api in snapshot.apis}, "API")
     source, target = (
         _entry(label, api.versions, f"version of {api.name}")
@@ -94,7 +94,7 @@ def run(arguments: Namespace) -> int:
             head.path if endpoint is None else endpoint.template.text,
             captures,
             status=status,
-            headers=parse_lines(field_lines(parse_fields(arguments.header))),
+            headers=parse_lines(field_lines(parse_fields(arguments.header, snapshot))),
             query=query,
         )
         hops, path = asked.query_hops(head.method), head.path

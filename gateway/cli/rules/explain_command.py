@@ -16,7 +16,7 @@ from gateway.config.text.dates import parse_date
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the file, the request, and what is known of its sender and its time."""
     parser.add_argument("file", type=Path, metavar="FILE")
-    parser.add_argument("request", metavar="REQUEST", help="such as 'GET /person/param?version=1'")
+    parser.add_argument("request", metavar="REQUEST", help="such as 'GET /loans?version=1'")
     parser.add_argument(
         "-H", "--header", action="append", default=[], metavar="LINE", help="such as 'Accept: */*'"
     )
@@ -37,14 +37,14 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Print the explanation."""
-    head = parse_request(arguments.request, arguments.header)
     now = time.time() if arguments.at is None else parse_date(arguments.at)
     rules = load_file(arguments.file, os.environ)
+    head = parse_request(arguments.request, arguments.header, rules)
     body = None
     if arguments.body is not None:
         parts = declared_parts(arguments.file, rules)
         fields = arguments.header if arguments.status is None else ()
-        lines = tuple(field_lines(parse_fields(fields)))
+        lines = tuple(field_lines(parse_fields(fields, rules)))
         content = read_body(arguments.body).removesuffix(b"\n")  # which a shell adds
         body = ExplainedBody(content, arguments.status, parts, lines)
     elif arguments.status is not None:

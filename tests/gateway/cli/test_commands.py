@@ -9,11 +9,14 @@ import shutil
 import socket
 import subprocess
 import sys
+from importlib.machinery import ModuleSpec
 from io import StringIO
 from pathlib import Path
 
 import pytest
 
+from gateway import __version__
+from gateway.cli import main
 from tests.command_line import run_here
 from tests.gateway.kit import DEADLINE, ROOT
 
@@ -120,3 +123,13 @@ def test_help_names_every_command_and_variable() -> None:
     names = ["HOST", "PORT", "ADMIN_HOST", "ADMIN_PORT", "CONFIG", "GRACE"]
     for word in [*commands, *(f"GATEWAY_{name}" for name in names)]:
         assert word in out
+
+
+def test_the_version_says_that_modules_are_compiled(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    compiled = ModuleSpec("gateway.core.plan", None, origin="plan.cpython-311-x86_64-linux-gnu.so")
+    monkeypatch.setattr(main, "find_spec", {"gateway.core.plan": compiled}.get)
+    with pytest.raises(SystemExit):
+        main.parse(["--version"])
+    assert capsys.readouterr().out == f"version-gateway {__version__} (compiled)\n"

@@ -12,8 +12,8 @@ from gateway.core.overrides import VersionKey
 from gateway.state.top_clients import ClientUsage, TopClients
 from gateway.state.totals import Totals
 
-# What spreadsheets take for a formula when a cell begins with it.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# What spreadsheets take for a formula when a cell begins with it; some take full-width signs, too.
+_FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")
 _HEAD = (
     *("client", "api", "version", "endpoint", "count", "at_least", "refused", "failed"),
     *("first", "last", "served"),

@@ -7,10 +7,11 @@ from itertools import islice
 from gateway.admin.operator import Operator
 from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.standing import Standing
-from gateway.admin.page.views.audit_view import known_replicas
+from gateway.admin.page.views.audit_view import known_replicas, latest_changes
 from gateway.admin.page.waiting import DAY, Situation, Waiting, waiting
 from gateway.admin.reports.piecewise import turns
 from gateway.admin.retirement import WITHIN, verdict
+from gateway.core.cutover.cutover_state import DecidedBy
 from gateway.core.overrides import VersionKey
 from gateway.state.cutover_controller import CurrentCutover
 from gateway.state.state_access import StateView
@@ -25,7 +26,6 @@ async def next_items(
     versions: Mapping[VersionKey, CatalogVersion],
     view: StateView,
     standings: Mapping[VersionKey, Standing],
-    refused: list[str],
 ) -> list[Waiting]:
     """Return what waits for somebody, the most urgent first."""
     async for version in turns(versions.values()):
@@ -34,6 +34,9 @@ async def next_items(
     for key in operator.rules.cutovers:
         cutovers[key] = await operator.state.cutover(key)
     await asyncio.sleep(0)  # requests have their turn
+    in_force, refused = operator.state.in_force, operator.reloader.refused
+    by_hand = any(each.state.decided_by is DecidedBy.OPERATOR for each in cutovers.values())
+    made = (await latest_changes(operator.state))[0] if by_hand or in_force.paused else []
     return waiting(
         Situation(
             now=view.now,
@@ -41,13 +44,15 @@ async def next_items(
             standings=standings,
             cutovers=cutovers,
             retirable=await retirable(operator, versions, view, standings),
-            overrides=operator.state.in_force,
+            overrides=in_force,
             totals=view.totals,
             fleet=await known_replicas(operator.state),
-            refused=refused,
+            refused="" if refused is None else refused.summary,
+            replica=operator.state.replica,
             unready=operator.unready(),
             failing=tuple(operator.failing_tasks(view.now)),
             stale_since=operator.state.stale_since,
+            changes=made,
         )
     )
 

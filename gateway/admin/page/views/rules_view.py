@@ -9,7 +9,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 from typing import NamedTuple
 
-from gateway.admin.explanation import Fact, facts, parse_request
+from gateway.admin.explanation import Fact, example_request, facts, parse_request
 from gateway.admin.operator import Operator, Rules
 from gateway.config.draft import MAX_BYTES, check_draft
 from gateway.config.load import rules_hash
@@ -43,7 +43,7 @@ class Asked:
     """A request as it was typed.
 
     Attributes:
-        request: such as `GET /person/param?version=1`.
+        request: such as `GET /loans?version=1`.
         headers: a line each.
         client: who asks; empty for whom the request names.
         peer: the address that asks; empty for none.
@@ -172,7 +172,7 @@ def explained(operator: Operator, asked: Asked) -> list[Fact]:
         ValueError: something is not typed correctly; the message has the correct form.
     """
     lines = [line for line in asked.headers.splitlines() if line.strip()]
-    head = parse_request(asked.request, lines)
+    head = parse_request(asked.request, lines, operator.rules)
     now = parse_date(asked.at) if asked.at else time.time()
     try:
         peer = str(ip_address(asked.peer)) if asked.peer else ""
@@ -190,20 +190,8 @@ def explained(operator: Operator, asked: Asked) -> list[Fact]:
 
 def example(rules: Snapshot) -> Asked:
     """Return a request that the rules serve, as what could be typed; empty if they serve none."""
-    endpoint = next((each for each in rules.router if each.routes), None)
-    if endpoint is None:
-        return Asked()
-    method = "GET" if "GET" in (endpoint.methods or ("GET",)) else (endpoint.methods or ())[0]
-    version = next(iter(endpoint.routes))
-    names = dict.fromkeys(endpoint.template.captures, "1")
-    request = f"{method} {endpoint.template.fill({**names, 'version': str(version)})}"
-    if version is None or endpoint.selector is None:
-        return Asked(request)
-    found = [reader.address(version) for reader in endpoint.selector.readers]
-    queries = [each.query for each in found if each.query]
-    headers = [each.header for each in found if each.header]
-    hosts = [f"Host: {each.host}" for each in found if each.host]
-    return Asked("?".join([request, *queries[:1]]), "\n".join([*headers, *hosts]))
+    request, headers = example_request(rules)
+    return Asked(request, "\n".join(headers))
 
 
 def asked(fields: Mapping[str, str]) -> Asked:

@@ -8,7 +8,6 @@ from gateway.admin.operator import Operator
 from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.charts import Mark, TimeLine
 from gateway.admin.page.listing import Listing
-from gateway.admin.page.views.audit_view import latest_changes
 from gateway.admin.page.views.callers_view import Caller, callers
 from gateway.admin.page.views.cutover_view import CutoverPart, cutover_part
 from gateway.admin.page.views.shadow_view import ShadowPart, shadow_part
@@ -18,15 +17,11 @@ from gateway.admin.retirement import WITHIN, Verdict, verdict
 from gateway.admin.uncompared import uncompared
 from gateway.core.lifecycle.openings import Opening
 from gateway.core.overrides import VersionKey
-from gateway.state.history.history import HistoryQuery
-from gateway.state.history.interval import Resolution
 from gateway.state.ledger import AuditEntry
-from gateway.state.state_access import StateView
 from gateway.telemetry.delta import OperationName
 
 # So long a view waits for the OpenAPI document of a version; the next one has it.
 _PATIENCE = 0.05
-_RESOLUTIONS = (Resolution.DAY, Resolution.MINUTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +72,20 @@ class VersionPage:
 
 
 async def version_page(
-    operator: Operator, version: CatalogVersion, view: StateView, query: Mapping[str, str]
+    operator: Operator, version: CatalogVersion, query: Mapping[str, str]
 ) -> VersionPage:
     """Return what the view of a version shows.
 
     Raises:
         ValueError: the parameter `within` is not a valid period.
     """
-    now, key = view.now, version.key
+    key = version.key
+    view, days, minutes, latest = await operator.state.version(key)
+    now = view.now
     span = span_of(now)
     in_force, within = operator.state.in_force, query.get("within") or WITHIN
     operations = await documented(operator, key)
     missing = uncompared(key, view.totals, operator.rules, operations)
-    made, _ = await latest_changes(operator.state)
-    changes = [entry for entry in made if (entry.api, entry.version) == key]
     await asyncio.sleep(0)  # requests have their turn, here and below
     shown = callers(view.totals, key, query)
     await asyncio.sleep(0)
@@ -111,18 +106,9 @@ async def version_page(
         key in in_force.paused,
         await cutover_part(operator, key, missing),
         shadow_part(version, view.totals, missing),
-        await _trend(operator, version, now),
-        changes[-1] if changes else None,
+        await trend_part(version, days, minutes, now),
+        latest,
     )
-
-
-async def _trend(operator: Operator, version: CatalogVersion, now: float) -> TrendPart:
-    api, label = version.key
-    days, minutes = [
-        await operator.state.history(HistoryQuery(by, api, version=label)) for by in _RESOLUTIONS
-    ]
-    key = version.key
-    return await trend_part(version, days.series.get(key, {}), minutes.series.get(key, {}), now)
 
 
 async def documented(operator: Operator, key: VersionKey) -> Collection[OperationName] | None:

@@ -1,9 +1,11 @@
 """What a receiver may do, over real sockets; the URL is in no error."""
 
 import asyncio
+import errno
+from typing import NoReturn
 
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 from aiohttp.test_utils import TestServer, unused_port
 
 from gateway.admin.notifications import webhook_client
@@ -11,6 +13,8 @@ from gateway.admin.notifications.notification import Attempt, Notification
 from gateway.admin.notifications.webhook_client import WebhookClient
 from gateway.core.operators.notify_rules import EventKind, MessageForm, Webhook
 
+CORRECT = "correct notify.webhooks.ops.url in the rules"
+IT = f"the receiver, or {CORRECT}"
 ONE = Notification("evt_1", "replica.lost", 5.0, "b", "It is lost.", "", "", "")
 
 
@@ -54,14 +58,63 @@ async def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     async def cut(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()
 
+    async def babble(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-x\r\n")
+        await writer.drain()
+        writer.close()
+
     async with WebhookClient() as client:
-        for answer, reason in ((silent, "no answer within 0.2 s"), (cut, "cannot be reached: ")):
+        for scheme, answer, reason in (
+            ("http", silent, "no answer within 0.2 s"),
+            ("http", cut, "cannot be reached: the connection ended without an answer; see the log"),
+            ("http", babble, f"cannot be reached: what is there does not speak HTTP; {CORRECT}"),
+            ("https", babble, "cannot be reached: no TLS can be agreed on; is it one that begins"),
+        ):
             server = await asyncio.start_server(answer, "127.0.0.1", 0)
             port = server.sockets[0].getsockname()[1]
-            found = await client.send(ONE, webhook(f"http://127.0.0.1:{port}/s3cret"), 7.0)
+            found = await client.send(ONE, webhook(f"{scheme}://127.0.0.1:{port}/s3cret"), 7.0)
             assert found.error.startswith(reason)
-            server.close()
-        for url in (f"http://127.0.0.1:{unused_port()}/s3cret", "http://no.invalid/s3cret"):
-            found = await client.send(ONE, webhook(url), 7.0)
-            assert found.error.startswith("cannot be reached: ")
             assert "s3cret" not in found.error
+            server.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "proxy", "reason"),
+    [
+        ("http://127.0.0.1:{port}/s3cret", "", f"nothing listens at its host and port; start {IT}"),
+        ("http://s3cret:s3cret@no.invalid/", "", f"its host has no address; {CORRECT}, or see the"),
+        ("http://127.0.0.1:9/s3cret", "http://127.0.0.1:{port}", "the proxy of the environment"),
+    ],
+    ids=["nobody", "no name", "no proxy"],
+)
+async def test_nobody_there(
+    url: str, proxy: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is wrong and what would be right are there, and the URL is not."""
+    port = unused_port()
+    for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    if proxy:
+        monkeypatch.setenv("http_proxy", proxy.format(port=port))
+    async with WebhookClient() as client:
+        found = await client.send(ONE, webhook(url.format(port=port)), 7.0)
+    assert found.error.startswith(f"cannot be reached: {reason}")
+    assert "s3cret" not in found.error
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        (errno.ENETUNREACH, f"network is unreachable; {CORRECT}, or see the network"),
+        (0, "the connection ended without an answer"),
+    ],
+)
+async def test_no_way_there(number: int, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def post(*_: object, **__: object) -> NoReturn:
+        raise OSError(number, "of /s3cret")
+
+    monkeypatch.setattr(ClientSession, "post", post)
+    async with WebhookClient() as client:
+        found = await client.send(ONE, webhook("http://192.0.2.1/s3cret"), 7.0)
+    assert found.error.startswith(f"cannot be reached: {reason}")
+    assert "s3cret" not in found.error

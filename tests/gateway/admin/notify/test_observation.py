@@ -6,6 +6,8 @@ from gateway.admin.notifications.notification import Happening, NotifyDocument
 from gateway.admin.notify import observation
 from gateway.admin.page.catalog import CatalogVersion, catalog
 from gateway.admin.page.standing import Standing
+from gateway.config.load import RefusedRules
+from gateway.config.text.mistakes import Issue
 from gateway.core.cutover.cutover_state import CutoverState, DecidedBy
 from gateway.core.lifecycle.openings import Opening
 from gateway.core.overrides import Overrides
@@ -95,11 +97,14 @@ def test_the_store_of_the_state() -> None:
 
 
 def test_rules() -> None:
-    assert [*observation.rules_refused("a", [], "hash")] == []
-    (one,) = observation.rules_refused("a", ["1:1: unknown key"], "hash")
-    (same,) = observation.rules_refused("b", ["1:1: unknown key", "2:1: missing"], "hash")
+    assert [*observation.rules_refused("a", None)] == []
+    issues = Issue(1, 1, "apis", "unknown key"), Issue(2, 1, "", "missing")
+    refused = RefusedRules(b"the same text", issues, 1.0)
+    (one,) = observation.rules_refused("a", refused._replace(issues=issues[:1]))
+    (same,) = observation.rules_refused("b", refused)
     assert one.identity == same.identity
-    assert same.text.endswith("(seen by b): 1:1: unknown key, and 1 more.")
+    assert one.text.endswith("(seen by a): line 1, apis: unknown key.")
+    assert same.text.endswith("(seen by b): line 1, apis: unknown key (and 1 more).")
 
 
 def test_tasks() -> None:

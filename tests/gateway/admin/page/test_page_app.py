@@ -2,11 +2,14 @@
 
 import asyncio
 import csv
+import html
 import io
+import re
 import sys
 import threading
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import NoReturn
@@ -16,6 +19,7 @@ import pytest
 from aiohttp import ClientResponse
 from aiohttp.test_utils import TestClient, TestServer
 
+from gateway import __version__
 from gateway.admin.access.admin_guard import AdminGuard
 from gateway.admin.admin_app import admin_app
 from gateway.admin.explanation import facts, parse_request
@@ -97,6 +101,7 @@ async def test_views(page: TestClient, path: str) -> None:  # type: ignore[type-
     text = await answer.text()
     assert (answer.status, answer.content_type) == (200, "text/html")
     assert f"<h1>{VIEWS[path]}" in text
+    assert "Server" not in answer.headers  # which would name releases
     policy = answer.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -183,6 +188,48 @@ async def test_callers_as_csv(page: TestClient) -> None:  # type: ignore[type-ar
     assert (await page.get("/page/callers/users")).status == 200
 
 
+ODD = [
+    *("</script><script>alert(3)</script>", "</textarea><b>", "<!--", "&lt;b&gt;", "' OR 1=1 --"),
+    *("${7*7}", "{% include '/etc/passwd' %}", "100%", "a_b", "axb", "\u0639\u0645\u064a\u0644"),
+    *("\u202egnp.exe", "ac\u200bme", "-2+3", "@SUM(A1)", "\uff1d1+1", "\n=1+1", "x" * 5000),
+]
+
+
+@pytest.fixture
+def odd(operator: Operator) -> Operator:
+    """Have clients with odd names call, whatever keeps such names out of the counts elsewhere."""
+    usage = [UsageDelta(*KEY, "/p", name, 3, 1, 0, 2) for name in ODD]
+    operator.state.totals.absorb(Delta(time.time(), usage, [], [], [], []))
+    return operator
+
+
+@pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
+async def test_whatever_a_client_calls_itself(
+    odd: Operator,
+    page: TestClient,  # type: ignore[type-arg]
+    name: str,
+) -> None:
+    """It is found as it is typed, shown as text, and no formula of a spreadsheet."""
+    for path, field in (
+        ("/page/versions/person/1", "find"),
+        ("/page/versions", "find"),
+        ("/page/audit", "find"),
+        ("/page/rules", "request"),
+        ("/page/rules", "headers"),
+    ):
+        answer = await page.get(path, params={field: name})
+        text = await answer.text()
+        assert answer.status in (200, 422)
+        assert text.count("<script") == 1
+        assert not any(tag in text for tag in ("<b></", "<!--", "</textarea><b>"))
+    shown = await (await page.get("/page/versions/person/1", params={"find": name})).text()
+    section = shown[shown.index('id="callers"') :]
+    assert html.escape(name).replace("&#x27;", "&#39;").replace("&quot;", "&#34;") in section
+    body = await (await page.get("/page/callers/person/1", params={"find": name})).text()
+    (row,) = csv.DictReader(io.StringIO(body, newline=""))
+    assert row["client"] == (f"'{name}" if name[0] in "-@\uff1d\n" else name)
+
+
 @pytest.mark.parametrize(
     ("path", "status", "detail"),
     [
@@ -219,6 +266,33 @@ async def test_a_page_of_another_site_is_refused(page: TestClient) -> None:  # t
     headers = {"Origin": "http://evil.example"}
     answer = await page.post("/page/rules", data={"draft": "a: b"}, headers=headers)
     assert answer.status == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "status"),
+    [
+        ("/page/versions", {"Host": "evil.example"}, 421),
+        ("/page/versions", {"Origin": "null"}, 403),
+        ("/page/versions", {"Authorization": "Bearer wrong-0123456789"}, 401),
+        ("/page/nowhere", {}, 404),
+    ],
+)
+async def test_a_stranger_gets_to_know_nothing_of_the_gateway(
+    operator: Operator, path: str, fields: dict[str, str], status: int
+) -> None:
+    config = operator.reloader.folder / "gateway.yaml"
+    config.write_text(ADMIN + config.read_text())
+    guarded = replace(operator, reloader=Reloader(config, {}))
+    guarded.state.replica = "a-secret-name"
+    async with TestClient(TestServer(admin_app(guarded, AdminGuard()))) as client:
+        answer = await client.get(path, headers=fields)
+        text = await answer.text()
+        assert (answer.status, "a-secret-name" in text, __version__ in text) == (
+            *(status, False),
+            False,
+        )
+        assert "processes serve" not in text
+        assert "a-secret-name" in await (await client.get("/page/versions", headers=ANN)).text()
 
 
 async def test_versions_are_found_and_sorted(page: TestClient) -> None:  # type: ignore[type-arg]
@@ -319,7 +393,7 @@ def test_the_request_that_is_suggested_is_one_of_the_rules(
     text = f"{services}apis:\n  lib:\n    endpoints: [ {endpoint} ]\n"
     rules = loaded(text + '    versions: { "1": { service: old }, "2": { service: new } }\n')
     assert example(rules) == Asked(request_line, headers)
-    found = facts(rules, parse_request(request_line, headers.splitlines()), time.time())
+    found = facts(rules, parse_request(request_line, headers.splitlines(), rules), time.time())
     assert [fact for name, fact in found if name == "service"] == ["old at 127.0.0.1:8001"]
 
 
@@ -330,6 +404,22 @@ def test_a_request_is_suggested_where_there_are_no_versions_or_no_services() -> 
     ended = "  lib:\n    endpoints: [ { path: /loans, version: { in: query, name: v } } ]\n"
     ended += '    versions: { "1": { lifecycle: { sunset: 2020-01-01 } } }\n'
     assert example(loaded(f"{services}apis:\n{ended}")) == Asked()
+
+
+def test_what_is_mistyped_is_shown_by_a_request_of_the_rules() -> None:
+    services, _, _ = RULES.partition("apis:")
+    endpoint = "{ path: /loans, version: { in: header, name: Lib } }"
+    text = f"{services}apis:\n  lib:\n    endpoints: [ {endpoint} ]\n"
+    rules = loaded(text + '    versions: { "1": { service: old }, "2": { service: new } }\n')
+    with pytest.raises(ValueError, match="'x' is not a request; write it like 'GET /loans'"):
+        parse_request("x", (), rules)
+    with pytest.raises(ValueError, match="'x' is not a header; write it like 'Lib: 1'"):
+        parse_request("GET /loans", ["x"], rules)
+    ended = text + '    versions: { "1": { lifecycle: { sunset: 2020-01-01 } } }\n'
+    with pytest.raises(ValueError, match="'x' is not a request; write it like 'GET /path'"):
+        parse_request("x", (), loaded(ended))
+    with pytest.raises(ValueError, match="write it like 'Accept: application/json'"):
+        parse_request("GET /loans", ["x"], loaded(ended))
 
 
 async def test_the_form_suggests_a_request_of_the_rules(page: TestClient) -> None:  # type: ignore[type-arg]
@@ -489,11 +579,26 @@ async def test_acts(acting: TestClient) -> None:  # type: ignore[type-arg]
     for act, seen in (("pause", "running"), ("resume", "paused")):
         status, _ = await post(acting, BROWNOUTS, act=act, seen=seen, why="a day off")
         assert status == 303
+        waits = "Brownouts paused" in await (await acting.get("/", headers=ANN)).text()
+        assert waits is (act == "pause")
     status, _ = await post(acting, "/page/versions/person/1/shadow", why="mended")
     assert status == 303
     text = await (await acting.get("/page/audit", headers=ANN)).text()
     for row in ("to set", "to roll_back", "to clear", "a day off", "mended"):
         assert f">{row}</td>" in text
+
+
+async def test_what_is_paused_by_hand_waits_for_somebody(acting: TestClient) -> None:  # type: ignore[type-arg]
+    """With who, when, why, and where it ends; whatever they wrote stays text."""
+    why = "<b>a customer</b> {{ 7 * 7 }}"
+    await post(acting, BROWNOUTS, act="pause", seen="running", why=why)
+    await post(acting, CUTOVER, act="set", seen="10-rules", percent="5", why="too fast")
+    text = await (await acting.get("/", headers=ANN)).text()
+    assert re.search(r"They were paused by ann at [^:]+:\d\d UTC: &lt;b&gt;a customer", text)
+    assert re.search(r"It was set to 5 % by ann at [^:]+:\d\d UTC: too fast\.", text)
+    assert "{{ 7 * 7 }}" in text
+    for part in ("brownouts", "cutover"):
+        assert f'href="/page/versions/person/1#{part}"' in text
 
 
 @pytest.mark.parametrize(

@@ -128,3 +128,11 @@ async def test_work(
     assert sum(found) <= most
     assert max(found) <= PIECE
     assert len(text) < 150_000
+
+
+async def test_next_is_no_wall(page: Page) -> None:
+    """Of 200 brownouts of the next day, twenty are shown, and some more are folded."""
+    _, text = await calls(page, "next", "/", {})
+    shown, _, folded = text.partition('<details class="rest" id="rest-soon">')
+    assert (shown.count('<li class="item'), folded.count('<li class="item')) == (20, 80)
+    assert "<summary>And 180 more</summary>" in folded

@@ -12,6 +12,7 @@ from gateway.core.cutover.cutover_state import CutoverState, DecidedBy
 from gateway.core.cutover.gates import GateEvidence, GateOutcome, GateResult
 from gateway.core.overrides import NO_OVERRIDES, Overrides
 from gateway.state.cutover_controller import CurrentCutover
+from gateway.state.ledger import AuditEntry
 from gateway.state.state_access import FleetView, ReplicaView
 from gateway.state.state_changes import StateChanges
 from gateway.state.totals import Totals
@@ -28,6 +29,16 @@ BROWN = edited("{ service: old }", f"{{ service: old, brownout: {{ windows: [{WI
 ALWAYS = edited("{ service: old }", "{ service: old, brownout: { percent: 5 } }")
 
 
+STEPS = '{ via: "2", steps: [10, 90], gates: { errors: 1%, minimum: 100 } }'
+STEPPING = edited("{ service: old }", f"{{ service: old, cutover: {STEPS} }}")
+OVER = BROWN.replace("brownout:", "lifecycle: { sunset: 1972-10-07 }, brownout:")
+OTHER = AuditEntry(NOW, "bob", "", "cutover", "person", "2", "of another version", "", "")
+
+
+def by_hand(what: str, why: str = "a customer asked") -> AuditEntry:
+    return AuditEntry(NOW - 60, "ann", "192.0.2.7", what, *KEY, why, "", "")
+
+
 def situation(rules: str = RULES, **more: Any) -> Situation:
     calm = Situation(
         now=NOW,
@@ -38,16 +49,21 @@ def situation(rules: str = RULES, **more: Any) -> Situation:
         overrides=NO_OVERRIDES,
         totals=Totals(StateChanges()),
         fleet=FleetView([], []),
-        refused=[],
+        refused="",
+        replica="a",
     )
     return replace(calm, **more)
 
 
 def cutover(
-    decided_by: DecidedBy = DecidedBy.RULES, percent: float = 10.0, *results: GateResult
+    decided_by: DecidedBy = DecidedBy.RULES,
+    percent: float = 10.0,
+    *results: GateResult,
+    since: float = 60,
+    rules: str = MOVING,
 ) -> dict[Any, CurrentCutover]:
-    rule = loaded(MOVING).cutovers[KEY]
-    state = CutoverState(percent, decided_by, "errors: too many", NOW - 60)
+    rule = loaded(rules).cutovers[KEY]
+    state = CutoverState(percent, decided_by, "errors: too many", NOW - since)
     return {KEY: CurrentCutover(rule, state, GateEvidence(), results, NOW)}
 
 
@@ -57,8 +73,8 @@ def result(outcome: GateOutcome, new: float | None = 0.01) -> GateResult:
     )
 
 
-def replica(presence: str) -> ReplicaView:
-    return ReplicaView("b", presence, False, "1", "hash", "", NOW - 99, NOW - 60, 60.0, 0)
+def replica(presence: str, name: str = "b", refused: str = "") -> ReplicaView:
+    return ReplicaView(name, presence, False, "1", "hash", "", NOW - 99, NOW - 60, 60.0, 0, refused)
 
 
 def violated(days: float) -> Totals:
@@ -74,10 +90,20 @@ CASES = {
     # what is seen: urgency, kind, a part of the reason
     "not ready": (situation(unready="no worker"), "now", "Not ready", "no requests: no worker"),
     "rules refused": (
-        situation(refused=["a mistake", "another"]),
-        *("now", "Rules refused", "stay in force: a mistake (and 1 more)"),
+        situation(refused="line 3, apis: a mistake (and 1 more)"),
+        *("now", "Rules refused", "stay in force: line 3, apis: a mistake (and 1 more)."),
     ),
-    "one mistake": (situation(refused=["a mistake"]), "now", "Rules refused", "force: a mistake"),
+    "rules refused elsewhere": (
+        situation(fleet=FleetView([replica("heard", refused="line 3: a mistake")], [])),
+        *("now", "Rules refused", "stay in force: line 3: a mistake."),
+    ),
+    "the same rules refused everywhere": (
+        situation(
+            refused="a mistake",
+            fleet=FleetView([replica("heard", name, "a mistake") for name in "abc"], []),
+        ),
+        *("now", "Rules refused", "stay in force: a mistake."),
+    ),
     "stale": (
         situation(stale_since=NOW - 60),
         *("now", "State is stale", "since 26 Sep 1972, 23:59 UTC"),
@@ -128,6 +154,42 @@ CASES = {
         *("soon", "Brownout", "refuses 100 % of its requests until 27 Sep 1972, 09:30 UTC."),
     ),
     "one without an end": (situation(ALWAYS), "soon", "Brownout", "refuses 5 % of its requests w"),
+    "brownouts paused by hand": (
+        situation(
+            BROWN,
+            overrides=Overrides(frozenset({KEY})),
+            changes=[by_hand("brownout pause", "of before"), by_hand("brownout pause"), OTHER],
+        ),
+        "soon",
+        "Brownouts paused",
+        (
+            "They were paused by ann at 26 Sep 1972, 23:59 UTC: a customer asked. Without that, it"
+            " will refuse 100 % of its requests from 27 Sep 1972, 09:00 UTC for 30 minutes."
+        ),
+    ),
+    "brownouts paused long ago": (
+        situation(BROWN, overrides=Overrides(frozenset({KEY}))),
+        *("soon", "Brownouts paused", "paused by hand; who did so, and why, is not in the audit"),
+    ),
+    "a cutover paused by hand": (
+        situation(
+            MOVING,
+            cutovers=cutover(DecidedBy.OPERATOR, 5),
+            changes=[by_hand("cutover"), by_hand("cutover")._replace(who="gates"), OTHER],
+        ),
+        "soon",
+        "Cutover paused",
+        (
+            "It was set to 5 % by ann at 26 Sep 1972, 23:59 UTC: a customer asked. Until it is"
+            " cleared, neither steps nor gates move it."
+        ),
+    ),
+    "a step that nobody reaches": (
+        situation(STEPPING, cutovers=cutover(since=7200, rules=STEPPING)),
+        "soon",
+        "Step waits",
+        "stayed at 10 % for 2 hours, and not for 10 minutes: it takes 100 more requests on the new",
+    ),
     "violations": (
         situation(totals=violated(0.5)),
         *("soon", "Schema violated", "document 6 times, last at 26 Sep 1972, 12:00 UTC in /n"),
@@ -157,7 +219,17 @@ CALM = {
     "a sunset that nobody minds": situation(ENDING, standings={KEY: Standing()}),
     "a sunset that is far": situation(ENDING, now=NOW - 30 * DAY, standings=CALLED),
     "a sunset that was": situation(ENDING, now=NOW + 30 * DAY, standings=CALLED),
-    "a paused brownout": situation(BROWN, overrides=Overrides(frozenset({KEY}))),
+    "a pause of no brownouts": situation(overrides=Overrides(frozenset({KEY}))),
+    "a pause after the end": situation(
+        OVER, overrides=Overrides(frozenset({KEY})), now=NOW + 30 * DAY
+    ),
+    "a cutover that was set to where it ends": situation(
+        MOVING, cutovers=cutover(DecidedBy.OPERATOR, 10)
+    ),
+    "a step that has lasted its time": situation(
+        STEPPING, cutovers=cutover(since=660, rules=STEPPING)
+    ),
+    "the last step": situation(STEPPING, cutovers=cutover(since=7200, rules=STEPPING, percent=90)),
     "violations of old": situation(totals=violated(2)),
 }
 
@@ -174,7 +246,7 @@ def test_the_most_urgent_comes_first() -> None:
             retirable=[KEY],
             fleet=FleetView([], ["the rules differ"]),
             cutovers=cutover(DecidedBy.ROLLED_BACK, 0),
-            refused=["a mistake"],
+            refused="a mistake",
         )
     )
     kinds = ["Rules refused", "Rolled back", "Fleet", "Brownout", "Can be retired"]
@@ -213,3 +285,21 @@ def test_a_catalog_has_the_oldest_version_first() -> None:
     text = edited('"2": { service: new }', f'"2": {lifecycle}').partition("    conversions:")[0]
     rules = loaded(f'{text}      "10": {{ service: new }}\n')
     assert list(catalog(rules)) == [("person", "1"), ("person", "2"), ("person", "10")]
+
+
+def test_versions_alike_are_in_the_order_of_the_rules() -> None:
+    found = waiting(situation(retirable=[("person", "2"), ("person", "10")]))
+    assert [each.subject for each in found] == ["person 2", "person 10"]
+
+
+def test_whose_rules_are_refused() -> None:
+    """Replicas with the same mistakes are listed together; what is lost is another matter."""
+    others = [replica("heard", "a", "x"), replica("heard", "b", "x"), replica("heard", "c", "y")]
+    fleet = FleetView([*others, replica("lost", "d", "z")], [])
+    found = [
+        each for each in waiting(situation(refused="x", fleet=fleet)) if "file" in each.subject
+    ]
+    assert [(each.subject, each.link) for each in found] == [
+        ("The file on disk of a, b", "/page/rules#mistakes"),
+        ("The file on disk of c", "/page/audit#replicas"),
+    ]
