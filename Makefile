@@ -22,7 +22,14 @@ MEGABYTES ?= 512
 MINUTES ?= 10
 fuzz: SECONDS ?= 60
 
-.PHONY: help run verify test lint types core tests test-slow test-compose test-fleet test-telemetry test-page chaos soak siege audit fuzz bench lock clean
+# Where the compiled modules are, and which tests are run there.
+COMPILED = $(VENV)/compiled
+COMPILED_TESTS ?= tests/gateway/proxy tests/gateway/telemetry $(addprefix tests/gateway/live/test_,\
+	faults.py faults_kept.py limits.py logs.py streaming.py unfinished_heads.py other_bodies.py)
+# Whether the benchmark goes without the compiled gateway, and so without a compiler: PLAIN=yes.
+PLAIN ?=
+
+.PHONY: help run verify test lint types core tests test-slow test-compose test-fleet test-telemetry test-page chaos soak siege audit fuzz compiled test-compiled bench lock clean
 
 help: ## list what make can do here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -85,8 +92,24 @@ audit: ## look all pinned packages up among known vulnerabilities; needs a packa
 fuzz: $(VENV)/fuzz.stamp ## fuzz what reads bytes of strangers, SECONDS (60) each
 	@exec $(PY) -m tests.fuzz --seconds $(SECONDS)
 
-bench: $(VENV)/bench.stamp ## measure beside Envoy, Caddy, Traefik, nginx and HAProxy, within 10 minutes
-	@exec $(PY) -m benchmarks --rounds $(ROUNDS) --seconds $(SECONDS) --megabytes $(MEGABYTES)
+# In a copy of the checkout, so that nothing compiled stands beside a source that is edited.
+compiled: $(VENV)/compile.stamp ## make a wheel whose hot modules are compiled; needs a C compiler
+	@rm -rf $(COMPILED) && mkdir -p $(COMPILED)/wheel
+	@git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents -t $(COMPILED)
+	@$(PY) -m pip wheel --quiet --disable-pip-version-check --no-build-isolation --no-index --no-deps \
+		--wheel-dir $(COMPILED)/wheel .
+	@$(PY) stack/compile.py $(COMPILED)/wheel/*-none-any.whl $(COMPILED)/wheel 2>$(COMPILED)/compile.log || \
+		{ tail -n 20 $(COMPILED)/compile.log >&2; \
+		echo "It needs a C compiler and the headers of Python (Debian: gcc libc6-dev python3-dev)." >&2; exit 1; }
+	@$(PY) -m zipfile -e $(COMPILED)/wheel/*-cp*.whl $(COMPILED)
+
+test-compiled: compiled ## run the tests of the data path with the compiled modules
+	@cd $(COMPILED) && exec $(abspath $(PY)) -m pytest --quiet --numprocesses 3 --dist worksteal \
+		-m "not slow" $(COMPILED_TESTS)
+
+bench: $(VENV)/bench.stamp $(if $(PLAIN),,compiled) ## measure beside Envoy, Caddy, Traefik, nginx and HAProxy, within 12 minutes
+	@exec $(PY) -m benchmarks $(if $(PLAIN),,--compiled $(abspath $(COMPILED))) \
+		--rounds $(ROUNDS) --seconds $(SECONDS) --megabytes $(MEGABYTES)
 
 lock: ## pin requirements/*.txt anew from requirements/*.in and pyproject.toml
 	@$(PYTHON) -m venv --clear $(VENV)/uv
@@ -94,6 +117,7 @@ lock: ## pin requirements/*.txt anew from requirements/*.in and pyproject.toml
 	$(LOCK) pyproject.toml --extra jwt --extra otlp requirements/run.in --output-file requirements/run.txt
 	$(LOCK) requirements/build.in --output-file requirements/build.txt
 	$(LOCK) requirements/test.in --output-file requirements/test.txt
+	$(LOCK) requirements/compile.in --output-file requirements/compile.txt
 	$(LOCK) requirements/verify.in --output-file requirements/verify.txt
 	$(LOCK) requirements/bench.in --output-file requirements/bench.txt
 	$(LOCK) requirements/fuzz.in --output-file requirements/fuzz.txt
@@ -120,6 +144,10 @@ $(VENV)/verify.stamp: $(VENV)/run.stamp requirements/verify.txt
 
 $(VENV)/test.stamp: $(VENV)/verify.stamp requirements/test.txt requirements/build.txt
 	@$(INSTALL) --requirement requirements/test.txt --requirement requirements/build.txt
+	@touch $@
+
+$(VENV)/compile.stamp: $(VENV)/test.stamp requirements/compile.txt
+	@$(INSTALL) --requirement requirements/compile.txt
 	@touch $@
 
 $(VENV)/bench.stamp: $(VENV)/run.stamp requirements/bench.txt

@@ -33,7 +33,7 @@ def main() -> int:
     effort = Effort(arguments.seconds, arguments.megabytes)
     try:
         results = [
-            _result(title, scenario, effort, arguments.rounds, cores)
+            _result(title, scenario, effort, arguments, cores)
             for title, scenario in SCENARIOS.items()
             if arguments.only in ("", scenario.__name__)
         ]
@@ -51,21 +51,21 @@ def main() -> int:
 
 
 def _result(
-    title: str, scenario: Scenario, effort: Effort, rounds: int, cores: list[int]
+    title: str, scenario: Scenario, effort: Effort, arguments: argparse.Namespace, cores: list[int]
 ) -> Result:
     print(title, flush=True)
     # Web servers drop the rights of root, and still have to reach their folders.
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        with Lab(folder, cores) as lab:
+        with Lab(folder, cores, arguments.compiled) as lab:
             try:
                 comparison = scenario(lab, effort)
             except SkippedError as reason:
                 print(f"  skipped: {reason}")
                 return Result(title, "", (), (), (), skipped=str(reason))
             told = partial(_tell, comparison.unit)
-            played = tuple(play(comparison, rounds, told))
+            played = tuple(play(comparison, arguments.rounds, told))
             commands = tuple(lab.commands)
     return Result(title, comparison.unit, commands, played, judge(comparison.claims, played))
 
@@ -105,6 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--megabytes", type=_positive, default=512, help="the size of large bodies")
     names = [scenario.__name__ for scenario in SCENARIOS.values()]
     parser.add_argument("--only", default="", choices=names, help="play one comparison")
+    parser.add_argument(
+        "--compiled", type=Path, metavar="FOLDER", help="where `make compiled` put the gateway"
+    )
     parser.add_argument("--output", type=Path, default=Path(__file__).parent, metavar="FOLDER")
     return parser
 

@@ -8,13 +8,13 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-# psutil: CPU time and memory of a process and its children, the same for every system.
+# psutil: the memory of a process, and its children, the same for every system.
 import psutil
 
 from benchmarks.measure import Load, NoResultError, Sample
@@ -27,6 +27,7 @@ _READY_WITHIN = 60.0
 _STARTING = (404, 503)
 _END_WITHIN = 5.0
 _WATCH_EVERY = 0.02
+_PORTS = range(20000, 32768)  # ip(7), ip_local_port_range: connections are given those above
 
 
 class Running:
@@ -53,7 +54,7 @@ class Running:
 
     def cpu(self) -> float:
         """Return the CPU time used so far, in seconds."""
-        return sum(sum(process.cpu_times()[:2]) for process in self.family)
+        return sum(time.clock_gettime(_cpu_clock(process.pid)) for process in self.family)
 
     def rss(self) -> float:
         """Return the resident memory, in MB."""
@@ -67,16 +68,20 @@ class Lab:
         folder: where the programs write; must be empty.
         cores: the first is for what is measured, the second for all else, this process too; the
             others are for systems that need more than one.
+        compiled: the folder of a gateway whose hot modules are compiled; None if there is none.
 
     Attributes:
         cores: the same.
+        compiled: the same.
         commands: every command line so far.
         resources: what is closed when the lab is left.
     """
 
-    def __init__(self, folder: Path, cores: Sequence[int]) -> None:
+    def __init__(self, folder: Path, cores: Sequence[int], compiled: Path | None = None) -> None:
         self._folder = folder
+        self._ports = iter(_PORTS)
         self.cores = cores
+        self.compiled = compiled
         self.commands: list[str] = []
         self.resources = ExitStack()
 
@@ -88,11 +93,15 @@ class Lab:
         self.resources.close()
 
     def port(self) -> int:
-        """Return a port that is free now."""
-        with socket.socket() as held:
-            held.bind(("127.0.0.1", 0))
-            port: int = held.getsockname()[1]
-            return port
+        """Return a port that is free now, and below those that connections are given.
+
+        A system that is started anew finds it free again, however many connections there were.
+        """
+        for port in self._ports:
+            with socket.socket() as held, suppress(OSError):
+                held.bind(("127.0.0.1", port))
+                return port
+        raise NoResultError(f"no port of 127.0.0.1 is free from {_PORTS[0]} to {_PORTS[-1]}")
 
     def measured(self, system: System, *, cores: int = 1) -> Running:
         """Start a system on so many cores of its own."""
@@ -101,6 +110,16 @@ class Lab:
     def beside(self, system: System) -> Running:
         """Start a backend, on the core of the load."""
         return self._start(system, self.cores[1:2])
+
+    @contextmanager
+    def interlude(self) -> Iterator[None]:
+        """End what is started in here when it is left."""
+        outer, self.resources = self.resources, ExitStack()
+        try:
+            with self.resources:
+                yield
+        finally:
+            self.resources = outer
 
     def load(self, command: Sequence[str]) -> list[str]:
         """Return a command line on the core of the load, and note it."""
@@ -134,7 +153,10 @@ class Lab:
         program = find(system.command[0])
         assert program is not None  # __main__ looked for all of them
         command = _pinned([program, *system.command[1:]], cores)
-        self._note(_pinned([Path(program).name, *system.command[1:]], cores), **system.environment)
+        shown = dict(system.environment)
+        if system.code != ROOT:  # by its last name: where it is, is this machine's
+            shown["PYTHONPATH"] = system.code.name
+        self._note(_pinned([Path(program).name, *system.command[1:]], cores), **shown)
         # Appending, so that the file can be emptied while the program writes.
         output = folder / "output.log"
         with output.open("ab") as stream:
@@ -142,7 +164,7 @@ class Lab:
                 # The kernel ends the program should this process be killed without a word.
                 ["setpriv", "--pdeathsig", "TERM", *command],
                 cwd=folder,
-                env={**os.environ, "PYTHONPATH": str(ROOT), **system.environment},
+                env={**os.environ, "PYTHONPATH": str(system.code), **system.environment},
                 stdout=stream,
                 stderr=subprocess.STDOUT,
                 process_group=0,  # Ctrl-C is for this process, which ends its own in order
@@ -210,6 +232,14 @@ class _Peak:
     def _run(self) -> None:
         while not self._over.wait(_WATCH_EVERY):
             self.rss = max(self.rss, self._system.rss())
+
+
+def _cpu_clock(process: int) -> int:
+    """Return the clock of the CPU time of a process, to the nanosecond (Linux, clock_getres(2)).
+
+    The times that /proc has come in steps of 10 ms, half a µs for each request of a second.
+    """
+    return (~process << 3) | 2
 
 
 def _pinned(command: Sequence[str], cores: Sequence[int]) -> list[str]:

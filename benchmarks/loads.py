@@ -1,12 +1,14 @@
-"""The loads of small requests: one that keeps a system full, and one of a constant rate."""
+"""The loads of small requests: those that keep systems full, and one of a constant rate."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from benchmarks import openloop, wrk
 from benchmarks.lab import Lab, Running, ask
-from benchmarks.measure import Sample
+from benchmarks.measure import Round, Sample
 from benchmarks.request import Request
+from benchmarks.systems import System
 
 
 def closed(
@@ -17,6 +19,44 @@ def closed(
     wrk.run(wrk.command(system.port, request, 1), 1)
     command = lab.load(wrk.command(system.port, request, seconds))
     return partial(lab.sample, system, partial(wrk.run, command, seconds))
+
+
+def beside(
+    lab: Lab,
+    systems: Mapping[str, tuple[System | Running, Request]],
+    expected: str,
+    seconds: int,
+) -> Callable[[], Round]:
+    """Return the run of several systems at once on one core, each of which is kept full.
+
+    What slows the machine down slows all of them, so that a µs shows which no two runs one after
+    the other can show. Those that do not run yet are started anew each time, since two processes of
+    one program differ, too.
+    """
+    orders = [list(systems)[::-1], list(systems)]
+
+    def run() -> Round:
+        orders.reverse()  # none is always the first to be started
+        with lab.interlude(), ThreadPoolExecutor(len(systems)) as threads:
+            running = {}
+            for name in orders[0]:
+                system = systems[name][0]
+                running[name] = lab.measured(system) if isinstance(system, System) else system
+            for name, system in running.items():
+                ask(system, systems[name][1], expected)
+
+            def load(name: str, seconds: int) -> Sample:
+                command = lab.load(wrk.command(running[name].port, systems[name][1], seconds))
+                return lab.sample(running[name], partial(wrk.run, command, seconds))
+
+            def loads(seconds: int) -> Round:
+                made = {name: threads.submit(load, name, seconds) for name in running}
+                return {name: made[name].result() for name in systems}
+
+            loads(1)
+            return loads(seconds)
+
+    return run
 
 
 def paced(

@@ -1,7 +1,7 @@
 """What is measured, and what is claimed of it: plain frozen data."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from statistics import median
 
 RATE, CPU, P99 = "× rate", "× CPU time", "× p99"
@@ -50,6 +50,16 @@ class Sample:
     growth: float = 0.0
     p50: float | None = None
     p99: float | None = None
+
+
+def middle(samples: Sequence[Sample]) -> Sample:
+    """Return the median of each number of several samples of the same kind."""
+    found: dict[str, float] = {}
+    for each in fields(Sample):
+        values = [value for one in samples if (value := getattr(one, each.name)) is not None]
+        if values:
+            found[each.name] = median(values)
+    return Sample(**found)
 
 
 Round = Mapping[str, Sample]
@@ -153,7 +163,7 @@ def cpu(of: str, to: str, goal: Goal | None = None) -> Claim:
     return Claim(of, lambda samples: samples[of].cpu / samples[to].cpu, CPU, goal)
 
 
-def added(of: str, to: str, goal: Goal) -> Claim:
+def added(of: str, to: str, goal: Goal | None = None) -> Claim:
     """Claim the CPU time that a unit of one run takes beyond another's."""
     text = f"{of}: more CPU time"
     return Claim(text, lambda samples: samples[of].cpu - samples[to].cpu, "µs", goal)

@@ -7,10 +7,12 @@ from benchmarks.scenario import Scenario
 
 SCENARIOS: Mapping[str, Scenario] = {
     "Routed requests, against Envoy": small_requests.routed,
+    "Hot modules compiled, against plain Python": small_requests.compiled,
     "Routed by Envoy as exported, against Envoy": small_requests.exported,
     "Latency at equal load, against Envoy": small_requests.latency,
     "Converted small bodies, against the same unconverted": small_requests.converted,
     "A shadow of everything at full load, against none": small_requests.shadowed,
+    "The gateway, against itself": small_requests.same,
     "A version that ends, against one that stays": small_requests.ending,
     "Traces that sample nothing, against none": small_requests.traced,
     "A state that is kept, against none": small_requests.kept,

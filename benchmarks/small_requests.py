@@ -4,9 +4,8 @@ from benchmarks import rules, systems
 from benchmarks.comparison import Comparison
 from benchmarks.database import database
 from benchmarks.lab import Lab
-from benchmarks.loads import closed, paced
+from benchmarks.loads import beside, closed, paced
 from benchmarks.measure import (
-    Goal,
     added,
     at_least,
     at_most,
@@ -36,12 +35,19 @@ def routed(lab: Lab, effort: Effort) -> Comparison:
     ours = lab.measured(systems.gateway(lab.port(), backend, rules.shipped()))
     peers = {name: lab.measured(peer(lab.port(), backend)) for name, peer in ROUTING_PEERS.items()}
     runs, claims = {}, []
+    both = {"gateway": ours}
+    if lab.compiled is not None:
+        fast = systems.gateway(lab.port(), backend, rules.shipped(), code=lab.compiled)
+        both["compiled gateway"] = lab.measured(fast)
     for name, request in MECHANISMS.items():
-        one, envoy = f"gateway, by {name}", f"Envoy, by {name}"
-        runs[one] = closed(lab, ours, request, BOB_2, effort.seconds)
+        envoy = f"Envoy, by {name}"
+        for one, running in both.items():
+            runs[f"{one}, by {name}"] = closed(lab, running, request, BOB_2, effort.seconds)
         for peer, running in peers.items():
             runs[f"{peer}, by {name}"] = closed(lab, running, request, BOB_2, effort.seconds)
-        claims += [rate(one, envoy, at_least(1.0)), cpu(one, envoy)]
+        for one in both:
+            claims.append(rate(f"{one}, by {name}", envoy, at_least(1.0)))
+            claims.append(cpu(f"{one}, by {name}", envoy))
         claims += [rate(f"{peer}, by {name}", envoy) for peer in peers if peer != "Envoy"]
     for name, system in {"nginx": systems.nginx, "HAProxy": systems.haproxy}.items():
         plain = lab.measured(system(lab.port(), backend))
@@ -50,18 +56,38 @@ def routed(lab: Lab, effort: Effort) -> Comparison:
     return Comparison(runs, claims)
 
 
+def compiled(lab: Lab, effort: Effort) -> Comparison:
+    """Compare the gateway whose hot modules are compiled with the one that is plain Python."""
+    if lab.compiled is None:
+        raise SkippedError("needs --compiled, with the folder that `make compiled` makes")
+    backend = lab.beside(systems.backend(lab.port())).port
+    text = rules.converted()
+    fast = systems.gateway(lab.port(), backend, text, code=lab.compiled)
+    plain = systems.gateway(lab.port(), backend, text)
+    pairs, claims = [], []
+    for kind, request, expected in (
+        ("as it is", Request("/v2/person"), BOB_2),
+        ("converted", Request("/v1/person"), BOB_1),
+    ):
+        of, to = f"compiled, {kind}", f"plain, {kind}"
+        both = {of: (fast, request), to: (plain, request)}
+        pairs.append(beside(lab, both, expected, effort.seconds))
+        claims += [rate(of, to), cpu(of, to)]
+    return Comparison({}, claims, pairs=pairs)
+
+
 def exported(lab: Lab, effort: Effort) -> Comparison:
     """Route by Envoy as `export envoy` sets it up, and as its own rules do."""
     backend = lab.beside(systems.backend(lab.port())).port
     ours = lab.measured(systems.exported(lab.port(), backend, rules.bypassed()))
     theirs = lab.measured(systems.envoy(lab.port(), backend))
-    runs, claims = {}, []
+    pairs, claims = [], []
     for name in ("path", "query", "header"):  # the other goes to the gateway
         of, to = f"Envoy by export, by {name}", f"Envoy, by {name}"
-        runs[of] = closed(lab, ours, MECHANISMS[name], BOB_2, effort.seconds)
-        runs[to] = closed(lab, theirs, MECHANISMS[name], BOB_2, effort.seconds)
+        both = {of: (ours, MECHANISMS[name]), to: (theirs, MECHANISMS[name])}
+        pairs.append(beside(lab, both, BOB_2, effort.seconds))
         claims += [rate(of, to, at_least(0.97)), cpu(of, to)]
-    return Comparison(runs, claims)
+    return Comparison({}, claims, pairs=pairs)
 
 
 def latency(lab: Lab, effort: Effort) -> Comparison:
@@ -111,44 +137,57 @@ def shadowed(lab: Lab, effort: Effort) -> Comparison:
 def ending(lab: Lab, effort: Effort) -> Comparison:
     """Name and count who asks for a version, and say when it ends, beside a version that stays."""
     backend = lab.beside(systems.backend(lab.port())).port
-    ends = lab.measured(systems.gateway(lab.port(), backend, rules.ending()))
-    stays = lab.measured(systems.gateway(lab.port(), backend, rules.shipped()))
+    ends = systems.gateway(lab.port(), backend, rules.ending())
+    stays = systems.gateway(lab.port(), backend, rules.shipped())
     asked = Request("/v2/person", (("X-Client", "acme"),))
-    runs = {
-        "a version that ends": closed(lab, ends, asked, BOB_2, effort.seconds),
-        "one that stays": closed(lab, stays, asked, BOB_2, effort.seconds),
-    }
-    of, to = runs
-    return Comparison(runs, [added(of, to, at_most(3)), rate(of, to)])
+    both = {"a version that ends": (ends, asked), "one that stays": (stays, asked)}
+    of, to = both
+    pair = beside(lab, both, BOB_2, 2 * effort.seconds)
+    return Comparison({}, [added(of, to, at_most(3)), rate(of, to)], pairs=[pair])
+
+
+def same(lab: Lab, effort: Effort) -> Comparison:
+    """Compare the gateway with itself, which shows what the other comparisons can tell apart."""
+    return _added(lab, effort, "with the same rules", "")
 
 
 def traced(lab: Lab, effort: Effort) -> Comparison:
     """Decide for each request whether it is traced, and trace none."""
     tracing = 'tracing: { endpoint: "http://127.0.0.1:1", ratio: 0 }\n'
-    return _added(lab, effort, "not sampled", tracing, at_most(1))
+    return _added(lab, effort, "not sampled", tracing, 1)
 
 
 def kept(lab: Lab, effort: Effort) -> Comparison:
     """Keep who called which version, in a file."""
-    return _added(lab, effort, "kept in a file", "state: state.db\n", at_most(1))
+    return _added(lab, effort, "kept in a file", "state: state.db\n", 1)
 
 
 def shared(lab: Lab, effort: Effort) -> Comparison:
     """Keep who called which version, in a database that a fleet shares."""
     url = database(lab)
-    return _added(lab, effort, "kept in PostgreSQL", f"state: {url}\n", at_most(1))
+    return _added(lab, effort, "kept in PostgreSQL", f"state: {url}\n", 1)
 
 
-def _added(lab: Lab, effort: Effort, name: str, key: str, goal: Goal) -> Comparison:
-    """Compare the shipped rules with one more key to those rules without it."""
+def _added(lab: Lab, effort: Effort, name: str, key: str, most: float | None = None) -> Comparison:
+    """Compare the shipped rules with one more key to those rules without it.
+
+    Args:
+        lab: where.
+        effort: how long.
+        name: of the run with the key.
+        key: the line of the rules.
+        most: how many µs of CPU time more a request is to take at most; None for no goal.
+    """
     backend = lab.beside(systems.backend(lab.port())).port
     plain = rules.stateless()
-    runs = {}
-    for run, text in {name: key + plain, "without": plain}.items():
-        system = lab.measured(systems.gateway(lab.port(), backend, text))
-        runs[run] = closed(lab, system, BY_PATH, BOB_2, effort.seconds)
-    of, to = runs
-    return Comparison(runs, [added(of, to, goal), rate(of, to, at_least(0.97))])
+    both = {
+        run: (systems.gateway(lab.port(), backend, text), BY_PATH)
+        for run, text in {name: key + plain, "without": plain}.items()
+    }
+    of, to = both
+    few, many = (None, None) if most is None else (at_most(most), at_least(0.97))
+    pair = beside(lab, both, BOB_2, 2 * effort.seconds)
+    return Comparison({}, [added(of, to, few), rate(of, to, many)], pairs=[pair])
 
 
 def house(lab: Lab, effort: Effort) -> Comparison:
@@ -157,14 +196,13 @@ def house(lab: Lab, effort: Effort) -> Comparison:
     large = systems.gateway(lab.port(), backend, rules.house(50, 50, 50))
     small = systems.gateway(lab.port(), backend, rules.house(1, 1, 2))
     in_large, in_small = Request("/v25/api25/resource25"), Request("/v2/api0/resource0")
-    runs = {
-        "10,000 routes, 50 versions": closed(
-            lab, lab.measured(large), in_large, BOB_2, effort.seconds
-        ),
-        "4 routes, 2 versions": closed(lab, lab.measured(small), in_small, BOB_2, effort.seconds),
+    both = {
+        "10,000 routes, 50 versions": (lab.measured(large), in_large),  # takes long to start
+        "4 routes, 2 versions": (lab.measured(small), in_small),
     }
-    of, to = runs
-    return Comparison(runs, [cpu(of, to, at_most(1.05)), rate(of, to)])
+    of, to = both
+    pair = beside(lab, both, BOB_2, effort.seconds)
+    return Comparison({}, [cpu(of, to, at_most(1.05)), rate(of, to)], pairs=[pair])
 
 
 def chain(lab: Lab, effort: Effort) -> Comparison:

@@ -25,12 +25,14 @@ class System:
         port: the port.
         files: what has to stand in its folder, by name.
         environment: the variables that are its settings.
+        code: where Python finds the packages of this project.
     """
 
     command: tuple[str, ...]
     port: int
     files: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    code: Path = ROOT
 
 
 def find(program: str) -> str | None:
@@ -106,8 +108,10 @@ def traefik(port: int, backend: int) -> System:
     return System(("traefik", "--configfile=traefik.yaml"), port, files)
 
 
-def gateway(port: int, backend: int, rules: str, *, workers: int = 1, admin: int = 0) -> System:
-    """Return the gateway; the rules find the backend in the variable BACKEND."""
+def gateway(
+    port: int, backend: int, rules: str, *, workers: int = 1, admin: int = 0, code: Path = ROOT
+) -> System:
+    """Return the gateway whose package is in a folder; its rules find the backend in BACKEND."""
     environment = {
         "GATEWAY_PORT": str(port),
         "GATEWAY_ADMIN_PORT": str(admin),
@@ -115,7 +119,8 @@ def gateway(port: int, backend: int, rules: str, *, workers: int = 1, admin: int
         "GATEWAY_WORKERS": str(workers),
         **_addresses(backend),
     }
-    return System((sys.executable, "-m", "gateway"), port, {"gateway.yaml": rules}, environment)
+    files = {"gateway.yaml": rules}
+    return System((sys.executable, "-m", "gateway"), port, files, environment, code)
 
 
 def _addresses(backend: int) -> dict[str, str]:

@@ -8,6 +8,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
@@ -58,7 +59,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
         " Commands that ask a gateway take GATEWAY_ADMIN_TOKEN, GATEWAY_ADMIN_TOKEN_FILE and"
         " GATEWAY_ADMIN_CA as well.",
     )
-    parser.add_argument("--version", action="version", version=f"{_NAME} {__version__}")
+    parser.add_argument("--version", action="version", version=f"{_NAME} {_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     parsers = {name: commands.add_parser(name, help=about) for name, about in COMMANDS.items()}
     wanted = words[0] if words and words[0] in COMMANDS else "serve"
@@ -102,6 +103,13 @@ def _run(command: Command, arguments: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return getattr(arguments, "wrong", 2)
     return status
+
+
+def _version() -> str:
+    """Return the version, and whether the hot modules are compiled (stack/compile.py)."""
+    hot = find_spec("gateway.core.plan")
+    compiled = hot is not None and not str(hot.origin).endswith(".py")
+    return f"{__version__} (compiled)" if compiled else __version__
 
 
 def _add_variables(path: Path) -> None:

@@ -45,6 +45,22 @@ def test_play_runs_each_in_its_turn_and_tells() -> None:
     assert list(rounds[1]) == ["a", "b"]
 
 
+def test_a_pair_is_played_in_each_round_beside_runs_that_take_turns() -> None:
+    told: list[str] = []
+    pair = {"a": Sample(1, 1, 1, 1), "b": Sample(2, 1, 1, 1)}
+    comparison = Comparison({"c": lambda: Sample(3, 1, 1, 1)}, (), pairs=[lambda: pair])
+
+    rounds = play(comparison, 2, lambda name, _: told.append(name))
+
+    assert told == ["a", "b", "c"] * 2
+    assert [[one.rate for one in each.values()] for each in rounds] == [[1, 2, 3]] * 2
+
+
+def test_a_comparison_may_have_pairs_alone() -> None:
+    comparison = Comparison({}, (), pairs=[lambda: {"a": Sample(1, 1, 1, 1)}])
+    assert [list(each) for each in play(comparison, 2, lambda *_: None)] == [["a"], ["a"]]
+
+
 def test_two_claims_of_one_name_are_refused() -> None:
     """They would be two rows, and two bars of the chart, with the same label."""
     Comparison({}, [rate("a", "b"), rate("a", "c", text="a ÷ c"), cpu("a", "b")])

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import bulk, openloop
 from benchmarks.measure import NoResultError
+from benchmarks.onlooker import onlooker
 from benchmarks.request import Request
 from benchmarks.slowloris import slowloris
 
@@ -96,6 +97,13 @@ def test_latency_counts_the_wait_for_a_connection() -> None:
 def test_wrong_answers_are_no_result() -> None:
     with small(status=404) as (port, _), pytest.raises(NoResultError, match="404"):
         openloop.load(port, REQUEST, rate=100, seconds=0.1)
+
+
+def test_an_onlooker_sees_all_three_and_ends_while_it_looks_away() -> None:
+    with small() as (port, asked), onlooker(port) as look:
+        seen = {line.split()[0] for line in asked}
+        look(False)
+    assert seen == {"/", "/metrics", "/page/events"}
 
 
 def test_a_slowloris_begins_requests_and_never_ends_one() -> None:

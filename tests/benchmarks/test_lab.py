@@ -1,0 +1,59 @@
+"""The lab: what a system has used, what ends when, and what is noted."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.lab import Lab, Running
+from benchmarks.systems import System
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[Lab]:
+    """Give a lab that has one core for everything; this process has all of its own afterwards."""
+    ours = os.sched_getaffinity(0)
+    folder = tmp_path / "lab"
+    folder.mkdir()
+    try:
+        with Lab(folder, [min(ours)] * 2) as entered:
+            yield entered
+    finally:
+        os.sched_setaffinity(0, ours)
+
+
+def started(lab: Lab) -> Running:
+    return lab.beside(System((sys.executable, "-c", "import time; time.sleep(600)"), 0))
+
+
+def test_what_is_started_in_an_interlude_ends_with_it(lab: Lab) -> None:
+    with lab.interlude():
+        before = started(lab)
+        with lab.interlude():
+            within = started(lab)
+            assert within.process.poll() is None
+        assert within.process.poll() is not None
+        assert before.process.poll() is None
+    assert before.process.poll() is not None
+
+
+def test_processor_time_is_told_finer_than_in_steps(lab: Lab) -> None:
+    """The times of /proc come in steps of 10 ms."""
+    assert started(lab).cpu() * 100 % 1 > 0
+
+
+def test_each_port_is_another_and_none_of_those_for_connections(lab: Lab) -> None:
+    """One of those may be taken by a connection before its system is started anew."""
+    ports = [lab.port() for _ in range(10)]
+    assert len(set(ports)) == 10
+    assert max(ports) < 32768
+
+
+def test_commands_name_no_place_of_this_machine(lab: Lab, tmp_path: Path) -> None:
+    command = (sys.executable, "-m", "this")
+    lab.beside(System(command, 0))
+    lab.beside(System(command, 0, code=tmp_path / "compiled"))
+    plain = f"taskset -c {lab.cores[1]} {Path(sys.executable).name} -m this"
+    assert lab.commands == [plain, f"PYTHONPATH=compiled {plain}"]

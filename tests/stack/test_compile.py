@@ -1,0 +1,45 @@
+"""What stack/compile.py compiles: modules that are there, and hold nothing that it takes amiss."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stack.compile import modules
+from tests.gateway.kit import ROOT
+
+SOURCES = {name: ROOT / f"{name.replace('.', '/')}.py" for name in modules()}
+
+
+def test_the_list_is_in_order_and_names_modules() -> None:
+    assert list(SOURCES) == sorted(set(SOURCES))
+    assert [name for name, path in SOURCES.items() if not path.is_file()] == []
+
+
+def test_nothing_is_compiled_beside_the_sources() -> None:
+    """A compiled module hides the source beside it, however that is edited."""
+    assert list((ROOT / "gateway").rglob("*.so")) == []
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_the_name_of_an_exception_has_one_type_in_a_function(source: Path) -> None:
+    """A variable of a compiled coroutine has one type, which is checked: others are a TypeError."""
+    assert list(_ambiguous(source.read_text())) == []
+
+
+def test_a_name_of_two_types_is_found() -> None:
+    text = "def f():\n try: g()\n except A as e: h(e)\n except B as e: h(e)\n"
+    assert list(_ambiguous(text)) == ["f: e"]
+    assert list(_ambiguous(text.replace("B as e", "B as other"))) == []
+
+
+def _ambiguous(text: str) -> Iterator[str]:
+    for function in ast.walk(ast.parse(text)):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            types = defaultdict(set)
+            for node in ast.walk(function):
+                if isinstance(node, ast.ExceptHandler) and node.name and node.type:
+                    types[node.name].add(ast.unparse(node.type))
+            yield from (f"{function.name}: {name}" for name in types if len(types[name]) > 1)
