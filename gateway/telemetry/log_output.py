@@ -18,8 +18,12 @@ from select import PIPE_BUF
 
 # The size of one write to a file, which never blocks for long; more lines go into several.
 _FILE = 64 * 1024
-# The bytes of lines that wait, and for how many seconds the last of them may at the end.
+# The bytes of lines that wait.
 _MOST_WAITING = 1024 * 1024
+# The bytes beyond, for the gateway's own events alone: requests, which are many, would crowd out
+# the line that says how many lines are missing.
+_RESERVED = 64 * 1024
+# For how many seconds the last lines may wait at the end.
 _AT_END = 0.5
 # How often dropped lines are reported, in seconds.
 _INTERVAL = 1.0
@@ -58,13 +62,14 @@ class LogOutput:
 
         Args:
             text: the lines, which together have at most `most` bytes unless they are only one.
-            kind: what the lines are about.
+            kind: what the lines are about, "request" or "event".
             lines: how many they are.
         """
         rest = text if self._waiting else self._send(text, kind)
         if not rest:
             return
-        if self._size + len(rest) > _MOST_WAITING:
+        most = _MOST_WAITING + (_RESERVED if kind == "event" else 0)
+        if self._size + len(rest) > most:
             self._drop(kind, lines)
             return
         self._waiting.append((rest, kind))

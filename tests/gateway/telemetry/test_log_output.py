@@ -4,12 +4,14 @@ import asyncio
 import os
 import socket
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from gateway.telemetry import log_output
 from gateway.telemetry.log_output import LogOutput
+from tests.gateway.kit import DEADLINE
 
 LINE = b"x" * 999 + b"\n"
 
@@ -59,17 +61,42 @@ async def test_what_cannot_wait_is_dropped_and_reported(monkeypatch: pytest.Monk
     output.report = reported.put_nowait
     for _ in range(500):
         output.write(LINE * 4, "request", 4)
-    output.write(LINE, "event", 1)
+    for _ in range(100):
+        output.write(LINE, "event", 1)
     dropped = await reported.get()
     assert set(dropped) == {"request", "event"}
     received = 0
     os.set_blocking(reading, False)
-    while received < 2_001_000 - dropped.total() * 1000:
+    while received < 2_100_000 - dropped.total() * 1000:
         try:
             received += len(os.read(reading, 1_000_000))
         except BlockingIOError:
             await asyncio.sleep(0.001)
-    assert received == 2_001_000 - dropped.total() * 1000
+    assert received == 2_100_000 - dropped.total() * 1000
+    output.finish()
+    os.close(reading)
+    os.close(writing)
+
+
+async def test_requests_do_not_crowd_out_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once no line of a request fits any more, not even the shortest, one about them does."""
+    monkeypatch.setattr(log_output, "_INTERVAL", 0.01)
+    reading, writing = os.pipe()
+    output = LogOutput(writing)
+    for size in (4096, 1):
+        reported: asyncio.Queue[Counter[str]] = asyncio.Queue()
+        output.report = reported.put_nowait
+        while reported.empty():
+            output.write(b"x" * (size - 1) + b"\n", "request", 1)
+            await asyncio.sleep(0)
+    output.write(b"what happened\n", "event", 1)
+    text = b""
+    os.set_blocking(reading, False)
+    async with asyncio.timeout(DEADLINE):
+        while not text.endswith(b"what happened\n"):
+            with suppress(BlockingIOError):
+                text += os.read(reading, 100_000)
+            await asyncio.sleep(0.001)
     output.finish()
     os.close(reading)
     os.close(writing)
