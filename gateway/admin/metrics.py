@@ -108,6 +108,11 @@ def exposition(operator: Operator) -> Iterator[bytes]:
         [({"result": "loaded"}, reloader.loaded), ({"result": "rejected"}, reloader.rejected)],
     )
     yield from _metric(
+        *("gauge", "gateway_webhook_failing"),
+        "1 while a webhook takes no messages, 0 while it does; of the gateway that sends them.",
+        [({"webhook": name}, int(fails)) for name, fails in [*operator.webhooks.items()]],
+    )
+    yield from _metric(
         *("gauge", "gateway_state_unwritten"),
         "1 while the state cannot be written to its store.",
         [({}, int(state.stale_since is not None))],

@@ -46,6 +46,7 @@ class Operator:
         unready: a function that returns why the gateway cannot serve, or None if it can.
         documented: finds the operations in the OpenAPI documents of versions.
         curves: what the gates of cutovers compared lately.
+        webhooks: whether each webhook fails, where this gateway sends word; empty elsewhere.
     """
 
     state: StateAccess
@@ -54,6 +55,7 @@ class Operator:
     unready: Callable[[], str | None]
     documented: DocumentedOperations
     curves: GateCurves = field(default_factory=GateCurves)
+    webhooks: dict[str, bool] = field(default_factory=dict)
 
     @property
     def totals(self) -> Totals:

@@ -74,12 +74,14 @@ class Delivery(msgspec.Struct):
         attempts: the number of attempts.
         due: when the next one is due, in seconds since 1970.
         error: why the last one failed; empty if it did not.
+        tried: when that was, in seconds since 1970; 0 for never.
     """
 
     state: DeliveryState = "waiting"
     attempts: int = 0
     due: float = 0.0
     error: str = ""
+    tried: float = 0.0
 
 
 class Notification(msgspec.Struct):
@@ -104,12 +106,14 @@ class NotifyDocument(msgspec.Struct):
         known: the ids of events that were added, the latest last.
         cutovers: the percentage of each cutover when it was last looked at, and who decided it.
         brownouts: when the open brownout of each version began and ends, and its percentage.
+        taken: when each webhook took a message last, in seconds since 1970.
     """
 
     items: list[Notification] = []
     known: list[str] = []
     cutovers: list[tuple[VersionKey, tuple[float, str]]] = []
     brownouts: list[tuple[VersionKey, tuple[float, float, float]]] = []
+    taken: dict[str, float] = {}
 
 
 def read_document(document: object) -> NotifyDocument:
@@ -157,6 +161,8 @@ def add(
 
 def merge(document: NotifyDocument, other: NotifyDocument) -> None:
     """Add what another document knows and this one, which is changed, does not."""
+    for name, at in other.taken.items():
+        note_taken(document, name, at)
     known, items = {*document.known}, {one.id: one for one in document.items}
     for one in other.items:
         if one.id in items:  # another replica had to leave some webhooks out
@@ -191,9 +197,13 @@ def waits(document: NotifyDocument, webhook: str, now: float) -> dict[str, float
 def forget_webhooks(document: NotifyDocument, names: Iterable[str]) -> None:
     """Give up what waits for webhooks that the rules have no more."""
     kept = {*names}
+    document.taken = {name: at for name, at in document.taken.items() if name in kept}
     for one in document.items:
         for name, delivery in one.deliveries.items():
-            if delivery.state == "waiting" and name not in kept:
+            if name in kept:
+                continue
+            delivery.tried = 0.0  # no trouble of one that has the name later on
+            if delivery.state == "waiting":
                 delivery.state, delivery.error = "failed", "the rules have no such webhook any more"
 
 
@@ -213,11 +223,17 @@ def note(
         attempt = attempts.get(one.id)
         if found is None or attempt is None or found.state != "waiting":
             continue
-        found.error = attempt.error
+        found.error, found.tried = attempt.error, now
         if not attempt.error:
             found.state = "sent"
+            note_taken(document, webhook, now)
         elif attempt.final or found.attempts >= len(_WAITS):
             found.state = "failed"
         else:
             found.due = now + _WAITS[found.attempts]
         found.attempts += 1
+
+
+def note_taken(document: NotifyDocument, webhook: str, now: float) -> None:
+    """Note that a webhook took a message, or a test message."""
+    document.taken[webhook] = max(now, document.taken.get(webhook, 0.0))

@@ -25,6 +25,7 @@ from gateway.admin.notifications.notification import (
 )
 from gateway.admin.notifications.notify_report import WebhookTest
 from gateway.admin.notifications.webhook_client import WebhookClient
+from gateway.admin.notifications.webhook_trouble import webhook_troubles
 from gateway.admin.notify import observation
 from gateway.admin.operator import Operator
 from gateway.admin.page.catalog import catalog
@@ -74,6 +75,7 @@ class Notifier:
                     log.event("notify_late", "warning", reason=str(error))
                     await self.deliver_unstored(rules, client)
                 await asyncio.sleep(_INTERVAL)
+        self._operator.webhooks.clear()
 
     async def look(self, rules: NotifyRules) -> None:
         """Add what happened to the document; raises StateError."""
@@ -119,11 +121,16 @@ class Notifier:
 
     async def deliver(self, rules: NotifyRules, client: WebhookClient) -> None:
         """Send what is due, if this gateway judges; raises StateError."""
+        webhooks = self._operator.webhooks
+        webhooks.clear()
         if not self._operator.state.judges:
             return
         documents = self._operator.state.documents
         stored, now = await documents.read(DOCUMENT)
         document = read_document(stored)
+        names = [webhook.name for webhook in rules.webhooks]
+        failing = {each.webhook for each in webhook_troubles(document, names)}
+        webhooks.update({name: name in failing for name in names})
         sent = await asyncio.gather(
             *(self._send(document, webhook, client, now) for webhook in rules.webhooks)
         )

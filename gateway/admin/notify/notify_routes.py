@@ -1,6 +1,9 @@
 """The paths of the admin port about word of what happens."""
 
 import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from aiohttp import web
 
@@ -8,7 +11,11 @@ from gateway.admin.access.admin_answers import json_answer
 from gateway.admin.access.admin_guard import AdminProblemError
 from gateway.admin.access.rights import order
 from gateway.admin.operator import Operator
+from gateway.state.state_changes import StateError
 from gateway.telemetry import log
+
+if TYPE_CHECKING:
+    from gateway.admin.notifications.notify_report import WebhookTest
 
 
 def notify_routes(operator: Operator) -> list[web.RouteDef]:
@@ -32,7 +39,27 @@ def notify_routes(operator: Operator) -> list[web.RouteDef]:
             raise AdminProblemError(404, "not_found", str(error)) from None
         await operator.state.record(act, "notification test", name or "")
         results = await send_test(operator.rules.notify, webhooks, act.who, time.time())
+        with suppress(StateError):  # the messages are sent all the same
+            await _note(operator, results)
         log.event("notify_tested", who=act.who, webhook=name)
         return json_answer(results)
 
     return [web.get("/notifications", show), web.post("/notifications/test", test)]
+
+
+async def _note(operator: Operator, results: "Sequence[WebhookTest]") -> None:
+    """Note which webhooks took a test message, so that they are in trouble no more."""
+    import msgspec
+
+    from gateway.admin.notifications.notification import DOCUMENT, note_taken, read_document
+
+    _, now = await operator.state.documents.read(DOCUMENT)
+
+    def change(former: object) -> object:
+        document = read_document(former)
+        for each in results:
+            if not each.error:
+                note_taken(document, each.webhook, now)
+        return msgspec.to_builtins(document)
+
+    await operator.state.documents.change(DOCUMENT, change)

@@ -10,6 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from gateway.admin.access.rights import KnownBy, form_token, known_principal, order
+from gateway.admin.notifications.webhook_trouble import webhook_troubles
 from gateway.admin.operator import Operator
 from gateway.admin.page.acts import ACTS
 from gateway.admin.page.catalog import CatalogVersion, catalog
@@ -19,8 +20,8 @@ from gateway.admin.page.standing import Standings
 from gateway.admin.page.views.audit_view import (
     audit_table,
     known_replicas,
+    known_word,
     latest_changes,
-    latest_word,
 )
 from gateway.admin.page.views.callers_view import callers_csv
 from gateway.admin.page.views.next_view import next_items
@@ -173,12 +174,15 @@ class Page:
         """Answer what was changed, and the replicas."""
         state = self._operator.state
         changes, unread = await latest_changes(state)
+        word, webhooks = await known_word(state), self._operator.rules.notify.webhooks
+        names = [webhook.name for webhook in webhooks]
         values = {
             "table": audit_table(changes, request.query),
             "unread": unread,
             "fleet": await known_replicas(state),
-            "word": await latest_word(state),
-            "webhooks": self._operator.rules.notify.webhooks,
+            "word": word.items[::-1],
+            "webhooks": names,
+            "troubles": [*webhook_troubles(word, names)],
         }
         return await self._html(request, "audit.html", values)
 

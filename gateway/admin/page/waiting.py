@@ -7,10 +7,11 @@ from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 from gateway.admin.formatting import moment_text, period_text, plural, sentence
+from gateway.admin.notifications.webhook_trouble import WebhookTrouble
 from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.standing import Standing
 from gateway.core.cutover.cutover_state import DecidedBy, awaited
-from gateway.core.cutover.gates import GateOutcome, GateResult
+from gateway.core.cutover.gates import GateOutcome
 from gateway.core.lifecycle.openings import Opening
 from gateway.core.overrides import Overrides, VersionKey
 from gateway.state.cutover_controller import CurrentCutover
@@ -75,6 +76,7 @@ class Situation:
         failing: the tasks that fail.
         stale_since: since when the store of the state has not been reached; None if it is.
         changes: the audit log, the latest last; needed if anything is paused by hand.
+        webhooks: those that take no messages.
     """
 
     now: float
@@ -91,6 +93,7 @@ class Situation:
     failing: tuple[str, ...] = ()
     stale_since: float | None = None
     changes: Sequence[AuditEntry] = ()
+    webhooks: Sequence[WebhookTrouble] = ()
 
 
 def waiting(seen: Situation) -> list[Waiting]:
@@ -98,6 +101,7 @@ def waiting(seen: Situation) -> list[Waiting]:
     found = [
         *_gateway(seen),
         *_replicas(seen),
+        *_webhooks(seen),
         *_cutovers(seen),
         *_sunsets(seen),
         *_brownouts(seen),
@@ -183,20 +187,12 @@ def _replicas(seen: Situation) -> Iterator[Waiting]:
         )
 
 
-def pressure(result: GateResult) -> float | None:
-    """Return the share of what a gate allows that is used up; None if nothing was seen.
-
-    It is at least 0; more than 1 is beyond the limit, which chance alone may explain.
-    """
-    if result.new is None:
-        return None
-    if result.old is None:
-        used, allowed = result.new, result.limit
-    elif result.gate == "latency":
-        used, allowed = result.new / result.old - 1 if result.old else 0.0, result.limit - 1
-    else:
-        used, allowed = result.new - result.old, result.limit
-    return max(used, 0.0) / allowed if allowed > 0 else inf if used > 0 else 0.0
+def _webhooks(seen: Situation) -> Iterator[Waiting]:
+    for trouble in seen.webhooks:
+        yield Waiting(
+            *("now", 4, trouble.since, "bad", "Webhook fails", trouble.webhook),
+            *(trouble.text, "See the messages", "/page/audit#word"),
+        )
 
 
 def _cutovers(seen: Situation) -> Iterator[Waiting]:
@@ -222,7 +218,7 @@ def _cutovers(seen: Situation) -> Iterator[Waiting]:
         pressed = [
             (one, used)
             for one in results
-            if one.outcome is GateOutcome.PASSED and (used := pressure(one) or 0.0) >= _PRESSED
+            if one.outcome is GateOutcome.PASSED and (used := one.pressure or 0.0) >= _PRESSED
         ]
         if exceeded:
             yield Waiting(

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from typing import NamedTuple
 
 from gateway.core.cutover.route_outcomes import RouteOutcomes
@@ -115,6 +116,22 @@ class GateResult:
     old_requests: int
     window: float
     text: str
+
+    @property
+    def pressure(self) -> float | None:
+        """The share of what the gate allows that is used up; None if nothing was seen.
+
+        It is at least 0; more than 1 is beyond the limit, which chance alone may explain.
+        """
+        if self.new is None:
+            return None
+        if self.old is None:
+            used, allowed = self.new, self.limit
+        elif self.gate == "latency":
+            used, allowed = self.new / self.old - 1 if self.old else 0.0, self.limit - 1
+        else:
+            used, allowed = self.new - self.old, self.limit
+        return max(used, 0.0) / allowed if allowed > 0 else inf if used > 0 else 0.0
 
 
 MEASURES = {

@@ -71,6 +71,11 @@ def _gateway() -> Iterator[Alert]:
         "The task {{ $labels.task }} fails and is started again.",
         "The log has the reason (task_failed).",
     )
+    yield _alert(
+        *("VersionGatewayWebhookFailing", "gateway_webhook_failing > 0", "0m", "warning"),
+        "The webhook {{ $labels.webhook }} takes no messages.",
+        "`notify show` has why and what was given up; mend it, then send it a `notify test`.",
+    )
 
 
 def _budget(api: str, objective: float) -> Iterator[Alert]:

@@ -38,6 +38,7 @@ def pieces(counted: Totals) -> Iterator[bytes]:
         rules=loaded(RULES),
         workers=lambda: 3,
         reloader=SimpleNamespace(loaded=2, rejected=1),
+        webhooks={"pager": True, "chat": False},
     )
     return exposition(cast(Operator, operator))
 
@@ -68,6 +69,8 @@ def lines() -> list[str]:
         'gateway_brownout_paused{api="person",version="1"} 1',
         "gateway_gateway_workers 3",
         "gateway_state_unwritten 0",
+        'gateway_webhook_failing{webhook="pager"} 1',
+        'gateway_webhook_failing{webhook="chat"} 0',
         'gateway_reloads_total{result="rejected"} 1',
     ],
 )

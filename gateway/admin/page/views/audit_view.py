@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from gateway.admin.notifications.notification import DOCUMENT, Notification, read_document
+from gateway.admin.notifications.notification import DOCUMENT, NotifyDocument, read_document
 from gateway.admin.page.listing import Listing, listing
 from gateway.state.ledger import AuditEntry
 from gateway.state.state_access import FleetView, StateAccess
@@ -32,13 +32,13 @@ async def known_replicas(state: StateAccess) -> FleetView:
         return FleetView([], [f"the replicas cannot be read: {error}"])
 
 
-async def latest_word(state: StateAccess) -> list[Notification]:
-    """Return the events of which word was sent, the latest first; none if unreadable."""
+async def known_word(state: StateAccess) -> NotifyDocument:
+    """Return the events of which word was sent, and how far it got; none if unreadable."""
     try:
         found, _ = await state.documents.read(DOCUMENT)
     except StateError:
-        return []
-    return read_document(found).items[::-1]
+        return NotifyDocument()
+    return read_document(found)
 
 
 def audit_table(entries: list[AuditEntry], query: Mapping[str, str]) -> Listing[AuditEntry]:

@@ -8,7 +8,6 @@ from gateway.admin.cutover_report import CutoverReport, cutover_report, is_shown
 from gateway.admin.gate_curves import GateCurves, GateName, GatePoint
 from gateway.admin.operator import Operator
 from gateway.admin.page.charts import line, top_of
-from gateway.admin.page.waiting import pressure
 from gateway.core.cutover.cutover import Cutover
 from gateway.core.cutover.gates import GateResult
 from gateway.core.overrides import VersionKey
@@ -84,7 +83,7 @@ async def cutover_part(
 def _rows(current: CurrentCutover, report: CutoverReport, curves: GateCurves) -> list[GateRow]:
     known = curves.of(current.cutover.key)
     return [
-        _row(gate, pressure(result), known, rolled_back=report.gates_at is not None)
+        _row(gate, result.pressure, known, rolled_back=report.gates_at is not None)
         for gate, result in zip(report.gates, current.results, strict=True)
         if is_shown(gate)
     ]

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Mapping
 from itertools import islice
 
+from gateway.admin.notifications.notification import NotifyDocument
+from gateway.admin.notifications.webhook_trouble import webhook_troubles
 from gateway.admin.operator import Operator
 from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.standing import Standing
-from gateway.admin.page.views.audit_view import known_replicas, latest_changes
+from gateway.admin.page.views.audit_view import known_replicas, known_word, latest_changes
 from gateway.admin.page.waiting import DAY, Situation, Waiting, waiting
 from gateway.admin.reports.piecewise import turns
 from gateway.admin.retirement import WITHIN, verdict
@@ -37,6 +39,8 @@ async def next_items(
     in_force, refused = operator.state.in_force, operator.reloader.refused
     by_hand = any(each.state.decided_by is DecidedBy.OPERATOR for each in cutovers.values())
     made = (await latest_changes(operator.state))[0] if by_hand or in_force.paused else []
+    webhooks = [webhook.name for webhook in operator.rules.notify.webhooks]
+    word = await known_word(operator.state) if webhooks else NotifyDocument()
     return waiting(
         Situation(
             now=view.now,
@@ -53,6 +57,7 @@ async def next_items(
             failing=tuple(operator.failing_tasks(view.now)),
             stale_since=operator.state.stale_since,
             changes=made,
+            webhooks=[*webhook_troubles(word, webhooks)],
         )
     )
 

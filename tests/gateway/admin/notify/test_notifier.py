@@ -19,6 +19,8 @@ from gateway.config.text.mistakes import Issue
 from gateway.state.local_state import LocalState
 from gateway.state.state_access import Turn
 from tests.gateway.admin.conftest import MakeOperator
+from tests.gateway.config.rules import loaded
+from tests.gateway.kit import rules
 
 
 class Receiver:
@@ -104,6 +106,30 @@ async def test_it_is_tried_again_under_the_same_id(
     assert len({*receiver.got}) == 1
     assert len(receiver.got) == 2
     assert outcomes(operator) == {"failed": 1, "sent": 1}
+
+
+async def test_one_that_takes_nothing_is_counted_as_failing(
+    operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the gateway that sends; until it takes a message, or the rules have it no more."""
+    operator = operating(receiver.rules(", events: [rules.refused]"))
+    refuse_rules(operator)
+    receiver.status = 410
+    await look(operator)
+    await look(operator)
+    assert operator.webhooks == {"ops": True}
+    receiver.status = 200
+    operator.reloader.refused = RefusedRules(b"servcs:", (Issue(1, 1, "servcs", "wrong"),), 9.0)
+    await look(operator)
+    await look(operator)
+    assert operator.webhooks == {"ops": False}
+    monkeypatch.setattr(LocalState, "judges", False)
+    await look(operator)
+    assert operator.webhooks == {}
+    operator.webhooks["ops"] = True
+    operator.reloader.latest = loaded(rules(1))
+    await Notifier(operator).run()
+    assert operator.webhooks == {}
 
 
 async def test_only_the_one_that_judges_sends(

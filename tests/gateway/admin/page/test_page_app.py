@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import msgspec
 import pytest
-from aiohttp import ClientResponse
+from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from gateway import __version__
@@ -72,20 +72,27 @@ ANN = {"Authorization": "Bearer 0123456789abcdef"}
 ACTING = ENDING.replace("service: old,", 'service: old, cutover: { via: "2", percent: 10 },')
 
 
+def made(folder: Path, rules: str) -> Operator:
+    """Return the operator of a gateway with these rules."""
+    path = folder / "gateway.yaml"
+    path.write_text(rules)
+    reloader = Reloader(path, {})
+    state = LocalState(StateWriter(None), "a", lambda: reloader.latest, lambda: "hash")
+    return Operator(state, reloader, lambda: 1, lambda: None, DocumentedOperations(folder))
+
+
 @pytest.fixture
 def operator(tmp_path: Path) -> Operator:
     """Return the operator of a gateway that has served some hostile clients."""
-    path = tmp_path / "gateway.yaml"
-    path.write_text(edited("{ service: old }", ENDING))
-    reloader = Reloader(path, {})
-    state = LocalState(StateWriter(None), "a", lambda: reloader.latest, lambda: "hash")
+    operator = made(tmp_path, edited("{ service: old }", ENDING))
+    state = operator.state
     usage = [UsageDelta(*KEY, "/v{version}/person", name, 3, 1, 0, 2) for name in NAMES]
     traffic = [
         TrafficDelta(*KEY, "/v{version}/person", "GET", status, "", [count, *NOTHING[1:]], 1.0, 0)
         for status, count in ((200, 9), (502, 1))
     ]
     state.totals.absorb(Delta(state.totals.since + 1, usage, traffic, [], [], []))
-    return Operator(state, reloader, lambda: 1, lambda: None, DocumentedOperations(tmp_path))
+    return operator
 
 
 @pytest.fixture
@@ -351,6 +358,36 @@ async def test_word_of_events_is_listed(
 
     monkeypatch.setattr(operator.state.documents, "read", away)
     assert (await page.get("/page/audit")).status == 200
+
+
+async def test_a_webhook_that_fails_waits_for_somebody(tmp_path: Path) -> None:
+    """On Next and beside the messages, until it takes a test message."""
+    status = 403
+
+    async def take(_: web.Request) -> web.Response:
+        return web.Response(status=status)
+
+    receiving = web.Application()
+    receiving.router.add_post("/", take)
+    async with TestServer(receiving) as receiver:
+        text = f"notify: {{ webhooks: {{ pager: {{ url: '{receiver.make_url('/')}' }} }} }}\n"
+        operator = made(tmp_path, text + RULES)
+        failed = {"pager": Delivery("failed", 8, 0.0, "it answered <b>500", 90_000.0)}
+        one = Notification("evt_1", "task.failed", 60.0, "a", "It failed.", "", "", "", failed)
+        document = msgspec.to_builtins(NotifyDocument([one]))
+        await operator.state.documents.change(DOCUMENT, lambda _: document)
+        async with TestClient(TestServer(admin_app(operator, AdminGuard()))) as page:
+
+            async def shown() -> list[bool]:
+                texts = [await (await page.get(path)).text() for path in ("/", "/page/audit")]
+                return ["answered &lt;b&gt;500. 1 message was given up" in text for text in texts]
+
+            assert await shown() == [True, True]
+            assert (await page.post("/notifications/test?why=x")).status == 200
+            assert await shown() == [True, True]
+            status = 200
+            assert (await page.post("/notifications/test?why=x")).status == 200
+            assert await shown() == [False, False]
 
 
 async def test_a_request_is_explained(page: TestClient) -> None:  # type: ignore[type-arg]

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from gateway.admin.notifications.webhook_trouble import WebhookTrouble
 from gateway.admin.page.catalog import catalog
 from gateway.admin.page.standing import Standing
-from gateway.admin.page.waiting import DAY, Situation, name_of, pressure, version_link, waiting
+from gateway.admin.page.waiting import DAY, Situation, name_of, version_link, waiting
 from gateway.core.cutover.cutover_state import CutoverState, DecidedBy
 from gateway.core.cutover.gates import GateEvidence, GateOutcome, GateResult
 from gateway.core.overrides import NO_OVERRIDES, Overrides
@@ -112,6 +113,10 @@ CASES = {
     "a lost replica": (
         situation(fleet=FleetView([replica("heard"), replica("lost")], [])),
         *("now", "Replica lost", "since 26 Sep 1972, 23:59 UTC"),
+    ),
+    "a webhook": (
+        situation(webhooks=[WebhookTrouble("pager", NOW - 60, 0, 2, "it answered 410")]),
+        *("now", "Webhook fails", "it answered 410. 2 messages were given up."),
     ),
     "rules that differ": (
         situation(fleet=FleetView([], ["the rules differ"])),
@@ -251,26 +256,6 @@ def test_the_most_urgent_comes_first() -> None:
     )
     kinds = ["Rules refused", "Rolled back", "Fleet", "Brownout", "Can be retired"]
     assert [each.kind for each in found] == kinds
-
-
-@pytest.mark.parametrize(
-    ("gate", "new", "old", "limit", "used"),
-    [
-        ("errors", 0.03, 0.01, 0.04, 0.5),
-        ("errors", 0.01, 0.03, 0.04, 0.0),
-        ("errors", 0.01, 0.0, 0.0, float("inf")),
-        ("errors", 0.0, 0.0, 0.0, 0.0),
-        ("latency", 0.3, 0.2, 2.0, 0.5),
-        ("latency", 0.3, 0.0, 2.0, 0.0),
-        ("differences", 0.01, None, 0.02, 0.5),
-        ("differences", None, None, 0.02, None),
-    ],
-)
-def test_pressure(
-    gate: str, new: float | None, old: float | None, limit: float, used: float | None
-) -> None:
-    found = GateResult(gate, "", GateOutcome.PASSED, new, old, limit, 0, 0, 0, 0, 1.0, "")
-    assert pressure(found) == (None if used is None else pytest.approx(used))
 
 
 def test_names_and_links() -> None:
