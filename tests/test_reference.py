@@ -75,7 +75,10 @@ def test_it_has_the_defaults_of_every_change(name: str, row: str) -> None:
 def test_the_defaults_of_parameters_are_those_of_changes() -> None:
     """Except where bodies and parameters differ, as the text beside the table has it."""
     other = [name for name, row in changes("ParameterConfig") if row != ROWS_OF_CHANGES[name]]
-    assert other == ["join", "split", "default", "python"]
+    assert other == [
+        *("wrap", "unwrap", "join", "split", "join_list", "split_list"),
+        *("default", "python"),
+    ]
     assert '`join` and `split` of parameters have `trailing`: `"drop"`' in REFERENCE
 
 

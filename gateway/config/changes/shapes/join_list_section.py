@@ -1,4 +1,7 @@
-"""`join_list` and `split_list`: a list of texts in one version, one text in the other."""
+"""`join_list` and `split_list`: a list of texts in one version, one text in the other.
+
+The text may have pairs of keys and values, of which an object is made in place of a list.
+"""
 
 from collections.abc import Iterable
 from typing import Annotated, ClassVar
@@ -13,7 +16,8 @@ from gateway.config.changes.change_section import (
     Upgrade,
 )
 from gateway.config.changes.change_site import BodySite, ParameterSite
-from gateway.config.changes.value_kinds import ARRAY, TEXT
+from gateway.config.changes.value_kinds import ARRAY, OBJECT, TEXT
+from gateway.config.shape import NonEmptyText
 from gateway.core.conversion.change import Change, Inverse
 from gateway.core.conversion.parameter_change import ParameterChange, Reversed
 from gateway.core.conversion.parameters.repeated import Repeated
@@ -42,9 +46,14 @@ class _SeparatedSection(ChangeSection):
 class _TextsSection(_SeparatedSection, BodySection):
     """What `join_list` and `split_list` of bodies have in common."""
 
+    pairs: NonEmptyText | None = None
+    """The text between the key and the value of each element, which makes the list an object of
+    texts, as in `color=red;size=5`. Without it, there are no keys."""
+
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it splits the text, or joins the list."""
-        kinds = (ARRAY, TEXT) if self.inverse else (TEXT, ARRAY)
+        parts = ARRAY if self.pairs is None else OBJECT
+        kinds = (parts, TEXT) if self.inverse else (TEXT, parts)
         return Upgrade.in_place(self.field, *kinds)
 
     def body_change(self, site: BodySite) -> Change | None:
@@ -52,7 +61,13 @@ class _TextsSection(_SeparatedSection, BodySection):
         path = site.path(self.field, "field")
         if path is None:
             return None
-        change = JoinList(path.scopes, path.keys, self.separator)
+        change: Change = JoinList(path.scopes, path.keys, self.separator)
+        if self.pairs is not None:
+            from gateway.core.conversion.shapes.join_pairs import JoinPairs  # few rules
+
+            if self.pairs == self.separator:
+                site.complain("is the separator, too; name another text", "pairs")
+            change = JoinPairs(path.scopes, path.keys, self.separator, self.pairs)
         return Inverse(change) if self.inverse else change
 
 

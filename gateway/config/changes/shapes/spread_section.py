@@ -1,44 +1,86 @@
-"""`spread`: the older version has in every element what the newer has once beside them."""
+"""`spread` and `collect`: a value in every element in one version, beside them in the other."""
 
 from collections.abc import Iterator
 
 from gateway.config.changes.change_section import WHOLE, BodySection, Loss, Upgrade
 from gateway.config.changes.change_site import BodySite
-from gateway.core.conversion.change import Change
+from gateway.core.conversion.change import Change, Inverse
+from gateway.core.conversion.field_path import FieldPath
 
 
-class SpreadConfig(BodySection):
+class _SpreadSection(BodySection):
+    """What the two changes have in common."""
+
+    keep: bool = True
+    """Whether the version that has the value in the elements has it beside them as well. The
+    default is true."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade of the object that holds the value and the elements."""
+        return Upgrade.in_place(WHOLE)
+
+    def _losses(self, beside: str, inside: str, *, newer: bool) -> Iterator[Loss]:
+        """Yield what elements that lack the value, or no elements at all, cannot give back.
+
+        Args:
+            beside: the field beside the elements.
+            inside: the field of the elements.
+            newer: whether the newer version has it beside the elements.
+        """
+        yield Loss(newer, f"on the way back, every '{inside}' is that of '{beside}'")
+        if not self.keep:
+            yield Loss(not newer, f"'{beside}' is left out where there are no elements")
+
+    def _change(
+        self, site: BodySite, beside: FieldPath | None, inside: FieldPath | None, key: str
+    ) -> Change | None:
+        # Imported when rules name it: it takes memory that most can save.
+        from gateway.core.conversion.shapes.spread import Spread
+
+        if beside is None or inside is None:
+            return None
+        depth = len(beside.scopes)
+        if inside.scopes[:depth] != beside.scopes or len(inside.scopes) == depth:
+            site.complain(
+                "is not in elements beside the field; write one such as lines[].currency", key
+            )
+            return None
+        inner = inside.scopes[depth:]
+        return Spread(beside.scopes, beside.keys, inner, inside.keys, self.keep)
+
+
+class SpreadConfig(_SpreadSection):
     """Spread a value over elements: the older version has it in each, the newer one beside them."""
 
     field: str
     """The field of the newer version that holds the value, such as currency."""
     into: str
     """The field of each element in the older version, such as `lines[].currency`."""
-    keep: bool = True
-    """Whether the older version has the field itself as well. The default is true."""
-
-    def upgrade(self) -> Upgrade:
-        """Return the upgrade of the object that holds the value and the elements."""
-        return Upgrade.in_place(WHOLE)
 
     def losses(self) -> Iterator[Loss]:
-        """Yield what elements that lack the value, or no elements at all, cannot give back."""
-        yield Loss(True, f"on the way back, every '{self.into}' is that of '{self.field}'")
-        if not self.keep:
-            yield Loss(False, f"'{self.field}' is left out where there are no elements")
+        """Return what the elements cannot give back."""
+        return self._losses(self.field, self.into, newer=True)
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of the object that holds the value and the elements."""
-        # Imported when rules name it: it takes memory that most can save.
-        from gateway.core.conversion.shapes.spread import Spread
+        beside, inside = site.path(self.field, "field"), site.path(self.into, "into")
+        return self._change(site, beside, inside, "into")
 
-        field, into = site.path(self.field, "field"), site.path(self.into, "into")
-        if field is None or into is None:
-            return None
-        depth = len(field.scopes)
-        if into.scopes[:depth] != field.scopes or len(into.scopes) == depth:
-            site.complain(
-                "is not in elements beside the field; write one such as lines[].currency", "into"
-            )
-            return None
-        return Spread(field.scopes, field.keys, into.scopes[depth:], into.keys, self.keep)
+
+class CollectConfig(_SpreadSection):
+    """Collect a value from elements: the older version has it beside them, the newer in each."""
+
+    field: str
+    """The field of each element in the newer version, such as `lines[].currency`."""
+    into: str
+    """The field of the older version that holds the value, such as currency."""
+
+    def losses(self) -> Iterator[Loss]:
+        """Return what the elements cannot give back."""
+        return self._losses(self.into, self.field, newer=False)
+
+    def body_change(self, site: BodySite) -> Change | None:
+        """Return the change of the object that holds the value and the elements."""
+        beside, inside = site.path(self.into, "into"), site.path(self.field, "field")
+        change = self._change(site, beside, inside, "field")
+        return None if change is None else Inverse(change)

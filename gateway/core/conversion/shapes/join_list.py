@@ -54,4 +54,7 @@ class JoinList(FieldChange):
         if texts == [""]:
             reason = "an empty string alone, which would become an empty list"
             raise ConversionError(reason, (0,))
-        return self.separator.join(texts)
+        text = self.separator.join(texts)
+        if texts and text.split(self.separator) != texts:  # as ';;' between 'a;' and 'b'
+            raise ConversionError(f"a part of '{self.separator}' is at an end of an element")
+        return text

@@ -66,6 +66,13 @@ digits = st.integers().map(str)
 printable = st.text(st.sampled_from('abc ~!,"'), max_size=4).map(str.strip)
 
 
+lists = st.lists(words | st.integers(), max_size=3)
+
+
+def _several(elements: list[Any]) -> bool:
+    return len(elements) > 1
+
+
 def _key(element: dict[str, Any]) -> str:
     return str(element["k"])
 
@@ -390,6 +397,20 @@ EXAMPLES: dict[str, list[Example]] = {
             lost={False: {"a": [1, 2]}},
             query=("a=1&b=2", "a=1&b=2"),
         ),
+        Example(
+            {"field": "a", "many": "keep", "empty": "absent"},
+            {"a": lists.filter(bool)},
+            {"a": jsons.filter(lambda one: not isinstance(one, list)) | lists.filter(_several)},
+            lost={False: {}},
+            query=("a=1", "a=1", {"field": "a"}),
+            required=True,
+        ),
+        Example(
+            {"field": "a[]", "many": "keep", "empty": "list"},
+            {"a": st.none() | st.lists(lists | st.none(), max_size=2)},
+            {"a": st.lists(words | lists.filter(_several) | st.just([]), max_size=2)},
+            query=("a=1", "a=1", {"field": "a", "many": "refuse"}),
+        ),
     ],
     "join": [
         Example(
@@ -432,6 +453,12 @@ EXAMPLES: dict[str, list[Example]] = {
         ),
     ],
     "split_list": [
+        Example(
+            {"field": "m.a", "separator": ";", "pairs": "="},
+            {"m": st.builds(dict, a=st.sampled_from(["", "a=b", "a=b=c;=x", None]))},
+            {"m": st.builds(dict, a=st.dictionaries(words, words) | st.none())},
+            query=("m.a=x%3By", "m.a=x&m.a=y", {"field": "m.a", "separator": ";"}),
+        ),
         Example(
             {"field": "a"},
             {"a": words},
@@ -486,6 +513,43 @@ EXAMPLES: dict[str, list[Example]] = {
             {"c": jsons, "i": st.lists(st.just({"x": 1}), min_size=1, max_size=2)},
             {"i": st.lists(st.just({"c": 1}), max_size=2)},
             lost={True: {"i": [{"c": 1}, {}]}, False: {"c": 1, "i": []}},
+        ),
+    ],
+    "flatten": [
+        Example(
+            {"field": "o", "prefix": "o_", "but": ["o_n"]},
+            {"o": st.dictionaries(words, jsons, min_size=1), "o_n": jsons},
+            {"o_a": jsons, "o_n": jsons},
+            lost={False: {"o": {}}},
+        ),
+        Example(
+            {"field": "o", "prefix": "o_", "default": {}},
+            {"o": st.dictionaries(words, jsons)},
+            {"o_a": jsons},
+            lost={False: {}},
+            required=True,
+        ),
+    ],
+    "nest": [
+        Example(
+            {"field": "o", "prefix": "o_"},
+            {"o_a": jsons, "o_b": jsons},
+            {"o": st.dictionaries(words, jsons, min_size=1)},
+            lost={True: {"o": None}},
+        ),
+    ],
+    "collect": [
+        Example(
+            {"field": "i[].c", "into": "c"},
+            {"c": st.just(1), "i": st.lists(st.just({"c": 1}), max_size=2)},
+            {"c": jsons, "i": st.lists(st.just({"x": 1}), max_size=2)},
+            lost={False: {"c": 1, "i": [{}]}},
+        ),
+        Example(
+            {"field": "i[].c", "into": "c", "keep": False},
+            {"i": st.lists(st.just({"c": 1}), max_size=2)},
+            {"c": jsons, "i": st.lists(st.just({"x": 1}), min_size=1, max_size=2)},
+            lost={False: {"i": [{"c": 1}, {}]}, True: {"c": 1, "i": []}},
         ),
     ],
     "use": [

@@ -29,7 +29,7 @@ from gateway.core.conversion.changes.values.moment import UnixTime
 from gateway.core.conversion.changes.values.money import Money
 from gateway.core.conversion.changes.values.time_pattern import rfc_3339
 from gateway.core.conversion.changes.values.value_rewrite import ValueRewrite
-from gateway.core.conversion.changes.wrap import Wrap
+from gateway.core.conversion.changes.wrap import Several, Wrap
 from gateway.core.conversion.document import MISSING, Number
 from gateway.core.conversion.elements import ELEMENT, Elements
 from gateway.core.conversion.parameter_change import in_direction, rewrite_query
@@ -157,7 +157,7 @@ def link(old: str, new: str) -> VersionLink:
         ("invert: { field: f, to: f }", Invert((), ("f",))),
         ("link: { field: f }", Link((), ("f",))),
         ("wrap: { field: f }", Wrap((), ("f",))),
-        ("unwrap: { field: f, many: refuse }", Inverse(Wrap((), ("f",), strict=True))),
+        ("unwrap: { field: f, many: refuse }", Inverse(Wrap((), ("f",), Several.REFUSE))),
         ("remove: { field: f }", Inverse(Default((), ("f",), MISSING))),
         ("remove: { field: f, value: null }", Inverse(Default((), ("f",), None))),
         (

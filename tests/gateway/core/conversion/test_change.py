@@ -25,14 +25,16 @@ from gateway.core.conversion.changes.values.money import Money, MoneyByCurrency
 from gateway.core.conversion.changes.values.omit_null import OmitNull
 from gateway.core.conversion.changes.values.value_rewrite import ValueRewrite
 from gateway.core.conversion.changes.values.word_case import CaseRewriting, WordCase
-from gateway.core.conversion.changes.wrap import Wrap
+from gateway.core.conversion.changes.wrap import Nothing, Wrap
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.document import MISSING, PLAIN
 from gateway.core.conversion.scalars import Type
 from gateway.core.conversion.shapes.entries import Entries
 from gateway.core.conversion.shapes.envelope import Envelope
+from gateway.core.conversion.shapes.flatten import Flatten
 from gateway.core.conversion.shapes.free_keys import FreeKeys
 from gateway.core.conversion.shapes.join_list import JoinList
+from gateway.core.conversion.shapes.join_pairs import JoinPairs
 from gateway.core.conversion.shapes.kept import Kept
 from gateway.core.conversion.shapes.spread import Spread
 from gateway.core.conversion.shapes.use import GroupUse
@@ -77,6 +79,9 @@ IN_PATCHES: list[tuple[Change, Change]] = [
         PythonChange((), ("a",), json.dumps, json.dumps),
         Envelope((), ("a",), ("b",)),
         JoinList((), ("a",), ","),
+        JoinPairs((), ("a",), ";", "="),
+        Flatten((("items",),), ("a",), "x_"),
+        Wrap((("items",),), ("a",), empty=Nothing.ABSENT),
         Spread((), ("a",), (("i",),), ("a",)),
         GroupUse("a", ((("items",),),), {}),
         default("m.*.a[].b", 1),
@@ -84,6 +89,8 @@ IN_PATCHES: list[tuple[Change, Change]] = [
     )
 ] + [
     (default("a", 1), default("a", MISSING)),
+    (Wrap((), ("a",), empty=Nothing.ABSENT), Wrap((), ("a",))),
+    (Flatten((), ("a",), "x_", empty={}), Flatten((), ("a",), "x_", in_patch=True)),
     (OmitNull((), ("a",)), OmitNull((), ("a",), in_patch=True)),
     (GroupUse("a", ((),), {}), GroupUse("a", ((),), {}, in_patch=True)),
     (default("m.*.a", 1), default("m.*.a", MISSING)),
