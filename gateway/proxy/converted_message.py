@@ -16,7 +16,13 @@ from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan, written_target
 from gateway.proxy import answer_links
 from gateway.proxy.body import body_conversion
-from gateway.proxy.body.body_format import STREAMS, BodyFormat, format_of, is_unconverted
+from gateway.proxy.body.body_format import (
+    STREAMS,
+    BodyFormat,
+    described,
+    format_of,
+    is_unconverted,
+)
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.planned_message import planned_message
@@ -188,9 +194,8 @@ def request_conversion(exchange: Exchange, plan: Plan) -> BodyConversion | None:
 
 def is_stream(exchange: Exchange) -> bool:
     """Return whether the body of a request is a stream of documents, converted one by one."""
-    fields = exchange.message.raw_headers
-    coded = any(name.lower() == b"content-encoding" for name, _ in fields)
-    return format_of(fields) in STREAMS and not coded
+    body_format, codings = described(exchange.message.raw_headers)
+    return body_format in STREAMS and not codings
 
 
 def bodiless(method: str, status: int) -> bool:

@@ -173,7 +173,12 @@ class Handler:
         """Send the request to the service and its answer to the client; raises FaultError."""
         body: RequestBody = None
         if exchange.has_body:
-            body = exchange.pieces(_most(exchange, planned))
+            most = planned.endpoint.max_body
+            if most is None:
+                most = exchange.snapshot.limits.body
+            body = exchange.arrived(most)
+            if body is None:
+                body = exchange.pieces(_most(exchange, planned, most))
         elif exchange.length == 0:
             body = b""
         span = exchange.span
@@ -307,14 +312,18 @@ def _preflight(exchange: Exchange) -> FieldLines:
     return cors.preflight(exchange.message.headers)
 
 
-def _most(exchange: Exchange, planned: Plan) -> int | None:
-    """Return the maximum size of the request body in bytes; None for no maximum."""
-    limits, most = exchange.snapshot.limits, planned.endpoint.max_body
-    if most is None:
-        most = limits.body
+def _most(exchange: Exchange, planned: Plan, most: int | None) -> int | None:
+    """Return the maximum size of a streamed request body in bytes; None for no maximum.
+
+    Args:
+        exchange: the request.
+        planned: the plan for the request.
+        most: the maximum size of any body at its endpoint.
+    """
     if request_conversion(exchange, planned) is None or is_stream(exchange):
         return most
-    return limits.convert if most is None else min(most, limits.convert)
+    convert = exchange.snapshot.limits.convert
+    return convert if most is None else min(most, convert)
 
 
 async def _tunnel(exchange: Exchange, response: UpstreamResponse, fields: HeaderFields) -> None:

@@ -12,7 +12,8 @@ _JSON = re.compile(rb"application/(?:json|[!#$%&'*+\-.^_`|~0-9a-z]+\+json)\Z")
 # Services and clients use few different types, which are cached. A Content-Type of more bytes is
 # not cached, so that the cache stays small.
 _SHORT = 256
-_DESCRIBING = FieldNames({b"content-type", b"content-encoding"})
+_TYPE = b"content-type"
+_DESCRIBING = FieldNames({_TYPE, b"content-encoding"})
 _UTF_8 = (b"charset=utf-8", b'charset="utf-8"')
 
 
@@ -28,7 +29,8 @@ class BodyFormat(Enum):
     OTHER = "other"
 
 
-STREAMS = frozenset({BodyFormat.JSON_LINES, BodyFormat.EVENT_STREAM})
+# No set: the hash of a member is computed by Python code.
+STREAMS = (BodyFormat.JSON_LINES, BodyFormat.EVENT_STREAM)
 """The formats of a series of documents, each of which is converted when it is whole."""
 
 ERROR_TEXTS = frozenset(
@@ -58,11 +60,20 @@ _TYPES = {
 
 def described(fields: Iterable[tuple[bytes, bytes]]) -> tuple[BodyFormat, list[bytes]]:
     """Return the format of a body, see `format_of`, and the values of Content-Encoding."""
-    types, codings = _describing(fields)
+    types: list[bytes] = []
+    codings: list[bytes] = []
+    known = _DESCRIBING.known
+    for name, value in fields:
+        try:
+            found = known[name]
+        except KeyError:
+            found = _DESCRIBING.examine(name)
+        if found is not None:
+            (types if found == _TYPE else codings).append(value)
     if len(types) != 1:
         return BodyFormat.OTHER, codings
-    value = types[0]
-    return _remembered(value) if len(value) <= _SHORT else _format(value), codings
+    given = types[0]
+    return _remembered(given) if len(given) <= _SHORT else _format(given), codings
 
 
 def format_of(fields: Iterable[tuple[bytes, bytes]]) -> BodyFormat:
@@ -96,27 +107,12 @@ def is_unconverted(fields: Iterable[tuple[bytes, bytes]], ranges: Collection[str
         fields: the header fields of the message.
         ranges: the media ranges, in lower case.
     """
-    types = _describing(fields)[0] if ranges else []
+    types = [value for name, value in fields if name.lower() == _TYPE] if ranges else []
     if len(types) != 1:
         return False
     essence = types[0].partition(b";")[0].strip(b" \t").lower().decode("latin-1")
     kind, slash, _ = essence.partition("/")
     return essence in ranges or f"{kind}{slash}*" in ranges
-
-
-def _describing(fields: Iterable[tuple[bytes, bytes]]) -> tuple[list[bytes], list[bytes]]:
-    """Return the values of Content-Type and those of Content-Encoding."""
-    types: list[bytes] = []
-    codings: list[bytes] = []
-    known = _DESCRIBING.known
-    for name, value in fields:
-        try:
-            found = known[name]
-        except KeyError:
-            found = _DESCRIBING.examine(name)
-        if found is not None:
-            (types if found == b"content-type" else codings).append(value)
-    return types, codings
 
 
 def _format(content_type: bytes) -> BodyFormat:

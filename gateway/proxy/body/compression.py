@@ -23,7 +23,7 @@ LEAST = 1024
 _AT_ONCE = 16 * 1024
 _LENGTH = b"Content-Length"
 # Proxies that buffer what is compressed would keep events from the client.
-_AS_THEY_ARE = frozenset({BodyFormat.EVENT_STREAM, BodyFormat.OTHER})
+_AS_THEY_ARE = (BodyFormat.EVENT_STREAM, BodyFormat.OTHER)
 
 
 def takes(method: str, fields: HeaderFields, body: object) -> bool:

@@ -32,6 +32,8 @@ _HOST, _TRANSFER_ENCODING = istr("Host"), istr("Transfer-Encoding")
 _CONTENT_LENGTH = istr("Content-Length")
 # A service may misread a length of more digits.
 _DIGITS = 18
+# A body of more bytes is streamed, since one that is held takes memory until it is answered.
+_SMALL = 16 * 1024
 X_REQUEST_ID = istr("X-Request-Id")
 """The name of the field of request ids."""
 REQUEST_ID = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}\Z")
@@ -172,6 +174,22 @@ class ClientRequest(Protocol):
         """Return the network of the client's address: that of a proxy only if no other is known."""
         address = AddressName(ipv6=_ONE_SITE, trusted=self.snapshot.trusted_proxies)
         return address.read(self.read(), self.peer) or self.peer
+
+    def arrived(self, most: int | None) -> bytes | None:
+        """Return the body if it is small and came with the head; None if it has to be streamed.
+
+        Args:
+            most: the maximum size of the body in bytes; None for no maximum.
+
+        Raises:
+            FaultError: the body is too large.
+        """
+        content, length = self.content, self.length
+        if length is None or length > _SMALL or not content.is_eof() or content.exception():
+            return None
+        if most is not None and length > most:
+            raise _too_large(most)
+        return content.read_nowait()
 
     def pieces(self, most: int | None) -> AsyncIterator[bytes]:
         """Return the stream of the body; the client has to wait while it is not read.

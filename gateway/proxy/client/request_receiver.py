@@ -88,7 +88,7 @@ class RequestReceiver(RequestHandler):
         self._end = b""
         self._resuming = False
 
-    def data_received(self, data: bytes) -> None:
+    def data_received(self, data: bytes) -> None:  # noqa: C901  # one frame, for speed
         """Parse received bytes; a malformed body raises an error in its reader."""
         state = self._state
         if state >= _TUNNEL or self._upgraded:
@@ -113,17 +113,14 @@ class RequestReceiver(RequestHandler):
                 self._pause_reading_for_buffer()
         if self._upgraded and tail:
             self._message_tail = tail
-        if (
-            state is _IDLE
-            and data[-4:] == _END_OF_HEAD
-            and len(messages) == 1
-            and messages[0][1] is EMPTY_PAYLOAD
-            and len(data) <= self._limits.header_bytes
-        ):  # a request without a body, in one piece: the most frequent case
-            self._end = _END_OF_HEAD
-            self._state = _ASKED
-            self._deadline.clear()
-            return
+        if state is _IDLE and len(messages) == 1 and len(data) <= self._limits.header_bytes:
+            content, end = messages[0][1], data[-4:]
+            if end == _END_OF_HEAD if content is EMPTY_PAYLOAD else _is_whole(data, content):
+                # A request in one piece: the most frequent case.
+                self._end = end
+                self._state = _ASKED
+                self._deadline.clear()
+                return
         before = self._end
         self._end = (before + data)[-4:] if len(data) < 4 else data[-4:]
         if len(messages) > waiting:
@@ -235,3 +232,11 @@ class RequestReceiver(RequestHandler):
             self._parser.message_consumed()
         if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
             self._resume_reading_if_drained()
+
+
+def _is_whole(data: bytes, content: StreamReader) -> bool:
+    """Return whether these bytes are a head and all of its body, and nothing behind it."""
+    if not content.is_eof():
+        return False
+    # The chunks of a body take more bytes than their content.
+    return len(data) - data.find(_END_OF_HEAD) - len(_END_OF_HEAD) == content.total_bytes

@@ -209,6 +209,8 @@ class _Case:
         self.ended = 0.0
         if isinstance(request.body, AsyncIterator):
             self.passing = msgspec.structs.replace(request, body=self._body.of(request.body))
+        elif request.body:
+            self._body.keep(request.body)
 
     def over(self, response: UpstreamResponse, seconds: float) -> UpstreamResponse:
         """Return the response for the client, which is captured while it is read.
@@ -264,9 +266,7 @@ class _Case:
         rule, exchange, request = self._rule, self._exchange, self._request
         other = self._plan.shadow
         assert other is not None
-        body = request.body if isinstance(request.body, bytes) else None
-        if self.passing is not request:
-            body = self._body.whole()
+        body = None if request.body is None else self._body.whole()
         if self._mode is ShadowMode.VALIDATE:
             if isinstance(other, Refusal):
                 refused: Sequence[RefusedField] = (unconverted(other.fault),)

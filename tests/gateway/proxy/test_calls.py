@@ -26,6 +26,7 @@ from tests.gateway.proxy.wires import Gateway
 ROOT = str(Path(gateway.__file__).parent)
 PORT = 1
 BODY = b'{"name":{"firstName":"Bob","lastName":"Charlie"}}'
+WRITTEN = b'{"name":"Bob Charlie"}'
 ANSWER = (
     b"HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Sat, 21 Nov 2026 21:13:44 GMT\r\n"
     b"Content-Type: application/json\r\nContent-Length: %d\r\nConnection: keep-alive\r\n\r\n%b"
@@ -45,32 +46,37 @@ ENDING = "version_header: X-Version\nclients: { by: [{ header: X-Client }] }\n" 
     ' brownout: { windows: [{ at: "0 9 * * 1", minutes: 10, from: 2098-01-01 }] } }',
 )
 CASES = {
-    # case: rules, target, further field, whether the process is busy, Python calls, C calls
-    "path": (rules(PORT), "/v2/person", "A: b", False, 77, 96),
-    "query": (rules(PORT), "/param?version=2", "A: b", False, 78, 98),
-    "header": (rules(PORT), "/header", "X-API-VERSION: 2", False, 78, 98),
-    "accept": (rules(PORT), "/accept", "Accept: application/vnd.t-v2+json", False, 79, 105),
-    "converted": (rules(PORT, via=True), "/v1/person", "A: b", False, 94, 136),
+    # case: rules, method and target, further field, whether it is busy, Python calls, C calls
+    "path": (rules(PORT), "GET /v2/person", "A: b", False, 77, 96),
+    "query": (rules(PORT), "GET /param?version=2", "A: b", False, 78, 98),
+    "header": (rules(PORT), "GET /header", "X-API-VERSION: 2", False, 78, 98),
+    "accept": (rules(PORT), "GET /accept", "Accept: application/vnd.t-v2+json", False, 79, 105),
+    "converted": (rules(PORT, via=True), "GET /v1/person", "A: b", False, 93, 136),
     "converted with its fields": (
         rules(PORT, via=True, changes=CARRYING),
-        *("/v1/person", "A: b", False, 275, 249),  # the field is checked: one call
+        *("GET /v1/person", "A: b", False, 265, 246),  # the field is checked: one call
+    ),
+    "with a body": (rules(PORT), "POST /v2/person", "A: b", False, 82, 104),
+    "converted, with a body": (
+        rules(PORT, via=True),
+        *("POST /v1/person", "A: b", False, 132, 185),
     ),
     "of a client, to a version that ends": (
         ENDING,
-        *("/v2/person", "X-Client: acme", False, 79, 100),
+        *("GET /v2/person", "X-Client: acme", False, 79, 100),
     ),
-    "refused": (rules(PORT), "/v3/person", "A: b", False, 50, 62),
+    "refused": (rules(PORT), "GET /v3/person", "A: b", False, 50, 62),
     "traced, not sampled": (
         rules(PORT) + "tracing: { ratio: 0 }\n",
-        *("/v2/person", "A: b", False, 78, 99),
+        *("GET /v2/person", "A: b", False, 78, 99),
     ),
     "traced, not sampled, as its caller has it": (
         rules(PORT) + "tracing: { ratio: 1 }\n",
-        *("/v2/person", TRACE, False, 79, 100),
+        *("GET /v2/person", TRACE, False, 79, 100),
     ),
-    "the same without traces": (rules(PORT), "/v2/person", TRACE, False, 77, 97),
-    "shadow that gives way": (SHADOWED, "/v1/person", "A: b", True, 80, 97),
-    "shadowed": (SHADOWED, "/v1/person", "A: b", False, 347, 383),
+    "the same without traces": (rules(PORT), "GET /v2/person", TRACE, False, 77, 97),
+    "shadow that gives way": (SHADOWED, "GET /v1/person", "A: b", True, 80, 97),
+    "shadowed": (SHADOWED, "GET /v1/person", "A: b", False, 343, 382),
 }
 
 
@@ -99,7 +105,10 @@ async def test_calls(
     served = Gateway(text, {PORT: lambda _: ANSWER}, record)
     served.shadows.load._share = 0.0 if busy else 1.0
     served.shadows.load._due = float("inf")
-    request = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n{field}\r\n\r\n".encode()
+    request = f"{target} HTTP/1.1\r\nHost: 127.0.0.1:8080\r\n{field}\r\n\r\n".encode()
+    if target.startswith("POST"):
+        framed = b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(WRITTEN)
+        request = request[:-2] + framed + WRITTEN
     for _ in range(3):  # whatever is remembered from the first requests
         answer = await served.ask(request)
     assert answer.startswith(b"HTTP/1.1 404" if "v3" in target else b"HTTP/1.1 200")

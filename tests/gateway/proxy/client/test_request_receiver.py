@@ -1,4 +1,4 @@
-"""What is parsed of a body in one turn of the event loop."""
+"""What is parsed of a body in one turn of the event loop, and requests in one piece."""
 
 import asyncio
 from itertools import pairwise
@@ -7,7 +7,7 @@ import pytest
 from aiohttp.web import RequestHandler
 
 from tests.gateway.kit import rules
-from tests.gateway.proxy.wires import Gateway
+from tests.gateway.proxy.wires import Gateway, Wire
 from tests.gateway.talk import OK, ask
 
 CHUNKS = 5000
@@ -54,4 +54,58 @@ async def test_few_chunks_are_parsed_in_a_turn() -> None:
     protocol.data_received(b"0\r\n\r\n")
     await served._recorded.wait()
     assert served.client.data.startswith(b"HTTP/1.1 404")
+    served.close()
+
+
+WRITE = ask("POST /v2/person", "Content-Length: 4") + b"1234"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "writes"),
+    [
+        ([WRITE], 1),
+        ([WRITE[:-4], WRITE[-4:]], 2),  # it is streamed
+        ([WRITE[:-1], WRITE[-1:]], 3),
+    ],
+)
+async def test_a_body_that_comes_with_its_head_is_sent_with_it(
+    pieces: list[bytes], writes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = Gateway(rules(1), {1: lambda _: OK})
+    written, write = [], Wire.write
+
+    def note(self: Wire, data: bytes) -> None:
+        if self is not served.client:
+            written.append(data)
+        write(self, data)
+
+    monkeypatch.setattr(Wire, "write", note)
+    for piece in pieces:
+        served.client.protocol.data_received(piece)
+        for _ in range(9):
+            await asyncio.sleep(0)
+    await served._recorded.wait()
+    assert served.client.data.startswith(b"HTTP/1.1 200")
+    assert (len(written), b"".join(written)[-8:]) == (writes, b"\r\n\r\n1234")
+    served.close()
+
+
+@pytest.mark.parametrize(
+    "behind", [b"", b"POST /v2/person HT", b"\r\n\r\n"], ids=["nothing", "a head", "empty lines"]
+)
+async def test_what_comes_behind_a_body(behind: bytes) -> None:
+    served = Gateway(rules(1), {1: lambda _: OK})
+    protocol = served.client.protocol
+    protocol.data_received(WRITE + behind)
+    assert protocol._meter.unfinished == len(behind.strip())
+    await served._recorded.wait()
+    await asyncio.sleep(0)
+    if behind.strip():
+        protocol.data_received(WRITE[len(behind) :])
+    else:
+        protocol.data_received(WRITE)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert served.client.data.count(b"HTTP/1.1 200") == 2
+    assert [each[-4:] for each in served.requests[1]] == [b"1234", b"1234"]
     served.close()
