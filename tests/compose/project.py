@@ -67,7 +67,7 @@ class Project:
             },
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=900,  # the image is compiled
             check=False,
         )
         assert done.returncode == 0 or not check, done.stdout + done.stderr

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from gateway import __version__
 from tests.compose.project import MECHANISMS, V1, V2, Project, brought_up, is_ok
 
 BACKENDS = ["backend_v1", "backend_v2", "users_service"]
@@ -72,11 +73,40 @@ def test_a_container_can_do_no_more_than_it_must(stack: Project, program: str) -
         assert "Read-only file system" in refusal or "No such file or directory" in refusal
 
 
-def test_the_gateway_is_the_installed_one(stack: Project) -> None:
-    assert stack.compose("exec", "gateway", "version-gateway", "--version").split()[0] == (
-        "version-gateway"
-    )
+def test_the_gateway_is_the_installed_one_and_compiled(stack: Project) -> None:
+    version = stack.compose("exec", "gateway", "version-gateway", "--version")
+    assert version.strip() == f"version-gateway {__version__} (compiled)"
     assert stack.compose("exec", "gateway", "ls").split() == sorted({*BACKENDS, "stack"})
+
+
+def test_the_image_has_no_compiler(stack: Project) -> None:
+    refusal = stack.compose("exec", "gateway", "gcc", "--version", check=False)
+    assert "executable file not found" in refusal
+
+
+def build(stack: Project, compiled: str) -> subprocess.CompletedProcess[str]:
+    """Build an image without a name by the argument `COMPILED`."""
+    arguments = ["--build-arg", "PIP_INDEX_URL", "--build-arg", f"COMPILED={compiled}"]
+    command = ["docker", "build", "--quiet", *arguments, str(stack.folder)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_an_image_can_be_built_without_a_compiler(stack: Project) -> None:
+    built = build(stack, "no")
+    assert built.returncode == 0, built.stderr
+    image = built.stdout.strip()
+    try:
+        run = ["docker", "run", "--rm", image, "version-gateway", "--version"]
+        version = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    finally:
+        subprocess.run(["docker", "rmi", image], capture_output=True, check=True)
+    assert version == f"version-gateway {__version__}\n"
+
+
+def test_another_value_for_compiled_fails_and_names_those_that_are_right(stack: Project) -> None:
+    built = build(stack, "off")
+    assert built.returncode != 0
+    assert "COMPILED is 'off': yes or no." in built.stdout + built.stderr
 
 
 def test_the_backends_reach_nothing_outside(stack: Project) -> None:
