@@ -22,6 +22,8 @@ _NEVER_SLOW = 16 * 1024
 # Forms and patches cost several times as much as JSON of as many bytes, so that fewer are converted
 # on the event loop.
 _AT_ONCE_BESIDE_JSON = AT_ONCE // 4
+# A line of a stream costs some microseconds however short it is.
+_LINES_AT_ONCE = 500
 
 WholeConversion = Callable[[bytes, BodyConversion, Message | None, Event | None], bytes]
 """Converts a whole body and its message until the event is set; it may raise ConversionError."""
@@ -94,9 +96,10 @@ async def convert_response(
         stream = converted_stream(body_format, conversion, room, message)
         return _pieces(response, stream, conversion, room)
     body = await response.read()
-    if not response.complete or len(body) > min(AT_ONCE, room.limit):
+    whole = response.complete
+    if not whole or len(body) > min(AT_ONCE, room.limit):
         length = _length(response, room)
-        body = await room.gather(_collected(response, body, room), length)
+        body = await room.gather(_collected(response, body, whole, room), length)
     if not body:
         return _converted_nothing(response, conversion, message)
     convert = json_body.convert if is_json else converter(body_format, room)
@@ -179,18 +182,16 @@ def _too_large(response: UpstreamHead, room: ConversionRoom) -> FaultError:
 
 
 async def _collected(
-    response: UpstreamHead, piece: bytes, room: ConversionRoom
+    response: UpstreamHead, piece: bytes, last: bool, room: ConversionRoom
 ) -> AsyncIterator[bytes]:
-    """Yield the body of a response that begins with a piece; raises FaultError if it is large."""
+    """Yield a body that begins with a piece, perhaps its last; raises FaultError if it is large."""
     size = 0
     while piece:
         size += len(piece)
         if size > room.limit:
             raise _too_large(response, room)
         yield piece
-        if response.complete:  # all of the body was read
-            break
-        piece = await response.read()
+        piece, last = (b"", True) if last else (await response.read(), response.complete)
 
 
 async def _pieces(
@@ -200,11 +201,11 @@ async def _pieces(
     room: ConversionRoom,
 ) -> AsyncIterator[bytes]:
     try:
-        while piece := await response.read():
+        last = False
+        while not last and (piece := await response.read()):
+            last = response.complete  # while a piece is taken, more may arrive, and the end
             if converted := await _converted(stream, piece, conversion, room):
                 yield converted
-            if response.complete:  # all of the body was read
-                break
         if rest := await _converted(stream, None, conversion, room):
             yield rest
     except ConversionError as error:
@@ -284,8 +285,9 @@ async def _converted(
     def advance(_: Event | None = None) -> bytes:
         return stream.finish() if data is None else stream.feed(data)
 
-    size = stream.held + len(data or b"")
-    if size <= AT_ONCE and conversion.timeout is None:
+    text = data or b""
+    size, lines = stream.held + len(text), text.count(b"\n") + text.count(b"\r")
+    if size <= AT_ONCE and lines <= _LINES_AT_ONCE and conversion.timeout is None:
         return advance()
     await room.grow(size)
     return await _beside(advance, conversion, room)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.gateway.kit import DEADLINE
 from tests.gateway.live.conftest import House
-from tests.gateway.live.raw import Message, answer, ask, chunked, get, request
+from tests.gateway.live.raw import Message, answer, ask, chunked, get, parse_answer, request
 
 NEWER = b'{"name":{"firstName":"Bob","lastName":"Charlie"}}'
 OLDER = b'{"name":"Bob Charlie"}'
@@ -166,6 +166,29 @@ def test_an_event_comes_when_it_is_whole(house: House) -> None:
         while piece := client.recv(65536):
             read += piece
     assert b"data: " + OLDER + b"\n\n: over\n" in read
+
+
+@pytest.mark.parametrize("size", [600_000, 3_000_000])
+def test_a_client_that_takes_its_time_gets_the_end_of_a_stream(house: House, size: int) -> None:
+    """Its last bytes and its end arrive while the client takes those before."""
+    event = b'data: {"a":"' + b"x" * 980 + b'"}\n\n'
+    events = event * (size // len(event))
+    sent = threading.Event()
+
+    def stream(_: Message) -> Iterator[bytes]:
+        yield b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+        yield events
+        sent.set()
+
+    house.service.answer = stream
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.settimeout(DEADLINE)
+        client.connect(("127.0.0.1", house.gateway.port))
+        client.sendall(request("GET", "/other/v1"))
+        sent.wait(0.5)  # it is never set if the service waits for the client
+        read = b"".join(iter(lambda: client.recv(65536), b""))
+    assert parse_answer(read).body == events
 
 
 def test_an_empty_object_is_no_body_of_a_get(house: House) -> None:

@@ -82,6 +82,29 @@ async def test_a_body_of_many_surrogates_is_converted_beside(
     assert len(ran) == 2 * beside
 
 
+@pytest.mark.parametrize(
+    ("media_type", "line"), [("application/x-ndjson", b"\n"), ("text/event-stream", b"\r")]
+)
+@pytest.mark.parametrize(("lines", "beside"), [(500, False), (501, True)])
+async def test_a_piece_of_many_lines_is_converted_beside(
+    media_type: str, line: bytes, lines: int, beside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = []
+    run = conversion_thread.run
+
+    async def note(convert: Callable[[Event], bytes], network: str = "") -> bytes:
+        ran.append(network)
+        return await run(convert, network)
+
+    monkeypatch.setattr(conversion_thread, "run", note)
+    room = ConversionRoom(1_000_000, 1_000)
+    answer = CapturedAnswer(200, [(b"Content-Type", media_type.encode())], line * lines)
+    pieces = await body_conversion.convert_response(answer, conversion(), room)
+    assert not isinstance(pieces, bytes)
+    assert b"".join([piece async for piece in pieces]) == line * lines
+    assert len(ran) == beside
+
+
 async def test_a_thread_that_cannot_be_had_keeps_nobody_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
