@@ -1,6 +1,7 @@
 """UsageReport: who calls what, as JSON and as a table for people."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -16,7 +17,8 @@ class UsageLine(msgspec.Struct, frozen=True):
     """The usage of one endpoint and version by one client; see `top_clients.ClientUsage`.
 
     `client` is None for the sum of all clients that have no row, and `served` is None where all
-    requests were refused.
+    requests were refused. Times are to the second: msgspec writes them in the format of RFC 3339 at
+    a third of the cost of `format_time`, of which there may be a million.
     """
 
     client: str | None
@@ -27,9 +29,9 @@ class UsageLine(msgspec.Struct, frozen=True):
     refused: int
     failed: int
     slack: int
-    first: str
-    last: str
-    served: str | None
+    first: datetime
+    last: datetime
+    served: datetime | None
 
 
 class ImportedUsage(msgspec.Struct, frozen=True):
@@ -98,6 +100,7 @@ def usage_lines(
         rows = list(totals.clients[key].rows.items())
         rows.sort(key=lambda each: (-each[1].count, each[0][0], each[0][1] or ""))
         for (endpoint, client), row in rows:
+            last = _moment(row.last)
             yield UsageLine(
                 client,
                 *key,
@@ -106,10 +109,14 @@ def usage_lines(
                 row.refused,
                 row.failed,
                 row.slack,
-                format_time(row.first),
-                format_time(row.last),
-                format_time(row.served) if row.served else None,
+                _moment(row.first),
+                last,
+                last if row.served == row.last else _moment(row.served) if row.served else None,
             )
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(int(seconds), UTC)
 
 
 def _without_lines(view: StateView, api: str | None, version: str | None) -> UsageReport:
@@ -150,9 +157,9 @@ def usage_table(found: UsageReport) -> str:
                 f"{line.count}{'+' if line.slack else ''}",
                 str(line.refused),
                 str(line.failed),
-                line.first,
-                line.last,
-                line.served or "never",
+                format_time(line.first.timestamp()),
+                format_time(line.last.timestamp()),
+                format_time(line.served.timestamp()) if line.served else "never",
             )
             for line in found.usage
         ),

@@ -4,7 +4,24 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import bindparam, func, select, text, update
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    ClauseElement,
+    ColumnElement,
+    CompoundSelect,
+    LargeBinary,
+    Select,
+    Text,
+    bindparam,
+    cast,
+    func,
+    literal_column,
+    select,
+    text,
+    union_all,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.sql.dml import ReturningInsert
 
@@ -15,11 +32,11 @@ from gateway.state.fleet.database.postgres_connection import PostgresConnection
 from gateway.state.fleet.fleet_clock import FleetClock, passed
 from gateway.state.fleet.judge import KEEP_GONE, mark_gone, read_lease, write_lease
 from gateway.state.fleet.kept.last_start import StartRecord
-from gateway.state.fleet.lease import Lease
+from gateway.state.fleet.lease import NO_LEASE, Lease
 from gateway.state.fleet.outbox import Outbox
 from gateway.state.fleet.postgres import LOCK_JUDGE, PostgresDatabase
-from gateway.state.fleet.transaction_ledger import count_anew, shared_documents
-from gateway.state.schema.state_tables import batches, documents, replicas
+from gateway.state.fleet.transaction_ledger import count_anew, read_shared, select_shared
+from gateway.state.schema.state_tables import batches, documents, leases, replicas
 from gateway.telemetry import log
 
 # A clock that is off by so many seconds is not corrected in what was counted by it.
@@ -110,10 +127,11 @@ async def beat(
         if lacking:
             await count_anew(connection, now)
             log.event("state_went_back", "error", reason=lacking)
-        if batch is not None:
-            row = {"start": report.start, **batch._asdict()}
-            await connection.fetch(_HAND_IN, **row)
-        heard = Heard(await shared_documents(connection), await read_lease(connection), now)
+        content = None if batch is None else batch.content
+        handed = {"of": report.start, "number": outbox.sequence, "content": content}
+        found = await read_shared(connection, _HAND_IN, **handed)
+        lease = msgspec.convert(found.pop(_LEASE, NO_LEASE), Lease)
+        heard = Heard(found, lease, now)
     clock.was_set = False
     if batch is not None:
         outbox.confirm(batch.sequence)
@@ -200,5 +218,20 @@ def _reporting() -> ReturningInsert[tuple[float]]:
     ).returning(func.coalesce(heard.scalar_subquery(), 0.0))
 
 
-_REPORT = FixedStatement(_reporting())
-_HAND_IN = FixedStatement(insert(batches).on_conflict_do_nothing())
+def _handing_in() -> ClauseElement:
+    """Return the query for what is heard, which hands a batch in as well if it has a content."""
+    content = bindparam("content", type_=LargeBinary)
+    number = bindparam("number", type_=BigInteger)
+    batch = select(bindparam("of", type_=Text), number, content).where(content.is_not(None))
+    handed = insert(batches).from_select(batches.columns.keys(), batch).on_conflict_do_nothing()
+    lease = func.json_build_array(leases.c.start, leases.c.token, leases.c.renewed)
+    name: ColumnElement[str] = literal_column(f"'{_LEASE}'")
+    beside: Select[str, str] = select(name, cast(lease, Text)).select_from(leases)
+    heard: CompoundSelect[str, str] = union_all(select_shared(), beside)
+    return heard.add_cte(handed.cte("handed"))
+
+
+# As what the lease is among the documents.
+_LEASE = "lease"
+_REPORT = FixedStatement(_reporting(), kept=True)
+_HAND_IN = FixedStatement(_handing_in(), kept=True)

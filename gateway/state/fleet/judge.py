@@ -6,12 +6,24 @@ If any of it fails, all of it is undone, and the next judgement begins from what
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Select, bindparam, delete, func, select, text, update
+from sqlalchemy import (
+    BigInteger,
+    Select,
+    Text,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
 from gateway.core.overrides import VersionKey
 from gateway.core.snapshot import Snapshot
@@ -55,38 +67,61 @@ _KEEP_AUDIT = 10_000
 _TIDY = 600
 
 
-def _first_batches() -> Select[tuple[str, int, bytes, int]]:
+def _waiting() -> Select[tuple[str, int, float, str | None, int, bytes, int]]:
+    """Return the query for the lease, beside each of the batches that are waiting, or once."""
     order = batches.c.start, batches.c.sequence
     size = func.octet_length(batches.c.content)
     before = (func.sum(size).over(order_by=order) - size).label("before")
     sized = select(*order, batches.c.content, before).subquery()
+    first = sized.c.before < _MAX_BYTES
+    once = select(literal_column("1")).subquery()  # also before there ever was a judge
     return (
-        select(sized.c.start, sized.c.sequence, sized.c.content, replicas.c.merged)
+        select(*_LEASE, sized.c.start, sized.c.sequence, sized.c.content, replicas.c.merged)
+        .select_from(once)
+        .outerjoin(leases, leases.c.name == _NAME)
+        .outerjoin(sized, first)
         .outerjoin(replicas, replicas.c.start == sized.c.start)
-        .where(sized.c.before < _MAX_BYTES)
         .order_by(sized.c.start, sized.c.sequence)
     )
 
 
-_TRY_LOCK = FixedStatement(text(f"SELECT pg_try_advisory_xact_lock({LOCK_JUDGE})"))
-_READ_LEASE = FixedStatement(
-    select(leases.c.start, leases.c.token, leases.c.renewed).where(leases.c.name == _NAME)
-)
-_WRITE_LEASE = FixedStatement(
-    update(leases).where(leases.c.name == _NAME).returning(leases.c.token), *Lease._fields
-)
-_READ_REPLICAS = FixedStatement(select(replicas))
-_FIRST_BATCHES = FixedStatement(_first_batches())
-_MARK_MERGED = FixedStatement(
-    update(replicas)
-    .where(replicas.c.start == bindparam("of"))
-    .values(merged=func.greatest(replicas.c.merged, bindparam("until")))
-    .add_cte(
-        delete(batches)
-        .where(batches.c.start == bindparam("of"), batches.c.sequence <= bindparam("until"))
-        .cte("removed")
+def _done() -> Insert:
+    """Return the statement that writes the lease, and ends the batches that are in the sums."""
+    last = func.unnest(
+        bindparam("starts", type_=ARRAY(Text)), bindparam("until", type_=ARRAY(BigInteger))
+    ).table_valued("of", "until", name="last")
+    last = last.render_derived()
+    mark = update(replicas).where(replicas.c.start == last.c.of)
+    remove = delete(batches).where(batches.c.start == last.c.of, batches.c.sequence <= last.c.until)
+    merged = func.greatest(replicas.c.merged, last.c.until)
+    return _renewal().add_cte(mark.values(merged=merged).cte("marked"), remove.cte("removed"))
+
+
+def _renewal() -> Insert:
+    added = insert(leases).values(
+        name=_NAME, **{each: bindparam(f"new_{each}") for each in Lease._fields}
     )
-)
+    return added.on_conflict_do_update(
+        index_elements=["name"], set_={each: added.excluded[each] for each in Lease._fields}
+    )
+
+
+_LEASE = leases.c.start, leases.c.token, leases.c.renewed
+_TRY_LOCK = FixedStatement(text(f"SELECT pg_try_advisory_xact_lock({LOCK_JUDGE})"), kept=True)
+_READ_LEASE = FixedStatement(select(*_LEASE).where(leases.c.name == _NAME))
+_WRITE_LEASE = FixedStatement(_renewal())
+_READ_REPLICAS = FixedStatement(select(replicas).where(replicas.c.gone.is_(None)), kept=True)
+_WAITING = FixedStatement(_waiting(), kept=True)
+_DONE = FixedStatement(_done(), kept=True)
+
+
+class _Waiting(NamedTuple):
+    """A batch that is not in the sums, or was sent again; `merged` is the last of its start."""
+
+    start: str
+    sequence: int
+    content: bytes
+    merged: int | None
 
 
 class _Held(NamedTuple):
@@ -137,35 +172,31 @@ class Judge:
             if self._held is None:  # the judge before may be suspended, with its locks
                 await database.end_silent()
             async with database.transaction(_PATIENCE) as transaction:
-                lease = await self._lease(transaction)
-                if lease is None:
+                connection, now = transaction
+                ((locked,),) = await connection.fetch(_TRY_LOCK)
+                found = await connection.fetch(_WAITING) if locked else []
+                lease = taken(_lease_of(found), self._start, now)
+                if lease is None or not locked:
                     self._held = None
                     return False
-                ledger = await self._judge(transaction, lease)
+                waiting = [_Waiting(*row) for _, _, _, *row in found if row[0] is not None]
+                ledger = await self._judge(transaction, lease, waiting)
             ledger.log()
         except BaseException:
             self._held = None
             raise
         return True
 
-    async def _lease(self, transaction: Transaction) -> Lease | None:
-        connection, now = transaction
-        ((locked,),) = await connection.fetch(_TRY_LOCK)
-        if not locked:
-            return None
-        lease = taken(await read_lease(connection), self._start, now)
-        if lease is not None:
-            await write_lease(connection, lease)
-        return lease
-
-    async def _judge(self, transaction: Transaction, lease: Lease) -> TransactionLedger:
+    async def _judge(
+        self, transaction: Transaction, lease: Lease, waiting: list[_Waiting]
+    ) -> TransactionLedger:
         connection, now = transaction
         held = self._held
         if held is None or held.token != lease.token:
             log.event("judge", token=lease.token)
             held = _Held(lease.token, Merging(), _nothing(), {})
         # Before the lock for changes, since it may take a while.
-        await self._merge(connection, held, now)
+        await self._merge(connection, held, waiting, now)
         ledger = await TransactionLedger.open(transaction, held.seen)
         controller = self._controller(ledger, held)
         self._held = held = held._replace(controller=controller)
@@ -174,11 +205,15 @@ class Judge:
         await controller.decide(time.monotonic(), self._forgotten(rows))
         await ledger.keep("evidence", controller.published())
         for row in rows:
-            if row.gone is None and is_over(row, now, self._rules().forget_after):
+            if is_over(row, now, self._rules().forget_after):
                 await mark_gone(connection, row.start, now)
                 ledger.record(BY_GATES, "replica forgotten", (row.replica, ""), "lost", "forgotten")
         await ledger.keep(DEPUTY, deputy(rows, self._start, now))
         await ledger.write()
+        # After the lock for changes, as all who change rows of replicas.
+        last = {each.start: each.sequence for each in waiting}  # they are in order
+        ended = {"starts": [*last], "until": [*last.values()]}
+        await connection.fetch(_DONE, **_values(lease), **ended)
         self._judgements += 1
         if self._judgements % _TIDY == 1:
             await _tidy(connection, now)
@@ -191,7 +226,7 @@ class Judge:
         there. One that has just loaded its rules reports them with its next beat.
         """
         own = self._rules_hash()
-        alike = all(row.rules == own for row in rows if row.gone is None)
+        alike = all(row.rules == own for row in rows)
         return _REPORTED if alike else inf
 
     def _controller(self, ledger: TransactionLedger, held: _Held) -> CutoverController:
@@ -202,12 +237,13 @@ class Judge:
         held.controller.resume(ledger, overrides)
         return held.controller
 
-    async def _merge(self, connection: PostgresConnection, held: _Held, now: float) -> None:
-        found = await connection.fetch(_FIRST_BATCHES)
-        self.behind = sum(len(content) for _, _, content, _ in found) >= _MAX_BYTES
+    async def _merge(
+        self, connection: PostgresConnection, held: _Held, waiting: list[_Waiting], now: float
+    ) -> None:
+        self.behind = sum(len(each.content) for each in waiting) >= _MAX_BYTES
         marks: dict[str, int] = {}
         totals, outcomes = _nothing(), list[CutoverDelta]()
-        for start, sequence, content, mark in found:
+        for start, sequence, content, mark in waiting:
             # One that is in the sums already was sent again, after its confirmation was lost.
             if sequence <= max(mark or 0, marks.get(start, 0)):
                 continue
@@ -222,11 +258,8 @@ class Judge:
                 await count_anew(connection, now)
             totals.merge(counted.totals)
             outcomes += counted.outcomes
-        if found:
+        if waiting:
             await held.merging.merge(connection, totals)
-            last = {start: sequence for start, sequence, *_ in found}  # they are in order
-            merged = ({"of": start, "until": sequence} for start, sequence in last.items())
-            await connection.execute_each(_MARK_MERGED, merged)
         for (kind, labels), times in totals.counts.items():
             held.seen.count(kind, labels, times)
         held.seen.absorb(Delta(self._clock.now(), [], [], [], outcomes, []))
@@ -256,13 +289,20 @@ async def read_lease(connection: PostgresConnection) -> Lease:
 
 async def write_lease(connection: PostgresConnection, lease: Lease) -> None:
     """Replace the lease of the judge; raises SQLAlchemyError."""
-    values = lease._asdict()
-    if not await connection.fetch(_WRITE_LEASE, **values):
-        await connection.execute(leases.insert().values(name=_NAME, **values))
+    await connection.fetch(_WRITE_LEASE, **_values(lease))
+
+
+def _lease_of(found: Sequence[Sequence[Any]]) -> Lease:
+    start, *rest = found[0][:3] if found else NO_LEASE
+    return NO_LEASE if start is None else Lease(start, *rest)
+
+
+def _values(lease: Lease) -> dict[str, object]:
+    return {f"new_{name}": value for name, value in lease._asdict().items()}
 
 
 async def read_replicas(connection: PostgresConnection) -> list[ReplicaRow]:
-    """Return all starts of replicas; raises SQLAlchemyError."""
+    """Return the starts of replicas that take part; raises SQLAlchemyError."""
     return [ReplicaRow(*row) for row in await connection.fetch(_READ_REPLICAS)]
 
 

@@ -43,6 +43,7 @@ from gateway.state.totals import (
 from gateway.telemetry.delta import SampleDelta
 
 Group = tuple[str, tuple[str, ...]]
+_IntervalKey = tuple[str, str, str, int]
 
 
 class Merging:
@@ -56,6 +57,7 @@ class Merging:
         self._rows: Counter[VersionKey] | None = None
         self._names: dict[Group, set[str]] = {}
         self._floors: dict[VersionKey, int] = {}
+        self._intervals: dict[_IntervalKey, IntervalRow] = {}
 
     async def merge(self, connection: PostgresConnection, totals: Totals) -> None:
         """Add totals to the sums; raises SQLAlchemyError."""
@@ -64,7 +66,7 @@ class Merging:
         await self._usage(connection, self._rows, totals)
         await self._counts(connection, totals)
         await self._samples(connection, totals)
-        await _history(connection, totals.history)
+        await self._history(connection, totals.history.rows())
 
     async def _load(self, connection: PostgresConnection) -> Counter[VersionKey]:
         for kind, encoded in await connection.execute(select(counts.c.kind, counts.c.labels)):
@@ -120,6 +122,25 @@ class Merging:
                 known.sample(sample)
             await write_document(connection, name, msgspec.to_builtins([*known.samples[place]]))
 
+    async def _history(self, connection: PostgresConnection, rows: list[IntervalRow]) -> None:
+        """Add to the history, and cut each series that has become longer."""
+        former, self._intervals = self._intervals, {}
+        known = [former[key] for row in rows if (key := row[:4]) in former]
+        if unknown := [row[:4] for row in rows if row[:4] not in former]:
+            keys = zip(*unknown, strict=True)
+            places = dict(zip(("api", "version", "by", "start"), map(list, keys), strict=True))
+            found = await connection.fetch(_READ_HISTORY, **places)
+            known += [IntervalRow(*row) for row in found]
+        merged = History(known, bounded=False)
+        merged.add(rows)
+        # Those of this second go on in the next, most often.
+        self._intervals = {row[:4]: row for row in merged.rows()}
+        await connection.execute_each(
+            _WRITE_HISTORY, (row._asdict() for row in self._intervals.values())
+        )
+        if len(known) < len(rows):
+            await connection.run_sync(cut_history, {row[:3] for row in rows})
+
 
 async def delete_shadow(connection: PostgresConnection, key: VersionKey) -> None:
     """Delete what the shadow of a version has counted; raises SQLAlchemyError."""
@@ -146,21 +167,6 @@ def samples_of(document: object) -> list[SampleDelta]:
         return msgspec.convert(document or [], list[SampleDelta])
     except msgspec.ValidationError:
         return []
-
-
-async def _history(connection: PostgresConnection, more: History) -> None:
-    """Add to the history, and cut each series that has become longer."""
-    rows = more.rows()
-    if not rows:
-        return
-    keys = zip(*(row[:4] for row in rows), strict=True)
-    places = dict(zip(("api", "version", "by", "start"), map(list, keys), strict=True))
-    known = [IntervalRow(*row) for row in await connection.fetch(_READ_HISTORY, **places)]
-    merged = History(known, bounded=False)
-    merged.add(rows)
-    await connection.execute_each(_WRITE_HISTORY, (row._asdict() for row in merged.rows()))
-    if len(known) < len(rows):
-        await connection.run_sync(cut_history, {row[:3] for row in rows})
 
 
 async def _raise_floor(connection: PostgresConnection, key: VersionKey, more: int) -> None:
@@ -216,14 +222,16 @@ def _adding(
     changed |= {name: func.least(old[name], new[name]) for name in firsts}
     changed |= {name: func.greatest(old[name], new[name]) for name in lasts}
     keys = list(table.primary_key.columns)
-    return FixedStatement(statement.on_conflict_do_update(index_elements=keys, set_=changed))
+    adding = statement.on_conflict_do_update(index_elements=keys, set_=changed)
+    return FixedStatement(adding, kept=True)
 
 
 def _replacing(table: Table) -> FixedStatement:
     statement = insert(table)
     keys = list(table.primary_key.columns)
     changed = {each.name: each for each in statement.excluded if each.name not in table.primary_key}
-    return FixedStatement(statement.on_conflict_do_update(index_elements=keys, set_=changed))
+    replacing = statement.on_conflict_do_update(index_elements=keys, set_=changed)
+    return FixedStatement(replacing, kept=True)
 
 
 _ADD_USAGE = _adding(usage, ("count", "refused", "failed"), ("first",), ("last", "served"))

@@ -1,9 +1,9 @@
 """PostgresDatabase: the connections of a gateway to its state in PostgreSQL.
 
 All that is the gateway's stands in a schema of its own, so that other programs may share the
-database. Statements are prepared without a name, so that a pooler that gives each transaction
-another connection does no harm; what such a pooler swallows are notifications, in place of which
-the replicas poll.
+database. Connections keep the statements prepared that run every second, and none where that turns
+out to fail: behind a pooler that gives each transaction another connection. What such a pooler
+swallows as well are notifications, in place of which the replicas poll.
 """
 
 import asyncio
@@ -15,8 +15,6 @@ from urllib.parse import urlsplit
 # asyncpg: the driver of PostgreSQL for asyncio.
 import asyncpg
 from sqlalchemy import (
-    Connection,
-    Engine,
     Text,
     column,
     create_engine,
@@ -28,6 +26,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.util import greenlet_spawn
 
 from gateway.state.fleet.database.database_errors import NO_RIGHTS, REASONS, translated
+from gateway.state.fleet.database.fixed_statement import FixedStatement
 from gateway.state.fleet.database.postgres_connection import PostgresConnection
 from gateway.state.schema.new_database import create_tables
 from gateway.state.schema.state_tables import REVISION
@@ -58,37 +57,25 @@ _END_SILENT = text(
 _LISTEN = 10.0
 
 _BEGIN = (
-    "SELECT extract(epoch FROM clock_timestamp()),"  # noqa: S608  # constants
-    f" set_config('search_path', '{SCHEMA}', true),"
-    f" set_config('statement_timeout', '{_STATEMENT:g}s', true),"
-    f" set_config('idle_in_transaction_session_timeout', '{{idle:g}}s', true)"
+    f"BEGIN{{mode}}; SET LOCAL search_path TO {SCHEMA};"
+    f" SET LOCAL statement_timeout = '{_STATEMENT:g}s';"
+    " SET LOCAL idle_in_transaction_session_timeout = '{idle:g}s'"
 )
-_SNAPSHOT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+_WRITER = _BEGIN.format(mode="", idle=_IDLE)
+# One that only reads holds nobody up, and may be of a gateway that has much else to do.
+_READER = _BEGIN.format(mode=" ISOLATION LEVEL REPEATABLE READ, READ ONLY", idle=30)
+_NOW = FixedStatement(
+    text("SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)"), kept=True
+)
+# What the server says of a prepared statement that is not as it was left.
+_FORGOTTEN = (
+    asyncpg.InvalidSQLStatementNameError,
+    asyncpg.DuplicatePreparedStatementError,
+    asyncpg.InvalidCachedStatementError,
+)
 _MAY_NOTE = text(
     f"SELECT has_sequence_privilege(pg_get_serial_sequence('{SCHEMA}.audit', 'id'), 'USAGE')"
 )
-# One that only reads holds nobody up, and may be of a gateway that has much else to do.
-_IDLE_READER = 30.0
-
-
-@asynccontextmanager
-async def _begun(engine: Engine) -> AsyncIterator[PostgresConnection]:
-    connection = await greenlet_spawn(engine.connect)
-    try:
-        transaction = await greenlet_spawn(connection.begin)
-        try:
-            yield PostgresConnection(connection)
-        except BaseException:
-            await greenlet_spawn(transaction.rollback)
-            raise
-        await greenlet_spawn(transaction.commit)
-    finally:
-        # To its end, even where this task is cancelled: or the pool would have one connection less.
-        await asyncio.shield(asyncio.ensure_future(greenlet_spawn(connection.close)))
-
-
-def _set_up(connection: Connection, idle: float) -> float:
-    return float(connection.exec_driver_sql(_BEGIN.format(idle=idle)).scalar_one())
 
 
 class Transaction(NamedTuple):
@@ -122,7 +109,9 @@ class PostgresDatabase:
             max_overflow=3,  # one who changes something, and two who read
             pool_timeout=_CONNECT,
             hide_parameters=True,
+            isolation_level="AUTOCOMMIT",  # whoever uses a connection begins and ends transactions
         )
+        self._keeps = True
 
     async def prepare(self) -> None:
         """Bring the schema to the newest revision, once for all replicas that start together.
@@ -181,13 +170,23 @@ class PostgresDatabase:
         """
         begun = done = False
         try:
-            async with asyncio.timeout(seconds), _begun(self._engine) as connection:
+            async with asyncio.timeout(seconds), self._connected() as connection:
                 begun = True
-                if snapshot:
-                    await connection.execute(_SNAPSHOT)
-                now = await connection.run_sync(_set_up, _IDLE_READER if snapshot else _IDLE)
-                yield Transaction(connection, now)
+                try:
+                    await connection.run(_READER if snapshot else _WRITER)
+                    ((now,),) = await connection.fetch(_NOW)
+                    yield Transaction(connection, now)
+                except BaseException:
+                    await connection.roll_back()
+                    raise
                 done = True
+                await connection.run("COMMIT")
+        except _FORGOTTEN:
+            self._keeps = False
+            raise StateUnreachableError(
+                f"{self.name}: a pooler between here and the database forgets statements;"
+                " they are prepared each time from now on"
+            ) from None
         except (SQLAlchemyError, asyncpg.PostgresError, OSError) as error:
             found = translated(self.name, self._url, error)
             if done and isinstance(found, StateUnreachableError):
@@ -197,6 +196,15 @@ class PostgresDatabase:
             if begun:
                 raise
             raise translated(self.name, self._url, error) from None
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[PostgresConnection]:
+        connection = await greenlet_spawn(self._engine.connect)
+        try:
+            yield PostgresConnection(connection, keeps=self._keeps)
+        finally:
+            # To its end, even where this task is cancelled: or the pool would have one less.
+            await asyncio.shield(asyncio.ensure_future(greenlet_spawn(connection.close)))
 
     async def end_silent(self) -> None:
         """End transactions of gateways that are silent amid a statement; raises StateError."""

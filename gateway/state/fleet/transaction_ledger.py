@@ -7,7 +7,7 @@ has written. What it changes is written with its commit, or not at all.
 from collections.abc import Callable, Mapping
 
 import msgspec
-from sqlalchemy import Text, bindparam, func, literal_column, select, text
+from sqlalchemy import ColumnElement, Select, Text, bindparam, func, literal_column, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from gateway.core.overrides import VersionKey
@@ -28,16 +28,22 @@ REVISION_NAME = "revision"
 """The document with the number of the last change of the overrides."""
 SHARED = ("overrides", "cutovers", "evidence", "shadow_resets", "deputy", REVISION_NAME)
 """The documents that every replica reads with each beat."""
-_READ_SHARED = FixedStatement(
-    select(documents).where(documents.c.name.in_([literal_column(f"'{name}'") for name in SHARED]))
-)
+
+
+def select_shared() -> Select[tuple[str, str]]:
+    """Return the query for these documents."""
+    names: list[ColumnElement[str]] = [literal_column(f"'{name}'") for name in SHARED]
+    return select(documents.c.name, documents.c.document).where(documents.c.name.in_(names))
+
+
+_READ_SHARED = FixedStatement(select_shared(), kept=True)
 _NAMES = bindparam("names", type_=ARRAY(Text))
 _READ = FixedStatement(select(documents).where(documents.c.name == func.any(_NAMES)))
 _ADD = insert(documents)
 _WRITE = FixedStatement(
     _ADD.on_conflict_do_update(index_elements=["name"], set_={"document": _ADD.excluded.document})
 )
-_LOCK = FixedStatement(text(f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})"))
+_LOCK = FixedStatement(text(f"SELECT pg_advisory_xact_lock({LOCK_CHANGE})"), kept=True)
 
 
 class TransactionLedger(DraftLedger):
@@ -56,7 +62,7 @@ class TransactionLedger(DraftLedger):
         """Wait for the lock, and read the documents; raises SQLAlchemyError."""
         connection = transaction.connection
         await connection.fetch(_LOCK)
-        return cls(transaction, await shared_documents(connection), totals)
+        return cls(transaction, await read_shared(connection), totals)
 
     async def write(self) -> None:
         """Write what was changed, in the transaction; raises SQLAlchemyError."""
@@ -115,9 +121,15 @@ def revision_of(found: Mapping[str, object]) -> int:
     return revision if isinstance(revision, int) else 0
 
 
-async def shared_documents(connection: PostgresConnection) -> dict[str, object]:
-    """Return the documents that every replica reads; raises SQLAlchemyError."""
-    found = await connection.fetch(_READ_SHARED)
+async def read_shared(
+    connection: PostgresConnection, statement: FixedStatement = _READ_SHARED, **values: object
+) -> dict[str, object]:
+    """Return the documents that every replica reads, or those of a statement with its values.
+
+    Raises:
+        SQLAlchemyError: they were not read.
+    """
+    found = await connection.fetch(statement, **values)
     return {name: msgspec.json.decode(document) for name, document in found}
 
 

@@ -14,14 +14,13 @@ from sqlalchemy import (
     Table,
     Text,
     delete,
-    insert,
     select,
     tuple_,
 )
 
 from gateway.state.history.history import History, HistoryQuery
 from gateway.state.history.interval import IntervalRow, Resolution
-from gateway.state.schema.state_tables import metadata
+from gateway.state.schema.state_tables import metadata, replace_rows
 
 history = Table(
     "history",
@@ -37,9 +36,11 @@ history = Table(
     Column("buckets", LargeBinary, nullable=False),  # the number of requests by duration
     Column("callers", LargeBinary, nullable=False),  # the hashes that Distinct keeps
 )
-_KEY = tuple_(*history.primary_key)
-# So many keys are in one statement; SQLite takes 32,766 parameters.
-_PART = 500
+# As text, as it runs every two seconds; see `replace_rows`.
+_KNOWN = (
+    "SELECT api, version, by, start, requests, errors, refused, seconds, buckets, callers"
+    " FROM history WHERE api = ? AND version = ? AND by = ? AND start = ?"
+)
 
 
 def select_history(query: HistoryQuery, now: float) -> Select[Any]:
@@ -60,19 +61,13 @@ def read_history(connection: Connection, query: HistoryQuery, now: float) -> His
 
 
 def write_history(connection: Connection, rows: Sequence[IntervalRow]) -> None:
-    """Add what intervals have more, and cut each series; raises SQLAlchemyError."""
-    for place in range(0, len(rows), _PART):
-        part = rows[place : place + _PART]
-        same = _KEY.in_([row[:4] for row in part])
-        known = [_row(row) for row in connection.execute(select(history).where(same))]
-        merged = History(known, bounded=False)
-        merged.add(part)
-        connection.execute(delete(history).where(same))
-        names = history.columns.keys()
-        connection.execute(
-            insert(history), [dict(zip(names, row, strict=True)) for row in merged.rows()]
-        )
-        cut_history(connection, {row[:3] for row in part} if len(known) < len(part) else ())
+    """Add what intervals have more to a SQLite file, cut each series; raises SQLAlchemyError."""
+    found = (connection.exec_driver_sql(_KNOWN, row[:4]).one_or_none() for row in rows)
+    known = [_row(row) for row in found if row is not None]
+    merged = History(known, bounded=False)
+    merged.add(rows)
+    replace_rows(connection, history, merged.rows())
+    cut_history(connection, {row[:3] for row in rows} if len(known) < len(rows) else ())
 
 
 def cut_history(connection: Connection, series: Iterable[tuple[str, str, str]]) -> None:

@@ -4,7 +4,7 @@ The functions take a connection with a transaction begun, so that a synchronous 
 engine can run them alike.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -137,24 +137,15 @@ def read_state(connection: Connection) -> StateChanges:
 
 def write_state(connection: Connection, changes: StateChanges) -> None:
     """Replace the rows that changed and delete those that are gone; raises SQLAlchemyError."""
-    _replace(
-        connection,
-        usage,
-        [(*_usage_key(row[:4]), *row[4:]) for row in changes.usage],
-        map(_usage_key, changes.gone),
-    )
-    _replace(connection, floors, [(*key, floor) for key, floor in changes.floors.items()])
-    _replace(
-        connection,
-        counts,
-        [(kind, _json(labels), *numbers) for kind, labels, *numbers in changes.counts],
-        map(_count_key, changes.uncounted),
-    )
-    _replace(
-        connection,
-        documents,
-        [(name, _json(document)) for name, document in changes.documents.items()],
-    )
+    _remove(connection, usage, [*map(_usage_key, changes.gone)])
+    rows = [(*_usage_key(row[:4]), *row[4:]) for row in changes.usage]
+    replace_rows(connection, usage, rows)
+    replace_rows(connection, floors, [(*key, floor) for key, floor in changes.floors.items()])
+    _remove(connection, counts, [*map(_count_key, changes.uncounted)])
+    counted = [(kind, _json(labels), *numbers) for kind, labels, *numbers in changes.counts]
+    replace_rows(connection, counts, counted)
+    kept = [(name, _json(document)) for name, document in changes.documents.items()]
+    replace_rows(connection, documents, kept)
     write_audit(connection, changes.audit)
 
 
@@ -165,27 +156,32 @@ def write_audit(connection: Connection, rows: Sequence[AuditRow]) -> None:
         connection.execute(insert(audit), [dict(zip(names, row, strict=True)) for row in rows])
 
 
-def _replace(
-    connection: Connection,
-    table: Table,
-    rows: Sequence[tuple[object, ...]],
-    gone: Iterable[tuple[object, ...]] = (),
-) -> None:
-    # Deleted and inserted, because each engine has another statement for both in one.
+def replace_rows(connection: Connection, table: Table, rows: Sequence[tuple[object, ...]]) -> None:
+    """Put rows in a table, in place of those with the same keys; raises SQLAlchemyError."""
+    if not rows:
+        return
+    if connection.dialect.name == "sqlite":
+        # As text, since it is run every two seconds, and to make it takes longer than to run it.
+        names = ", ".join(f'"{name}"' for name in table.columns.keys())  # noqa: SIM118  # of a collection
+        values = ", ".join("?" for _ in table.columns)
+        statement = f"INSERT OR REPLACE INTO {table.name} ({names}) VALUES ({values})"  # noqa: S608  # ours
+        connection.exec_driver_sql(statement, [*rows])
+        return
+    _remove(connection, table, rows)
+    columns = table.columns.keys()
+    connection.execute(insert(table), [dict(zip(columns, row, strict=True)) for row in rows])
+
+
+def _remove(connection: Connection, table: Table, gone: Sequence[tuple[object, ...]]) -> None:
+    """Delete the rows that begin with the keys of these."""
+    if not gone:
+        return
     keys = list(table.primary_key)
-    former = [row[: len(keys)] for row in rows] + list(gone)
-    if former:
-        same = and_(*(key == bindparam(f"key_{key.name}") for key in keys))
-        connection.execute(
-            delete(table).where(same),
-            [
-                {f"key_{key.name}": value for key, value in zip(keys, row, strict=True)}
-                for row in former
-            ],
-        )
-    if rows:
-        names = table.columns.keys()
-        connection.execute(insert(table), [dict(zip(names, row, strict=True)) for row in rows])
+    same = and_(*(key == bindparam(f"key_{key.name}") for key in keys))
+    former = [
+        {f"key_{key.name}": value for key, value in zip(keys, row, strict=False)} for row in gone
+    ]
+    connection.execute(delete(table).where(same), former)
 
 
 def _usage_key(key: UsageKey) -> tuple[object, ...]:

@@ -21,11 +21,16 @@ class PostgresConnection:
 
     Those that take a FixedStatement ask the driver alone, at a third of the cost, and raise its
     errors: asyncpg.PostgresError and OSError.
+
+    Args:
+        connection: which leaves transactions to this class.
+        keeps: whether the server keeps what is prepared until the connection ends.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, keeps: bool) -> None:
         self._connection = connection
         self._driver: Any = connection.connection.driver_connection
+        self._prepared: dict[str, Any] | None = connection.info if keeps else None
 
     async def execute(
         self, statement: Executable, parameters: Any = None
@@ -33,9 +38,21 @@ class PostgresConnection:
         """Execute a statement; return its result, whose rows are all there."""
         return await greenlet_spawn(self._connection.execute, statement, parameters)
 
+    async def run(self, script: str) -> None:
+        """Execute statements that have no parameters and return nothing, at once."""
+        await self._run(self._driver.execute(script))
+
+    async def roll_back(self) -> None:
+        """End the transaction with nothing done."""
+        if not self._connection.invalidated:
+            await self.run("ROLLBACK")
+
     async def fetch(self, statement: FixedStatement, **values: object) -> list[Sequence[Any]]:
         """Execute a statement; return its rows."""
         arguments = statement.arguments(values)
+        prepared = await self._prepare(statement)
+        if prepared is not None:
+            return await self._run(prepared.fetch(*arguments))
         return await self._run(self._driver.fetch(statement.text, *arguments))
 
     async def execute_each(
@@ -43,7 +60,12 @@ class PostgresConnection:
     ) -> None:
         """Execute a statement with the parameters of each row."""
         given = [statement.arguments(row) for row in rows]
-        if given:
+        if not given:
+            return
+        prepared = await self._prepare(statement)
+        if prepared is not None:
+            await self._run(prepared.executemany(given))
+        else:
             await self._run(self._driver.executemany(statement.text, given))
 
     async def parts(
@@ -61,6 +83,16 @@ class PostgresConnection:
     async def run_sync(self, function: Callable[..., T], *arguments: Any) -> T:
         """Return what a function of a connection returns."""
         return await greenlet_spawn(function, self._connection, *arguments)
+
+    async def _prepare(self, statement: FixedStatement) -> Any:
+        """Return a statement that this connection keeps prepared; None if it is not to."""
+        if self._prepared is None or not statement.name:
+            return None
+        found = self._prepared.get(statement.name)
+        if found is None:
+            preparing = self._driver.prepare(statement.text, name=statement.name)
+            found = self._prepared[statement.name] = await self._run(preparing)
+        return found
 
     async def _run(self, work: Awaitable[T]) -> T:
         try:
