@@ -131,11 +131,22 @@ def cutover_table(found: CutoverReport) -> str:
 
 def is_shown(gate: GateResult) -> bool:
     """Whether people see a comparison; not if nothing of its kind occurred on either route."""
-    return gate.gate != "errors" or bool(gate.new_count or gate.old_count or gate.measure == "5xx")
+    always = not adds(gate) or gate.measure in ("5xx", "answers")
+    return always or bool(gate.new_count or gate.old_count)
+
+
+def adds(gate: GateResult) -> bool:
+    """Whether the limit of a gate is added to what the old route has."""
+    return gate.gate in ("errors", "violations")
+
+
+def gate_name(gate: GateResult) -> str:
+    """Return the name of a comparison for people."""
+    return f"{gate.gate} {gate.measure}" if adds(gate) else gate.gate
 
 
 def _row(gate: GateResult) -> tuple[str, ...]:
-    name = f"errors {gate.measure}" if gate.gate == "errors" else gate.gate
+    name = gate_name(gate)
     if gate.gate == "latency":
         values = (
             "-" if value is None else f"{value * 1000:.1f} ms ({count})"
@@ -149,7 +160,7 @@ def _row(gate: GateResult) -> tuple[str, ...]:
             (gate.new, gate.new_count, gate.new_requests),
         )
     )
-    sign = "+" if gate.gate == "errors" else ""
+    sign = "+" if adds(gate) else ""
     return "", name, *values, f"{sign}{gate.limit * 100:.3g}%", gate.outcome
 
 

@@ -180,6 +180,16 @@ def _cutovers(totals: Totals) -> Iterator[bytes]:
         ),
     )
     yield from _metric(
+        *("counter", "gateway_cutover_checked"),
+        "Answers of a cutover that were validated by the document of the version, by route.",
+        ((labels, total.outcomes.checked) for labels, total in found),
+    )
+    yield from _metric(
+        *("counter", "gateway_cutover_violating"),
+        "Validated answers of a cutover that violate the document of the version, by route.",
+        ((labels, total.outcomes.violating) for labels, total in found),
+    )
+    yield from _metric(
         *("histogram", "gateway_cutover_duration_seconds"),
         "Seconds from a request of a cutover to the end of its answer, by route.",
         ((labels, total.durations) for labels, total in found),

@@ -38,15 +38,17 @@ R = TypeVar("R")
 
 
 class SchemaCheck(NamedTuple):
-    """The validation of converted responses against an OpenAPI document.
+    """The validation of responses against an OpenAPI document.
 
     Attributes:
-        percent: The percentage of converted responses to validate, above 0 and at most 100.
+        percent: The percentage of converted responses to validate, at most 100.
         schema: The URL or the file path of the OpenAPI document.
+        gated: Whether samples of all responses are validated, for a gate of the cutover.
     """
 
     percent: float
     schema: str
+    gated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Route:
         brownout: The brownouts of the version; None where it has none.
         shadow: The route to which requests are repeated in the background; None repeats none.
         cutover: The route to which some clients are moved; None moves none.
-        check: The validation of converted responses; None validates none.
+        check: The validation of responses; None validates none.
         steady_fields: `fields`, and those of the lifecycle if they do not depend on the request.
         refuses_from: The time before which neither the sunset nor a brownout refuses requests, in
             seconds since 1970; infinite where nothing ever does.

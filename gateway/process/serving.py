@@ -154,7 +154,7 @@ class Serving:
             self._recorder.record(exchange)
             if exchange.span is not None:
                 self._recorder.trace(spans(exchange, exchange.span))
-            if exchange.body is not None:
+            if exchange.copy is not None:
                 self._sampling.record(exchange)
         except Exception:  # what cannot be recorded is answered all the same
             _log.exception("request %s could not be recorded", exchange.request_id)

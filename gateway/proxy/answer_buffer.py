@@ -4,15 +4,21 @@ import asyncio
 
 from gateway.core import headers
 from gateway.core.headers import HeaderFields
+from gateway.proxy.answer_copy import AnswerCopy
+from gateway.proxy.body.body_format import BodyFormat, format_of
 from gateway.proxy.bounds.slow_holders import SLOW_BYTES, SLOW_SECONDS, SlowHolders
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.client.unsent import unsent_bytes
+from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
 from gateway.proxy.upstream.upstream import UpstreamResponse
 
 # The maximum bytes that wait for one client, and for all together. With more, the service waits for
 # the client, and keeps its place among the requests in flight.
 _ONE = 512 * 1024
 _ALL = 32 * 1024 * 1024
+# The maximum bytes of a copy of an answer, to be validated, and of all that are made at a time.
+_ONE_COPIED = 256 * 1024
+_ALL_COPIED = 4 * 1024 * 1024
 # More than can be unsent: the first look shows nothing yet.
 _UNKNOWN = 2**62
 
@@ -22,6 +28,7 @@ class AnswerBuffers:
 
     def __init__(self) -> None:
         self._held = 0
+        self._copies = CaptureBudget(_ALL_COPIED)
 
     async def pass_on(self, exchange: Exchange, response: UpstreamResponse) -> None:
         """Write the body of a response, whose head is written, while it arrives.
@@ -50,6 +57,21 @@ class AnswerBuffers:
                 await exchange.taken()
         finally:
             self._held -= held
+
+    async def pass_on_copied(
+        self, exchange: Exchange, response: UpstreamResponse, fields: HeaderFields
+    ) -> None:
+        """Write a body as `pass_on` does, and copy it if it is JSON and not too large."""
+        if format_of(fields) is not BodyFormat.JSON:
+            await self.pass_on(exchange, response)
+            return
+        copy = CapturedBody(self._copies, _ONE_COPIED)
+        try:
+            await self.pass_on(exchange, CapturingResponse(response, copy, lambda _: None))
+            if copy.lost is None:
+                exchange.copy = AnswerCopy(fields, copy.whole(), False)
+        finally:
+            copy.drop("over")
 
 
 async def taken(exchange: Exchange, holders: SlowHolders | None) -> None:

@@ -22,6 +22,7 @@ from gateway.core.overrides import NO_OVERRIDES
 from gateway.core.plan import Options, Plan, plan
 from gateway.core.snapshot import Limits, Snapshot
 from gateway.proxy.answer_buffer import AnswerBuffers, taken, trailers
+from gateway.proxy.answer_copy import AnswerCopy
 from gateway.proxy.body import compression
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
@@ -209,7 +210,7 @@ class Handler:
                     if converted:
                         exchange.converted = True
                         if planned.route.check is not None:
-                            exchange.body = converted
+                            exchange.copy = AnswerCopy(fields, converted, True)
                     if len(converted) >= compression.LEAST:
                         fields, converted = await coded(exchange, fields, converted)
                     exchange.send(status, reason, fields, converted)
@@ -224,11 +225,16 @@ class Handler:
                 exchange.send_head(status, reason, fields)
             elif response.complete:
                 whole = await response.read()
+                if planned.route.check is not None:
+                    exchange.copy = AnswerCopy(fields, whole, False)
                 behind = trailers(exchange, response) if response.trailers else ()
                 exchange.send(status, reason, fields, whole, sized=response.sized, trailers=behind)
             else:
                 exchange.begin(status, reason, fields, sized=response.sized)
-                await self._buffers.pass_on(exchange, response)
+                if planned.route.check is None:
+                    await self._buffers.pass_on(exchange, response)
+                else:
+                    await self._buffers.pass_on_copied(exchange, response, fields)
         finally:
             response.abandon()
 

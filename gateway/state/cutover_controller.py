@@ -255,7 +255,7 @@ class CutoverController:
             for each in kept
         }
         for each in kept:
-            self._known.setdefault(each.key, CutoverEvidence(each.latest_old))
+            self._known.setdefault(each.key, CutoverEvidence(_outcomes(each.latest_old)))
 
     def _date(self, seconds: float) -> float:
         """Return monotonic seconds as seconds since 1970, by the clock of now."""
@@ -298,7 +298,7 @@ class _Kept(msgspec.Struct):
     why: str
     since: float
     results: object = ()
-    latest_old: RouteOutcomes = NOTHING
+    latest_old: object = ()
 
 
 def _results(document: object) -> tuple[GateResult, ...]:
@@ -313,11 +313,16 @@ def _read(document: object) -> list[_Kept]:
     if document is None:
         return []
     try:
-        kept = msgspec.convert(document, list[_Kept])
+        return msgspec.convert(document, list[_Kept])
     except msgspec.ValidationError as error:
         log.event("cutovers_lost", "error", reason=str(error))
         return []
-    for each in kept:
-        if len(each.latest_old.ends) != len(OUTCOMES):  # of a gateway that tells others apart
-            each.latest_old = NOTHING
-    return kept
+
+
+def _outcomes(document: object) -> RouteOutcomes:
+    """Return outcomes; none where another release tells other ones apart."""
+    try:
+        found = msgspec.convert(document, RouteOutcomes)
+    except msgspec.ValidationError:
+        return NOTHING
+    return found if len(found.ends) == len(OUTCOMES) else NOTHING

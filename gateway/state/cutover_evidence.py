@@ -7,11 +7,11 @@ is compared with more of them, since what strikes few clients shows beside many 
 the step has lasted its time, they are too old to prove so much, and their durations prove nothing.
 """
 
-from collections import deque
+from collections import Counter, deque
 from functools import reduce
 
 from gateway.core.cutover.cutover import UNCELLED, Cutover, CutoverRoute
-from gateway.core.cutover.gates import GateEvidence, Gates
+from gateway.core.cutover.gates import GateEvidence, Gates, ViolatedField
 from gateway.core.cutover.route_outcomes import RouteOutcomes
 from gateway.core.overrides import VersionKey
 from gateway.state.totals import CutoverTotal, Totals
@@ -22,6 +22,8 @@ _MAX_TOTALS = 300
 _INTERVAL = 0.5
 # The last step is compared with so many of the latest requests on the old route.
 _LAST = 1000
+# Of the fields that violate the document, so many of the most frequent ones on the new route count.
+_MOST_FIELDS = 32
 NOTHING = RouteOutcomes()
 """No requests."""
 
@@ -43,7 +45,7 @@ class CutoverEvidence:
         self._last_old = _Latest(latest_old)
         self._latest_by_cell: dict[int, _Latest] = {}
         self._before: tuple[float, RouteOutcomes] | None = None
-        self._set: tuple[float, GateEvidence] | None = None
+        self._set: tuple[float, GateEvidence, Counter[str], Counter[str]] | None = None
 
     def since(
         self,
@@ -76,8 +78,8 @@ class CutoverEvidence:
         )
         found = _less(total, self._from(begin, now, total))
         if self._set is None or self._set[0] != set_at:
-            self._set = set_at, total
-        served = _less(total, self._set[1])
+            self._set = set_at, total, old.fields.copy(), new.fields.copy()
+        served, old_fields = _less(total, self._set[1]), old.fields - self._set[2]
         self.latest_old = self._latest_old.of(total.old, minimum)
         usual = self.latest_old if found.old.requests < minimum else found.old
         last_old = self._last_old.of(total.old, max(minimum, _LAST))
@@ -94,6 +96,10 @@ class CutoverEvidence:
             served_new=served.new,
             old_ceased=not found.old.requests and not is_new,
             outlasts=now - set_at > gates.window,
+            fields=tuple(
+                ViolatedField(name, old_fields[name], count)
+                for name, count in (new.fields - self._set[3]).most_common(_MOST_FIELDS)
+            ),
         )
 
     def _moved(self, percent: float, old: CutoverTotal, minimum: int) -> RouteOutcomes:

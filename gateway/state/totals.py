@@ -101,21 +101,27 @@ class CutoverTotal:
         cells: the outcomes by cell of clients; see `Cutover.cell_of`.
         outcomes: the outcomes of all clients.
         durations: how long all requests took.
+        fields: how many answers violate the document of the version at a field.
     """
 
     cells: dict[int, RouteOutcomes] = field(default_factory=dict)
     outcomes: RouteOutcomes = field(default_factory=RouteOutcomes)
     durations: Durations = field(default_factory=Durations)
+    fields: Counter[str] = field(default_factory=Counter)
 
     def add(self, more: CutoverDelta) -> None:
         """Add other outcomes."""
         outcomes = RouteOutcomes(
             *(more.requests, more.overdue, tuple(more.ends), more.seconds, more.squares),
             *(more.writes, more.failed_writes),
+            *(more.checked, more.violating, more.checked_writes, more.violating_writes),
         )
         self.outcomes = self.outcomes.plus(outcomes)
         self.cells[more.cell] = self.cells.get(more.cell, RouteOutcomes()).plus(outcomes)
         self.durations.add(more.buckets, more.whole)
+        for name, count in more.fields.items():
+            known = name in self.fields or len(self.fields) < MAX_NAMES
+            self.fields[name if known else OTHERS] += count
 
 
 class Totals:

@@ -1,6 +1,7 @@
 """CutoverCounts: how the requests of cutovers ended, and which of them take too long."""
 
 from bisect import bisect_left
+from collections.abc import Collection
 
 from gateway.core.cutover.dry_run import WRITES
 from gateway.core.cutover.gates import Gates
@@ -11,10 +12,14 @@ from gateway.telemetry.delta import BOUNDS, CutoverDelta
 
 _OVERDUE = Gates().overdue
 
+CutoverPlace = tuple[str, str, str, int]
+"""Where requests of a cutover are counted: the API, the version, the route and the cell."""
+
 
 class _Sums:
     __slots__ = (
         *("buckets", "ends", "failed_writes", "overdue", "requests", "seconds", "squares"),
+        *("checked", "checked_writes", "fields", "violating", "violating_writes"),
         *("whole", "writes"),
     )
 
@@ -28,6 +33,11 @@ class _Sums:
         self.whole = 0.0
         self.writes = 0
         self.failed_writes = 0
+        self.checked = 0
+        self.violating = 0
+        self.checked_writes = 0
+        self.violating_writes = 0
+        self.fields: dict[str, int] = {}
 
     def count(self, seconds: float, limit: float) -> None:
         """Count a request that ended or is overdue."""
@@ -47,7 +57,7 @@ class CutoverCounts:
     """
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[str, str, str, int], _Sums] = {}
+        self._sums: dict[CutoverPlace, _Sums] = {}
         # By cutover, those that are not overdue in the order in which they began, and the others.
         self._waiting: dict[VersionKey, dict[Exchange, None]] = {}
         self._overdue: set[Exchange] = set()
@@ -77,6 +87,23 @@ class CutoverCounts:
         sums.buckets[bisect_left(BOUNDS, seconds)] += 1
         sums.whole += seconds
 
+    def check(self, place: CutoverPlace, fields: Collection[str], *, write: bool) -> None:
+        """Count an answer that was validated by the document of its version.
+
+        Args:
+            place: where the request is counted.
+            fields: where the answer violates the document.
+            write: whether the request writes.
+        """
+        sums = self._at(place)
+        sums.checked += 1
+        sums.checked_writes += write
+        if fields:
+            sums.violating += 1
+            sums.violating_writes += write
+        for name in fields:
+            sums.fields[name] = sums.fields.get(name, 0) + 1
+
     def take(self, now: float) -> list[CutoverDelta]:
         """Return the counts, and begin anew.
 
@@ -105,18 +132,30 @@ class CutoverCounts:
                 sums.whole,
                 sums.writes,
                 sums.failed_writes,
+                sums.checked,
+                sums.violating,
+                sums.checked_writes,
+                sums.violating_writes,
+                sums.fields,
             )
             for place, sums in taken.items()
         ]
 
     def _of(self, exchange: Exchange) -> _Sums:
-        key, route = _key(exchange), exchange.cutover_route
-        assert route is not None  # only requests of cutovers come here
-        place = *key, route.value, exchange.snapshot.cutovers[key].cell_of(exchange.client)
+        return self._at(place_of(exchange))
+
+    def _at(self, place: CutoverPlace) -> _Sums:
         sums = self._sums.get(place)
         if sums is None:
             sums = self._sums[place] = _Sums()
         return sums
+
+
+def place_of(exchange: Exchange) -> CutoverPlace:
+    """Return where a request of a cutover is counted."""
+    key, route = _key(exchange), exchange.cutover_route
+    assert route is not None  # only requests of cutovers come here
+    return *key, route.value, exchange.snapshot.cutovers[key].cell_of(exchange.client)
 
 
 def _key(exchange: Exchange) -> VersionKey:

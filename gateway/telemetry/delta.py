@@ -159,6 +159,11 @@ class CutoverDelta(msgspec.Struct, array_like=True, frozen=True):
         whole: the sum of the whole durations of the ended requests, in seconds.
         writes: the number of ended requests that write.
         failed_writes: the number of those that were refused or failed.
+        checked: the number of answers that were validated by the document of the version.
+        violating: the number of those that violate it.
+        checked_writes: the number of validated answers to requests that write.
+        violating_writes: the number of those that violate the document.
+        fields: how many answers violate the document at a field; see `ViolatedField.name`.
     """
 
     api: str
@@ -174,6 +179,11 @@ class CutoverDelta(msgspec.Struct, array_like=True, frozen=True):
     whole: float
     writes: int = 0
     failed_writes: int = 0
+    checked: int = 0
+    violating: int = 0
+    checked_writes: int = 0
+    violating_writes: int = 0
+    fields: dict[str, int] = {}
 
 
 class LatencyDelta(msgspec.Struct, array_like=True, frozen=True):

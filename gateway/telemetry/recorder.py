@@ -2,6 +2,7 @@
 
 import asyncio
 from bisect import bisect_left
+from collections.abc import Collection
 from time import perf_counter, time
 
 from gateway.core.errors import FAULT_KINDS, Blame, FaultCode
@@ -9,7 +10,7 @@ from gateway.core.tracing.span import Span
 from gateway.core.versions.version import Version
 from gateway.proxy.client.exchange import Exchange
 from gateway.telemetry import delta
-from gateway.telemetry.cutover_counts import CutoverCounts
+from gateway.telemetry.cutover_counts import CutoverCounts, CutoverPlace
 from gateway.telemetry.delta import BOUNDS, METHODS, OTHER, Delta
 from gateway.telemetry.latency import bucket
 from gateway.telemetry.request_ending import Alike, RequestEnding
@@ -119,6 +120,11 @@ class Recorder:
             self._counts[key] = times
             self._expect()
             self._met()
+
+    def check(self, place: CutoverPlace, fields: Collection[str], *, write: bool) -> None:
+        """Count a validated answer of a cutover; see `CutoverCounts.check`."""
+        self._cutovers.check(place, fields, write=write)
+        self._expect()
 
     def latency(self, api: str, version: str, old: float, new: float) -> None:
         """Count how long the answers of both services of a shadow took, in seconds."""

@@ -34,6 +34,8 @@ class Gates:
             old route, from 0 to 1.
         latency: The maximum ratio of the mean duration of requests on the new route to that on the
             old route.
+        violations: The maximum by which each share of VIOLATIONS on the new route exceeds that on
+            the old route, from 0 to 1.
         window: The seconds back to which the evidence reaches.
         minimum: The minimum number of responses that a share or a mean is judged by.
         overdue: The seconds after which a request counts although it is still under way.
@@ -45,12 +47,27 @@ class Gates:
     differences: float | None = None
     errors: float | None = None
     latency: float | None = None
+    violations: float | None = None
     window: float = 300.0
     minimum: int = 100
     overdue: float = 10.0
     then: GateAction = GateAction.ROLL_BACK
     inconclusive: GateAction = GateAction.WAIT
     dry_run: bool = False
+
+
+class ViolatedField(NamedTuple):
+    """A field of answers that violates the OpenAPI document of the version.
+
+    Attributes:
+        name: The method, the endpoint and the place in the body, as a text.
+        old: The number of validated answers on the old route that violate it there.
+        new: The same on the new route.
+    """
+
+    name: str
+    old: int
+    new: int
 
 
 class GateEvidence(NamedTuple):
@@ -70,6 +87,7 @@ class GateEvidence(NamedTuple):
             long ago that durations have changed since for other reasons.
         outlasts: Whether the percentage was set before the window, so that `served_old` and
             `served_new` have more to judge by.
+        fields: The fields that violate the document, of `served_old` and `served_new`.
     """
 
     old: RouteOutcomes = RouteOutcomes()
@@ -82,6 +100,7 @@ class GateEvidence(NamedTuple):
     served_new: RouteOutcomes = RouteOutcomes()
     old_ceased: bool = False
     outlasts: bool = False
+    fields: tuple[ViolatedField, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +108,8 @@ class GateResult:
     """The result of one comparison of a gate.
 
     Attributes:
-        gate: The gate: `errors`, `latency` or `differences`.
-        measure: What is compared: one of MEASURES, `mean` or `share`.
+        gate: The gate: `errors`, `violations`, `latency` or `differences`.
+        measure: What is compared: one of MEASURES or of VIOLATIONS, `mean` or `share`.
         outcome: The result.
         new: The share or the mean in seconds on the new route; None where nothing was seen.
         old: The same on the old route; of differences, always None.
@@ -154,3 +173,6 @@ MEASURES = {
 of the `other 4xx`. `writes` is a share of those requests that write, all of which can fail without
 a share of all requests showing it.
 """
+
+VIOLATIONS = {"answers": "validated answers", "write answers": "validated answers to writes"}
+"""What the gate `violations` compares, with what each share is of, for a text."""

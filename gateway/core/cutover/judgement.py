@@ -1,25 +1,33 @@
 """The judgement of gates: whether what was seen on the new route of a cutover speaks against it."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from gateway.core.cutover.gates import MEASURES, GateEvidence, GateOutcome, GateResult, Gates
+from gateway.core.cutover.compared_shares import (
+    compare_errors,
+    compare_violations,
+    judged,
+    percent,
+    share,
+    within,
+)
+from gateway.core.cutover.gates import (
+    MEASURES,
+    VIOLATIONS,
+    GateEvidence,
+    GateOutcome,
+    GateResult,
+    Gates,
+)
 from gateway.core.cutover.route_outcomes import RouteOutcomes
 from gateway.core.cutover.significance import (
     CONVINCING,
     DOUBTFUL,
     design_effect,
     mean_above,
-    share_above,
     share_beyond,
 )
 
-# Shares that are known to be 0 where all is well. An old route that has served less than _ASSUMED
-# requests, all without such a failure, counts as if it had served so many.
-_FAULTS = frozenset({"5xx", "conversion"})
-_ASSUMED = 100
-# Those of which each failure is one.
-_KINDS = ("5xx", "conversion", "401", "403", "404", "429", "other 4xx")
 # Fewer requests in the window are not enough for a decision by them alone.
 _MANY = 100
 
@@ -43,7 +51,12 @@ def judge(gates: Gates | None, evidence: GateEvidence) -> tuple[GateResult, ...]
     """
     if gates is None:
         return ()
-    found = (*_errors(gates, evidence), *_latency(gates, evidence), *_differences(gates, evidence))
+    found = (
+        *compare_errors(gates, evidence),
+        *compare_violations(gates, evidence),
+        *_latency(gates, evidence),
+        *_differences(gates, evidence),
+    )
     longer: dict[str, GateResult] = {}
     if evidence.outlasts:
         longer = {each.measure: each for each in _exceeded_since(gates, evidence, CONVINCING)}
@@ -113,12 +126,13 @@ def _exceeded_since(gates: Gates, seen: GateEvidence, beyond: float) -> Iterator
     old = max(seen.old, seen.served_old, key=lambda outcomes: outcomes.requests)
     longer = seen._replace(old=old, new=seen.served_new)
     since = "since the percentage was set"
-    few = [
+    few = {
         measure
-        for measure in MEASURES
+        for measure in (*MEASURES, *VIOLATIONS)
         if seen.new.total(measure) < _MANY and longer.new.count(measure)
-    ]
-    yield from _only_exceeded(_errors(gates, longer, beyond, since, few))
+    }
+    yield from _only_exceeded(compare_errors(gates, longer, beyond, since, few))
+    yield from _only_exceeded(compare_violations(gates, longer, beyond, since, few))
     if seen.new.requests < _MANY and longer.new.requests:
         yield from _only_exceeded(_latency(gates, longer, beyond, since))
 
@@ -127,97 +141,10 @@ def _only_exceeded(results: Iterator[GateResult]) -> Iterator[GateResult]:
     return (each for each in results if each.outcome is GateOutcome.EXCEEDED)
 
 
-def _errors(
-    gates: Gates,
-    seen: GateEvidence,
-    beyond: float = CONVINCING,
-    span: str = "",
-    measures: Iterable[str] = MEASURES,
-) -> Iterator[GateResult]:
-    """Yield the results of shares.
-
-    Args:
-        gates: The gates.
-        seen: The evidence.
-        beyond: How strongly the evidence has to contradict a limit.
-        span: The time of the evidence, as a text; empty for the window.
-        measures: What is compared.
-    """
-    limit = gates.errors
-    if limit is None:
-        return
-    new = seen.new
-    for measure in measures:
-        about = MEASURES[measure]
-        old = _old(seen, measure, gates.minimum)
-        count, usual = new.count(measure), old.count(measure)
-        served, among = new.total(measure), old.total(measure)
-        fault = measure in _FAULTS
-
-        def excess(base: RouteOutcomes, *, fault: bool = fault, measure: str = measure) -> float:
-            bad, total = new.count(measure), new.total(measure)
-            before = base.count(measure)
-            among = base.total(measure)
-            if fault and not before:
-                among = max(among, _ASSUMED)
-            share = bad / max(total, gates.minimum)
-            if not among or share <= limit + before / among:
-                return 0.0
-            return share_above((bad, total), (before, among), limit)
-
-        def weight(*, measure: str = measure) -> float:
-            found = [(cell.count(measure), cell.total(measure)) for cell in seen.cells]
-            share = _share(sum(bad for bad, _ in found), sum(total for _, total in found)) or 0.0
-            return design_effect(found, share * (1 - share))
-
-        few = served < gates.minimum or (among < gates.minimum and not fault)
-        known = seen.before.total(measure) >= gates.minimum
-        kind, more = "requests", ""
-        if measure == "writes":
-            kind, more = "writes", _how(old, new)
-        text = (
-            f"errors ({measure}): {_of(count, served, kind)}"
-            f" {about.format(overdue=gates.overdue)} on the new route,"
-            f" {_of(usual, among, kind)} on the old route, {span or _within(gates)};"
-            f" {_percent(limit)} more may{more}"
-        )
-        yield GateResult(
-            "errors",
-            measure,
-            _outcome(
-                *(excess, old, seen.before if known else None, weight, beyond),
-                few=few,
-            ),
-            _share(count, served),
-            _share(usual, among),
-            limit,
-            count,
-            served,
-            usual,
-            among,
-            gates.window,
-            text,
-        )
-
-
-def _how(old: RouteOutcomes, new: RouteOutcomes) -> str:
-    """Return how requests fail that did not on the old route, as a text; empty if none do."""
-
-    def more(measure: str) -> float:
-        usual = _share(old.count(measure), old.total(measure)) or 0.0
-        return new.count(measure) - usual * new.total(measure)
-
-    foremost = max(_KINDS, key=more)
-    if more(foremost) <= 0:
-        return ""
-    number, total = new.count(foremost), new.total(foremost)
-    return f"; {number} of all {total} requests {MEASURES[foremost]}"
-
-
 def _latency(
     gates: Gates, seen: GateEvidence, beyond: float = CONVINCING, span: str = ""
 ) -> Iterator[GateResult]:
-    """Yield the result of the mean duration; the first arguments are those of `_errors`."""
+    """Yield the result of the mean duration; the arguments are those of `compare_errors`."""
     limit, old, new = gates.latency, seen.old, seen.new
     if limit is None:
         return
@@ -234,15 +161,15 @@ def _latency(
     def weight() -> float:
         found = [(cell.seconds, cell.requests) for cell in seen.cells]
         total = sum(number for _, number in found)
-        mean = _share(sum(seconds for seconds, _ in found), total) or 0.0
-        square = _share(sum(cell.squares for cell in seen.cells), total) or 0.0
+        mean = share(sum(seconds for seconds, _ in found), total) or 0.0
+        square = share(sum(cell.squares for cell in seen.cells), total) or 0.0
         return design_effect(found, square - mean**2)
 
-    after, before = _share(new.seconds, new.requests), _share(old.seconds, old.requests)
+    after, before = share(new.seconds, new.requests), share(old.seconds, old.requests)
     text = (
         f"latency: a request takes {_milliseconds(after)} on the new route ({new.requests}"
         f" requests), {_milliseconds(before)} on the old route ({old.requests} requests),"
-        f" {span or _within(gates)};"
+        f" {span or within(gates)};"
         f" {limit:g}x is allowed" + (", but those were too long ago" if seen.old_ceased else "")
     )
     few = seen.old_ceased or min(old.requests, new.requests) < gates.minimum
@@ -250,7 +177,7 @@ def _latency(
     yield GateResult(
         "latency",
         "mean",
-        _outcome(excess, old, seen.before if known else None, weight, beyond, few=few),
+        judged(excess, old, seen.before if known else None, weight, beyond, few=few),
         after,
         before,
         limit,
@@ -277,14 +204,14 @@ def _differences(
     outcome = GateOutcome.INCONCLUSIVE if few else GateOutcome.PASSED
     text = (
         f"differences: {seen.differing} of {seen.compared} compared answers differ"
-        f" ({_percent(_share(seen.differing, seen.compared))}), {_within(gates)};"
-        f" {_percent(limit)} may"
+        f" ({percent(share(seen.differing, seen.compared))}), {within(gates)};"
+        f" {percent(limit)} may"
     )
     yield GateResult(
         "differences",
         "share",
         GateOutcome.EXCEEDED if exceeded else outcome,
-        _share(seen.differing, seen.compared),
+        share(seen.differing, seen.compared),
         None,
         limit,
         seen.differing,
@@ -296,45 +223,5 @@ def _differences(
     )
 
 
-def _old(seen: GateEvidence, measure: str, minimum: int) -> RouteOutcomes:
-    """Return the old route within the window, or for longer if it has few of a measure there."""
-    if seen.old.total(measure) >= minimum:
-        return seen.old
-    return max(seen.old, seen.served_old, key=lambda outcomes: outcomes.total(measure))
-
-
-def _outcome(
-    excess: Callable[[RouteOutcomes], float],
-    old: RouteOutcomes,
-    before: RouteOutcomes | None,
-    weight: Callable[[], float],
-    beyond: float,
-    *,
-    few: bool,
-) -> GateOutcome:
-    found = excess(old)
-    if found >= beyond:
-        found = found / weight() if before is None else excess(before)
-    if found >= beyond:
-        return GateOutcome.EXCEEDED
-    return GateOutcome.INCONCLUSIVE if few else GateOutcome.PASSED
-
-
-def _share(count: float, total: int) -> float | None:
-    return count / total if total else None
-
-
-def _of(count: int, total: int, kind: str) -> str:
-    return f"{count} of {total} {kind} ({_percent(_share(count, total))})"
-
-
-def _percent(share: float | None) -> str:
-    return "none seen" if share is None else f"{share * 100:.3g}%"
-
-
 def _milliseconds(seconds: float | None) -> str:
     return "an unknown time" if seconds is None else f"{seconds * 1000:.1f} ms"
-
-
-def _within(gates: Gates) -> str:
-    return f"within {gates.window:g} s"

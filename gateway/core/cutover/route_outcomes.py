@@ -1,5 +1,6 @@
 """RouteOutcomes: how the requests on one route of a cutover ended, in sums that can be merged."""
 
+from collections.abc import Mapping
 from operator import add, sub
 from typing import NamedTuple
 
@@ -61,6 +62,11 @@ class RouteOutcomes(NamedTuple):
         writes: The number of ended requests that write, of which there may be few beside those that
             read.
         failed_writes: The number of those whose outcome is in FAILED.
+        checked: The number of answers that were validated by the OpenAPI document of the version,
+            a sample of all.
+        violating: The number of those that violate it.
+        checked_writes: The number of validated answers to requests that write.
+        violating_writes: The number of those that violate the document.
     """
 
     requests: int = 0
@@ -70,6 +76,10 @@ class RouteOutcomes(NamedTuple):
     squares: float = 0.0
     writes: int = 0
     failed_writes: int = 0
+    checked: int = 0
+    violating: int = 0
+    checked_writes: int = 0
+    violating_writes: int = 0
 
     def plus(self, other: "RouteOutcomes") -> "RouteOutcomes":
         """Return the sum of both."""
@@ -81,6 +91,10 @@ class RouteOutcomes(NamedTuple):
             self.squares + other.squares,
             self.writes + other.writes,
             self.failed_writes + other.failed_writes,
+            self.checked + other.checked,
+            self.violating + other.violating,
+            self.checked_writes + other.checked_writes,
+            self.violating_writes + other.violating_writes,
         )
 
     def minus(self, earlier: "RouteOutcomes") -> "RouteOutcomes":
@@ -93,14 +107,16 @@ class RouteOutcomes(NamedTuple):
             self.squares - earlier.squares,
             self.writes - earlier.writes,
             self.failed_writes - earlier.failed_writes,
+            self.checked - earlier.checked,
+            self.violating - earlier.violating,
+            self.checked_writes - earlier.checked_writes,
+            self.violating_writes - earlier.violating_writes,
         )
 
     def count(self, measure: str) -> int:
-        """Return the number of requests of a measure of `gates.MEASURES`."""
-        if measure == "overdue":
-            return self.overdue
-        if measure == "writes":
-            return self.failed_writes
+        """Return the number of requests of a measure of `gates.MEASURES` or `gates.VIOLATIONS`."""
+        if measure in self._apart:
+            return self._apart[measure][0]
         if measure == "other 4xx":
             return self.ends[_PLACES["4xx"]]
         if measure == "4xx":
@@ -113,9 +129,17 @@ class RouteOutcomes(NamedTuple):
         An outcome is one of the requests that have ended: one of an overdue request comes long
         after it was counted, maybe in another window.
         """
-        if measure == "writes":
-            return self.writes
-        return self.requests if measure == "overdue" else sum(self.ends)
+        return self._apart[measure][1] if measure in self._apart else sum(self.ends)
+
+    @property
+    def _apart(self) -> Mapping[str, tuple[int, int]]:
+        """The measures that are no outcomes: how many requests, and of how many."""
+        return {
+            "overdue": (self.overdue, self.requests),
+            "writes": (self.failed_writes, self.writes),
+            "answers": (self.violating, self.checked),
+            "write answers": (self.violating_writes, self.checked_writes),
+        }
 
     @property
     def failures(self) -> int:

@@ -121,7 +121,7 @@ def _version(key: VersionKey, snapshot: Snapshot) -> Iterator[Alert]:
         yield from _brownout(key, named, own)
     if key in snapshot.cutovers:
         yield from _gates(key, named, own)
-    if any(route.check is not None for route in routes):
+    if any(route.check is not None and route.check.percent for route in routes):
         yield _alert(
             "VersionViolatesDocument",
             f"sum(increase(gateway_violations_total{{{labels(key)}}}[1h])) > 0",
@@ -157,6 +157,7 @@ def _brownout(key: VersionKey, named: str, own: dict[str, str]) -> Iterator[Aler
 
 def _gates(key: VersionKey, named: str, own: dict[str, str]) -> Iterator[Alert]:
     near = {
+        "violations": "{new} - ignoring(route) {old} > ignoring(route) {near} * {limit}",
         "differences": "{new} > ignoring(route) {near} * {limit}",
         "errors": "{new} - ignoring(route) {old} > ignoring(route) {near} * {limit}",
         "latency": "{new} / ignoring(route) {old} > ignoring(route) 1 + {near} * ({limit} - 1)",

@@ -131,7 +131,7 @@ def _of_some_rules(snapshot: Snapshot) -> Iterator[Panel]:
         )
         share = f"({differing} or 0 * {compared}) / {compared}"
         yield Panel("Answers that differ from their shadow", ((share, _VERSION),), "percentunit")
-    if any(route.check for route in routes):
+    if any(route.check and route.check.percent for route in routes):
         rate = f"sum by (api, version) (rate(gateway_checked_total{{{_CHOSEN_API}}}[{_WINDOW}]))"
         found = rate.replace("checked", "violations")
         yield Panel("Checked answers", ((rate, f"{_VERSION} checked"), (found, _VERSION)), "reqps")

@@ -16,6 +16,7 @@ from gateway.core.headers import FieldLines
 from gateway.core.plan import Plan
 from gateway.core.snapshot import Endpoint, Snapshot
 from gateway.core.versions.version import Version
+from gateway.proxy.answer_copy import AnswerCopy
 from gateway.proxy.client.client_request import (
     REQUEST_ID,
     X_REQUEST_ID,
@@ -50,7 +51,7 @@ class Exchange(ClientRequest, ClientResponse):
         target: the address of the target that answered or failed; None if none did.
         service_status: the status of its answer; 0 if there was none.
         converted: whether a body was converted.
-        body: the converted body of the answer if its version is checked; else None.
+        copy: a copy of the answer if its route is checked; None if not, or if it is too large.
         code: the code of the fault; None if there was no fault.
         cause: the cause of the fault, for the log only.
         unmapped_links: the number of links that fit no endpoint, by their places: a header field,
@@ -69,8 +70,17 @@ class Exchange(ClientRequest, ClientResponse):
     """
 
     __slots__ = (
-        *("aborted", "answered", "authority", "began", "body", "bytes_sent", "cause"),
-        *("chunked", "client", "code", "connection", "content", "converted", "cutover_route"),
+        *("aborted", "answered", "authority", "began", "bytes_sent", "cause"),
+        *(
+            "chunked",
+            "client",
+            "code",
+            "connection",
+            "content",
+            "converted",
+            "copy",
+            "cutover_route",
+        ),
         *("ended", "endpoint", "fields"),
         *("has_body", "keep_alive", "length", "message", "method", "path", "peer", "plan"),
         *(
@@ -113,7 +123,7 @@ class Exchange(ClientRequest, ClientResponse):
         self.target: str | None = None
         self.service_status = 0
         self.converted = False
-        self.body: bytes | None = None
+        self.copy: AnswerCopy | None = None
         self.code: str | None = None
         self.cause: str | None = None
         self.unmapped_links: dict[str, int] | None = None

@@ -1,12 +1,14 @@
-"""A sample of live traffic: one converted response, as the client got it."""
+"""A sample of live traffic: one response, as the client got it."""
 
 from typing import NamedTuple
 
 from gateway.core.snapshot import Endpoint, Route
+from gateway.proxy.answer_copy import AnswerCopy
+from gateway.telemetry.cutover_counts import CutoverPlace
 
 
 class AnswerSample(NamedTuple):
-    """One converted response.
+    """One response.
 
     Attributes:
         endpoint: that the request was routed to.
@@ -14,7 +16,9 @@ class AnswerSample(NamedTuple):
         method: of the request.
         target: the path and query that a service of the client's version is asked for.
         status: of the response.
-        body: of the response, converted.
+        answer: the response itself.
+        drawn: whether it is one of the converted responses of which `check` has a percentage.
+        place: where the request of a cutover is counted; None if it is no sample for its gates.
     """
 
     endpoint: Endpoint
@@ -22,4 +26,6 @@ class AnswerSample(NamedTuple):
     method: str
     target: str
     status: int
-    body: bytes
+    answer: AnswerCopy
+    drawn: bool = True
+    place: CutoverPlace | None = None

@@ -1,6 +1,6 @@
 """A contract: a version's OpenAPI document, to validate the version's live messages by."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
@@ -9,7 +9,7 @@ from gateway.core.cutover.differences import RefusedField
 from gateway.core.snapshot import Endpoint
 from gateway.core.versions.version import Version
 from gateway.proxy.body import content_coding, surrogates
-from gateway.proxy.body.body_format import BodyFormat, format_of
+from gateway.proxy.body.body_format import BodyFormat, described, is_unconverted
 from gateway.proxy.shadow.trial_request import TrialRequest
 from gateway.verify.live.answer_sample import AnswerSample
 from gateway.verify.located_operation import LocatedOperation, locate
@@ -18,8 +18,9 @@ from gateway.verify.openapi.openapi import Description, Operation
 from gateway.verify.openapi.validation import Validator
 from gateway.verify.part_conversion import parameters_of, schema_of
 
-# A coded body may have at most so many bytes.
+# A coded body of a request, and that of an answer, may have at most so many bytes.
 _LARGEST = 1024 * 1024
+_LARGEST_ANSWER = 256 * 1024
 
 
 class Contract:
@@ -30,22 +31,37 @@ class Contract:
         self._located: dict[tuple[str, Version | None], list[LocatedOperation]] = {}
         self._validators: dict[tuple[str, str, str], Validator | None] = {}
 
-    def violations(self, sample: AnswerSample) -> list[tuple[str, str]]:
+    def violations(self, sample: AnswerSample) -> list[tuple[str, str]] | None:
         """Return the fields that violate the schema, each with the keyword of JSON Schema.
 
-        A response that the document does not declare violates nothing.
+        A body that is not what the document has is one field, `body`, with the keyword `json` if it
+        is not JSON, or `content` if it is of a media type that the document does not declare.
+
+        Returns:
+            None if the document has no schema for the response.
         """
         operation = self._operation(
             sample.endpoint, sample.route.version, sample.method, sample.target
         )
-        if operation is None:
-            return []
-        schema = operation.response(sample.status)
-        validator = self._validator(operation, str(operation.key(sample.status)), schema)
+        if operation is None or sample.status == 206:  # a part of a body
+            return None
+        key = operation.key(sample.status)
+        validator = self._validator(operation, str(key), operation.response(sample.status))
         if validator is None:
-            return []
-        found = validator.violations(_parsed(sample.body))
-        return [(violation.field, violation.keyword) for violation in found]
+            return None
+        fields, body, _ = sample.answer
+        body_format, codings = described(fields)
+        if body and body_format is not BodyFormat.JSON:
+            ranges = _ranges(operation.answer_types[str(key)])
+            declared = "*/*" in ranges or is_unconverted(fields, ranges)
+            return None if declared else [("body", "content")]
+        try:
+            document = _parsed(_decoded(body, codings, _LARGEST_ANSWER))
+        except msgspec.DecodeError:
+            return [("body", "json")]
+        except content_coding.ContentCodingError:
+            return None
+        return [(each.field, each.keyword) for each in validator.violations(document)]
 
     def refusals(self, request: TrialRequest) -> list[RefusedField]:
         """Return what the service would refuse of a request, if it keeps to the document."""
@@ -103,25 +119,27 @@ class Contract:
             if operation.body_required:
                 yield RefusedField("body", "required", "is missing, but required")
             return
-        body_format = format_of(request.fields)
+        body_format, codings = described(request.fields)
         if body_format is BodyFormat.FORM:
-            yield from self._refused_form(operation, request)
+            yield from self._refused_form(operation, request.body, codings)
         if operation.request is None or body_format is not BodyFormat.JSON:
             return
         try:
-            document = _parsed(_decoded(request))
+            document = _parsed(_decoded(request.body, codings, _LARGEST))
         except (msgspec.DecodeError, content_coding.ContentCodingError) as error:
             yield RefusedField("body", "json", f"is not JSON: {error}")
             return
         yield from self._refused(operation, "", operation.request, document)
 
-    def _refused_form(self, operation: Operation, request: TrialRequest) -> Iterator[RefusedField]:
+    def _refused_form(
+        self, operation: Operation, body: bytes, codings: list[bytes]
+    ) -> Iterator[RefusedField]:
         if operation.form is None:
             if operation.request is not None:
                 yield RefusedField("body", "form", "is a form, where the document has JSON alone")
             return
         try:
-            text = _decoded(request).decode()
+            text = _decoded(body, codings, _LARGEST).decode()
         except (UnicodeDecodeError, content_coding.ContentCodingError) as error:
             yield RefusedField("body", "form", f"is not a form: {error}")
             return
@@ -146,7 +164,9 @@ class Contract:
     ) -> Validator | None:
         key = (operation.method, operation.path, part)
         if key not in self._validators:
-            self._validators[key] = None if schema is None else Validator(schema)
+            self._validators[key] = None  # also if the schema is none, which is reported once
+            if schema is not None:
+                self._validators[key] = Validator(schema)
         return self._validators[key]
 
     def _operation(
@@ -175,7 +195,10 @@ def _parsed(body: bytes) -> object:
     return msgspec.json.decode(surrogates.replace(body) or body)
 
 
-def _decoded(request: TrialRequest) -> bytes:
-    assert request.body is not None
-    values = [value for name, value in request.fields if name.lower() == b"content-encoding"]
-    return content_coding.decode(request.body, content_coding.codings(values), _LARGEST)
+def _decoded(body: bytes, codings: list[bytes], most: int) -> bytes:
+    return content_coding.decode(body, content_coding.codings(codings), most)
+
+
+def _ranges(types: Iterable[str]) -> frozenset[str]:
+    """Return the media types and ranges of a document without their parameters."""
+    return frozenset(each.partition(";")[0].strip().lower() for each in types)

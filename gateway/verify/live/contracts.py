@@ -26,16 +26,21 @@ class Contracts:
 
     folder: Path
     _known: "dict[str, Contract | float]" = field(default_factory=dict)
+    _failures: dict[str, str] = field(default_factory=dict)
 
     def forget(self) -> None:
         """Discard the loaded documents, after a reload of the rules."""
         self._known.clear()
+        self._failures.clear()
 
-    async def get(self, location: str) -> "Contract | None":
-        """Return a contract; None, with an event in the log, if its document cannot be had."""
+    async def get(self, location: str, level: str = "error") -> "Contract | None":
+        """Return a contract; None if its document cannot be had, which the log has once.
+
+        Args:
+            location: the location of the document.
+            level: of the event in the log.
+        """
         # Imported when first needed, since most gateways never validate.
-        from gateway.verify.live.contract import Contract
-        from gateway.verify.openapi.document_source import fetch
         from gateway.verify.openapi.openapi import DocumentError
 
         loop = asyncio.get_running_loop()
@@ -48,9 +53,13 @@ class Contracts:
             # Whoever comes while it is loaded need not wait.
             self._known[location] = loop.time() + _PATIENCE
             try:
-                known = Contract((await fetch([location], self.folder))[location])
+                # In a thread: a large one is parsed for a second, and requests go on meanwhile.
+                known = await asyncio.to_thread(_load, location, self.folder)
             except DocumentError as error:
-                log.event("check_failed", "error", reason=str(error))
+                reason = str(error)
+                if self._failures.get(location) != reason:
+                    self._failures[location] = reason
+                    log.event("check_failed", level, reason=reason)
                 self._known[location] = loop.time() + _PATIENCE
                 return None
             self._known[location] = known
@@ -63,3 +72,10 @@ class Contracts:
             return None
         # Compiling a schema and validating a body take time that requests must not wait for.
         return await asyncio.to_thread(contract.refusals, request)
+
+
+def _load(location: str, folder: Path) -> "Contract":
+    from gateway.verify.live.contract import Contract
+    from gateway.verify.openapi.document_source import fetch
+
+    return Contract(asyncio.run(fetch([location], folder))[location])

@@ -1,8 +1,14 @@
-"""Sampling: validates samples of live converted responses in the background.
+"""Sampling: validates samples of live responses in the background.
 
 A sample is taken after the response was sent to the client, and waits in a bounded queue. Samples
 are validated one at a time in a thread. When the queue is full, a sample is dropped. Sampling
 cannot delay or fail a response.
+
+Of converted responses, `check` draws a percentage. For the gates of a cutover, the responses on
+both routes are sampled, within one budget: what is taken at a time depends on the time alone and
+not on the route, or a burst of a kind would have another share in the samples of the busier route.
+Responses to writes have a budget of their own, since they are few beside those to reads, and go
+first.
 """
 
 import asyncio
@@ -10,13 +16,19 @@ import random
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import monotonic
 
+from gateway.core.cutover.cutover import CutoverRoute
+from gateway.core.cutover.dry_run import WRITES
+from gateway.core.overrides import VersionKey
 from gateway.core.plan import Plan
 from gateway.proxy.client.exchange import Exchange
 from gateway.telemetry import log
+from gateway.telemetry.cutover_counts import CutoverPlace, place_of
 from gateway.telemetry.recorder import Recorder
 from gateway.verify.live.answer_sample import AnswerSample
 from gateway.verify.live.contracts import Contracts
+from gateway.verify.live.sample_budget import SampleBudget
 
 # The maximum number of waiting samples, of bytes of all, and of bytes of each: decoding a larger
 # body would block the interpreter for too long.
@@ -25,54 +37,85 @@ _BYTES = 1024 * 1024
 _LARGEST = 256 * 1024
 # The maximum number of fields that are counted separately; bodies may have any number of fields.
 _FIELDS = 1000
+# For the gates of a cutover, so many responses to reads, and to writes, are validated a second, and
+# so many bytes for those of all.
+_ANSWERS_A_SECOND = 50
+_BYTES_A_SECOND = 1024 * 1024
 
 
 @dataclass(slots=True)
 class Sampling:
-    """Takes samples of converted responses and validates them.
+    """Takes samples of responses and validates them.
 
     Attributes:
         contracts: loads the documents of versions.
-        recorder: counts `checked` and `unchecked` by API and version, and `violations` by API,
-            version and field, a JSON Pointer with `*` for any element of an array; None to only
-            log violations.
+        recorder: counts `checked` and `unchecked` by API and version, `violations` by API, version
+            and field, a JSON Pointer with `*` for any element of an array, and what the gates of
+            cutovers compare; None to only log violations.
         draw: a function that returns a random number from 0 up to 1 for each response.
+        clock: a function that returns monotonic seconds.
         shed: the number of samples dropped because they were too large or the queue was full.
     """
 
     contracts: Contracts
     recorder: Recorder | None = None
     draw: Callable[[], float] = random.random
+    clock: Callable[[], float] = monotonic
     shed: int = 0
     _waiting: deque[AnswerSample] = field(default_factory=deque)
     _size: int = 0
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     _seen: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    _answers: dict[tuple[VersionKey, bool], SampleBudget] = field(default_factory=dict)
+    _bytes: SampleBudget = field(default_factory=lambda: SampleBudget(_BYTES_A_SECOND))
 
     def record(self, exchange: Exchange) -> None:
-        """Sample a finished exchange if its version is checked and the draw selects it."""
-        plan, body = exchange.plan, exchange.body
-        if plan is None or body is None or plan.route.check is None or exchange.aborted:
+        """Sample a finished exchange if `check` draws it, or if a gate has a budget for it."""
+        plan, answer = exchange.plan, exchange.copy
+        if plan is None or answer is None or plan.route.check is None or exchange.aborted:
             return
-        if self.draw() * 100 >= plan.route.check.percent:
+        check, size = plan.route.check, len(answer.body)
+        drawn = answer.converted and self.draw() * 100 < check.percent
+        place = self._place(exchange, size) if check.gated else None
+        if not drawn and place is None:
             return
-        if len(self._waiting) >= _QUEUE or len(body) > _LARGEST or self._size + len(body) > _BYTES:
+        if len(self._waiting) >= _QUEUE or size > _LARGEST or self._size + size > _BYTES:
             self.shed += 1
-            if self.recorder is not None:
+            if drawn and self.recorder is not None:
                 self.recorder.count("unchecked", plan.endpoint.api, str(plan.route.version))
             return
-        self._waiting.append(
-            AnswerSample(
-                plan.endpoint,
-                plan.route,
-                exchange.method,
-                _target(exchange, plan),
-                exchange.status,
-                body,
-            )
+        sample = AnswerSample(
+            plan.endpoint,
+            plan.route,
+            exchange.method,
+            _target(exchange, plan),
+            exchange.status,
+            answer,
+            drawn,
+            place,
         )
-        self._size += len(body)
+        if place is not None and exchange.method in WRITES:
+            self._waiting.appendleft(sample)
+        else:
+            self._waiting.append(sample)
+        self._size += size
         self._arrived.set()
+
+    def _place(self, exchange: Exchange, size: int) -> CutoverPlace | None:
+        """Return where a response counts for the gates of its cutover; None if it is no sample."""
+        if exchange.cutover_route is None:
+            return None
+        place = place_of(exchange)
+        key = place[:2], exchange.method in WRITES
+        budget = self._answers.get(key)
+        if budget is None:
+            budget = self._answers[key] = SampleBudget(_ANSWERS_A_SECOND)
+        now = self.clock()
+        if budget.has(1, now) and self._bytes.has(size, now):
+            budget.take(1)
+            self._bytes.take(size)
+            return place
+        return None
 
     async def run(self) -> None:
         """Validate samples as they arrive, until cancelled."""
@@ -80,13 +123,15 @@ class Sampling:
             await self._arrived.wait()
             while self._waiting:
                 sample = self._waiting.popleft()
-                self._size -= len(sample.body)
+                self._size -= len(sample.answer.body)
                 await self._validate(sample)
             self._arrived.clear()
 
     async def _validate(self, sample: AnswerSample) -> None:
         assert sample.route.check is not None
-        contract = await self.contracts.get(sample.route.check.schema)
+        # Few services publish a document where nobody has asked for one: that is no error.
+        level = "error" if sample.route.check.percent else "info"
+        contract = await self.contracts.get(sample.route.check.schema, level)
         if contract is None:
             return
         try:
@@ -95,9 +140,16 @@ class Sampling:
             log.event("check_failed", "error", reason=f"{type(error).__name__}: {error}")
             return
         if self.recorder is not None:
-            self.recorder.count("checked", sample.endpoint.api, str(sample.route.version))
-        for place, keyword in found:
-            self._count(sample, place, keyword)
+            if sample.drawn:
+                self.recorder.count("checked", sample.endpoint.api, str(sample.route.version))
+            if sample.place is not None and found is not None:
+                operation = f"{sample.method} {sample.endpoint.template.text}"
+                fields = {f"{operation} {place}" for place, _ in found}
+                self.recorder.check(sample.place, fields, write=sample.method in WRITES)
+        # What the old route alone violates is no news: the gate compares.
+        if sample.drawn or (sample.place is not None and sample.place[2] == CutoverRoute.NEW):
+            for place, keyword in found or ():
+                self._count(sample, place, keyword)
 
     def _count(self, sample: AnswerSample, place: str, keyword: str) -> None:
         api, version = sample.endpoint.api, str(sample.route.version)
@@ -105,7 +157,7 @@ class Sampling:
         if key not in self._seen and len(self._seen) >= _FIELDS:
             key = (api, version, "other")
         self._seen[key] += 1
-        if self.recorder is not None:
+        if self.recorder is not None and sample.drawn:
             self.recorder.count("violations", *key)
         count = self._seen[key]
         if count == 10 ** (len(str(count)) - 1):  # log the counts 1, 10, 100 and so on

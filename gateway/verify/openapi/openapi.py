@@ -48,6 +48,8 @@ class Operation:
         answer_fields: the names of the header fields of each response, by the document's key for
             its status.
         form: the schema of a form (`application/x-www-form-urlencoded`); None where there is none.
+        answer_types: the media types or ranges of each response, by the document's key for its
+            status.
     """
 
     method: str
@@ -59,6 +61,7 @@ class Operation:
     body_required: bool = False
     answer_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     form: Schema | None = None
+    answer_types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def shape(self) -> str:
@@ -157,6 +160,7 @@ class Description:
             isinstance(body, dict) and body.get("required") is True,
             {str(status): self._fields(response) for status, response in responses.items()},
             None if body is None else self._body(body, Use.REQUEST, _FORM),
+            {str(status): self._types(response) for status, response in responses.items()},
         )
 
     def _responses(self, declared: Mapping[str, object]) -> Mapping[str, object]:
@@ -170,6 +174,10 @@ class Description:
     def _fields(self, response: object) -> tuple[str, ...]:
         declared = self._mapping(self._followed(response), "a response").get("headers", {})
         return tuple(self._mapping(declared, "headers"))
+
+    def _types(self, response: object) -> tuple[str, ...]:
+        declared = self._mapping(self._followed(response), "a response").get("content", {})
+        return tuple(self._mapping(declared, "content"))
 
     def _parameter(self, raw: object) -> ApiParameter:
         parameter = self._mapping(self._followed(raw), "a parameter")

@@ -21,11 +21,14 @@ from gateway.state.active_overrides import ActiveOverrides
 from gateway.state.cutover_controller import CutoverController
 from gateway.state.state_writer import StateWriter
 from gateway.telemetry.delta import CutoverDelta, Delta
+from gateway.verify.live.sample_budget import SampleBudget
 from tests.gateway.config.rules import edited, loaded
 
 KEY = ("person", "1")
 PLACES = {name: place for place, name in enumerate(OUTCOMES)}
 FINE = PLACES["2xx"]
+# Answers are validated as the gateway does: so many a second of reads, and of writes.
+_SAMPLES_A_SECOND = 50
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,9 @@ class Traffic:
         incident: the seconds in which a third of all requests is answered 5xx.
         peak: the seconds in which all requests take three times as long.
         tail: the standard deviation of the logarithm of the durations.
+        violating: the share of answers that violate the document on both routes, as it is wrong.
+        violating_writes: the same of answers to writes.
+        violating_clients: the share of clients of which every answer does.
     """
 
     rate: float = 20.0
@@ -55,6 +61,9 @@ class Traffic:
     incident: range = range(0)
     peak: range = range(0)
     tail: float = 0.5
+    violating: float = 0.0
+    violating_writes: float = 0.0
+    violating_clients: float = 0.0
 
 
 class Fault(NamedTuple):
@@ -66,6 +75,7 @@ class Fault(NamedTuple):
         writes: whether it strikes writes alone.
         client: whom it strikes alone; empty for all.
         slower: the seconds that a request takes longer.
+        field: the field in which its answers violate the document; empty if they do not.
         begins: the second in which it begins.
     """
 
@@ -74,6 +84,7 @@ class Fault(NamedTuple):
     writes: bool = False
     client: str = ""
     slower: float = 0.0
+    field: str = ""
     begins: int = 0
 
 
@@ -98,6 +109,7 @@ class _Counts:
 
     def __init__(self, overdue: float) -> None:
         self._overdue = overdue
+        self._budgets = {write: SampleBudget(_SAMPLES_A_SECOND) for write in (False, True)}
         self._due: dict[int, list[CutoverDelta]] = defaultdict(list)
 
     def count(
@@ -119,6 +131,22 @@ class _Counts:
         self._due[waits].append(CutoverDelta(*KEY, *place, *began, none, *times, [], 0.0))
         ended = CutoverDelta(*KEY, *place, 0, 0, ends, 0.0, 0.0, [], 0.0, int(write), failed)
         self._due[later].append(ended)
+
+    def validate(
+        self, second: int, place: tuple[str, int], fields: set[str], *, write: bool
+    ) -> None:
+        """Count an answer that a request has got in a second, if it is one of the samples."""
+        if not self._budgets[write].has(1, second):
+            return
+        self._budgets[write].take(1)
+        bad = int(bool(fields))
+        none = [0] * len(OUTCOMES)
+        checked = 1, bad, int(write), int(write) * bad
+        sample = CutoverDelta(
+            *(*KEY, *place, 0, 0, none, 0.0, 0.0, [], 0.0, 0, 0, *checked),
+            fields=dict.fromkeys(fields, 1),
+        )
+        self._due[second].append(sample)
 
     def take(self, second: int) -> list[CutoverDelta]:
         """Return the deltas of a second."""
@@ -156,6 +184,7 @@ async def simulate(
     names = [f"c{number}" for number in range(traffic.clients)]
     weights = [1 / (number + 1) if traffic.heavy else 1.0 for number in range(traffic.clients)]
     refused = set(names[: int(traffic.clients * traffic.refused)])
+    unfit = set(names[: int(traffic.clients * traffic.violating_clients)])
     highest, struck = 0.0, 0
     for second in range(seconds):
         burst = traffic.bursts if chance.random() < 1 / 30 else 1.0
@@ -174,14 +203,19 @@ async def simulate(
             duration = chance.lognormvariate(-4.5, traffic.tail)
             if second in traffic.peak:
                 duration *= 3
+            usual = traffic.violating_writes if write else traffic.violating
+            fields = {"/usual"} if client in unfit or chance.random() < usual else set()
             if route is CutoverRoute.NEW and fault is not None and second >= fault.begins:
                 of_it = write or not fault.writes
                 if of_it and fault.client in ("", client) and chance.random() < fault.share:
                     struck += 1
                     outcome = PLACES[fault.outcome] if fault.outcome != "2xx" else outcome
                     duration += fault.slower
+                    fields |= {fault.field} if fault.field else set()
             place = route.value, cutover.cell_of(client)
             counts.count(second, place, outcome, duration, write=write)
+            if outcome == FINE:
+                counts.validate(second, place, fields, write=write)
         writer.totals.absorb(Delta(clock[0], [], [], [], counts.take(second), []))
         clock[0] += 1.0
         await cutovers.decide(clock[0])

@@ -39,6 +39,13 @@ HEALTHY = {
     "a peak of both services": Traffic(peak=range(150, 200)),
     "a peak after all have moved": Traffic(peak=range(500, 600)),
     "an incident of both services": Traffic(of_writes={"4xx": 0.03}, incident=range(150, 170)),
+    "a document that is wrong about some": Traffic(violating=0.3, violating_writes=0.05),
+    "one that is wrong about all": Traffic(rate=60, violating=1, violating_writes=1),
+    "one that is wrong about writes": Traffic(rate=150, writes=0.05, violating_writes=0.9),
+    "one that is wrong about some clients": Traffic(
+        clients=12, heavy=True, bursts=5, violating=0.02, violating_clients=0.3
+    ),
+    "one that is wrong, and few requests": Traffic(rate=2, violating=0.2, violating_writes=0.5),
 }
 
 SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 10))]
@@ -57,6 +64,8 @@ async def test_a_healthy_new_way_stays(
 USUAL = Traffic(40, shares={"404": 0.02}, of_writes={"404": 0.02, "4xx": 0.03, "5xx": 0.005})
 # Each service has data of its own, so that the one does not find what the other made.
 APART = Traffic(40, shares={"404": 0.15}, of_writes={"404": 0.2, "4xx": 0.03})
+# The document is wrong about both services.
+LOOSE = replace(USUAL, violating=0.2, violating_writes=0.1)
 FAULTS = {
     "each write is refused": (Fault("4xx", writes=True), USUAL),
     "each write is refused, and data is apart": (Fault("4xx", writes=True), APART),
@@ -72,9 +81,14 @@ FAULTS = {
     "conversion": (Fault("conversion", 0.2), USUAL),
     "abandoned": (Fault("abandoned", 0.5), USUAL),
     "50 ms": (Fault(slower=0.05), USUAL),
+    "a field is missing": (Fault(field="/total"), USUAL),
+    "a type is wrong in some": (Fault(share=0.3, field="/total"), USUAL),
+    "a field is missing, and the document is wrong": (Fault(share=0.5, field="/total"), LOOSE),
+    "a type is wrong where it writes": (Fault(writes=True, field="/total"), LOOSE),
     "it hangs": (Fault(slower=20), USUAL),
     "each write hangs": (Fault(slower=20, writes=True), USUAL),
 }
+VIOLATIONS = ("answers", "write answers")
 REASONS = {
     "each write is refused": ("4xx", "other 4xx", "writes"),
     "each write is refused, and data is apart": ("other 4xx", "writes"),
@@ -83,6 +97,10 @@ REASONS = {
     "some are refused": ("4xx", "other 4xx", "writes"),
     "404 on some": ("404", "4xx", "writes"),
     "conversion": ("conversion", "writes"),
+    "a field is missing": VIOLATIONS,
+    "a type is wrong in some": VIOLATIONS,
+    "a field is missing, and the document is wrong": VIOLATIONS,
+    "a type is wrong where it writes": VIOLATIONS,
     "50 ms": ("latency",),
     "it hangs": ("latency", "overdue"),
     "each write hangs": ("latency", "overdue"),
@@ -92,7 +110,7 @@ REASONS = {
 def reason(why: str) -> str:
     """Return the measure that a cutover was rolled back for."""
     gate = why.partition(":")[0]
-    return gate.removeprefix("errors (").removesuffix(")")
+    return gate.partition(" (")[2].removesuffix(")") or gate
 
 
 @pytest.mark.parametrize("seed", SEEDS[:5])

@@ -73,6 +73,24 @@ def test_it_counts_what_writes() -> None:
     assert (outcomes.writes, outcomes.failed_writes) == (16, 8)
 
 
+def test_it_counts_validated_answers() -> None:
+    counts, place = CutoverCounts(), ("person", "1", "new", 34)
+    counts.check(place, {"GET /p /a", "GET /p /b"}, write=False)
+    counts.check(place, {"GET /p /a"}, write=True)
+    counts.check(place, (), write=True)
+    (delta,) = counts.take(101.0)
+    assert (delta.checked, delta.violating) == (3, 2)
+    assert (delta.checked_writes, delta.violating_writes) == (2, 1)
+    assert delta.fields == {"GET /p /a": 2, "GET /p /b": 1}
+    totals = Totals(StateChanges())
+    totals.absorb(Delta(1.0, [], [], [], [delta, delta], []))
+    total = totals.outcomes["person", "1", "new"]
+    assert total.fields == {"GET /p /a": 4, "GET /p /b": 2}
+    for outcomes in (total.outcomes, total.cells[34]):
+        assert (outcomes.checked, outcomes.violating) == (6, 4)
+        assert (outcomes.checked_writes, outcomes.violating_writes) == (4, 2)
+
+
 def test_it_counts_while_it_hangs() -> None:
     counts = CutoverCounts()
     first, second = exchange(100.0), exchange(101.0)

@@ -4,7 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from gateway.admin.cutover_report import CutoverReport, cutover_report, is_shown
+from gateway.admin.cutover_report import (
+    CutoverReport,
+    adds,
+    cutover_report,
+    gate_name,
+    is_shown,
+)
 from gateway.admin.gate_curves import GateCurves, GateName, GatePoint
 from gateway.admin.operator import Operator
 from gateway.admin.page.charts import line, top_of
@@ -104,13 +110,13 @@ def _row(
     allowed = gate.limit
     if gate.gate == "latency":
         allowed = gate.limit * (gate.old or 0.0)
-    elif gate.gate == "errors":
+    elif adds(gate):
         allowed = gate.limit + (gate.old or 0.0)
     seen = [value for value in (*new, *old) if value is not None]
     top = top_of([*seen, min(allowed, 3 * max(seen, default=allowed))])
     return GateRow(
         gate,
-        f"errors {gate.measure}" if gate.gate == "errors" else gate.gate,
+        gate_name(gate),
         _value(gate.gate, gate.new, gate.new_count, gate.new_requests),
         _value(gate.gate, gate.old, gate.old_count, gate.old_requests),
         _limit(gate),
@@ -132,4 +138,4 @@ def _value(kind: str, value: float | None, count: int, requests: int) -> str:
 def _limit(gate: GateResult) -> str:
     if gate.gate == "latency":
         return f"{gate.limit:g} × old"
-    return f"{gate.limit * 100:.3g} % {'more' if gate.gate == 'errors' else ''}".rstrip()
+    return f"{gate.limit * 100:.3g} % {'more' if adds(gate) else ''}".rstrip()

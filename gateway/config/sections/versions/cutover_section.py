@@ -46,6 +46,11 @@ class GatesConfig(SectionModel):
     latency: Factor | None = None
     """How many times as long as on the old route a request may take on average, such as 1.5x. The
     time of a request counts up to `overdue`. Without it, latency is not judged."""
+    violations: Share = "1%"
+    """How far the share of answers that violate the OpenAPI document of the version may exceed that
+    of the old route, in percentage points: of all validated answers, and of those to writes alone.
+    Samples of the answers on both routes are validated, up to 50 a second of reads, and as many of
+    writes, in each process. 100% validates none. The default is 1%."""
     window: Duration = "5m"
     """The time that the gates look back, in seconds, minutes or hours: 30s, 5m, 1h. It is at most
     a day. Where less than 100 requests are in it, or less than 100 writes, those since the
@@ -141,8 +146,8 @@ def _check_gates(
             *at,
             "differences",
         )
-    if not {"differences", "errors", "latency"} & config.model_fields_set:
-        mistakes.add("look at nothing; add differences, errors or latency", *at)
+    if not {"differences", "errors", "latency", "violations"} & config.model_fields_set:
+        mistakes.add("look at nothing; add errors, latency, violations or differences", *at)
     if not 1 <= _seconds(config.window) <= _DAY:
         mistakes.add("is a second at least, and a day at most", *at, "window")
     elif config.overdue is not None and not 0 < _seconds(config.overdue) <= _seconds(config.window):
@@ -154,6 +159,7 @@ def _gates(config: GatesConfig) -> Gates:
         None if config.differences is None else float(config.differences[:-1]) / 100,
         None if config.errors is None else float(config.errors[:-1]) / 100,
         None if config.latency is None else float(config.latency[:-1]),
+        None if (allowed := float(config.violations[:-1]) / 100) >= 1 else allowed,
         _seconds(config.window),
         config.minimum,
         min(_OVERDUE, _seconds(config.window) / 2)

@@ -134,21 +134,26 @@ class VersionsBuilder(NamedTuple):
     def checked(
         self, routes: Mapping[Version | None, Route], schemas: Mapping[Version, str]
     ) -> dict[Version | None, Route]:
-        """Return the routes with the validation of converted answers, where it is configured."""
+        """Return the routes with the validation of answers, where `check` or a gate asks for it."""
         checked = dict(routes)
         for label, version in self.versions.items():
             config = self.configs[label]
-            if config.check is None or version not in checked:
+            route, at = checked.get(version), (*self._at(label), "check")
+            if route is None:
                 continue
-            route, at = checked[version], (*self._at(label), "check")
-            if route.response is None and config.cutover is None:
+            gates = None if route.cutover is None else route.cutover.rule.gates
+            gated = gates is not None and gates.violations is not None
+            percent = 0.0 if config.check is None else config.check.percent
+            if config.check is None and not gated:
+                continue
+            if config.check is not None and route.response is None and config.cutover is None:
                 self.mistakes.add(
                     "of converted answers, and this version's are its service's own; remove it,"
                     ' or write via: "VERSION" or a cutover',
                     *at,
                 )
             elif version in schemas:
-                check = SchemaCheck(config.check.percent, schemas[version])
+                check = SchemaCheck(percent, schemas[version], gated)
                 cutover = route.cutover and replace(
                     route.cutover, route=replace(route.cutover.route, check=check)
                 )

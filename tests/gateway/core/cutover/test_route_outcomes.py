@@ -48,6 +48,9 @@ def test_count() -> None:
     assert found.count("other 4xx") == 1
     written = outcomes(40, writes=7, failed_writes=3)
     assert (written.count("writes"), written.total("writes"), written.total("4xx")) == (3, 7, 40)
+    checked = written._replace(checked=9, violating=4, checked_writes=5, violating_writes=1)
+    assert (checked.count("answers"), checked.total("answers")) == (4, 9)
+    assert (checked.count("write answers"), checked.total("write answers")) == (1, 5)
 
 
 def test_what_counts_as_failed() -> None:
@@ -63,8 +66,7 @@ SUMS = st.builds(
     st.tuples(*[COUNTS] * len(OUTCOMES)),
     COUNTS.map(float),
     COUNTS.map(float),
-    COUNTS,
-    COUNTS,
+    *[COUNTS] * 6,
 )
 
 

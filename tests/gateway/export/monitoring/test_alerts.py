@@ -44,7 +44,11 @@ def named(version: str) -> list[str]:
         ),
         (
             'service: s, cutover: { via: "2", percent: 5, sticky_by: request }',
-            ["GateNearLimit"] * 3 + ["GateExceeded"],
+            ["GateNearLimit"] * 4 + ["GateExceeded"],
+        ),
+        (  # the gates validate answers, and no `check` does
+            'service: s, cutover: { via: "2", percent: 5, gates: { violations: 1% } }',
+            ["GateNearLimit"] * 4 + ["GateExceeded"],
         ),
     ],
 )

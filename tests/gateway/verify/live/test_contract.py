@@ -9,25 +9,33 @@ import pytest
 
 from gateway.core.routing import parse_template
 from gateway.core.versions.version import Version
+from gateway.proxy.answer_copy import AnswerCopy
 from gateway.proxy.shadow.trial_request import TrialRequest
 from gateway.verify.live.answer_sample import AnswerSample
 from gateway.verify.live.contract import Contract
 from gateway.verify.openapi.openapi import Description
 from tests.gateway.verify.loans import document, written
 
+JSON = (b"Content-Type", b"application/json")
 LOAN = b'{"id": 1}'
 
 
 def violations(
-    folder: Path, endpoint: str, target: str, body: bytes = LOAN, *, status: int = 200
-) -> list[tuple[str, str]]:
+    folder: Path,
+    endpoint: str,
+    target: str,
+    body: bytes = LOAN,
+    *fields: tuple[bytes, bytes],
+    status: int = 200,
+) -> list[tuple[str, str]] | None:
     """Return what is found in a response to a client of version 1, whose ids are texts."""
     older = document(lendings="get", lendings_ID="get", lendings_late="post")
     older["paths"]["/lendings/late"]["get"] = {"responses": {"default": {}}}
     _, snapshot = written(folder, older, document(lendings="get"))
     found = next(one for one in snapshot.apis[0].endpoints if one.template.text == endpoint)
     contract = Contract(Description(older, "v1.json"))
-    sample = AnswerSample(found, found.routes[Version(1)], "GET", target, status, body)
+    answer = AnswerCopy([*(fields or [JSON])], body, converted=True)
+    sample = AnswerSample(found, found.routes[Version(1)], "GET", target, status, answer)
     assert contract.violations(sample) == contract.violations(sample)
     return contract.violations(sample)
 
@@ -51,10 +59,49 @@ def test_violations(tmp_path: Path, endpoint: str, target: str) -> None:
         ("/v{version}/loans/overdue", "/lendings/late", 200),
     ],
 )
-def test_what_is_not_declared_violates_nothing(
+def test_what_is_not_declared_is_not_validated(
     tmp_path: Path, endpoint: str, target: str, status: int
 ) -> None:
-    assert violations(tmp_path, endpoint, target, status=status) == []
+    assert violations(tmp_path, endpoint, target, status=status) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "fields", "found"),
+    [
+        (b"", (), [("body", "json")]),
+        (b"{", (JSON,), [("body", "json")]),
+        (b"<p>", ((b"Content-Type", b"text/html"),), [("body", "content")]),
+        (LOAN, ((b"Content-Type", b"application/json; charset=latin-1"),), None),
+        (gzip.compress(LOAN), (JSON, (b"content-encoding", b"gzip")), [("/id", "type")]),
+        (gzip.compress(b" " * 300_000), (JSON, (b"Content-Encoding", b"gzip")), None),
+        (LOAN, (JSON, (b"Content-Encoding", b"unheard-of")), None),
+    ],
+)
+def test_a_body_of_another_kind(
+    tmp_path: Path,
+    body: bytes,
+    fields: tuple[tuple[bytes, bytes], ...],
+    found: list[tuple[str, str]] | None,
+) -> None:
+    assert violations(tmp_path, "/v{version}/loans", "/lendings", body, *fields) == found
+
+
+def test_a_part_of_a_body_is_not_validated(tmp_path: Path) -> None:
+    assert violations(tmp_path, "/v{version}/loans", "/lendings", b'{"i', status=206) is None
+
+
+def test_a_schema_that_is_none_is_reported_once(tmp_path: Path) -> None:
+    older = document(lendings="get")
+    content = {"application/json": {"schema": {"type": "txt"}}}
+    older["paths"]["/lendings"]["get"]["responses"]["200"]["content"] = content
+    _, snapshot = written(tmp_path, older, document(lendings="get"))
+    found = snapshot.apis[0].endpoints[0]
+    answer = AnswerCopy([JSON], LOAN, converted=True)
+    sample = AnswerSample(found, found.routes[Version(1)], "GET", "/lendings", 200, answer)
+    contract = Contract(Description(older, "v1.json"))
+    with pytest.raises(ValueError, match="no valid schema"):
+        contract.violations(sample)
+    assert contract.violations(sample) is None
 
 
 def test_a_body_as_it_should_be(tmp_path: Path) -> None:
@@ -84,7 +131,6 @@ WRITE = {
     "requestBody": {"required": True, "content": {"application/json": {"schema": BODY}}},
     "responses": {"201": {}},
 }
-JSON = (b"Content-Type", b"application/json")
 FORM = (b"Content-Type", b"application/x-www-form-urlencoded")
 TITLE = b'{"title": "B"}'
 

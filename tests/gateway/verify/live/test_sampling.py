@@ -2,11 +2,15 @@
 
 import asyncio
 import json
+from collections.abc import Collection
 from pathlib import Path
 
 from gateway.config.load import load
+from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.plan import Plan, plan
+from gateway.proxy.answer_copy import AnswerCopy
 from gateway.proxy.client.exchange import Exchange
+from gateway.telemetry.cutover_counts import CutoverPlace
 from gateway.telemetry.recorder import Recorder
 from gateway.verify.live.contracts import Contracts
 from gateway.verify.live.sampling import Sampling
@@ -41,6 +45,10 @@ class Tally(Recorder):
     def __init__(self) -> None:
         self.violations: list[tuple[str, ...]] = []
         self.checked = self.unchecked = 0
+        self.gated: list[tuple[CutoverPlace, list[str], bool]] = []
+
+    def check(self, place: CutoverPlace, fields: Collection[str], *, write: bool) -> None:
+        self.gated.append((place, sorted(fields), write))
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
         if kind == "unchecked":
@@ -58,7 +66,8 @@ def answered(body: bytes) -> Exchange:
     chosen = plan(load(RULES.encode(), "gateway.yaml", {}), head("/v1/person"))
     assert isinstance(chosen, Plan)
     exchange = wires.exchange()
-    exchange.plan, exchange.body = chosen, body
+    exchange.plan = chosen
+    exchange.copy = AnswerCopy([(b"Content-Type", b"application/json")], body, converted=True)
     return exchange
 
 
@@ -95,6 +104,82 @@ async def test_the_draw_decides(tmp_path: Path) -> None:
     assert len(tally.violations) == 1
 
 
+GATED = RULES.replace(
+    'via: "2", schema: v1.json, check: { percent: 50 }',
+    'service: s, schema: v1.json, cutover: { via: "2", percent: 50, gates: { errors: 1% } }',
+)
+
+
+def moving(route: CutoverRoute, method: str = "GET", body: bytes = b'{"a":1}') -> Exchange:
+    """Return the exchange of a request of a cutover that got this body, unconverted."""
+    snapshot = load(GATED.encode(), "gateway.yaml", {})
+    chosen = plan(snapshot, head("/v1/person"))
+    assert isinstance(chosen, Plan)
+    exchange = wires.exchange()
+    exchange.snapshot, exchange.plan, exchange.endpoint = snapshot, chosen, chosen.endpoint
+    exchange.version, exchange.cutover_route = chosen.route.version, route
+    exchange.method, exchange.client = method, "a"  # in the bucket 3414
+    exchange.copy = AnswerCopy([(b"Content-Type", b"application/json")], body, converted=False)
+    return exchange
+
+
+async def test_gates_get_samples_of_both_routes(tmp_path: Path) -> None:
+    """What violates the document is logged of the new route alone."""
+    tally = Tally()
+    samples = sampling(tmp_path, tally)
+    for route in CutoverRoute:
+        samples.record(moving(route))
+        samples.record(moving(route, body=b'{"a":""}'))
+    running = asyncio.create_task(samples.run())
+    await soon(lambda: len(tally.gated) == 4)
+    running.cancel()
+    field = ["GET /v{version}/person /a"]
+    assert [(place[2], fields) for place, fields, _ in tally.gated] == [
+        *(("old", field), ("old", []), ("new", field), ("new", [])),
+    ]
+    assert {place[:2] + place[3:] for place, _, _ in tally.gated} == {("person", "1", 34)}
+    assert (tally.checked, tally.violations) == (0, [])
+    assert list(samples._seen.values()) == [1]
+
+
+async def test_both_routes_share_a_budget(tmp_path: Path) -> None:
+    """Writes have their own, and go first; large bodies use up the bytes."""
+    samples, now = sampling(tmp_path, Tally()), [10.0]
+    samples.clock = lambda: now[0]
+
+    def taken() -> list[str]:
+        found = [sample.method for sample in samples._waiting]
+        samples._waiting.clear()
+        samples._size = 0
+        return found
+
+    for _ in range(49):
+        samples.record(moving(CutoverRoute.OLD))
+    samples.record(moving(CutoverRoute.NEW))
+    assert len(taken()) == 50
+    for route in CutoverRoute:
+        samples.record(moving(route))
+    assert taken() == []
+    now[0] += 0.03
+    samples.record(moving(CutoverRoute.NEW))
+    samples.record(moving(CutoverRoute.OLD))
+    samples.record(moving(CutoverRoute.OLD, "POST"))
+    assert taken() == ["POST", "GET"]
+    now[0] += 60
+    for _ in range(9):
+        samples.record(moving(CutoverRoute.OLD, body=b" " * 150_000))
+    assert len(taken()) == 6
+    assert samples.shed == 0
+
+
+async def test_what_no_route_took_is_no_sample(tmp_path: Path) -> None:
+    samples = sampling(tmp_path, Tally())
+    exchange = moving(CutoverRoute.NEW)
+    exchange.cutover_route = None
+    samples.record(exchange)
+    assert not samples._waiting
+
+
 async def test_the_queue_is_bounded(tmp_path: Path) -> None:
     tally = Tally()
     samples = sampling(tmp_path, tally)
@@ -122,7 +207,8 @@ async def test_a_body_that_is_not_json_ends_nothing(tmp_path: Path) -> None:
     samples = sampling(tmp_path, tally)
     for body in (b"{", b'{"a":1}'):
         samples.record(answered(body))
-    await counted(samples, tally, 1)
+    await counted(samples, tally, 2)
+    assert [field for *_, field in tally.violations] == ["body", "/a"]
 
 
 async def test_what_was_aborted_is_not_sampled(tmp_path: Path) -> None:

@@ -35,14 +35,16 @@ def test_cutover(more: str, built: Cutover) -> None:
 @pytest.mark.parametrize(
     ("gates", "built"),
     [
-        ("differences: 0.1%", Gates(differences=0.001)),
-        ("errors: 1%, window: 30s", Gates(errors=0.01, window=30.0)),
-        ("errors: 1%, window: 5s", Gates(errors=0.01, window=5.0, overdue=2.5)),
-        ("errors: 1%, overdue: 20s", Gates(errors=0.01, overdue=20.0)),
-        ("errors: 1%, dry_run: true", Gates(errors=0.01, dry_run=True)),
+        ("violations: 0.5%", Gates(violations=0.005)),
+        ("errors: 1%, violations: 100%", Gates(errors=0.01)),
+        ("differences: 0.1%", Gates(violations=0.01, differences=0.001)),
+        ("errors: 1%, window: 30s", Gates(violations=0.01, errors=0.01, window=30.0)),
+        ("errors: 1%, window: 5s", Gates(violations=0.01, errors=0.01, window=5.0, overdue=2.5)),
+        ("errors: 1%, overdue: 20s", Gates(violations=0.01, errors=0.01, overdue=20.0)),
+        ("errors: 1%, dry_run: true", Gates(violations=0.01, errors=0.01, dry_run=True)),
         (
             "latency: 1.5x, minimum: 7, then: hold",
-            Gates(latency=1.5, minimum=7, then=GateAction.HOLD),
+            Gates(violations=0.01, latency=1.5, minimum=7, then=GateAction.HOLD),
         ),
     ],
 )
@@ -53,4 +55,4 @@ def test_gates(gates: str, built: Gates) -> None:
 
 def test_gates_of_steps() -> None:
     found = cutover("steps: [5, 50], gates: { errors: 1%, inconclusive: roll_back }").gates
-    assert found == Gates(errors=0.01, inconclusive=GateAction.ROLL_BACK)
+    assert found == Gates(violations=0.01, errors=0.01, inconclusive=GateAction.ROLL_BACK)

@@ -1,0 +1,171 @@
+"""Answers of the new route of a cutover that violate the document, where no shadow compares any.
+
+One gateway has an API for each fault, so that they run at the same time. The answers are 200 and
+201 on both routes.
+"""
+
+import asyncio
+import gzip
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.gateway.kit import DEADLINE, Scripted, StartGateway, StartUpstream
+from tests.gateway.live.bounds import metric
+from tests.gateway.live.shifting import admin, answer
+from tests.gateway.talk import Reader, Writer, ask, connect
+
+pytestmark = pytest.mark.slow
+
+WINDOW = 7
+RATE = 12  # requests a second on each connection
+SHIPMENT = {
+    "type": "object",
+    "required": ["id", "weight", "state"],
+    "properties": {
+        "id": {"type": "string"},
+        "weight": {"type": "integer"},
+        "state": {"enum": ["packed", "sent"]},
+    },
+}
+GOOD = {"id": "s1", "weight": 5, "state": "sent"}
+BAD = {
+    "missing": ({"id": "s1", "state": "sent"}, "/weight"),
+    "type": (GOOD | {"weight": "5"}, "/weight"),
+    "value": (GOOD | {"state": "lost"}, "/state"),
+    "pieces": (GOOD | {"weight": 1.5}, "/weight"),
+    "coded": (GOOD | {"id": 1}, "/id"),
+    "page": (b"<html>", "body"),
+    "writes": (GOOD | {"weight": None}, "/weight"),
+}
+# These answers pass as they are: in pieces, coded, and as a page.
+UNCONVERTED = {"pieces", "coded", "page"}
+CHANGE = "rename: { field: name, to: title }"
+HEALTHY = ["well", "loose", "dry", "none"]
+
+
+def document(folder: Path, api: str) -> str:
+    """Write the document of version 1; that of `loose` lacks a state that is usual."""
+    schema = SHIPMENT | ({"required": ["id", "color"]} if api == "loose" else {})
+    body = {"content": {"application/json": {"schema": schema}}}
+    operations = {"get": {"responses": {"200": body}}, "post": {"responses": {"201": body}}}
+    paths = {"paths": {f"/{api}": operations}, "openapi": "3.1.0"}
+    (folder / f"{api}.json").write_text(json.dumps(paths))
+    return str(folder / f"{api}.json") if api != "none" else "http://127.0.0.1:1/openapi.json"
+
+
+def rules(old: int, new: int, folder: Path) -> str:
+    """Rules with one API for each fault."""
+    apis = "".join(
+        f"""
+  {api}:
+    upstream_path: /{api}
+    endpoints: [ {{ path: "/{api}/v{{version}}", version: {{ in: path }} }} ]
+    versions:
+      "1":
+        service: old
+        schema: {document(folder, api)}
+        cutover:
+          via: "2"
+          percent: 50
+          sticky_by: request
+          gates: {{ errors: 1%, window: {WINDOW}s, dry_run: {json.dumps(api == "dry")} }}
+      "2": {{ service: new }}
+    conversions:
+      - between: ["1", "2"]
+        changes: [{CHANGE if api not in UNCONVERTED else ""}]"""
+        for api in (*BAD, *HEALTHY)
+    )
+    return f"""
+services:
+  old: {{ targets: ["http://127.0.0.1:{old}"] }}
+  new: {{ targets: ["http://127.0.0.1:{new}"] }}
+apis:{apis}
+"""
+
+
+async def old_service(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+    while True:
+        request = await scripted.take(reader)
+        writer.write(answer(GOOD, status="201 Created" if b"POST" in request[:4] else "200 OK"))
+
+
+async def new_service(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+    while True:
+        request = await scripted.take(reader)
+        method, target, *_ = request.split(b" ", 2)
+        api, status = target.decode().strip("/"), "201 Created" if method == b"POST" else "200 OK"
+        body = BAD.get(api, BAD["type"] if api in ("dry", "none") else (GOOD, ""))[0]
+        if api == "writes" and method == b"GET":
+            body = GOOD
+        if api == "page":
+            said = answer(body, status=status).replace(b"application/json", b"text/html")
+        elif api == "coded":
+            coded = gzip.compress(json.dumps(body).encode())
+            said = answer(coded, "Content-Encoding: gzip", status=status)
+        else:
+            said = answer(body, status=status)
+        writer.write(said[:-5])
+        if api == "pieces":
+            await asyncio.sleep(0.05)
+        writer.write(said[-5:])
+
+
+async def test_each_is_left(gateway: StartGateway, upstream: StartUpstream, tmp_path: Path) -> None:
+    old, new = await upstream(old_service), await upstream(new_service)
+    program = gateway(rules(old.port, new.port, tmp_path))
+    began = time.time()
+
+    def left() -> dict[str, str]:
+        return {str(line["api"]): str(line["reason"]) for line in program.log("cutover_set")}
+
+    async def call(api: str, method: str) -> None:
+        """Ask on one connection until told to stop; each request waits for its answer."""
+        async with connect(program) as client:
+            while True:
+                fields = () if method == "GET" else ("Content-Length: 0",)
+                client.send(ask(f"{method} /{api}/v1", *fields))
+                assert (await client.answer()).status in (200, 201)
+                await asyncio.sleep(1 / RATE)
+
+    callers = [
+        asyncio.create_task(call(api, method))
+        for api in (*BAD, *HEALTHY)
+        for method in ("GET", "GET", "POST")
+    ]
+    try:
+        while not (left().keys() >= BAD.keys() and time.time() > began + WINDOW):
+            if time.time() > began + DEADLINE:
+                late = BAD.keys() - left().keys()
+                pytest.fail(str([admin(program, "GET", f"/cutovers/{api}/1") for api in late]))
+            await asyncio.sleep(0.2)
+        broken = [caller.exception() for caller in callers if caller.done()]
+        assert not any(broken), broken
+    finally:
+        for caller in callers:
+            caller.cancel()
+        await asyncio.gather(*callers, return_exceptions=True)
+    found = left()
+    assert found.keys() == BAD.keys()
+    for api, (_, field) in BAD.items():
+        assert found[api].startswith("violations ("), found[api]
+        assert f"/{api}/v{{version}} {field}" in found[api]
+    assert found["writes"].startswith("violations (write answers)") or "POST" in found["writes"]
+    dry = admin(program, "GET", "/cutovers/dry/1")[1]
+    exceeded = {gate["measure"] for gate in dry["gates"] if gate["outcome"] == "exceeded"}
+    assert (dry["percent"], exceeded) == (50, {"answers", "write answers"})
+    loose = admin(program, "GET", "/cutovers/loose/1")[1]
+    shares = {gate["measure"]: gate["new"] for gate in loose["gates"]}
+    assert (loose["state"], shares["answers"], shares["write answers"]) == ("rules", 1, 1)
+    none = admin(program, "GET", "/cutovers/none/1")[1]
+    assert {gate["new"] for gate in none["gates"] if gate["gate"] == "violations"} == {None}
+    (failed,) = program.log("check_failed")
+    assert failed["level"] == "info"
+    assert not {line["api"] for line in program.log("violation")} - {*BAD, "dry", "loose"}
+    for route in ("old", "new"):
+        labels = f'api="loose",route="{route}",version="1"'
+        checked = metric(program, f"gateway_cutover_checked_total{{{labels}}}")
+        violating = metric(program, f"gateway_cutover_violating_total{{{labels}}}")
+        assert checked == violating > 0
