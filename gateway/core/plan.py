@@ -273,7 +273,8 @@ def _by_operation(
     substitute = passage.substitute
     if substitute is not None:
         if substitute.service is None:
-            return route, not_offered(*substitute.refusal), None
+            *_, methods = substitute.refusal
+            return route, not_offered(*substitute.refusal[:4], endpoint.allowed(methods)), None
         route = route.substitutes[substitute.service.name, passage.version]
     return route, written_target(route, passage.path, passage.query), passage
 
@@ -306,7 +307,7 @@ def written_target(route: Route, path: str, query: str | None) -> str:
 def _other_method(
     endpoint: Endpoint, method: str, version: Version | None, fields: FieldLines
 ) -> Options | Refusal:
-    allow = ", ".join(dict.fromkeys((*(endpoint.methods or ()), "OPTIONS")))
+    allow = ", ".join(endpoint.allowed(endpoint.methods or ()))
     if method == "OPTIONS":
         return Options(endpoint, allow, version, fields)
     return Refusal(endpoint, method_not_allowed(allow), version, fields)

@@ -3,7 +3,7 @@
 A reload builds a new snapshot and swaps one reference. A request uses one snapshot to its end.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
@@ -162,6 +162,15 @@ class Endpoint:
     retired: "Mapping[Version | None, Lifecycle]" = field(default_factory=dict)
     errors: "Mapping[Version | None, ErrorTemplate]" = field(default_factory=dict)
     unconverted: frozenset[str] = frozenset()
+
+    def allowed(self, methods: Iterable[str]) -> list[str]:
+        """Return those of a version's methods that are allowed here (RFC 9110, section 10.2.1).
+
+        Where the endpoint names its methods, the gateway answers OPTIONS itself.
+        """
+        if self.methods is None:
+            return [*methods]
+        return [*dict.fromkeys((*(one for one in methods if one in self.methods), "OPTIONS"))]
 
 
 class Api(NamedTuple):

@@ -17,10 +17,12 @@ from gateway.core.plan import Plan, written_target
 from gateway.proxy import answer_links
 from gateway.proxy.body import body_conversion
 from gateway.proxy.body.body_format import (
+    EMPTY_FORM,
     STREAMS,
     BodyFormat,
     described,
     format_of,
+    is_empty_form,
     is_unconverted,
 )
 from gateway.proxy.bounds.conversion_room import ConversionRoom
@@ -80,6 +82,8 @@ async def convert_request(
         typed = [*headers.end_to_end(fields, _TYPE), _JSON]
         message = _message(exchange, plan, made, typed, None)
         together = message if made.needs_message else None
+    elif not whole and exchange.method not in SAFE and is_empty_form(exchange.method, fields):
+        whole = EMPTY_FORM
     elif together is not None and not whole:
         # It stays without a body, unless a value comes into it.
         whole, converted = _NOTHING, [*headers.end_to_end(fields, _TYPE), _JSON]

@@ -13,7 +13,14 @@ from gateway.core.errors import Fault, FaultCode, FaultError, conversion_failed
 from gateway.core.headers import HeaderFields
 from gateway.proxy.body import content_coding, json_body
 from gateway.proxy.body.body_conversion import NOT_JSON, converter
-from gateway.proxy.body.body_format import ERROR_TEXTS, BodyFormat, described, is_unconverted
+from gateway.proxy.body.body_format import (
+    EMPTY_FORM,
+    ERROR_TEXTS,
+    BodyFormat,
+    described,
+    is_empty_form,
+    is_unconverted,
+)
 from gateway.proxy.body.formats.form_body import retyped
 from gateway.proxy.body.slow_thread import run_now
 from gateway.proxy.bounds.conversion_room import ConversionRoom
@@ -69,6 +76,8 @@ def convert_lone(
     kept = ""
     if one is not None and is_unconverted(given, ranges):
         one, kept = None, "its type is unconverted"
+    if one is not None and status is None and not body and is_empty_form(message.method, given):
+        body = EMPTY_FORM
     together = one is not None and one.needs_message
     if status is None:
         query = write_query(message.query if together else message.way.service)

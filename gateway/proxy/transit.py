@@ -30,7 +30,7 @@ from gateway.core.service import CLIENT_HOST, TARGET_HOST
 from gateway.core.snapshot import Route
 from gateway.proxy import answer_links, cors_fields
 from gateway.proxy.body import body_conversion, compression
-from gateway.proxy.body.body_format import ERROR_TEXTS, is_unconverted
+from gateway.proxy.body.body_format import ERROR_TEXTS, is_empty_form, is_unconverted
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.converted_message import (
@@ -95,12 +95,14 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
         if exchange.has_body and not streamed and b"expect" in watched:  # the body is complete
             fields = headers.end_to_end(fields, _EXPECT)
     if converting is not None:
-        fills = converting.makes_bodies and not exchange.has_body
-        made = converting.made(plan.method(method)) if fills else None
-        conversion = made
-        if made is None and (exchange.has_body or converting.needs_message):
+        has_body = exchange.has_body
+        fills = converting.makes_bodies and not has_body
+        conversion = made = converting.made(plan.method(method)) if fills else None
+        if not has_body and method not in SAFE:
+            has_body = is_empty_form(method, message.raw_headers)
+        if made is None and (has_body or converting.needs_message):
             conversion = request_conversion(exchange, plan)
-        if not (conversion and (made or exchange.has_body or conversion.needs_message)):
+        if not (conversion and (made or has_body or conversion.needs_message)):
             fields = convert_request_fields(exchange, plan, fields, converting)
             conversion = None
         else:
@@ -266,7 +268,7 @@ def _check_method(exchange: Exchange, plan: Plan) -> None:
     """
     methods = answer_links.methods_of_version(exchange, plan)
     if methods:
-        raise FaultError(method_not_allowed(", ".join(methods)))
+        raise FaultError(method_not_allowed(", ".join(plan.endpoint.allowed(methods))))
 
 
 def _host(exchange: Exchange, route: Route) -> bytes | None:

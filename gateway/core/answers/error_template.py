@@ -16,15 +16,55 @@ PROBLEM = "application/problem+json"
 
 PLACEHOLDERS = (
     *("type", "title", "status", "detail", "instance", "code"),
-    *("supportedVersions", "successor", "request_id"),
+    *("supportedVersions", "successor", "request_id", "phrase"),
     *("field", "pointer", "reason"),
 )
-"""The names of placeholders: the members of a problem detail, the id of the request, and what a
-request that does not fit its version is refused for (see `gateway.core.errors.Fault.misfit`)."""
+"""The names of placeholders: the members of a problem detail, the id of the request, the phrase
+that HTTP has for the status, and what a request that does not fit its version is refused for (see
+`gateway.core.errors.Fault.misfit`)."""
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}")
 _BRACES = {"{{": "{", "}}": "}"}
 _ABSENT = object()
+# Of errors: RFC 9110, sections 15.5 and 15.6, RFC 4918, RFC 6585, RFC 7725 and RFC 8470.
+_PHRASES: Mapping[object, str] = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    402: "Payment Required",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    406: "Not Acceptable",
+    407: "Proxy Authentication Required",
+    408: "Request Timeout",
+    409: "Conflict",
+    410: "Gone",
+    411: "Length Required",
+    412: "Precondition Failed",
+    413: "Content Too Large",
+    414: "URI Too Long",
+    415: "Unsupported Media Type",
+    416: "Range Not Satisfiable",
+    417: "Expectation Failed",
+    421: "Misdirected Request",
+    422: "Unprocessable Content",
+    423: "Locked",
+    424: "Failed Dependency",
+    425: "Too Early",
+    426: "Upgrade Required",
+    428: "Precondition Required",
+    429: "Too Many Requests",
+    431: "Request Header Fields Too Large",
+    451: "Unavailable For Legal Reasons",
+    500: "Internal Server Error",
+    501: "Not Implemented",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+    504: "Gateway Timeout",
+    505: "HTTP Version Not Supported",
+    507: "Insufficient Storage",
+    511: "Network Authentication Required",
+}
 _NONE: Mapping[str, object] = MappingProxyType({})
 
 
@@ -69,6 +109,8 @@ class ErrorTemplate:
         shown.update(own)
         detail = None if "detail" in own else self.details.get(str(problem["code"]))
         values = {**shown, "request_id": request_id, **(misfit or {})}
+        if shown["status"] in _PHRASES:
+            values["phrase"] = _PHRASES[shown["status"]]
         if detail is not None and all(name in values for name in placeholders(detail)):
             shown["detail"] = values["detail"] = _text(detail, values)
         if self.body is None:

@@ -33,6 +33,10 @@ class BodyFormat(Enum):
 STREAMS = (BodyFormat.JSON_LINES, BodyFormat.EVENT_STREAM)
 """The formats of a series of documents, each of which is converted when it is whole."""
 
+EMPTY_FORM = b"&"
+"""A form without fields that is not empty; nothing between separators is no field (WHATWG URL,
+section 5.1)."""
+
 ERROR_TEXTS = frozenset(
     {"text/plain", "text/html", "text/xml", "application/xml", "application/xhtml+xml"}
 )
@@ -44,6 +48,8 @@ _MARKS = {
     BodyFormat.JSON_LINES: (*_JSON_MARKS, b"\n"),
     BodyFormat.EVENT_STREAM: (*_JSON_MARKS, b"\n", b"\r"),
 }
+# A request by any other method has no body by custom (RFC 9110, section 9.3).
+_WRITING = frozenset({"POST", "PUT", "PATCH"})
 # For how many bytes other threads wait at a time.
 _STEP = 64 * 1024
 
@@ -79,6 +85,11 @@ def described(fields: Iterable[tuple[bytes, bytes]]) -> tuple[BodyFormat, list[b
 def format_of(fields: Iterable[tuple[bytes, bytes]]) -> BodyFormat:
     """Return the format of a body by its one Content-Type; OTHER for a charset but UTF-8."""
     return described(fields)[0]
+
+
+def is_empty_form(method: str, fields: Iterable[tuple[bytes, bytes]]) -> bool:
+    """Return whether a request without a body has a form without fields, which is empty."""
+    return method in _WRITING and format_of(fields) is BodyFormat.FORM
 
 
 def has_more(body: bytes, elements: int, body_format: BodyFormat = BodyFormat.JSON) -> bool:

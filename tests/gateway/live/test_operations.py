@@ -216,6 +216,24 @@ def test_a_method_that_the_version_lacks(
         assert got.refusal() == (405, "method_not_allowed")
 
 
+@pytest.mark.parametrize(
+    ("asked", "status", "allow"),
+    [
+        ("GET /lodge/v1/book", 405, b"POST, OPTIONS"),  # PUT is not among those of the endpoint
+        ("GET /lodge/v1/fax", 405, b"OPTIONS"),
+        ("PUT /lodge/v1/book", 405, b"GET, HEAD, POST, OPTIONS"),
+        ("OPTIONS /lodge/v1/book", 204, b"GET, HEAD, POST, OPTIONS"),
+    ],
+)
+def test_allow_has_options_where_the_gateway_answers_it(
+    house: House, asked: str, status: int, allow: bytes
+) -> None:
+    """RFC 9110, section 10.2.1: the methods that the resource has, for that client."""
+    house.service.answer = answer(b"{}", status="404 Not Found")
+    got = ask(house.gateway, *asked.split())
+    assert (got.status, got.one("Allow")) == (status, allow)
+
+
 @pytest.mark.parametrize("allowed", ["DELETE, GET", "DELETE"])
 def test_a_preflight_asks_about_the_operation(house: House, allowed: str) -> None:
     named = f"Access-Control-Allow-Methods: {allowed}"

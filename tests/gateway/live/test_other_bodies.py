@@ -74,6 +74,22 @@ def test_a_form_for_a_service_that_takes_json_alone(house: House) -> None:
     assert got.problem["code"] == "unconvertible_request"
 
 
+@pytest.mark.parametrize("framing", ["Content-Length: 0", "Transfer-Encoding: chunked"])
+def test_a_form_without_fields(house: House, framing: str) -> None:
+    """No body of that type is a form, as a browser sends it."""
+    form = "Content-Type: application/x-www-form-urlencoded"
+    body = b"0\r\n\r\n" if "chunked" in framing else b""
+    assert ask(house.gateway, "PUT", "/other/v1", form, framing, body=body).status == 200
+    assert house.service.last.all("Content-Type") == [b"application/json"]
+    assert json.loads(house.service.last.body) == {"channel": "web"}
+    assert ask(house.gateway, "POST", "/other/v1", form, framing, body=body).status == 200
+    assert house.service.last.all("Content-Type") == [form.partition(": ")[2].encode()]
+    assert house.service.last.body == b"channel=web"
+    json_type = "Content-Type: application/json"
+    assert ask(house.gateway, "PUT", "/other/v1", json_type, framing, body=body).status == 200
+    assert house.service.last.body == b""
+
+
 def test_a_json_patch(house: House) -> None:
     patch = [{"op": "replace", "path": "/title", "value": 1}]
     lines = ["Content-Type: application/json-patch+json"]

@@ -31,6 +31,7 @@ MISSING = Fault(FaultCode.NOT_FOUND, "No.").problem("/x")
         ({"a": {"b": "{successor}"}}, {"a": {"b": {"version": "2"}}}, {}),
         ("use {supportedVersions}", "use 2, 3", "use "),
         ("{request_id}", "id", "id"),
+        ({"error": "{phrase}", "is": "{title}"}, {"error": "Gone", "is": "Version retired"}, None),
         ("{{code}} {{}} {", "{code} {} {", "{code} {} {"),
         ("{{status}}", "{status}", "{status}"),
         ("", "", ""),
@@ -51,6 +52,17 @@ def test_rendered(template: object, gone: object, missing: object) -> None:
         assert error.render(GONE, "id") == gone
     if missing is not None:
         assert error.render(MISSING, "id") == missing
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(404, "Not Found"), (422, "Unprocessable Content"), (413, "Content Too Large"), (499, "")],
+)
+def test_the_phrase_of_the_status(status: int, expected: str) -> None:
+    """One that HTTP does not have is left out, as any placeholder without a value."""
+    fault = Fault(FaultCode.OPERATION_MISSING, "No.", status_override=status).problem("/x")
+    found = ErrorTemplate("application/json", {"s": "{status}", "p": "{phrase}"}).render(fault, "i")
+    assert found == ({"s": status, "p": expected} if expected else {"s": status})
 
 
 CODES: dict[str, str | int] = {"version_retired": 4100, "internal": "E1"}
@@ -99,7 +111,7 @@ def test_without_a_template_it_is_the_problem_detail() -> None:
 
 
 def test_every_member_of_a_problem_detail_is_a_placeholder() -> None:
-    assert {*GONE, "request_id", *MISFIT} == {*PLACEHOLDERS}
+    assert {*GONE, "request_id", "phrase", *MISFIT} == {*PLACEHOLDERS}
 
 
 LIST = {

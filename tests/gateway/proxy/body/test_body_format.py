@@ -2,7 +2,13 @@
 
 import pytest
 
-from gateway.proxy.body.body_format import BodyFormat, format_of, has_more, is_unconverted
+from gateway.proxy.body.body_format import (
+    BodyFormat,
+    format_of,
+    has_more,
+    is_empty_form,
+    is_unconverted,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,6 +31,19 @@ from gateway.proxy.body.body_format import BodyFormat, format_of, has_more, is_u
 )
 def test_a_content_type(content_type: bytes, expected: BodyFormat) -> None:
     assert format_of([(b"A", b"b"), (b"content-Type", content_type)]) is expected
+
+
+@pytest.mark.parametrize(
+    ("method", "content_type", "expected"),
+    [
+        ("POST", b"application/x-www-form-urlencoded", True),
+        ("PATCH", b"application/x-www-form-urlencoded; charset=utf-8", True),
+        ("GET", b"application/x-www-form-urlencoded", False),
+        ("PUT", b"application/json", False),
+    ],
+)
+def test_no_body_is_a_form_without_fields(method: str, content_type: bytes, expected: bool) -> None:
+    assert is_empty_form(method, [(b"Content-Type", content_type)]) is expected
 
 
 def test_none_and_several_are_of_no_format() -> None:
