@@ -12,6 +12,8 @@ from gateway.config.text.mistakes import Mistakes
 from gateway.config.text.regular_file import read_regular
 from gateway.core.snapshot import Api
 
+# A byte order mark, or none, where every other byte of what a document begins with is zero.
+_UTF_16 = re.compile(rb"\xff\xfe|\xfe\xff|\x00.\x00|.\x00.\x00", re.DOTALL)
 # What an OpenAPI 3 document begins with, in JSON or YAML (OpenAPI 3.1.0, section 4.8.1).
 _OPENAPI = re.compile(rb"""(?<![\w-])["']?openapi["']?\s*:\s*["']?3\.""")
 
@@ -40,5 +42,12 @@ def _check(folder: Path, location: str) -> None:
         raise ValueError(
             f"'{location}' cannot be read: {reason}; name a file beside this one, or a URL"
         ) from None
+    if is_utf_16(text):
+        raise ValueError(f"'{location}' is in UTF-16; save it as UTF-8")
     if not _OPENAPI.search(text):
         raise ValueError(f"'{location}' is not an OpenAPI 3 document; name one, 3.0 or 3.1")
+
+
+def is_utf_16(text: bytes) -> bool:
+    """Return whether a document is in UTF-16, in which no JSON is exchanged (RFC 8259, 8.1)."""
+    return _UTF_16.match(text) is not None

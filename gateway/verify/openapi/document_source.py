@@ -1,6 +1,7 @@
 """Loading of OpenAPI documents from files and URLs."""
 
 import asyncio
+import json
 import math
 import os
 import re
@@ -12,6 +13,7 @@ import aiohttp
 import msgspec
 import yaml
 
+from gateway.config.schema_files import is_utf_16
 from gateway.verify.openapi.openapi import Description, DocumentError
 
 # YAML of a few lines can have more values than memory.
@@ -43,14 +45,22 @@ def read(text: bytes, source: str) -> Description:
     Raises:
         DocumentError: the text is neither JSON nor YAML, or not an OpenAPI 3 document.
     """
+    if is_utf_16(text):
+        raise DocumentError(f"{source}: in UTF-16; save it as UTF-8")
     try:
         data = msgspec.json.decode(text)
+        if _has_repeated_keys(text):
+            yaml.load(text.replace(b"\t", b" "), _Loader)  # noqa: S506  # which says where
+    except yaml.YAMLError as error:
+        raise DocumentError(f"{source}: the same key twice{_line(error)}") from None
     except RecursionError:
         raise DocumentError(f"{source}: nested too deep; is it the right place?") from None
     except msgspec.DecodeError:
         try:
             data = yaml.load(text, _Loader)  # noqa: S506  # derived from the safe loader
             size = _size(data, {})
+        except _RepeatedKeyError as error:
+            raise DocumentError(f"{source}: the same key twice{_line(error)}") from None
         except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise DocumentError(
                 f"{source}: neither JSON nor YAML{_line(error)}; is it the right place?"
@@ -60,6 +70,20 @@ def read(text: bytes, source: str) -> Description:
                 f"{source}: its aliases (*name) make more than {_MOST:,} values of it; is it right?"
             ) from None
     return Description(data, source)
+
+
+def _has_repeated_keys(text: bytes) -> bool:
+    """Return whether an object of a JSON document has a key twice, of which a parser keeps one."""
+
+    def check(pairs: list[tuple[str, object]]) -> None:
+        if len({key for key, _ in pairs}) < len(pairs):
+            raise _RepeatedKeyError
+
+    try:
+        json.loads(text, object_pairs_hook=check)
+    except _RepeatedKeyError:
+        return True
+    return False
 
 
 def _line(error: Exception) -> str:
@@ -80,11 +104,32 @@ def _size(value: object, known: dict[int, float]) -> float:
     return known[id(value)]
 
 
+class _RepeatedKeyError(yaml.MarkedYAMLError):
+    """The error that a mapping has a key twice."""
+
+
 class _Loader(yaml.CSafeLoader):
     """The safe YAML loader without dates, which JSON lacks, and with the booleans of YAML 1.2.
 
-    OpenAPI documents are YAML 1.2 (OpenAPI 3.1.0, section 4.2), where `no` and `on` are texts.
+    OpenAPI documents are YAML 1.2 (OpenAPI 3.1.0, section 4.2), where `no` and `on` are texts, and
+    the keys of a mapping are unique (YAML 1.2.2, section 3.2.1.1).
     """
+
+    def __init__(self, stream: bytes) -> None:
+        super().__init__(stream)
+        self._merged: set[int] = set()
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Merge other mappings into one, as `<<` asks for; raises _RepeatedKeyError."""
+        known: set[str] = set()
+        for key, _ in () if id(node) in self._merged else node.value:
+            if key.tag != "tag:yaml.org,2002:merge" and isinstance(key, yaml.ScalarNode):
+                if key.value in known:
+                    problem = f"'{key.value}' stands before; keep one of the two"
+                    raise _RepeatedKeyError(problem=problem, problem_mark=key.start_mark)
+                known.add(key.value)
+        self._merged.add(id(node))  # from here on, it has the keys of the others as well
+        super().flatten_mapping(node)
 
 
 _OTHERS = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool")

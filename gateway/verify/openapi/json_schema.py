@@ -5,6 +5,7 @@ something else (`nullable`, `exclusiveMinimum`, `exclusiveMaximum`, siblings of 
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -23,10 +24,14 @@ _ONE = frozenset(
 )
 _LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
+_TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 _LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
-# Annotations: they constrain nothing.
+# Annotations, and what references lead to, which is bundled: they constrain nothing.
 _REMARKS = frozenset(
-    {"title", "description", "default", "example", "examples", "deprecated", "externalDocs", "xml"}
+    {
+        *("title", "description", "default", "example", "examples", "deprecated", "externalDocs"),
+        *("xml", "$id", "$schema", "$comment", "$defs", "definitions"),
+    }
 )
 
 
@@ -43,16 +48,23 @@ class SchemaBundler:
     They are in `components.schemas`, as in a document, so that the result can be put into one.
 
     Args:
-        resolve: returns what a `$ref` of the document leads to.
+        resolve: returns what a `$ref` leads to in the document, or in a schema of it where that
+            is given; raises ValueError.
         nullable: whether the schemas are of OpenAPI 3.0.
         use: the message whose bodies the schema describes.
     """
 
-    def __init__(self, resolve: Callable[[str], object], use: Use, *, nullable: bool) -> None:
+    def __init__(
+        self, resolve: Callable[[str, object], object], use: Use, *, nullable: bool
+    ) -> None:
         self._resolve = resolve
         self._use = use
         self._nullable = nullable
         self._defs: dict[str, object] = {}
+        # The schema with an $id around what is read, where there is one: references are of that
+        # (JSON Schema Core, section 8.2.1), and as many tools write them, of the document.
+        self._resource: object = None
+        self._resources: list[object] = []
 
     def read(self, schema: object) -> Schema:
         """Return the schema with all that it refers to."""
@@ -68,6 +80,8 @@ class SchemaBundler:
             raise ValueError(f"a schema is an object, and there is {kind(schema)}")
         if self._nullable and "$ref" in schema:
             return {"$ref": self._reference(schema["$ref"])}  # its siblings are ignored in 3.0
+        if isinstance(schema.get("$id"), str) and schema is not self._resource:
+            return self._within(schema, schema)
         read: Schema = {}
         for key, value in schema.items():
             if key not in _REMARKS:
@@ -75,9 +89,22 @@ class SchemaBundler:
         self._of_its_use(schema, read)
         return self._of_3_0(read) if self._nullable else read
 
+    def _within(self, resource: object, schema: object) -> Schema | bool:
+        """Return a schema as it is in another one, which its references are of."""
+        around, self._resource = self._resource, resource
+        try:
+            return self._schema(schema)
+        finally:
+            self._resource = around
+
     def _keyword(self, key: str, value: object) -> object:
         if key == "$ref":
             return self._reference(value)
+        if key == "type":
+            for name in value if isinstance(value, list) else [value]:
+                if name not in _TYPES:
+                    known = ", ".join(_TYPES)
+                    raise ValueError(f"'{name}' is no type of a schema; write one of {known}")
         if key == "items" and isinstance(value, list):
             raise ValueError("'items' is one schema; a list of them is 'prefixItems', as of 3.1")
         if key in _ONE:
@@ -94,12 +121,29 @@ class SchemaBundler:
 
     def _reference(self, reference: object) -> str:
         known = str(reference).removeprefix(PLACE).removeprefix("#/").replace("/", ".")
+        resource, found = self._found(str(reference))
+        if resource is not None:
+            known = f"{known}:{self._number(resource)}"
         # A validator decodes the names in references, which may have any character.
         name = quote(known, safe="").replace("%", "_25_").replace("~", "_7E_")
         if name not in self._defs:
             self._defs[name] = {}  # known from here on, so that a schema may hold itself
-            self._defs[name] = self._schema(self._resolve(str(reference)))
+            self._defs[name] = self._within(resource, found)
         return PLACE + name
+
+    def _found(self, reference: str) -> tuple[object, object]:
+        """Return the schema with an $id that has what a reference leads to, or None, and that."""
+        if self._resource is not None:
+            with suppress(ValueError):
+                return self._resource, self._resolve(reference, self._resource)
+        return None, self._resolve(reference, None)
+
+    def _number(self, resource: object) -> int:
+        for number, known in enumerate(self._resources):
+            if known is resource:
+                return number
+        self._resources.append(resource)
+        return len(self._resources) - 1
 
     def _of_its_use(self, schema: Mapping[str, object], read: Schema) -> None:
         properties = schema.get("properties")

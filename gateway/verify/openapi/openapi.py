@@ -210,12 +210,15 @@ class Description:
             value = self._resolve(value["$ref"])
         raise ValueError("its references lead round in a circle")
 
-    def _resolve(self, reference: str) -> object:
+    def _resolve(self, reference: str, schema: object = None) -> object:
+        """Return what a reference leads to in the document, or in a schema of it with an $id."""
         if not reference.startswith("#"):
             raise ValueError(f"'{reference}' leads out of the document; bundle it into one file")
+        if reference == "#" and schema is not None:
+            return schema
         if not reference.startswith("#/"):
             raise ValueError(f"'{reference}' is no place; write one such as #/components/schemas/A")
-        value: object = self._data
+        value: object = self._data if schema is None else schema
         for step in unquote(reference[1:]).split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
             if isinstance(value, dict) and key in value:

@@ -35,6 +35,12 @@ def test_what_is_none(tmp_path: Path, text: str) -> None:
     assert said(tmp_path, "v1") == [Mistake(AT, right)]
 
 
+@pytest.mark.parametrize("coding", ["utf-16", "utf-16-be", "utf-16-le"])
+def test_the_coding_is_named(tmp_path: Path, coding: str) -> None:
+    (tmp_path / "v1").write_text('{"openapi": "3.1.0"}', encoding=coding)
+    assert said(tmp_path, "v1") == [Mistake(AT, "'v1' is in UTF-16; save it as UTF-8")]
+
+
 @pytest.mark.parametrize("name", ["none.yaml", ".", "a\0b"])
 def test_what_cannot_be_read(tmp_path: Path, name: str) -> None:
     (mistake,) = said(tmp_path, name)

@@ -36,6 +36,13 @@ def test_words_of_yaml_1_1_are_texts() -> None:
     }
 
 
+def test_a_merged_key_may_be_overruled() -> None:
+    """It does not stand twice, although YAML merges by `<<`."""
+    inner = "x-c: { deep: { one: &b { <<: *a, k: 2 } } }\nx-d: { <<: *b, k: 3 }\n"
+    document = f"openapi: 3.1.0\nx-a: &a {{ k: 1 }}\n{inner}paths: {{ /a: {{ get: {{}} }} }}\n"
+    assert len(read(document.encode(), "v1").operations) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -43,6 +50,16 @@ def test_words_of_yaml_1_1_are_texts() -> None:
         (b"\xff", "v1: neither JSON nor YAML; is it the right place?"),
         (b"openapi: 3.1.0\nx: &x [*x]", MANY),
         (BOMB.encode(), MANY),
+        (
+            b'{"openapi": "3.1.0",\n\t"paths": {},\n "paths": {"/a": 1}}',
+            "v1: the same key twice (line 3: 'paths' stands before; keep one of the two)",
+        ),
+        (
+            b"openapi: 3.1.0\npaths:\n  /a: {}\n  /b: {}\n  '/a': {}\n",
+            "v1: the same key twice (line 5: '/a' stands before; keep one of the two)",
+        ),
+        ('{"openapi": "3.1.0"}'.encode("utf-16"), "v1: in UTF-16; save it as UTF-8"),
+        ("openapi: 3.1.0".encode("utf-16-be"), "v1: in UTF-16; save it as UTF-8"),
         (b"a: 1", "v1: not an OpenAPI 3 document (no 'openapi'); publish one, 3.0 or 3.1"),
         (b"swagger: '2.0'", "v1: not an OpenAPI 3 document (Swagger 2.0); publish one, 3.0 or 3.1"),
         (b"openapi: 4.0.0", "v1: OpenAPI 4.0.0; versions 3.0 and 3.1 are read"),

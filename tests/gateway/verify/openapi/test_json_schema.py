@@ -16,7 +16,7 @@ def read(
 ) -> object:
     """Return a schema read out of a document with these components."""
     known = {f"#/components/schemas/{name}": part for name, part in named.items()}
-    return SchemaBundler(known.__getitem__, use, nullable=nullable).read(schema)
+    return SchemaBundler(lambda one, _: known[one], use, nullable=nullable).read(schema)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """OpenAPI documents, good and bad."""
 
+import json
+import re
 from typing import Any
 
 import pytest
@@ -195,3 +197,56 @@ def test_a_name_with_any_character_is_found_again() -> None:
     assert found is not None
     assert not Validator(found).allows({})
     assert Validator(found).allows({"a": ""})
+
+
+def _read_schema(schema: object, **named: object) -> object:
+    content = {"content": {"application/json": {"schema": schema}}}
+    get = {"get": {"responses": {"200": content}}}
+    data = {"openapi": "3.1.0", "paths": {"/a": get}, "components": {"schemas": named}}
+    (operation,) = Description(data, "v1").operations
+    return operation.response(200)
+
+
+def test_references_in_a_schema_with_an_id_are_of_that() -> None:
+    """JSON Schema Core, section 8.2.1; what leads nowhere there is of the document."""
+    tree = {
+        "$id": "https://example.com/tree",
+        "type": "object",
+        "properties": {
+            "leaf": {"$ref": "#/$defs/leaf"},
+            "trees": {"type": "array", "items": {"$ref": "#"}},
+            "owner": {"$ref": "#/components/schemas/Owner"},
+        },
+        "$defs": {"leaf": {"type": "string"}},
+    }
+    other = {"$id": "other", "$ref": "#/$defs/leaf", "$defs": {"leaf": {"type": "null"}}}
+    got = _read_schema({"anyOf": [tree, other]}, Owner={"type": "integer"})
+    place = "#/components/schemas/"
+    properties = {
+        "leaf": {"$ref": f"{place}$defs.leaf:0"},
+        "trees": {"type": "array", "items": {"$ref": f"{place}#:0"}},
+        "owner": {"$ref": f"{place}Owner"},
+    }
+    of_tree = {"type": "object", "properties": properties}
+    plain = re.sub(r"_25_(..)", lambda coded: chr(int(coded[1], 16)), json.dumps(got))
+    assert json.loads(plain) == {
+        "anyOf": [of_tree, {"$ref": f"{place}$defs.leaf:1"}],
+        "components": {
+            "schemas": {
+                "$defs.leaf:0": {"type": "string"},
+                "#:0": of_tree,
+                "Owner": {"type": "integer"},
+                "$defs.leaf:1": {"type": "null"},
+            }
+        },
+    }
+
+
+def test_a_type_that_is_none() -> None:
+    for given in ("text", ["string", "text"]):
+        with pytest.raises(DocumentError) as caught:
+            _read_schema({"properties": {"a": {"type": given}}})
+        assert str(caught.value) == (
+            "v1: GET /a: 'text' is no type of a schema; write one of array, boolean, integer, null,"
+            " number, object, string"
+        )
