@@ -275,12 +275,14 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
         with suppress(ConnectionError):
             _send(exchange, 204, [])
         return
+    status = fault.status
     problem: object = {**fault.problem(exchange.path), **fault.own}
     content_type = b"application/problem+json"
     endpoint = exchange.endpoint
     template = None if endpoint is None else endpoint.errors.get(exchange.version)
     if template is not None:
-        given = fault.problem(exchange.path)
+        status = template.statuses.get(fault.code, status)
+        given = {**fault.problem(exchange.path), "status": status}
         problem = template.render(given, exchange.request_id, fault.misfit, fault.own)
         content_type = template.content_type.encode()
     body = msgspec.json.encode(problem)
@@ -291,7 +293,7 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
         *fault.fields,
     ]
     with suppress(ConnectionError):  # the client has disconnected
-        _send(exchange, fault.status, fields, body)
+        _send(exchange, status, fields, body)
 
 
 def _send(exchange: Exchange, status: int, fields: HeaderFields, body: bytes = b"") -> None:

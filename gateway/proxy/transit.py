@@ -198,7 +198,10 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
         fields = route.response_rewrite.fields(fields)
     if status == 405 or method == "OPTIONS":
         fields = _methods(exchange, plan, fields)
-    called = plan.content_type if answered < 300 else route.error_type
+    # An error of either version is one, though the other version may call it 200.
+    called = plan.content_type
+    if answered >= 300 or (status >= 300 and route.error_type is not None):
+        called = route.error_type
     if called is not None and not 300 <= answered <= 399:
         headers.retype(fields, called)
     fields.append(_VIA)

@@ -8,7 +8,7 @@ from gateway.config.changes.value_kinds import ValueKinds
 from gateway.config.conversions.groups import DeclaredChange
 from gateway.config.conversions.part import Part
 from gateway.config.text.mistakes import Location, Mistakes, place
-from gateway.core.conversion.version_link import VersionLink
+from gateway.core.conversion.version_link import MessageKind, VersionLink
 
 _ORDER = "changes are listed in the order that upgrades a document"
 
@@ -44,7 +44,8 @@ def find_clashes(part: Part, before: Sequence[Part], mistakes: Mistakes) -> None
 def _meet(one: VersionLink, other: VersionLink) -> bool:
     """Whether there are messages to which both apply."""
     return bool(
-        (one.on & other.on or one.statuses & other.statuses)
+        # Errors of different statuses are different messages.
+        (one.on & other.on - {MessageKind.ERROR} or one.statuses & other.statuses)
         and (one.methods is None or other.methods is None or one.methods & other.methods)
         and (one.paths is None or other.paths is None or one.paths & other.paths)
         and (

@@ -79,6 +79,7 @@ class ErrorTemplate:
         default: The version's own code for all others; None leaves the gateway's.
         details: The version's own sentences, by the codes of the gateway. One with a placeholder
             that has no value is not used.
+        statuses: The version's own statuses, by the codes of the gateway.
     """
 
     content_type: str
@@ -86,6 +87,7 @@ class ErrorTemplate:
     codes: Mapping[str, str | int] = field(default_factory=dict)
     default: str | int | None = None
     details: Mapping[str, str] = field(default_factory=dict)
+    statuses: Mapping[str, int] = field(default_factory=dict)
 
     def render(
         self,

@@ -230,7 +230,8 @@ def find_link(
 ) -> Passage | None:
     """Return the passage of a URL from one version to another, or None where that lacks it.
 
-    A URL is most often asked with GET; another method counts where more operations have it so.
+    A URL is most often asked with GET; another method counts where more operations have it so, or
+    one has more literal text in its path.
 
     Args:
         conversion: The conversion from the version that has written the URL.
@@ -241,10 +242,18 @@ def find_link(
     Raises:
         ConversionError: The URL does not fit the operations or the changes of queries.
     """
-    asked = find_passage(conversion, back, _METHODS[0], path, query, LINK)
+    tables = [(hop.table, hop.source) for hop in conversion.hops if hop.table is not None]
+    first = _METHODS[0]
+    for table, source in tables[:1]:
+        first = table.method_of_link(partial(path, source))
+    asked = find_passage(conversion, back, first, path, query, LINK)
     if asked.substitute is None and all(asked.operations):
         return asked  # no other method can have more
-    others = [find_passage(conversion, back, method, path, query, LINK) for method in _METHODS[1:]]
+    others = [
+        find_passage(conversion, back, method, path, query, LINK)
+        for method in _METHODS
+        if method != first
+    ]
     found = [asked, *others]
     best = max(found, key=lambda one: sum(each is not None for each in one.operations))
     return None if found[0].substitute or best.substitute else best

@@ -17,7 +17,8 @@ NUMBERS = (
     'body: { errors: [ { code: "{code}", message: "{detail}" } ],'
     ' fields: [ { name: "{field}", at: "{pointer}" } ] },'
     " codes: { method_not_allowed: 4050, conversion_failed: 5020, default: 5000 },"
-    ' details: { unconvertible_request: "Refused: {reason}." }'
+    ' details: { unconvertible_request: "Refused: {reason}." },'
+    " statuses: { unsupported_media_type: 200, version_retired: 404 }"
 )
 RULES = f"""
 services: {{ told: {{ targets: ["http://${{TOLD}}"] }} }}
@@ -33,6 +34,9 @@ apis:
     conversions:
       - {{ between: ["1", "2"], changes: [] }}
       - {{ between: ["2", "3"], changes: [ rename: {{ field: a, to: b }} ] }}
+      - between: ["2", "3"]
+        statuses: [422]
+        status: {{ newer: 422, older: 200 }}
       - {{ between: ["3", "4"], changes: [] }}
       - {{ between: ["4", "5"], changes: [ rename: {{ field: c, to: d }} ] }}
 """
@@ -88,7 +92,7 @@ def test_codes_of_the_version(program: Program, house: House) -> None:
         (error,) = got.json["errors"]
         assert (error["code"], list(error)) == (code, ["code", "message"])
     got = ask(program, "POST", "/v5/a", "Content-Type: text/plain", "Content-Length: 1", body=b"x")
-    assert (got.status, got.json["errors"][0]["code"]) == (415, 5000)
+    assert (got.status, got.json["errors"][0]["code"]) == (200, 5000)  # of `statuses`
 
 
 def test_the_refused_field(program: Program) -> None:
@@ -126,3 +130,12 @@ def test_errors_of_services(
     assert get(program, target).one("Content-Type") == got
     house.service.answer = answer(b'{"a":1}', content_type="application/json")
     assert get(program, target).one("Content-Type") == b"application/json"
+
+
+def test_an_error_that_the_version_calls_a_success(program: Program, house: House) -> None:
+    problem = answer(b'{"x":1}', status="422 No", content_type="application/problem+json")
+    house.service.answer = problem
+    got = get(program, "/v2/a")
+    assert (got.status, got.one("Content-Type")) == (200, b"application/json")
+    got = get(program, "/v4/a")
+    assert (got.status, got.one("Content-Type")) == (422, b"application/problem+json")

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, JsonValue
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 
-from gateway.config.shape import SectionModel, matching
+from gateway.config.shape import NumberText, SectionModel, matching
 from gateway.config.text.mistakes import Location, Mistakes, suggest
 from gateway.core.answers.error_template import (
     JSON,
@@ -34,7 +34,20 @@ def _own_code(value: object) -> object:
     return value
 
 
+def _with_body(status: int) -> int:
+    if status in (204, 205, 304):
+        raise ValueError("an answer without a body; write another status")
+    return status
+
+
 OwnCode = Annotated[str | int, BeforeValidator(_own_code)]
+
+OwnStatus = Annotated[
+    int,
+    Field(ge=200, le=599),
+    NumberText,
+    AfterValidator(_with_body),
+]
 
 
 class ErrorsConfig(SectionModel):
@@ -50,6 +63,9 @@ class ErrorsConfig(SectionModel):
     """The version's own sentences by the codes of the gateway, which they replace in `{detail}`;
     they may have placeholders of their own. The gateway's sentence stays where there is none, or a
     placeholder has no value."""
+    statuses: dict[str, OwnStatus] = Field(default_factory=dict)
+    """The version's own statuses by the codes of the gateway, such as `{ unconvertible_request: 422
+    }`, also 200 where a version has failures in the body alone. By default, the gateway's stay."""
     content_type: JsonType | None = None
     """The media type of errors, also of those that services of other versions answer with. The
     default is application/json with a body, and otherwise application/problem+json."""
@@ -66,12 +82,15 @@ def build_errors(config: ErrorsConfig, at: Location, mistakes: Mistakes) -> Erro
                 hint = suggest(name, PLACEHOLDERS)
                 mistakes.add(f"no part of a refusal is called '{name}'; {hint}", *at, key)
     _check_names(config.details, _OWN, (*at, "details"), mistakes)
+    _check_names(config.statuses, _OWN, (*at, "statuses"), mistakes)
     if config.codes:
         _check_codes(config, at, mistakes)
     fallback = PROBLEM if config.body is None else JSON
     codes = {code: own for code, own in config.codes.items() if code != DEFAULT}
     own = config.codes.get(DEFAULT)
-    return ErrorTemplate(config.content_type or fallback, config.body, codes, own, config.details)
+    return ErrorTemplate(
+        config.content_type or fallback, config.body, codes, own, config.details, config.statuses
+    )
 
 
 def _check_codes(config: ErrorsConfig, at: Location, mistakes: Mistakes) -> None:

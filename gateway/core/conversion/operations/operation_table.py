@@ -1,7 +1,7 @@
 """OperationTable: finds the declared operation that a request is for."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import takewhile
 from typing import NamedTuple
 from urllib.parse import unquote
@@ -42,7 +42,7 @@ class OperationTable:
     before those that one of them lacks.
     """
 
-    __slots__ = ("_all", "_both", "_by_method")
+    __slots__ = ("_all", "_both", "_by_method", "_without_get")
 
     def __init__(self, operations: Iterable[MappedOperation], *, newer: bool) -> None:
         sides = [(operation.side(newer=newer), operation) for operation in operations]
@@ -62,6 +62,7 @@ class OperationTable:
             and (operation.newer is None or operation.newer.takes("HEAD"))
             and (operation.older is None or operation.older.takes("HEAD"))
         )
+        self._without_get = self._hidden_by_get(side for side, _ in own)
 
     def find(self, method: str, path: str, query: ParameterLines) -> FoundOperation | None:
         """Return the operation of a request, or None if none is declared for it.
@@ -98,6 +99,29 @@ class OperationTable:
             if one is not None and (within is None or one.template.literal > within.literal)
             if one.operation.substitute is None or one.operation.substitute.service is not None
         )
+
+    def method_of_link(self, path: Callable[[], str]) -> str:
+        """Return the method of the operation that a URL is of: GET, where that has the path.
+
+        A path such as `/orders/search` may be an operation of POST alone, although the path of
+        another one, `GET /orders/{id}`, matches it too.
+
+        Args:
+            path: Returns the path of the URL.
+        """
+        found = None if self._without_get is None else self._without_get.find(path())
+        return "GET" if found is None else found[0]
+
+    def _hidden_by_get(self, sides: Iterable[OperationPattern]) -> Router[str] | None:
+        """Return the methods of paths that GET has by a path with less literal text alone."""
+        hidden: dict[object, tuple[Template, str]] = {}
+        for method, template, query in sides:
+            if method is not None and not query:
+                path = template.fill(dict.fromkeys(template.captures, "1"))
+                got = self.find("GET", path, [])
+                if got is not None and got.template.literal < template.literal:
+                    hidden.setdefault(template.shape, (template, method))
+        return Router(hidden.values()) if hidden else None
 
     def above(self, prefix: str, version: Version, other: Version) -> str | None:
         """Return the longest path that the other version's operations below a prefix lie below.

@@ -13,6 +13,11 @@ JOIN = "join: { fields: [name.first, name.last], into: name }"
         'methods: [GET], changes: [ *renamed ] }\n      - { between: ["1", "2"], methods: [POST]',
         'on: requests, changes: [ *renamed ] }\n      - { between: ["1", "2"], on: responses',
         'paths: [/param], changes: [ *renamed ] }\n      - { between: ["1", "2"], paths: [/header]',
+        (
+            "on: errors, statuses: [404], changes: [ *renamed ] }\n"
+            '      - { between: ["1", "2"], on: errors, statuses: [409]'
+        ),
+        'on: errors, statuses: [5xx], changes: [ *renamed ] }\n      - { between: ["1", "2"]',
     ],
 )
 def test_parts_that_never_meet_do_not_clash(apart: str) -> None:

@@ -300,6 +300,15 @@ def test_a_link_to_what_the_next_version_lacks() -> None:
     assert find_link(up, down, lambda _: "/bookings/stats", None) is None
 
 
+def test_a_link_to_what_has_no_get() -> None:
+    pairs = [("/orders/{id}", "/order/o_{id}"), ("POST /orders/search", "POST /order/find")]
+    links = {V1: [VersionLink(V1, V2, (), operations=tuple(operation(*pair) for pair in pairs))]}
+    down, up = compose((V1, V2), links, V2, V1), compose((V1, V2), links, V1, V2)
+    found = find_link(down, up, lambda _: "/orders/search", None)
+    assert found is not None
+    assert line(found) == "POST /order/find"
+
+
 texts = st.text(st.sampled_from("aé/ %.+&="), min_size=1, max_size=3).filter(
     lambda text: "." not in text
 )

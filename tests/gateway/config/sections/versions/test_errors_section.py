@@ -38,6 +38,13 @@ BODY = {"error": {"code": "{code}"}}
             ErrorTemplate("application/problem+json", details={"internal": "{code}?"}),
         ),
         (
+            "{ statuses: { unconvertible_request: 422, internal: 200 } }",
+            ErrorTemplate(
+                "application/problem+json",
+                statuses={"unconvertible_request": 422, "internal": 200},
+            ),
+        ),
+        (
             '{ body: { error: { code: "{code}" } }, content_type: application/vnd.a.b+json }',
             ErrorTemplate("application/vnd.a.b+json", BODY),
         ),

@@ -107,3 +107,37 @@ def test_what_all_operations_below_a_prefix_have_above_them(prefix: str, above: 
     ]
     table = OperationTable(operations, newer=True)
     assert table.above(prefix, Version(2), Version(1)) == above
+
+
+@pytest.mark.parametrize(
+    ("path", "method"),
+    [
+        ("/orders/search", "POST"),  # GET has it by /orders/{id} alone
+        ("/orders/7/cancel", "PUT"),
+        ("/orders/7", "GET"),
+        ("/orders", "GET"),
+        ("/find", "GET"),
+        ("/other", "GET"),
+    ],
+)
+def test_the_method_of_a_link(path: str, method: str) -> None:
+    texts = [
+        "POST /orders/search",
+        "/orders/{id}",
+        "PUT /orders/{id}/cancel",
+        "GET /orders/{id}/{part}",
+        "GET /orders",
+        "POST /orders",
+        "POST /find",
+        "GET /find",
+        "POST /new?a={a}",
+    ]
+    operations = [MappedOperation(parse_operation(text), parse_operation(text)) for text in texts]
+    for side in (True, False):
+        table = OperationTable(operations, newer=side)
+        assert table.method_of_link(lambda: path) == method
+
+
+def test_links_are_of_get_where_no_other_method_has_a_path_of_its_own() -> None:
+    table = OperationTable([MappedOperation(*[parse_operation("POST /a")] * 2)], newer=True)
+    assert table.method_of_link(str) == "GET"
