@@ -74,24 +74,31 @@ class OperationsBuilder:
             for label, key in zip(config.between, ("older", "newer"), strict=True)
             if len(between) == 1
         }
+        seen: set[MappedOperation] = set()
         for at, operation in self._built.items():
+            # What is only named here is reported where it is declared.
+            if operation in seen or operation in self._narrowed:
+                continue
+            seen.add(operation)
+            same = operation.newer is operation.older
             for side, key in ((operation.newer, "newer"), (operation.older, "older")):
                 if side is None:
                     continue
                 found = router.find(_sample(side.template))
-                written = (*at, key) if operation.newer is not operation.older else at
+                written = at if same else (*at, key)
+                text = f"warning: {side.template.text} is of one version alone; write {{version}}"
                 if found is None:
-                    self.mistakes.warn(
+                    text = (
                         f"warning: no endpoint leads to {side.template.text}; operations have the"
-                        " paths that services are asked for",
-                        *written,
+                        " paths that services are asked for"
                     )
                 elif _names_version(*found, side.template, alone.get((at[:-2], key))):
-                    self.mistakes.warn(
-                        f"warning: {side.template.text} is of one version alone; write {{version}}"
-                        f" where {found[0].text} has it",
-                        *written,
-                    )
+                    text += f" where {found[0].text} has it"
+                else:
+                    continue
+                self.mistakes.warn(text, *written)
+                if same:
+                    break
 
     def _of(self, config: ConversionConfig, at: Location) -> tuple[MappedOperation, ...] | None:
         if config.operations is None:

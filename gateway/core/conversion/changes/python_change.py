@@ -9,7 +9,7 @@ from traceback import walk_tb
 
 from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace, is_within
 from gateway.core.conversion.document import Document, JsonForm, JsonObject, reach, refuse
-from gateway.core.conversion.field_path import Keys, Scope
+from gateway.core.conversion.field_path import Keys, Scope, is_array
 from gateway.core.conversion.message.message import Message, message_of
 from gateway.core.conversion.message.message_view import MessageView
 from gateway.core.conversion.parameter_change import MovedNames, ParameterLines, Rewritten, Spelling
@@ -25,20 +25,22 @@ MESSAGE = "message"
 class PythonChange:
     """A pair of functions of a value, parsed to the leaves: of a field, or of the whole object.
 
-    They are given a value of their own, null too, with fractions as Decimal; where the field is
-    absent, they are not called. If they raise, the document cannot be converted; the
+    They are given a value of their own, null too but in a PATCH, with fractions as Decimal; where
+    the field is absent, they are not called. If they raise, the document cannot be converted; the
     log holds the error's type and place, and not its text, which may quote the document.
 
     Attributes:
         field: where the value is; None for the object itself.
         upwards: returns the newer version's value for the older one's.
         downwards: the way back.
+        in_patch: whether a null removes the field (RFC 7396), and so stays.
     """
 
     scopes: tuple[Scope, ...]
     field: Keys | None
     upwards: PythonFunction
     downwards: PythonFunction
+    in_patch: bool = False
     # The directions whose function takes the message.
     _given: frozenset[str] = dataclasses.field(init=False, repr=False, compare=False)
 
@@ -66,8 +68,9 @@ class PythonChange:
         return given if is_within(place, given) else place
 
     def for_patch(self) -> "PythonChange":
-        """Return the same change: the functions are given what the PATCH request holds."""
-        return self
+        """Return the same change for what a PATCH holds; the elements of an array are whole."""
+        of_field = self.field not in (None, BODY) and not any(map(is_array, self.scopes))
+        return dataclasses.replace(self, in_patch=of_field)
 
     def _call(
         self, code: PythonFunction, fields: JsonObject, form: JsonForm, direction: str
@@ -86,7 +89,9 @@ class PythonChange:
             return
         holder = fields if len(self.field) == 1 else reach(fields, self.field, form)
         key = self.field[-1]
-        if holder is not None and key in holder:
+        if holder is None or key not in holder:
+            return
+        if not self.in_patch or form.open(holder[key]) is not None:
             holder[key] = _made(code, holder[key], self.field, form)
 
 

@@ -140,7 +140,8 @@ def unfit(source: PagingForm, target: PagingForm) -> Unfit:
     """Return what gives parameters that are no part of a list to the service of another version.
 
     What is no whole number comes to its place as it is. A page before the first one becomes a
-    negative offset. All else is numbers, which would be those of another part.
+    negative offset, and a page of no elements begins at 0. All else is numbers, which would be
+    those of another part.
     """
     names = dict(zip(source.names, target.names, strict=True))
 
@@ -151,7 +152,9 @@ def unfit(source: PagingForm, target: PagingForm) -> Unfit:
         if not isinstance(source, PageForm) or source.page not in values:
             return None
         before = int(values[source.page]) - source.first
-        return {**made, names[source.page]: str(before)} if before < 0 else None
+        if before >= 0 and int(values.get(source.size, 1)):
+            return None
+        return {**made, names[source.page]: str(min(before, 0))}
 
     return moved
 

@@ -74,7 +74,7 @@ UNREACHED = (
 
 def test_a_path_that_no_endpoint_leads_to() -> None:
     _, warnings = checked("operations: [GET /v1/person, { newer: /person, older: /pers }]")
-    assert warnings == [UNREACHED.format(path) for path in ("/v1/person", "/v1/person", "/pers")]
+    assert warnings == [UNREACHED.format(path) for path in ("/v1/person", "/pers")]
 
 
 def test_a_path_of_one_version_alone() -> None:
@@ -82,6 +82,9 @@ def test_a_path_of_one_version_alone() -> None:
     part = """- between: ["1", "2"]
         operations: [{ newer: /api/v2/new, older: /api/v1/old }, GET /api/v2/x, '/api/v{version}/y']
         changes: [ { rename: { field: a, to: b } } ]
+      - between: ["1", "2"]
+        operations: [GET /api/v2/x, /api/v2/new]
+        changes: []
 """
     text = edited('path: "/v{version}/person"', upstream, edited(CONVERSION, part, RULES))
     _, warnings = check(text.encode(), "gateway.yaml", {})

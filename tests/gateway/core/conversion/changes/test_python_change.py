@@ -22,6 +22,7 @@ from gateway.core.conversion.parameter_change import (
     parse_query,
     rewrite_query,
 )
+from gateway.core.conversion.steps import BODY
 from tests.gateway.core.conversion.documents import (
     SEALED,
     down,
@@ -90,6 +91,22 @@ def test_null_and_fractions_are_given_as_they_are() -> None:
     up(change, {"f": None})
     up(change, {"f": Decimal("1.50")})
     assert seen == [None, Decimal("1.50")]
+
+
+def test_null_stays_in_a_patch() -> None:
+    patched = PythonChange((), ("m", "f"), double, half).for_patch()
+    for form in (PLAIN, SEALED):
+        for older, newer in ((None, None), ("ab", "abab"), ([], [])):
+            given: Document = {"m": {"f": older}}
+            made = up(patched, given if form is PLAIN else seal(given), form)
+            assert (made if form is PLAIN else unsealed(made)) == {"m": {"f": newer}}
+    assert up(patched, {"m": {}}) == {"m": {}}
+    for whole in (
+        PythonChange((), None, first, same),
+        PythonChange((("i",),), ("f",), double, half),
+        PythonChange((), BODY, double, half),
+    ):
+        assert whole.for_patch() == whole
 
 
 def test_what_is_no_object_cannot_be_the_document() -> None:

@@ -139,5 +139,6 @@ def test_the_method_of_a_link(path: str, method: str) -> None:
 
 
 def test_links_are_of_get_where_no_other_method_has_a_path_of_its_own() -> None:
-    table = OperationTable([MappedOperation(*[parse_operation("POST /a")] * 2)], newer=True)
+    only = parse_operation("POST /a")
+    table = OperationTable([MappedOperation(only, only)], newer=True)
     assert table.method_of_link(str) == "GET"

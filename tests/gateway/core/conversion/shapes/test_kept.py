@@ -187,12 +187,12 @@ def test_parameters_that_the_service_can_judge_come_to_their_places() -> None:
         ("page=-3", "offset=-3"),
         ("page=0&size=5", "offset=-1&limit=5"),
         ("page=0&size=x", "offset=0&limit=x"),
+        ("page=2&size=0", "offset=0&limit=0"),
     ):
         assert write_query(change.up(parse_query(older), QUERY)) == newer
     assert write_query(change.down(parse_query("offset=y"), QUERY)) == "page=y"
-    for refused in ("page=2&size=0", "size=1&size=2"):
-        with pytest.raises(ConversionError):
-            change.up(parse_query(refused), QUERY)
+    with pytest.raises(ConversionError):
+        change.up(parse_query("size=1&size=2"), QUERY)
     with pytest.raises(ConversionError, match="begins within a page"):
         change.down(parse_query("offset=5&limit=20"), QUERY)
 

@@ -124,6 +124,13 @@ def listed(value: Any) -> Any:
     return [{"number": element} for element in value]
 
 
+def test_a_place_whose_value_a_function_makes() -> None:
+    link = VersionLink(Version(1), Version(2), (PythonChange((), ("size",), str.upper, str),))
+    patch = '[{"op":"replace","path":"/size","value":"xl"},{"op":"remove","path":"/size"}]'
+    made = convert_patch(patch.encode(), BodyConversion((link.for_patch(),), Direction.UP))
+    assert made.decode() == patch.replace("xl", "XL")
+
+
 @pytest.mark.parametrize("kind", ["add", "copy"])
 def test_a_new_element_that_would_be_a_part_of_one_is_refused(kind: str) -> None:
     """A place within `-` is one within an element that is not there (RFC 6901, section 4)."""
