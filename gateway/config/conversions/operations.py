@@ -44,6 +44,7 @@ class OperationsBuilder:
     _refused: _Declared = field(init=False, default_factory=dict)
     _built: dict[Location, MappedOperation] = field(init=False, default_factory=dict)
     _narrowed: set[MappedOperation] = field(init=False, default_factory=set)
+    _further: dict[MappedOperation, list[MappedOperation]] = field(init=False, default_factory=dict)
 
     def build(self) -> list[tuple[MappedOperation, ...] | None]:
         """Return the operations that each conversion applies to; None for all."""
@@ -84,19 +85,18 @@ class OperationsBuilder:
             for side, key in ((operation.newer, "newer"), (operation.older, "older")):
                 if side is None:
                     continue
-                found = router.find(_sample(side.template))
+                path = side.template.fill(dict.fromkeys(side.template.captures, "1"))
+                found = router.find(path)
                 written = at if same else (*at, key)
-                text = f"warning: {side.template.text} is of one version alone; write {{version}}"
+                text = f"{side.template.text} is of one version alone; write {{version}}"
                 if found is None:
-                    text = (
-                        f"warning: no endpoint leads to {side.template.text}; operations have the"
-                        " paths that services are asked for"
-                    )
+                    text = f"no endpoint leads to {side.template.text}; operations have the"
+                    text += " paths that services are asked for"
                 elif _names_version(*found, side.template, alone.get((at[:-2], key))):
                     text += f" where {found[0].text} has it"
                 else:
                     continue
-                self.mistakes.warn(text, *written)
+                self.mistakes.warn(f"warning: {text}", *written)
                 if same:
                     break
 
@@ -120,6 +120,8 @@ class OperationsBuilder:
     ) -> Iterator[MappedOperation]:
         """Yield an operation and, if it is for all methods, what it is for some of them."""
         yield built
+        if isinstance(entry, str):
+            yield from self._further.get(built, ())
         if built.newer is None or built.newer.method is not None:
             return
         _, *same = _identity(built.newer)
@@ -128,6 +130,7 @@ class OperationsBuilder:
             # without a method is of all of them.
             if other == same and (isinstance(entry, str) or operation in self._narrowed):
                 yield operation
+                yield from self._further.get(operation, ())
 
     def _declare(self, config: OperationConfig, pair: _Pair, at: Location) -> None:
         sides = {
@@ -165,8 +168,13 @@ class OperationsBuilder:
         refused = operation.substitute is not None and operation.substitute.service is None
         declared = self._refused if refused else self._declared
         known = declared.setdefault((pair, newer), {})
-        _, first = known.setdefault(_identity(pattern), (operation, at))
-        if first != at:
+        main, first = known.setdefault(_identity(pattern), (operation, at))
+        if first == at:
+            return
+        if newer and pattern.method is not None and None not in (operation.older, main.older):
+            # The older version has several for it. The first is the way back.
+            self._further.setdefault(main, []).append(operation)
+        else:
             self.mistakes.add(
                 f"'{pattern.text}' is declared by {place(first)} already; keep one of the two", *at
             )
@@ -339,10 +347,3 @@ def _names_version(
     """
     named = captures.get("version")
     return "version" not in template.captures and named not in (None, own)
-
-
-def _sample(template: Template) -> str:
-    return "".join(
-        f"/{part.prefix}{'' if part.capture is None else '1'}{part.suffix}"
-        for part in template.segments
-    )

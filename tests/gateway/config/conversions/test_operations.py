@@ -108,6 +108,21 @@ def test_a_name_with_a_method_is_of_what_is_declared_for_all() -> None:
     assert set(first) < set(third), "a name without a method is of what has one"
 
 
+def test_several_operations_of_the_older_version_for_one() -> None:
+    api, warnings = checked(
+        "operations: [{ newer: 'GET /a/{id}', older: 'GET /b/{id}' },"
+        " { newer: 'GET /a/{id}', older: 'GET /b/{id}.csv' }]",
+        "operations: ['GET /a/{id}']",
+        "operations: ['/a/{id}']",
+        "operations: [{ newer: 'GET /a/{id}', older: 'GET /find?id={id}' }]",
+    )
+    assert not [text for text in warnings if "no endpoint" not in text]
+    declared, by_method, by_path, alone = (link.operations or () for link in links(api))
+    assert by_method == (*declared, *alone)
+    assert set(by_method) < set(by_path)
+    assert len(alone) == 1
+
+
 def test_statuses() -> None:
     api, warnings = checked(
         "status: [{ newer: 409, older: 400 }, { newer: 422, older: 400 }]",

@@ -300,6 +300,15 @@ def test_a_link_to_what_the_next_version_lacks() -> None:
     assert find_link(up, down, lambda _: "/bookings/stats", None) is None
 
 
+def test_the_first_of_several_is_the_way_back() -> None:
+    pairs = [("GET /a/{id}", "GET /b/{id}"), ("GET /a/{id}", "GET /b/{id}.csv")]
+    links = {V1: [VersionLink(V1, V2, (), operations=tuple(operation(*pair) for pair in pairs))]}
+    down, up = compose((V1, V2), links, V2, V1), compose((V1, V2), links, V1, V2)
+    assert find_passage(up, down, "GET", lambda _: "/b/7", None).path == "/a/7"
+    assert find_passage(up, down, "GET", lambda _: "/b/7.csv", None).path == "/a/7"
+    assert find_passage(down, up, "GET", lambda _: "/a/7", None).path == "/b/7"
+
+
 def test_a_link_to_what_has_no_get() -> None:
     pairs = [("/orders/{id}", "/order/o_{id}"), ("POST /orders/search", "POST /order/find")]
     links = {V1: [VersionLink(V1, V2, (), operations=tuple(operation(*pair) for pair in pairs))]}
