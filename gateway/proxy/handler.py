@@ -275,9 +275,8 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
         with suppress(ConnectionError):
             _send(exchange, 204, [])
         return
-    status = fault.status
     problem: object = {**fault.problem(exchange.path), **fault.own}
-    content_type = b"application/problem+json"
+    status, content_type = fault.status, b"application/problem+json"
     endpoint = exchange.endpoint
     template = None if endpoint is None else endpoint.errors.get(exchange.version)
     if template is not None:

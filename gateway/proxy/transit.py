@@ -55,8 +55,7 @@ _ETAG_LENGTH = len(b"etag")
 _NO_RANGES = (b"Accept-Ranges", b"none")
 _NEGOTIATED = "Accept-Encoding"
 _takes = compression.takes
-# The statuses, beside success, whose entity tag is that of the resource (RFC 9110, sections
-# 15.4.5 and 15.5.13).
+# Other statuses with the entity tag of the resource (RFC 9110, sections 15.4.5 and 15.5.13).
 _CURRENT = frozenset({304, 412})
 _CONVERTED = headers.ABOUT_BYTES | _EXPECT
 
@@ -198,10 +197,8 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
         fields = route.response_rewrite.fields(fields)
     if status == 405 or method == "OPTIONS":
         fields = _methods(exchange, plan, fields)
-    # An error of either version is one, though the other version may call it 200.
-    called = plan.content_type
-    if answered >= 300 or (status >= 300 and route.error_type is not None):
-        called = route.error_type
+    own = plan.content_type if answered < 300 else None
+    called = own if max(status, answered) < 300 else route.error_type or own
     if called is not None and not 300 <= answered <= 399:
         headers.retype(fields, called)
     fields.append(_VIA)
