@@ -136,7 +136,7 @@ def _judge(
     if reason is not None:
         return reason
     path, match = endpoint.template, ExactMatch()
-    if endpoint.selector is not None:
+    if endpoint.selector is not None and endpoint.selector.readers:
         if len(endpoint.selector.readers) > 1:
             return "several places may name the version, and must agree"
         (reader,) = endpoint.selector.readers

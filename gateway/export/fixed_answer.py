@@ -69,7 +69,7 @@ def fixed_answers(snapshot: Snapshot, endpoint: Endpoint) -> Iterator[FixedAnswe
             answers = {_answer(snapshot, head._replace(method=method)) for head in heads}
             if len(answers) == 1 and (answer := answers.pop()) is not None:
                 yield FixedAnswer(path, method, *answer)
-    if selector is None or len(selector.readers) > 1 or selector.pins:
+    if selector is None or len(selector.readers) != 1 or selector.pins:
         return
     (reader,) = selector.readers
     if reader.reads_path or reader.refusal_status == 404:
@@ -83,7 +83,7 @@ def fixed_answers(snapshot: Snapshot, endpoint: Endpoint) -> Iterator[FixedAnswe
 def _requests(endpoint: Endpoint) -> Iterator[tuple[str, list[RequestHead]]]:
     """Yield each path of an endpoint with all requests that could be answered differently there."""
     selector, path = endpoint.selector, endpoint.template.text
-    if selector is None:
+    if selector is None or not selector.readers:
         yield path, [RequestHead("", path, None, _Fields())]
         return
     if len(selector.readers) > 1:

@@ -148,6 +148,8 @@ class _Place:
 def _router(endpoints: Iterable[Endpoint], version: Version | None) -> Router[list[_Place]]:
     by_shape: dict[object, list[_Place]] = {}
     for endpoint in endpoints:
+        if endpoint.selector and version not in endpoint.selector.supported.values():
+            continue
         for form, template in enumerate(_forms(endpoint, version)):
             places = by_shape.setdefault(template.shape, [])
             places.append(_Place(form, endpoint, template))

@@ -10,7 +10,7 @@ from pydantic import Discriminator, Tag
 from gateway.config.mechanisms.registry import ReaderConfig, mechanism_names
 from gateway.config.sections.substitute_routes import entity_tags, substitutes
 from gateway.config.sections.version_choice import Choice
-from gateway.config.shape import BodyTypes, Bytes, Method, SectionModel, Some
+from gateway.config.shape import BodyTypes, Bytes, Method, NonEmptyText, SectionModel, Some
 from gateway.config.text.mistakes import Location, Mistakes, place
 from gateway.core.conversion.chain import Conversion, compose
 from gateway.core.conversion.version_link import VersionLink
@@ -47,6 +47,9 @@ class EndpointConfig(SectionModel):
     ) = None
     """The place in a request that names the version, or a list of places. All that name one must
     name the same."""
+    versions: Some[NonEmptyText] | None = None
+    """The versions that have the endpoint; others are refused there, as versions that the API does
+    not have. Of one alone, `version` may be left out: every request is for it. Without it, all."""
     methods: Some[Method] | None = None
     """The methods that the endpoint accepts; HEAD is included with GET. Without it, all methods
     pass to the service."""
@@ -87,17 +90,19 @@ class EndpointBuilder(NamedTuple):
         template = self._template(self.config.path, *self.at, "path")
         if template is None:
             return None
-        readers = self._readers()
+        own = self._own_versions()
+        readers = self._readers(own)
         self._check_version_capture(template, readers)
         upstream = self._upstream(template)
         lifecycles: dict[Version | None, Lifecycle] = {}
         if self.endings:
             from gateway.config.sections.versions.lifecycle_section import lifecycle_at
 
-            for version in self.endings:
-                lifecycles[version] = lifecycle_at(
-                    version, self.endings, template, readers, self._moving
-                )
+            for version in own.values():
+                if version in self.endings:
+                    lifecycles[version] = lifecycle_at(
+                        version, self.endings, template, readers, self._moving, own.values()
+                    )
 
         def here(route: Route) -> Route:
             response = route.response and route.response.at(self.config.path)
@@ -128,15 +133,16 @@ class EndpointBuilder(NamedTuple):
             found = substitutes(made, ladder, self.links, self.config.path, readers)
             return replace(made, substitutes=dict(found))
 
-        routes = {version: here(route) for version, route in self.routes.items()}
+        left_out = {*self.versions.values()} - {*own.values()}
+        routes = {one: here(route) for one, route in self.routes.items() if one not in left_out}
         vary = [name for reader in readers for name in reader.vary]
-        if not any(reader.reads_path for reader in readers):
+        if readers and not any(reader.reads_path for reader in readers):
             vary += self.choice.vary
         return Endpoint(
             self.api,
             template,
             self._methods(),
-            self._selector(readers),
+            self._selector(readers, own),
             routes,
             tuple(dict.fromkeys(vary)),
             self.config.max_body,
@@ -161,22 +167,44 @@ class EndpointBuilder(NamedTuple):
         own = self.config.unconverted
         return frozenset(name.lower() for name in (self.api_unconverted if own is None else own))
 
-    def _selector(self, readers: tuple[Reader, ...]) -> Selector | None:
-        default = self._default()
-        if not readers:
+    def _own_versions(self) -> Mapping[str, Version]:
+        """Return the versions that have the endpoint, by label."""
+        named = self.config.versions
+        if named is None:
+            return self.versions
+        if not self.versions:
+            text = "the API has no versions to choose from; remove it, or add versions"
+            self.mistakes.add(text, *self.at, "versions")
+        for index, label in enumerate(named) if self.versions else ():
+            self.mistakes.look_up(label, self.versions, "version", *self.at, "versions", index)
+        return {label: one for label, one in self.versions.items() if label in named}
+
+    def _selector(self, readers: tuple[Reader, ...], own: Mapping[str, Version]) -> Selector | None:
+        default = self._default(own)
+        if not own or not (readers or self._is_of_one(own)):
             return None
+        if default is None and self.choice.default in own.values():
+            default = self.choice.default
         return Selector(
             readers,
-            self.versions,
-            self.choice.default if default is None else default,
+            own,
+            default if readers else next(iter(own.values())),
             self.choice.matching,
-            self.choice.pins,
+            {
+                name: one
+                for name, one in self.choice.pins.items()
+                if readers and one in own.values()
+            },
             {
                 label: self.endings[version].terms
-                for label, version in self.versions.items()
+                for label, version in own.items()
                 if version in self.endings
             },
         )
+
+    def _is_of_one(self, own: Mapping[str, Version]) -> bool:
+        """Whether every request is for the one version that has the endpoint."""
+        return self.config.versions is not None and len(own) == 1 and not self.config.readers
 
     def _template(self, text: str, *location: str | int) -> Template | None:
         return self.mistakes.attempt(partial(parse_template, text), *location)
@@ -244,8 +272,8 @@ class EndpointBuilder(NamedTuple):
                 "path",
             )
 
-    def _readers(self) -> tuple[Reader, ...]:
-        if self.versions and not self.config.readers:
+    def _readers(self, own: Mapping[str, Version]) -> tuple[Reader, ...]:
+        if self.versions and not (self.config.readers or self._is_of_one(own)):
             first, *others, last = mechanism_names()
             self.mistakes.add(
                 f"does not name how a version is chosen; add version: {{ in: {first} }},"
@@ -269,14 +297,14 @@ class EndpointBuilder(NamedTuple):
         several = isinstance(self.config.version, tuple)
         return (*self.at, "version", index) if several else (*self.at, "version")
 
-    def _default(self) -> Version | None:
+    def _default(self, own: Mapping[str, Version]) -> Version | None:
         defaults: dict[str, Version | None] = {}
         for index, config in enumerate(self.config.readers):
             label = config.default_label
             if label is None:
                 continue
             at = (*self._reader_at(index), "default")
-            defaults[label] = self.mistakes.look_up(label, self.versions, "version", *at)
+            defaults[label] = self.mistakes.look_up(label, own, "version", *at)
             if len(defaults) > 1:
                 self.mistakes.add("differs from the default before; keep one", *at)
         return next(iter(defaults.values()), None)

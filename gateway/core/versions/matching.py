@@ -1,7 +1,7 @@
 """Matching: finds the version for a text that is not the label of one."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -64,20 +64,24 @@ class Matching:
             self.ranges and self._range(raw) is not None
         )
 
-    @property
-    def forms(self) -> str:
-        """The forms that are accepted beside the versions themselves, as text; may be empty."""
+    def forms(self, versions: Collection[Version]) -> str:
+        """Return the forms in which some versions may be named beside their labels; may be empty.
+
+        Args:
+            versions: those of the ladder that are on offer.
+        """
         text = ""
         if self.nearest_lower:
             text += ", or a later one, which stands for the newest before it"
-        newest = _newest(self.ladder)
+        newest = _newest([each for each in self.ladder if each in versions])
         if self.ranges and newest is not None:
             such = f"{newest}+"
             if isinstance(newest.value, Semantic):
                 such = f"{newest.value.major}.x or {newest.value.major}.{newest.value.minor}+"
             text += f", or a range such as {such}"
-        if self.aliases:
-            text += f", or {' or '.join(self.aliases)}"
+        aliases = [name for name, version in self.aliases.items() if version in versions]
+        if aliases:
+            text += f", or {' or '.join(aliases)}"
         return text
 
     def _range(self, raw: str) -> Range | None:

@@ -41,8 +41,9 @@ class Selector:
     """How one endpoint chooses.
 
     Attributes:
-        readers: where it looks.
-        supported: the versions by label, the oldest first, those that are over included.
+        readers: where it looks; nowhere, if the endpoint is of one version alone, its default.
+        supported: the versions of the endpoint by label, the oldest first, those that are over
+            included.
         default: what is served where the request names none.
         matching: what else names a version than its label.
         pins: what a client gets, by its name, where its request names none.
@@ -75,7 +76,7 @@ class Selector:
             context: who asks; what is on offer depends on it.
         """
         chosen: Selected | None = None
-        by = self.readers[0]
+        by: Reader | None = None
         for reader, values in readings:
             if not values:
                 continue
@@ -84,7 +85,7 @@ class Selector:
                 return outcome
             if chosen is None:
                 chosen, by = outcome, reader
-            elif chosen.version != outcome.version:
+            elif by is not None and chosen.version != outcome.version:
                 return self._refuse(
                     FaultCode.VERSION_CONFLICT,
                     None,  # no one mechanism is wrong, so none decides the status
@@ -141,10 +142,10 @@ class Selector:
         version = self.supported.get(value)
         if version is not None:
             return Selected(version, reader.mechanism)
-        version = self.matching.find(value)
+        version = self._find(value)
         if version is not None:
             return Selected(version, reader.mechanism, named=False)
-        if self.matching.reads(value):
+        if self.matching.reads(value) or self.matching.find(value):
             code, what = FaultCode.VERSION_UNKNOWN, f"version {value}, which is not on offer"
         else:
             code, what = FaultCode.VERSION_MALFORMED, "what is not a version"
@@ -163,7 +164,9 @@ class Selector:
 
     def _offer(self, context: RequestContext) -> str:
         offered = " or ".join(self.offered(context))
-        return offered + self.matching.forms if offered else "none, as all are retired"
+        forms = self.matching.forms(self.supported.values())
+        return offered + forms if offered else "none, as all are retired"
 
     def _find(self, value: str) -> Version | None:
-        return self.supported.get(value) or self.matching.find(value)
+        found = self.supported.get(value) or self.matching.find(value)
+        return found if found in self.supported.values() else None  # others have the endpoint

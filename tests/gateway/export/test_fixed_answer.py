@@ -45,6 +45,11 @@ def test_methods_and_missing_versions() -> None:
     )
 
 
+def test_an_endpoint_of_one_version() -> None:
+    found = at("/header", ("version: { in: header, name: X-API-VERSION }", 'versions: ["1"]'))
+    assert list(found) == [("/header", "OPTIONS"), ("/header", OTHER_METHOD)]
+
+
 def test_paths_with_versions() -> None:
     found = at("/v{version}/person")
     assert {path for path, _ in found} == {f"/v{label}/person" for label in "1234"}

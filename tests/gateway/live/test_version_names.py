@@ -1,5 +1,7 @@
 """Names of versions over sockets: aliases, and integers that are followed by dates."""
 
+import json
+
 import pytest
 
 from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream
@@ -102,3 +104,71 @@ async def test_no_other_name_is_one(program: Program, service: Scripted, asked: 
     assert (await get(program, f"/{asked}/orders")).status == 404
     assert (await get(program, f"/orders?v={asked}")).status == 400
     assert service.requests == []
+
+
+SOME = """\
+clients: {{ by: [ {{ header: X-Client }} ] }}
+services: {{ s: {{ targets: ["http://127.0.0.1:{port}"] }} }}
+apis:
+  orders:
+    aliases: {{ latest: "3", stable: "2", "12": "1" }}
+    default_version: "3"
+    match: nearest_lower
+    pins: {{ acme: "2", globex: "1" }}
+    version_header: API-Version
+    endpoints:
+      - {{ path: "/v{{version}}/orders", version: {{ in: path }} }}
+      - {{ path: "/v{{version}}/stats", version: {{ in: path }}, versions: ["1", "2"] }}
+      - {{ path: /stats, version: {{ in: header, name: X-V }}, versions: ["1", "2"] }}
+      - {{ path: /legacy/stats, versions: ["1"] }}
+    versions:
+      "1": {{ service: s, lifecycle: {{ deprecated: 2020-01-01, successor: "3" }} }}
+      "2": {{ service: s }}
+      "3": {{ service: s }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "fields", "status", "served", "code"),
+    [
+        # aliases of integers, one of which is itself a number
+        ("/v12/orders", (), 200, "1", ""),
+        ("/vstable/orders", (), 200, "2", ""),
+        ("/vlatest/orders", (), 200, "3", ""),
+        # an endpoint that some versions have, however they are named
+        ("/v2/stats", (), 200, "2", ""),
+        ("/vstable/stats", (), 200, "2", ""),
+        ("/v3/stats", (), 404, None, "version_unknown"),
+        ("/v4/stats", (), 404, None, "version_unknown"),
+        ("/vlatest/stats", (), 404, None, "version_unknown"),
+        ("/stats", ("X-V: 1",), 200, "1", ""),
+        ("/stats", ("X-V: 3",), 400, None, "version_unknown"),
+        # the default is of another version, a pin may be
+        ("/stats", (), 400, None, "version_missing"),
+        ("/stats", ("X-Client: acme",), 200, "2", ""),
+        # an endpoint of one version, which requests need not name
+        ("/legacy/stats", (), 200, "1", ""),
+        ("/legacy/stats?v=3", ("X-V: 3", "X-Client: acme"), 200, "1", ""),
+    ],
+)
+async def test_an_endpoint_that_some_versions_have(
+    service: Scripted,
+    reloaded: StartGateway,
+    target: str,
+    fields: tuple[str, ...],
+    status: int,
+    served: str | None,
+    code: str,
+) -> None:
+    program = reloaded(SOME.format(port=service.port))
+    answer = await get(program, target, *fields)
+    assert (answer.status, answer.all("api-version")) == (status, [served] if served else [])
+    # The version that follows has no such endpoint, so that no link leads there.
+    assert bool(answer.all("link")) == (target == "/v12/orders")
+    if code:
+        problem = json.loads(answer.body)
+        assert (problem["code"], problem["supportedVersions"]) == (code, ["1", "2"])
+        assert "; use 1 or 2, or a later one" in problem["detail"] or code == "version_missing"
+        assert "or stable or 12" in problem["detail"]
+    if target.startswith("/legacy"):
+        assert answer.all("vary") == []

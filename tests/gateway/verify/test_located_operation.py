@@ -34,6 +34,16 @@ def test_the_endpoint_of_a_path(path: str, endpoint: str, captures: dict[str, st
     assert not located.reason
 
 
+def test_an_endpoint_that_the_version_lacks() -> None:
+    text = rules().replace("methods: [GET, PUT]", 'versions: ["2"]')
+    endpoints = load(text.encode(), "gateway.yaml", {}).apis[0].endpoints
+    described = Description(document(loans_ID="get"), "v1")
+    (located,) = locate(endpoints, Version(1), described)
+    assert located.reason == NO_ENDPOINT
+    (located,) = locate(endpoints, Version(2), described)
+    assert not located.reason
+
+
 @pytest.mark.parametrize("server", ["/elsewhere", "https://example.com/v1"])
 def test_the_path_of_a_server_that_no_endpoint_has(server: str) -> None:
     described = {**document(loans_ID="get"), "servers": [{"url": server}]}

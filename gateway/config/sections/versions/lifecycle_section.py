@@ -1,6 +1,6 @@
 """`lifecycle` in gateway.yaml: when a version is deprecated, when it ends, and what follows it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -144,6 +144,7 @@ def lifecycle_at(
     template: Template,
     readers: tuple[Reader, ...],
     between: Callable[[Version, Version], Conversion | None],
+    own: Collection[Version],
 ) -> Lifecycle:
     """Return the lifecycle of a version, one of `endings`, as an endpoint announces it.
 
@@ -153,6 +154,7 @@ def lifecycle_at(
         template: the template of the endpoint's path.
         readers: the readers of the endpoint.
         between: returns the conversion between two versions at the endpoint, if operations differ.
+        own: the versions that have the endpoint.
     """
     ending = endings[version]
     successors = (
@@ -164,6 +166,7 @@ def lifecycle_at(
             _both(between(version, later), between(later, version)),
         )
         for later in ending.successors
+        if later in own
     )
     return lifecycle(ending.terms, tuple(successors))
 

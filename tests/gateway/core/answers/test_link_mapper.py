@@ -61,6 +61,11 @@ TO_CLIENT: list[tuple[str, str, str]] = [
     # the query, as that of a request
     ("/v1/orders", "/api/2/orders?offset=20&sort=up", "/v1/orders?skip=20&sort=asc"),
     ("/v2/orders", "/api/2/orders?offset=20", "/v2/orders?offset=20"),
+    (
+        "/v1/orders",
+        "/api/2/orders?tag=a&sort=up&tag=b&sort=up&offset=2&offset=4",
+        "/v1/orders?tag=a&sort=asc&tag=b&sort=asc&skip=2&skip=4",
+    ),
     # relative references
     ("/v1/orders", "?offset=20", "/v1/orders?skip=20"),
     ("/v1/orders", "?page=2", "?page=2"),

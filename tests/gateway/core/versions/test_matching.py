@@ -137,13 +137,17 @@ def test_what_has_the_form_of_a_version(matching: Matching, raw: str, reads: boo
 
 
 def test_the_forms_are_said() -> None:
-    assert EXACT.forms == ""
-    assert NEAREST[Format.DATE].forms == ", or a later one, which stands for the newest before it"
+    assert EXACT.forms(()) == ""
+    assert (
+        NEAREST[Format.DATE].forms(()) == ", or a later one, which stands for the newest before it"
+    )
     such = ", or a range such as {}"
-    assert RANGES[Format.INTEGER].forms == such.format("4+")
-    assert RANGES[Format.SEMANTIC].forms == such.format("2.x or 2.1+")
+    assert RANGES[Format.INTEGER].forms(RANGES[Format.INTEGER].ladder) == such.format("4+")
+    assert RANGES[Format.SEMANTIC].forms(RANGES[Format.SEMANTIC].ladder) == such.format(
+        "2.x or 2.1+"
+    )
     unreleased = Matching((Version(Semantic(1, 0, 0, is_release=False)),), ranges=True)
-    assert unreleased.forms == ""
+    assert unreleased.forms(unreleased.ladder) == ""
 
 
 @LAW
@@ -210,4 +214,5 @@ def test_an_alias() -> None:
         None,
     ]
     assert not matching.reads("v1")
-    assert matching.forms == ", or latest or v2"
+    assert matching.forms(matching.ladder) == ", or latest or v2"
+    assert matching.forms(matching.ladder[:2]) == ", or v2"
