@@ -37,6 +37,7 @@ from gateway.core.conversion.message.carry import Carry
 from gateway.core.conversion.message.places import HeaderPlace
 from gateway.core.conversion.scalars import Type
 from gateway.core.conversion.shapes.envelope import Envelope
+from gateway.core.conversion.shapes.flatten import Flatten
 from gateway.core.conversion.shapes.join_list import JoinList
 from gateway.core.conversion.shapes.spread import Spread
 from gateway.core.conversion.shapes.use import GroupUse
@@ -225,7 +226,16 @@ def spread(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
     return Inverse(change) if draw(st.booleans()) else change
 
 
+def flattened(draw: st.DrawFn, spot: Spot, other: Keys) -> Change:
+    """Put the members of an object beside it, or fields of one prefix into an object."""
+    scopes, keys, value = spot
+    if isinstance(value, dict) and value:
+        return Inverse(Flatten(scopes, keys, draw(st.sampled_from(["x_", "a"]))))
+    return Flatten(scopes, (*keys[:-1], "o"), keys[-1], frozenset({"b"}))
+
+
 KEEPING = (
+    flattened,
     renamed,
     renamed,
     wrapped,

@@ -64,6 +64,13 @@ def test_what_would_not_come_back_is_refused(tags: Json, at: str, reason: str) -
         both(TAGS, {"i": [{"m": {"tags": tags}}]}, upwards=False)
 
 
+def test_a_part_of_the_separator_is_refused_where_it_would_be_taken_for_one() -> None:
+    change = JoinList((), ("a",), ";;")
+    assert both(change, {"a": [";a", "b"]}, upwards=False) == {"a": ";a;;b"}
+    with fails("/a", "a part of ';;' is at an end of an element"):
+        both(change, {"a": ["a;", "b"]}, upwards=False)
+
+
 def test_what_is_no_text_is_refused() -> None:
     with fails("/i/0/m/tags", "expected a string, found an array"):
         both(TAGS, {"i": [{"m": {"tags": []}}]}, upwards=True)
