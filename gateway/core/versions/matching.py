@@ -73,13 +73,14 @@ class Matching:
         text = ""
         if self.nearest_lower:
             text += ", or a later one, which stands for the newest before it"
-        newest = _newest([each for each in self.ladder if each in versions])
-        if self.ranges and newest is not None:
+        offered = [each for each in self.ladder if each in versions] if self.ranges else []
+        newest = _newest(offered) if offered else None
+        if newest is not None:
             such = f"{newest}+"
             if isinstance(newest.value, Semantic):
                 such = f"{newest.value.major}.x or {newest.value.major}.{newest.value.minor}+"
             text += f", or a range such as {such}"
-        aliases = [name for name, version in self.aliases.items() if version in versions]
+        aliases = self.aliases and [one for one, of in self.aliases.items() if of in versions]
         if aliases:
             text += f", or {' or '.join(aliases)}"
         return text

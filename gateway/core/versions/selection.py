@@ -142,10 +142,10 @@ class Selector:
         version = self.supported.get(value)
         if version is not None:
             return Selected(version, reader.mechanism)
-        version = self._find(value)
-        if version is not None:
+        version = self.matching.find(value)
+        if version is not None and version in self.supported.values():
             return Selected(version, reader.mechanism, named=False)
-        if self.matching.reads(value) or self.matching.find(value):
+        if version is not None or self.matching.reads(value):
             code, what = FaultCode.VERSION_UNKNOWN, f"version {value}, which is not on offer"
         else:
             code, what = FaultCode.VERSION_MALFORMED, "what is not a version"
