@@ -94,7 +94,7 @@ class VersionReading(NamedTuple):
     Attributes:
         view: the sums.
         days: its history by the day, by when each began, in seconds since 1970.
-        minutes: its history by the minute, likewise.
+        minutes: its history by the minute, likewise; callers may be left out.
         latest: the latest change of it that somebody made; None if there was none, or it is not
             known.
     """

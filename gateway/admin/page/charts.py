@@ -14,14 +14,15 @@ def line(values: Sequence[float | None], height: float, top: float) -> str:
         height: the height of the picture.
         top: the value at the upper edge; the lower edge is 0.
     """
-    step = WIDTH / max(len(values) - 1, 1)
+    step, scale = WIDTH / max(len(values) - 1, 1), height / top
     parts: list[str] = []
     drawing = False
     for index, value in enumerate(values):
         if value is None:
             drawing = False
             continue
-        parts.append(f"{'L' if drawing else 'M'}{index * step:.2f} {_y(value, height, top):.2f}")
+        within = 0.0 if value < 0.0 else min(value, top)
+        parts.append(f"{'L' if drawing else 'M'}{index * step:.2f} {height - within * scale:.2f}")
         alone = (index + 1 == len(values) or values[index + 1] is None) and not drawing
         if alone:  # a path of one point shows nothing
             parts.append("m-0.5 0h1")
@@ -50,10 +51,6 @@ def _zeros(most: float) -> int:
         most *= 10
         zeros += 1
     return zeros
-
-
-def _y(value: float, height: float, top: float) -> float:
-    return height - min(max(value / top, 0.0), 1.0) * height
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,22 @@
 """FleetReading: the sums of a fleet as any replica reads them, batches that wait included."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import msgspec
-from sqlalchemy import ColumnElement, Float, Table, Text, bindparam, func, or_, select
+from sqlalchemy import (
+    Text,
+    bindparam,
+    func,
+    or_,
+    select,
+)
 
 from gateway.core.overrides import VersionKey
 from gateway.state.fleet.beat import Membership
 from gateway.state.fleet.contact import Contact
 from gateway.state.fleet.database.fixed_statement import FixedStatement
+from gateway.state.fleet.database.history_reading import add_history, of_version, read_history
 from gateway.state.fleet.database.postgres_connection import PostgresConnection
 from gateway.state.fleet.fleet_clock import FleetClock
 from gateway.state.fleet.judge import read_lease, read_replicas
@@ -20,9 +27,7 @@ from gateway.state.fleet.postgres import PostgresDatabase
 from gateway.state.fleet.roster import ReplicaRow, fleet_view, heard_by, silences
 from gateway.state.fleet.transaction_ledger import read_documents
 from gateway.state.history.history import History, HistoryQuery, HistoryView, whole_history
-from gateway.state.history.interval import IntervalRow
 from gateway.state.ledger import AuditEntry
-from gateway.state.schema.history_table import history
 from gateway.state.schema.state_tables import (
     LATEST_AUDIT,
     audit,
@@ -44,8 +49,8 @@ from gateway.state.state_changes import StateChanges, StateUnreachableError
 from gateway.state.top_clients import ClientUsage, RowKey
 from gateway.state.totals import Occurrences, Totals
 
-# Rows are read in parts of about a millisecond, so that requests are answered in between.
-_PART = 500
+# So many rows are fetched at a time of what is not bounded, as those of a version are.
+_ROWS = 5000
 # As long as the sums of all versions may take, in seconds.
 _PATIENCE = 30.0
 
@@ -152,19 +157,21 @@ class FleetReader:
 
     async def version(self, key: VersionKey) -> VersionReading:
         """Return what is known of one version, in one transaction."""
-        proxies, queries = self._membership.rules().front_proxies, whole_history(key)
+        proxies, (by_day, by_minute) = self._membership.rules().front_proxies, whole_history(key)
         try:
             begun = self._database.transaction(_PATIENCE, snapshot=True)
             async with self._contact.reading(), begun as (connection, now):
                 view = (await _read(connection, now, key, proxies)).view
                 # The sums have what waits to be merged; so has this.
-                waits = view.totals.history.rows()
-                found = [await read_history(connection, query, now, waits) for query in queries]
+                history = History(view.totals.history.rows(), bounded=False)
+                await add_history(connection, history, key, by_day.since(now), by_minute.since(now))
                 latest = await connection.fetch(_LATEST_CHANGE, api=key[0], label=key[1])
         except StateUnreachableError as error:
             view, latest = self._own_view(Doubt(None, self._contact.missed(error))), []
-            found = [self.totals.history.view(query, view.now) for query in queries]
-        days, minutes = (each.series.get(key, {}) for each in found)
+            history = self.totals.history
+        days, minutes = (
+            history.view(query, view.now).series.get(key, {}) for query in (by_day, by_minute)
+        )
         return VersionReading(view, days, minutes, AuditEntry(*latest[0]) if latest else None)
 
     async def history(self, query: HistoryQuery) -> HistoryView:
@@ -243,20 +250,6 @@ async def read_stored_fleet(
         await database.close()
 
 
-async def read_history(
-    connection: PostgresConnection,
-    query: HistoryQuery,
-    now: float,
-    more: Iterable[IntervalRow] = (),
-) -> HistoryView:
-    """Return the intervals that are asked for at a time, and more; raises SQLAlchemyError."""
-    found = History(more, bounded=False)
-    asked = {"by": query.by.value, "api": query.api, "label": query.version}
-    async for part in connection.parts(_HISTORY, _PART, since=query.since(now), **asked):
-        found.add(map(IntervalRow._make, part))
-    return found.view(query, now)
-
-
 def _logs(found: Mapping[str, object], proxies: Collection[str]) -> tuple[LogReading, ...]:
     """Return how far the logs of front proxies were counted, by their documents."""
     never = _Counted(0.0, 0.0, "")
@@ -286,7 +279,7 @@ async def _add_clients(
     for version_key in versions if clients else ():
         rows: dict[RowKey, ClientUsage] = {}
         of = {"api": version_key[0], "label": version_key[1]}
-        async for part in connection.parts(_USAGE, _PART, **of):
+        async for part in connection.parts(_USAGE, None, **of):
             for endpoint, client, others, *numbers in part:
                 rows[endpoint, None if others else client] = ClientUsage(*numbers)
         if rows:
@@ -301,41 +294,34 @@ async def _add_counts(
     connection: PostgresConnection, totals: Totals, key: VersionKey | None
 ) -> None:
     first = None if key is None else labels_begin(key)
-    async for part in connection.parts(_COUNTS, _PART, first=first):
+    at_once = _ROWS if key is None else None
+    async for part in connection.parts(_COUNTS, at_once, first=first):
         for kind, encoded, *times in part:
             labels = msgspec.json.decode(encoded, type=tuple[str, ...])
             totals.put_count(kind, labels, Occurrences(*times))
 
 
-def _of(table: Table) -> tuple[ColumnElement[bool], ...]:
-    """Return the condition that a row is of an API and a version, each if it is not null."""
-    api, label = bindparam("api", type_=Text), bindparam("label", type_=Text)
-    columns = table.columns
-    return or_(api.is_(None), columns.api == api), or_(label.is_(None), columns.version == label)
-
-
-_FLOORS = FixedStatement(select(floors).where(*_of(floors)))
+_FLOORS = FixedStatement(select(floors).where(*of_version(floors)), kept=True)
 _KEY = usage.c.api, usage.c.version
 _USAGE = FixedStatement(
-    select(*(each for each in usage.columns if each not in _KEY)).where(*_of(usage))
+    select(*(each for each in usage.columns if each not in _KEY)).where(*of_version(usage)),
+    kept=True,
 )
 _CALLED = FixedStatement(
     select(*_KEY, func.max(usage.c.last), func.max(usage.c.served))
-    .where(*_of(usage))
+    .where(*of_version(usage))
     .group_by(*_KEY)
 )
 _FIRST = bindparam("first", type_=Text)
 _COUNTS = FixedStatement(
-    select(counts).where(or_(_FIRST.is_(None), func.starts_with(counts.c.labels, _FIRST)))
+    select(counts).where(or_(_FIRST.is_(None), func.starts_with(counts.c.labels, _FIRST))),
+    kept=True,
 )
 _LATEST_AUDIT = FixedStatement(LATEST_AUDIT)
-_LATEST_CHANGE = FixedStatement(LATEST_AUDIT.where(*_of(audit)).limit(1))
+_LATEST_CHANGE = FixedStatement(LATEST_AUDIT.where(*of_version(audit)).limit(1), kept=True)
 _WAITING = FixedStatement(
     select(batches.c.content)
     .outerjoin(replicas, replicas.c.start == batches.c.start)
-    .where(or_(replicas.c.merged.is_(None), replicas.c.merged < batches.c.sequence))
-)
-_SINCE = history.c.start >= bindparam("since", type_=Float(53))
-_HISTORY = FixedStatement(
-    select(history).where(history.c.by == bindparam("by"), _SINCE, *_of(history))
+    .where(or_(replicas.c.merged.is_(None), replicas.c.merged < batches.c.sequence)),
+    kept=True,
 )

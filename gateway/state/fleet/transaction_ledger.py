@@ -38,7 +38,7 @@ def select_shared() -> Select[tuple[str, str]]:
 
 _READ_SHARED = FixedStatement(select_shared(), kept=True)
 _NAMES = bindparam("names", type_=ARRAY(Text))
-_READ = FixedStatement(select(documents).where(documents.c.name == func.any(_NAMES)))
+_READ = FixedStatement(select(documents).where(documents.c.name == func.any(_NAMES)), kept=True)
 _ADD = insert(documents)
 _WRITE = FixedStatement(
     _ADD.on_conflict_do_update(index_elements=["name"], set_={"document": _ADD.excluded.document})

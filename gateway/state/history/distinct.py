@@ -28,15 +28,19 @@ class Distinct:
         content: what the attribute `content` of another one has.
     """
 
-    __slots__ = ("_hashes", "_kept")
+    __slots__ = ("_content", "_hashes", "_kept")
 
     def __init__(self, kept: int, content: bytes = b"") -> None:
         self._kept = kept
-        self._hashes = unpacked(content[: 8 * kept])
+        # Of many, nobody asks for more than the number.
+        self._content = content[: 8 * kept]
+        self._hashes: array[int] | None = None
 
     def add(self, hashes: Iterable[int]) -> None:
         """Add names by their hashes; see `name_hash`."""
         found = self._hashes
+        if found is None:
+            found = self._hashes = unpacked(self._content)
         for one in hashes:
             if len(found) >= self._kept and one >= found[-1]:
                 continue
@@ -53,14 +57,15 @@ class Distinct:
     @property
     def count(self) -> int:
         """The number of names; an estimate if there are as many as are kept, or more."""
-        if len(self._hashes) < self._kept:
-            return len(self._hashes)
-        return round((self._kept - 1) * _HASHES / (self._hashes[-1] + 1))
+        content = self.content
+        if len(content) < 8 * self._kept:
+            return len(content) // 8
+        return round((self._kept - 1) * _HASHES / (int.from_bytes(content[-8:], "little") + 1))
 
     @property
     def content(self) -> bytes:
         """The hashes as bytes; see `packed`."""
-        return packed(self._hashes)
+        return self._content if self._hashes is None else packed(self._hashes)
 
 
 def packed(numbers: "array[int]") -> bytes:

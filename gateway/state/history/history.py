@@ -1,7 +1,7 @@
 """History: the intervals of each version, as deltas come in."""
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from gateway.core.overrides import VersionKey
 from gateway.state.history.distinct import name_hash
@@ -10,6 +10,7 @@ from gateway.telemetry.delta import Delta
 
 # So many intervals are kept in memory, 25 MB at most; with more versions, they reach less far back.
 _MOST = {Resolution.MINUTE: 50_000, Resolution.DAY: 8_000}
+_BY = {by.value: by for by in Resolution}
 SeriesKey = tuple[str, str, Resolution]
 """API, version and resolution."""
 
@@ -101,16 +102,22 @@ class History:
             for interval in found.get((traffic.api, traffic.version), ()):
                 interval.add_durations(traffic.buckets, traffic.seconds)
 
-    def add(self, rows: Iterable[IntervalRow]) -> None:
-        """Add what was counted of other requests."""
+    def add(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Add what was counted of other requests; rows have what an IntervalRow has."""
+        changed: dict[SeriesKey, dict[int, Interval]] = {}
         for row in rows:
-            by = Resolution(row[2])
+            by = _BY[row[2]]
             key, start, more = (row[0], row[1], by), row[3], Interval(by, *row[4:])
-            known = self._series.get(key, {}).get(start)
+            intervals = changed.get(key)
+            if intervals is None:
+                intervals = changed[key] = self._series.setdefault(key, {})
+            known = intervals.get(start)
             if known is None:
-                self._put(key, start, more)
+                intervals[start] = more
             else:
                 known.add(more)
+        for key, intervals in changed.items():
+            self._cut(key[2], intervals)
 
     def rows(self) -> list[IntervalRow]:
         """Return all that is here."""
@@ -145,17 +152,15 @@ class History:
     def _interval(self, key: SeriesKey, start: int) -> Interval:
         found = self._series.get(key, {}).get(start)
         if found is None:
-            found = Interval(key[2])
-            self._put(key, start, found)
+            intervals = self._series.setdefault(key, {})
+            found = intervals[start] = Interval(key[2])
+            self._cut(key[2], intervals)
         return found
 
-    def _put(self, key: SeriesKey, start: int, interval: Interval) -> None:
-        intervals = self._series.setdefault(key, {})
-        intervals[start] = interval
-        self._cut(key[2], intervals)
-
     def _cut(self, by: Resolution, intervals: dict[int, Interval]) -> None:
-        versions = max(len(self._series) // len(Resolution), 1)
-        most = min(by.most, max(_MOST[by] // versions, 1)) if self._bounded else by.most
+        most = by.most
+        if self._bounded:
+            versions = max(len(self._series) // len(Resolution), 1)
+            most = min(most, max(_MOST[by] // versions, 1))
         while len(intervals) > most:
             del intervals[min(intervals)]

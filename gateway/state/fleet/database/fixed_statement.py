@@ -16,7 +16,7 @@ class FixedStatement:
     Args:
         statement: of SQLAlchemy.
         columns: those that an UPDATE sets; none for those that the statement itself names.
-        kept: whether connections keep it prepared, for one that runs every second.
+        kept: whether connections keep it prepared, for one that runs often.
 
     Attributes:
         text: as the driver takes it.

@@ -1,5 +1,6 @@
 """PostgresConnection: a connection in a transaction."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -14,6 +15,8 @@ from sqlalchemy.util import greenlet_spawn
 from gateway.state.fleet.database.fixed_statement import FixedStatement
 
 T = TypeVar("T")
+# Rows that take about a millisecond.
+_PART = 500
 
 
 class PostgresConnection:
@@ -69,15 +72,26 @@ class PostgresConnection:
             await self._run(self._driver.executemany(statement.text, given))
 
     async def parts(
-        self, statement: FixedStatement, most: int, **values: object
+        self, statement: FixedStatement, at_once: int | None, **values: object
     ) -> AsyncIterator[list[Sequence[Any]]]:
-        """Yield the rows of a query in parts, which are fetched one after the other."""
-        # Without a name, as all statements; see PostgresDatabase.
-        prepared = await self._run(self._driver.prepare(statement.text, name=""))
-        cursor = await self._run(prepared.cursor(*statement.arguments(values)))
-        while rows := await self._run(cursor.fetch(most)):
-            yield rows
-            if len(rows) < most:
+        """Yield the rows of a query in parts, between which others have their turn.
+
+        Args:
+            statement: the query.
+            at_once: the rows that are fetched at a time; None for all, where they are bounded.
+            values: its parameters.
+        """
+        prepared, arguments = await self._prepare(statement), statement.arguments(values)
+        if prepared is None:
+            prepared = await self._run(self._driver.prepare(statement.text, name=""))
+        cursor = await self._run(prepared.cursor(*arguments)) if at_once else None
+        while True:
+            fetching = cursor.fetch(at_once) if cursor else prepared.fetch(*arguments)
+            rows = await self._run(fetching)
+            for place in range(0, len(rows), _PART):
+                yield rows[place : place + _PART]
+                await asyncio.sleep(0)
+            if not at_once or len(rows) < at_once:
                 return  # without asking once more
 
     async def run_sync(self, function: Callable[..., T], *arguments: Any) -> T:

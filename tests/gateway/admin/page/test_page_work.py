@@ -46,7 +46,7 @@ VIEWS = {
     # view: its path, what it captures, the most calls
     "next": ("next", "/", {}, 36_000),
     "versions": ("versions", "/page/versions?sort=-requests", {}, 53_000),
-    "version": ("version", "/page/versions/api3/4", {"api": "api3", "version": "4"}, 84_000),
+    "version": ("version", "/page/versions/api3/4", {"api": "api3", "version": "4"}, 72_000),
     "rules": ("rules", "/page/rules?request=GET+/api3/v4", {}, 41_000),
     "audit": ("audit", "/page/audit", {}, 1_000),
 }

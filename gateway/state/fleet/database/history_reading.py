@@ -1,0 +1,84 @@
+"""Reading of the history: of all versions, or all of one at once."""
+
+from sqlalchemy import (
+    ColumnElement,
+    Float,
+    LargeBinary,
+    Table,
+    Text,
+    bindparam,
+    literal,
+    or_,
+    select,
+    union_all,
+)
+
+from gateway.core.overrides import VersionKey
+from gateway.state.fleet.database.fixed_statement import FixedStatement
+from gateway.state.fleet.database.postgres_connection import PostgresConnection
+from gateway.state.history.history import History, HistoryQuery, HistoryView
+from gateway.state.history.interval import Resolution
+from gateway.state.schema.history_table import history
+
+# So many rows are fetched at a time, some MB.
+_ROWS = 5000
+
+
+async def read_history(
+    connection: PostgresConnection, query: HistoryQuery, now: float
+) -> HistoryView:
+    """Return the intervals that are asked for at a time; raises SQLAlchemyError."""
+    found = History(bounded=False)
+    asked = {"by": query.by.value, "api": query.api, "label": query.version}
+    async for part in connection.parts(_HISTORY, _ROWS, since=query.since(now), **asked):
+        found.add(part)
+    return found.view(query, now)
+
+
+async def add_history(
+    connection: PostgresConnection, found: History, key: VersionKey, days: float, minutes: float
+) -> None:
+    """Add the history of a version; raises SQLAlchemyError.
+
+    Args:
+        connection: in a transaction.
+        found: is added to.
+        key: the version.
+        days: from when on its days are read, in seconds since 1970.
+        minutes: from when on its minutes are, which lack their callers.
+    """
+    of = {"api": key[0], "label": key[1]}
+    async for part in connection.parts(_OF_VERSION, None, days=days, minutes=minutes, **of):
+        found.add(part)
+
+
+def of_version(table: Table) -> tuple[ColumnElement[bool], ...]:
+    """Return the condition that a row is of an API and a version, each if it is not null."""
+    api, label = bindparam("api", type_=Text), bindparam("label", type_=Text)
+    columns = table.columns
+    return or_(api.is_(None), columns.api == api), or_(label.is_(None), columns.version == label)
+
+
+def _since(name: str) -> ColumnElement[bool]:
+    return history.c.start >= bindparam(name, type_=Float(53))
+
+
+_HISTORY = FixedStatement(
+    select(history).where(history.c.by == bindparam("by"), _since("since"), *of_version(history))
+)
+_ALL_BUT_CALLERS = [each for each in history.columns if each is not history.c.callers]
+# Nobody asks who called in a minute, and that is the half of what there is.
+_OF_VERSION = FixedStatement(
+    union_all(
+        *(
+            select(*_ALL_BUT_CALLERS, callers).where(
+                history.c.by == by.value, _since(name), *of_version(history)
+            )
+            for by, name, callers in (
+                (Resolution.DAY, "days", history.c.callers),
+                (Resolution.MINUTE, "minutes", literal(b"", LargeBinary)),
+            )
+        )
+    ),
+    kept=True,
+)
