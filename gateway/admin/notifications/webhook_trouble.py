@@ -39,7 +39,7 @@ class WebhookTrouble(NamedTuple):
             if count
         ]
         return (
-            f"It has taken no word of what happened since {moment_text(self.since)}: {self.error}."
+            f"It has taken no messages since {moment_text(self.since)}: {self.error}."
             f" {' and '.join(late)}."
         )
 

@@ -43,11 +43,19 @@ class ComparedAnswer(NamedTuple):
         status: The HTTP status that a client of this version gets.
         headers: The values of the header fields to compare, line by line, by lower-case name.
         body: The body as a JSON document, or as bytes where it is not JSON.
+        fault: Why the gateway refused or failed the request, without any value of it; empty where
+            a service answered it.
     """
 
     status: int
     headers: _Headers
     body: Document
+    fault: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """The status, and the fault."""
+        return f"{self.status} {self.fault}".rstrip()
 
 
 class Difference(NamedTuple):
@@ -153,7 +161,7 @@ def compare(
 ) -> tuple[Difference, ...]:
     """Return the fields in which two responses differ, each once, in the order of the old one."""
     if old.status != new.status:
-        return (Difference("status", old.status, new.status),)
+        return (Difference("status", old.outcome, new.outcome),)
     found = _values(old.body, new.body, "")
     if old.headers != new.headers:
         found = chain(_header_fields(old.headers, new.headers), found)

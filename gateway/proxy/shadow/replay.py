@@ -12,7 +12,7 @@ from gateway.core.conversion.document import Document
 from gateway.core.cutover.differences import ComparedAnswer
 from gateway.core.cutover.dry_run import DryRun
 from gateway.core.cutover.shadow import Shadow
-from gateway.core.errors import FaultError
+from gateway.core.errors import Fault, FaultError
 from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan, Refusal
 from gateway.core.tracing.span import Span
@@ -47,6 +47,7 @@ class CapturedAnswer(msgspec.Struct):
         target: the address of the target that answered; empty if none did.
         seconds: the time from the request to the head of the answer; 0 if no service answered.
         span: of the request; None if it is not traced.
+        fault: why the gateway refused or failed the request; None where a service answered it.
     """
 
     status: int
@@ -55,6 +56,7 @@ class CapturedAnswer(msgspec.Struct):
     target: str = ""
     seconds: float = 0.0
     span: Span | None = None
+    fault: Fault | None = None
 
     @property
     def complete(self) -> bool:
@@ -67,6 +69,9 @@ class CapturedAnswer(msgspec.Struct):
 
     def compared(self, rule: Shadow, method: str) -> ComparedAnswer:
         """Return the part of the answer that the shadow's rule compares."""
+        if self.fault is not None:
+            why = f"{self.fault.code}: {self.fault.detail}"
+            return ComparedAnswer(self.status, {}, b"", why)
         chosen: dict[str, tuple[str, ...]] = {}
         for name, value in self.fields if rule.headers else ():
             key = name.decode("latin-1").lower()
@@ -163,7 +168,7 @@ async def replay(
     except FaultError as error:
         if trace is not None and span is None:
             span = trace.span(began, error.target, 0, error.fault.code)
-        return CapturedAnswer(error.fault.status, [], b"", span=span)
+        return _failed(error.fault, span)
     finally:
         if room.held:
             room.release()
@@ -175,7 +180,11 @@ async def replay(
 
 async def refuse(refusal: Refusal) -> CapturedAnswer:
     """Return the answer to a request that no service is asked; only its status is compared."""
-    return CapturedAnswer(refusal.fault.status, [], b"")
+    return _failed(refusal.fault)
+
+
+def _failed(fault: Fault, span: Span | None = None) -> CapturedAnswer:
+    return CapturedAnswer(fault.status, [], b"", span=span, fault=fault)
 
 
 async def for_client(
@@ -192,7 +201,7 @@ async def for_client(
         else:
             body = b"".join([piece async for piece in converted])
     except FaultError as error:
-        return CapturedAnswer(error.fault.status, [], b"")
+        return _failed(error.fault)
     finally:
         if room.held:
             room.release()

@@ -150,10 +150,11 @@ class Shadows:
 
     def show(self, rule: Shadow, difference: Difference) -> dict[str, str]:
         """Return a difference for operators, with values redacted unless the rule shows them."""
-        old, new = difference.old, difference.new
-        if rule.plain or difference.field == "status":  # a status is no secret
-            return {"field": difference.field, "old": plain(old), "new": plain(new)}
-        shown = (redacted(value, self._key) for value in (old, new))
+        values = difference.old, difference.new
+        if difference.field == "status":  # no secret
+            shown = [truncated(str(value)) for value in values]
+        else:
+            shown = [plain(each) if rule.plain else redacted(each, self._key) for each in values]
         return dict(zip(("field", "old", "new"), (difference.field, *shown), strict=True))
 
     def _go_on(self) -> None:

@@ -55,7 +55,7 @@ def test_a_message_was_given_up() -> None:
     assert told(document) == [(60.0, 0, 1, "it answered 410")]
     (trouble,) = webhook_troubles(document, ["ops"])
     assert trouble.text == (
-        "It has taken no word of what happened since 1 Jan 1970, 00:01 UTC: it answered 410."
+        "It has taken no messages since 1 Jan 1970, 00:01 UTC: it answered 410."
         " 1 message was given up."
     )
     assert (

@@ -94,7 +94,9 @@ def test_another_status_is_all_that_is_said() -> None:
         ComparedAnswer(200, {"a": ("1",)}, {"a": 1}),
         ComparedAnswer(404, {}, {"title": "no"}),
     )
-    assert compare(old, new) == (Difference("status", 200, 404),)
+    assert compare(old, new) == (Difference("status", "200", "404"),)
+    failed = ComparedAnswer(502, {}, b"", "conversion_failed: why")
+    assert compare(old, failed) == (Difference("status", "200", "502 conversion_failed: why"),)
 
 
 def test_headers() -> None:
