@@ -31,6 +31,7 @@ _FOREVER = 253_402_300_799.0
 _MAX_NAMED = 5
 
 VerdictAnswer = Literal["yes", "no", "unknown"]
+_ORDER = ("no", "unknown", "yes", "note")
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -49,7 +50,10 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The verdict: `no` if any reason is `no`, else `unknown` if any is `unknown`, else `yes`."""
+    """The verdict: `no` if any reason is `no`, else `unknown` if any is `unknown`, else `yes`.
+
+    Reasons are in that order, notes last.
+    """
 
     api: str
     version: str
@@ -99,7 +103,7 @@ def verdict(
     answer: VerdictAnswer = (
         "no" if "no" in answers else "unknown" if "unknown" in answers else "yes"
     )
-    return Verdict(*key, answer, reasons)
+    return Verdict(*key, answer, sorted(reasons, key=lambda one: _ORDER.index(one.answer)))
 
 
 def _bypass(rules: Snapshot, view: StateView, period: float, spelled: str) -> Iterator[Reason]:

@@ -15,6 +15,7 @@ from gateway.admin.access.rights import (
     set_cookie,
 )
 from gateway.admin.access.session_cookie import SECONDS, SESSION
+from gateway.admin.formatting import sentence
 
 _POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none';"
@@ -82,7 +83,7 @@ def login_page(
 <link rel="icon" href="/page/static/icon.svg"><link rel="stylesheet" href="/page/static/page.css">
 </head><body class="login"><main>
 <h1>Version gateway</h1>
-{f'<p role="alert" class="error">{escape(said)}</p>' if said else ""}
+{f'<p role="alert" class="error">{escape(sentence(said))}</p>' if said else ""}
 <form method="post" action="/login">
 <input type="hidden" name="{FORM_FIELD}" value="{escape(form_token(request))}">
 <input type="hidden" name="next" value="{escape(after)}">

@@ -308,7 +308,7 @@ def test_what_is_not_heard_cannot_be_judged(doubt: Doubt, text: str, remedy: str
     assert judged(totals(), over, within="1d").answer == "yes"
     found = judged(totals(), over, within="1d", doubts=(doubt,))
     assert found.answer == "unknown"
-    assert found.reasons[-1] == Reason("unknown", text, remedy)
+    assert found.reasons[0] == Reason("unknown", text, remedy)
     called = judged(totals(("acme", 999.5)), over, doubts=(doubt,))
     assert called.answer == "no"
 

@@ -66,7 +66,7 @@ async def test_a_session_ends_with_its_token(operating: MakeOperator) -> None:
 async def test_a_wrong_token(operating: MakeOperator) -> None:
     async with asked(operating(TOKENS)) as asking:
         assert await log_in(asking, "<b>wrong</b>") == 401
-        assert "the token is none of" in asking.text
+        assert "The token is none of" in asking.text
         assert "<b>" not in asking.text
         assert not [each for each in asking.session.cookie_jar if each.key == SESSION]
         data = {"token": ANN, "next": "/"}
