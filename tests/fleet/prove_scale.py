@@ -71,7 +71,7 @@ async def test_a_year_of_a_large_fleet(
     judge = await FleetState.open(membership(database, "judge", tmp_path))
     shared = PostgresDatabase(database)
     begun: list[object] = []
-    event.listen(shared._engine, "begin", begun.append)
+    event.listen(shared._engine, "checkout", lambda *taken: begun.append(taken))
     try:
         cluster.execute(FILL, name)
         outboxes = [Outbox(FleetClock().now) for _ in range(REPLICAS)]
@@ -106,7 +106,7 @@ async def test_a_year_of_a_large_fleet(
         assert {key[1][:2] for key in found.totals.counts} == {("person", "7")}
         # The view of a version has all in one transaction, in few round trips, and reads only that.
         begun.clear()
-        event.listen(judge._database._engine, "begin", begun.append)
+        event.listen(judge._database._engine, "checkout", lambda *taken: begun.append(taken))
         answers, run = list[int](), PostgresConnection._run
 
         async def counted(self: PostgresConnection, work: Awaitable[Any]) -> Any:
