@@ -193,6 +193,16 @@ def test_parameters_that_the_service_can_judge_come_to_their_places() -> None:
     assert write_query(change.down(parse_query("offset=y"), QUERY)) == "page=y"
     with pytest.raises(ConversionError):
         change.up(parse_query("size=1&size=2"), QUERY)
+    unsized = Recombined(
+        offset.names,
+        page.names,
+        lambda values: offset.write(PageForm("page", "size").read(values)),
+        dict,
+        unfit(page, offset),
+        unfit(offset, page),
+    )
+    with pytest.raises(ConversionError, match="has no size of pages"):
+        kept_parameter(unsized).up(parse_query("page=2"), QUERY)
     with pytest.raises(ConversionError, match="begins within a page"):
         change.down(parse_query("offset=5&limit=20"), QUERY)
 
