@@ -198,7 +198,7 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     if status == 405 or method == "OPTIONS":
         fields = _methods(exchange, plan, fields)
     own = plan.content_type if answered < 300 else None
-    called = own if max(status, answered) < 300 else route.error_type or own
+    called = own if status < 300 and answered < 300 else route.error_type or own
     if called is not None and not 300 <= answered <= 399:
         headers.retype(fields, called)
     fields.append(_VIA)
