@@ -6,7 +6,6 @@ memory of their bytes, exist only during the conversion itself, one at a time
 (`conversion_thread`).
 """
 
-import asyncio
 from collections.abc import AsyncIterator
 from io import BytesIO
 from typing import Protocol
@@ -14,7 +13,8 @@ from typing import Protocol
 import msgspec
 
 from gateway.proxy.bounds.conversion_budget import AT_ONCE, ConversionBudget, overloaded
-from gateway.proxy.bounds.slow_holders import SLOW_BYTES, SLOW_SECONDS, SlowHolders
+from gateway.proxy.bounds.slow_holders import SlowHolders
+from gateway.proxy.bounds.slow_pieces import SlowPieces
 
 _budget = ConversionBudget()
 
@@ -81,30 +81,9 @@ class ConversionRoom(msgspec.Struct):
 
     async def _gather_rest(self, pieces: AsyncIterator[bytes], body: "_Gathered") -> None:
         """Gather what is still to come of a large body, as long as it need not make room."""
-        loop, slow = asyncio.get_running_loop(), _budget.slow
-        try:
-            async with asyncio.timeout(None) as limit:
-
-                def give_way() -> None:
-                    limit.reschedule(loop.time())
-
-                came, timer = 0, loop.call_later(SLOW_SECONDS, slow.add, give_way)
-                try:
-                    async for piece in pieces:
-                        more = body.add(piece, self.held)
-                        came += len(piece)
-                        if not more and came < SLOW_BYTES:
-                            continue
-                        timer.cancel()
-                        slow.remove(give_way)
-                        if more:
-                            await self._hold(more)
-                        came, timer = 0, loop.call_later(SLOW_SECONDS, slow.add, give_way)
-                finally:
-                    timer.cancel()
-                    slow.remove(give_way)
-        except TimeoutError:
-            raise overloaded() from None
+        async for piece in SlowPieces(pieces, _budget.slow, overloaded):
+            if more := body.add(piece, self.held):
+                await self._hold(more)
 
     async def _hold(self, more: int) -> None:
         if not _budget.take(self, more):

@@ -52,7 +52,7 @@ class ConcurrencyLimiter:
         if self.entered():
             return
         if len(self._waiting) >= self._line:
-            raise _overloaded()
+            raise overloaded()
         place = asyncio.get_running_loop().create_future()
         self._waiting.append(place)
         self.slow.make_way()
@@ -66,7 +66,7 @@ class ConcurrencyLimiter:
                 with suppress(ValueError):
                     self._waiting.remove(place)
             if isinstance(error, TimeoutError):
-                raise _overloaded() from None
+                raise overloaded() from None
             raise
 
     def leave(self) -> None:
@@ -79,7 +79,8 @@ class ConcurrencyLimiter:
         self._inside -= 1
 
 
-def _overloaded() -> FaultError:
+def overloaded() -> FaultError:
+    """Return the fault for a request that gets no place at its service in time."""
     fault = Fault(
         FaultCode.OVERLOADED,
         "The backend has as many requests as it can take; try again.",

@@ -9,6 +9,9 @@ from collections.abc import AsyncIterator, Callable
 from msgspec.structs import replace
 
 from gateway.core import headers
+from gateway.proxy.bounds.limiter import ConcurrencyLimiter, overloaded
+from gateway.proxy.bounds.slow_holders import SlowHolders
+from gateway.proxy.bounds.slow_pieces import SlowPieces
 from gateway.proxy.upstream.upstream import UpstreamRequest
 
 # The maximum bytes read ahead of one body and of all bodies together; beyond, bodies are streamed.
@@ -22,48 +25,62 @@ class BodiesAhead:
 
     def __init__(self) -> None:
         self._held = 0
+        self._without_room: list[UpstreamRequest] = []
+        self._slow = SlowHolders(0, lambda: self._without_room)
 
     async def read(self, request: UpstreamRequest) -> UpstreamRequest:
         """Return the request with its body read ahead as far as the bounds allow.
 
         Raises:
-            FaultError: the body is too large, malformed, or does not arrive in time.
+            FaultError: the body is too large, malformed, does not arrive in time, or came slowly
+                and had to make room.
         """
         body = request.body
         large = request.length is not None and request.length > _ONE
-        if not isinstance(body, AsyncIterator) or large or self._held + _ONE > _ALL:
+        if not isinstance(body, AsyncIterator) or large:
             return request
         if any(name.lower() == b"expect" for name, _ in request.fields):
             if request.informational is not None:
                 request.informational(100, [])
             request = replace(request, fields=headers.end_to_end(request.fields, _EXPECT))
         pieces: list[bytes] = []
-        size = 0
-        self._held += _ONE
+        held = 0
         try:
-            async for piece in body:
+            async for piece in SlowPieces(body, self._slow, overloaded):
                 pieces.append(piece)
-                size += len(piece)
-                if size > _ONE:
+                if held + len(piece) > _ONE or not self._has_room(request, len(piece)):
                     return replace(request, body=_joined(pieces, body))
+                held += len(piece)
+                self._held += len(piece)
         finally:
-            self._held -= _ONE
+            self._held -= held
         if request.length is not None:
             return replace(request, body=b"".join(pieces))
         return replace(request, body=_joined(pieces, None))
+
+    def _has_room(self, request: UpstreamRequest, more: int) -> bool:
+        """Return whether so many bytes more may be held; if not, one who is slow gives way."""
+        if self._held + more <= _ALL:
+            return True
+        self._without_room.append(request)
+        self._slow.make_way()
+        self._without_room.pop()
+        return False
 
 
 class ArrivingBody:
     """A request body that takes a place until all of it has arrived.
 
+    While others wait for such a place, those whose clients are slow give way.
+
     Args:
         pieces: the pieces of the body.
-        leave: a function that gives the place back.
+        places: the places, of which it has one.
     """
 
-    def __init__(self, pieces: AsyncIterator[bytes], leave: Callable[[], None]) -> None:
-        self._pieces = pieces
-        self._leave: Callable[[], None] | None = leave
+    def __init__(self, pieces: AsyncIterator[bytes], places: ConcurrencyLimiter) -> None:
+        self._pieces = SlowPieces(pieces, places.slow, overloaded)
+        self._leave: Callable[[], None] | None = places.leave
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self

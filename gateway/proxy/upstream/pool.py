@@ -114,7 +114,7 @@ class Pool:
         arriving: ArrivingBody | None = None
         if isinstance(request.body, AsyncIterator):
             await self._wait(members, members.arriving)
-            arriving = ArrivingBody(request.body, members.arriving.leave)
+            arriving = ArrivingBody(request.body, members.arriving)
             request = replace(request, body=arriving)
         try:
             await self._wait(members, members.limiter)

@@ -119,6 +119,44 @@ async def test_slow_senders_leave_room_at_the_service(
             assert (await get(program)).status == 200
 
 
+async def test_slow_small_bodies_keep_no_small_body_out(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """Three hundred clients send a byte and wait; another sends its head, then its body."""
+    scripted = await upstream(OK)
+    capacity = ", capacity: { in_flight: 8, queue: 400, patience: 1 }"
+    program = gateway(rules(scripted.port, extra=capacity))
+    async with AsyncExitStack() as stack:
+        for _ in range(300):
+            slow = await stack.enter_async_context(connect(program))
+            slow.send(ask("POST /plain", "Content-Length: 4000", body=b"x"))
+        await asyncio.sleep(0.5)
+        for _ in range(3):
+            client = await stack.enter_async_context(connect(program))
+            client.send(ask("POST /plain", "Content-Length: 2"))
+            await asyncio.sleep(0.1)
+            client.send(b"ok")
+            assert (await client.answer()).status == 200
+
+
+async def test_a_slow_upload_gives_way_to_one_that_waits(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """Six take all places that uploads may have, and keep back a byte."""
+    scripted = await upstream(OK)
+    capacity = ", capacity: { in_flight: 8, queue: 50, patience: 30 }"
+    program = gateway(rules(scripted.port, extra=capacity))
+    body = b"x" * 100_000
+    async with AsyncExitStack() as stack:
+        for _ in range(6):
+            slow = await stack.enter_async_context(connect(program))
+            slow.send(ask("POST /plain", f"Content-Length: {len(body)}", body=body[1:]))
+        await asyncio.sleep(0.5)
+        async with connect(program) as client:
+            client.send(ask("POST /plain", f"Content-Length: {len(body)}", body=body))
+            assert (await client.answer()).status == 200
+
+
 async def test_uploads_that_come_fast_leave_their_places_soon(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:

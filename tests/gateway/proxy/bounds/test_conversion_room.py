@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gateway.core.errors import FaultError
-from gateway.proxy.bounds import conversion_room
+from gateway.proxy.bounds import slow_pieces
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 
 PIECE = bytes(60_000)
@@ -44,7 +44,7 @@ async def test_a_declared_length_is_held_at_once() -> None:
 
 
 async def test_who_comes_slowly_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversion_room, "SLOW_SECONDS", 0.01)
+    monkeypatch.setattr(slow_pieces, "SLOW_SECONDS", 0.01)
     slow, other = ConversionRoom(MOST, 10), ConversionRoom(MOST, 10)
     await slow.grow(MOST)
 

@@ -1,10 +1,14 @@
 """Small request bodies that are read before their service is asked."""
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
+from gateway.core.errors import FaultError
 from gateway.core.headers import HeaderFields
+from gateway.proxy.bounds import slow_pieces
+from gateway.proxy.bounds.limiter import ConcurrencyLimiter
 from gateway.proxy.upstream.body_ahead import ArrivingBody, BodiesAhead
 from gateway.proxy.upstream.upstream import UpstreamRequest
 
@@ -53,22 +57,46 @@ async def test_who_waits_for_100_is_told() -> None:
 
 
 async def test_the_budget() -> None:
-    """As many as have room are read at a time; what is over makes room again."""
+    """What finds no room is streamed; what is sent makes room again."""
     bodies = BodiesAhead()
     bodies._held = 16 * 1024 * 1024
-    request = UpstreamRequest("POST", "/", [], body=comes(b"a"), length=1)
-    assert await bodies.read(request) is request
-    bodies._held = 0
-    assert (await bodies.read(request)).body == b"a"
-    assert bodies._held == 0
+    request = UpstreamRequest("POST", "/", [], body=comes(b"a", b"b"), length=2)
+    assert await whole((await bodies.read(request)).body) == b"ab"
+    assert bodies._held == 16 * 1024 * 1024
+    bodies._held -= 2
+    request = UpstreamRequest("POST", "/", [], body=comes(b"a", b"b"), length=2)
+    assert (await bodies.read(request)).body == b"ab"
+    assert bodies._held == 16 * 1024 * 1024 - 2
+
+
+async def test_a_slow_body_gives_way_to_one_that_finds_no_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(slow_pieces, "SLOW_SECONDS", 0.01)
+    bodies = BodiesAhead()
+
+    async def stuck() -> AsyncIterator[bytes]:
+        yield b"a"
+        await asyncio.get_running_loop().create_future()
+
+    slow = UpstreamRequest("POST", "/", [], body=stuck(), length=2)
+    reading = asyncio.create_task(bodies.read(slow))
+    while not bodies._slow._slow:
+        await asyncio.sleep(0.001)
+    bodies._held += 16 * 1024 * 1024 - 1
+    await bodies.read(UpstreamRequest("POST", "/", [], body=comes(b"b"), length=1))
+    with pytest.raises(FaultError, match="overloaded"):
+        await reading
+    assert bodies._held == 16 * 1024 * 1024 - 1
 
 
 async def test_an_arriving_body_leaves_its_place_once() -> None:
-    left: list[str] = []
-    body = ArrivingBody(comes(b"a", b"b"), lambda: left.append("left"))
+    places = ConcurrencyLimiter(1, 1, 1.0)
+    assert places.entered()
+    body = ArrivingBody(comes(b"a", b"b"), places)
     assert await anext(body) == b"a"
-    assert left == []
+    assert not places.entered()
     assert [piece async for piece in body] == [b"b"]
-    assert left == ["left"]
+    assert places.entered()
     body.leave()
-    assert left == ["left"]
+    assert not places.entered()
