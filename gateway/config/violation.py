@@ -12,12 +12,18 @@ from gateway.config.shape import PATTERN_MESSAGES
 from gateway.config.text.mistakes import Issue, Location, suggest
 from gateway.config.text.source import Data, YamlDocument
 
+# A report shows fewer, and to suggest what would be right takes time for each.
+_MAX_EXPLAINED = 1_000
+
 
 def explain(document: YamlDocument, error: ValidationError) -> list[Issue]:
     """Return one issue for each mistake."""
     issues = []
+    if error.error_count() > _MAX_EXPLAINED:
+        many = f"{error.error_count()} values are wrong; the first {_MAX_EXPLAINED} are explained"
+        issues.append(Issue(0, 0, "", many))
     # The document has the values already: each mistake would refer to one more copy.
-    for detail in error.errors(include_url=False, include_input=False):
+    for detail in error.errors(include_url=False, include_input=False)[:_MAX_EXPLAINED]:
         location, value = _in_document(document.data, detail["loc"])
         if detail["type"] == "union_tag_invalid":
             location = (*location, "in")

@@ -10,6 +10,8 @@ from yaml.reader import ReaderError
 from gateway.config.text.mistakes import Issue
 
 MAX_DEPTH = 64
+MAX_NODES = 500_000
+"""The keys and values of a file; rules of 10,000 routes have a fifth of that."""
 Position = tuple[int, int]
 """Line and column, both from 1; (0, 0) where libyaml gives none."""
 
@@ -108,6 +110,7 @@ class _Composer:
     def __init__(self, events: Iterator[yaml.Event]) -> None:
         self._events = events
         self._anchors: dict[str, Node] = {}
+        self._nodes_left = MAX_NODES
 
     def document(self) -> Node | None:
         next(self._events)  # the stream begins
@@ -123,6 +126,9 @@ class _Composer:
     def _node(self, event: yaml.Event, depth: int) -> Node:
         if depth > MAX_DEPTH:
             _refuse(event, f"nested more than {MAX_DEPTH} levels deep")
+        self._nodes_left -= 1
+        if self._nodes_left < 0:  # each takes many times the memory of its text
+            _refuse(event, f"more than {MAX_NODES} keys and values")
         position = _position(event.start_mark)
         node: Node
         match event:

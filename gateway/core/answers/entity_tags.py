@@ -16,6 +16,7 @@ from hashlib import blake2b
 from typing import Self
 
 from gateway.core.answers.accepted_coding import CODINGS
+from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.core.headers import HeaderFields
 
 CONDITIONS = frozenset({b"if-match", b"if-none-match", b"if-range"})
@@ -25,6 +26,9 @@ _TAG = re.compile(rb'(W/)?"([!#-~\x80-\xff]*)"')
 # A tag that the gateway has made weak, which is not weak for the service.
 _WEAKENED = b".w"
 _ANY = b"*"
+# The bytes of all conditions; other servers take no field of more than about 8,000 bytes either.
+_MOST = 8192
+_TOO_MANY = f"If-Match, If-None-Match and If-Range may have {_MOST} bytes in all at this endpoint."
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,12 @@ class EntityTags:
         If-Range without such a strong one, unless it is a date (RFC 9110, section 13.1.5). Such an
         If-None-Match is true, so it is left out, and with it If-Modified-Since, which counts only
         without it (section 13.1.3).
+
+        Raises:
+            FaultError: the tags have more bytes than any client was given; each costs time.
         """
+        if sum(len(value) for name, value in fields if name.lower() in CONDITIONS) > _MOST:
+            raise FaultError(Fault(FaultCode.HEADERS_TOO_LARGE, _TOO_MANY))
         kept: HeaderFields = []
         has_none_match, has_tags = False, False
         for name, value in fields:

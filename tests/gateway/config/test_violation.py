@@ -69,3 +69,9 @@ def test_violation(old: str, new: str, lines: list[str]) -> None:
 )
 def test_no_rules_at_all(text: str, line: str) -> None:
     assert report(text) == [line]
+
+
+def test_of_very_many_mistakes_the_first_are_explained() -> None:
+    lines = report("services:\n" + "".join(f"  s{number}: 1\n" for number in range(1500)))
+    assert lines[0].strip() == "1501 values are wrong; the first 1000 are explained"
+    assert lines[-1].endswith("and 901 more")

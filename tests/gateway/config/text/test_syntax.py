@@ -120,6 +120,11 @@ from tests.gateway.config.rules import edited, report
             "a: 1".encode("utf-16"), "1:1: not UTF-8; save the file as UTF-8", id="UTF-16"
         ),
         pytest.param(
+            "a:\n" + "- 1\n" * 500_000,
+            "499999:3: more than 500000 keys and values",
+            id="too many values",
+        ),
+        pytest.param(
             "[" * 100_000, f"1:{MAX_DEPTH + 2}: nested more than 64 levels deep", id="too many ["
         ),
         pytest.param(

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.answers.entity_tags import EntityTags
+from gateway.core.errors import FaultError
 from tests.gateway.core.world import LAW
 
 TAGS = EntityTags.of(("1", "2", "rules"))
@@ -73,6 +74,14 @@ def test_a_tag_that_was_made_weak_is_not_strong() -> None:
     assert TAGS.for_service(b'"a%b.w"' % KEY) == b""
     assert TAGS.for_service(b'W/"a%b.w"' % KEY) == b'"a"'
     assert TAGS.for_service(b'W/"a%b"' % KEY) == b'W/"a"'
+
+
+def test_conditions_are_bounded() -> None:
+    half = b'"",' * 1366  # 4,098 bytes
+    fields = [(b"If-None-Match", half), (b"If-Match", half[:-4])]
+    assert [name for name, _ in TAGS.conditions(fields)] == [b"If-Match"]
+    with pytest.raises(FaultError, match="headers_too_large"):
+        TAGS.conditions([(b"If-None-Match", half), (b"if-match", half)])
 
 
 def test_conditions() -> None:

@@ -1,7 +1,7 @@
 """Small request bodies that are read before their service is asked."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
@@ -73,7 +73,14 @@ async def test_a_slow_body_gives_way_to_one_that_finds_no_room(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(slow_pieces, "SLOW_SECONDS", 0.01)
-    bodies = BodiesAhead()
+    bodies, is_slow = BodiesAhead(), asyncio.Event()
+    add = bodies._slow.add
+
+    def note(give_way: Callable[[], None]) -> None:
+        add(give_way)
+        is_slow.set()
+
+    monkeypatch.setattr(bodies._slow, "add", note)
 
     async def stuck() -> AsyncIterator[bytes]:
         yield b"a"
@@ -81,8 +88,7 @@ async def test_a_slow_body_gives_way_to_one_that_finds_no_room(
 
     slow = UpstreamRequest("POST", "/", [], body=stuck(), length=2)
     reading = asyncio.create_task(bodies.read(slow))
-    while not bodies._slow._slow:
-        await asyncio.sleep(0.001)
+    await is_slow.wait()
     bodies._held += 16 * 1024 * 1024 - 1
     await bodies.read(UpstreamRequest("POST", "/", [], body=comes(b"b"), length=1))
     with pytest.raises(FaultError, match="overloaded"):
