@@ -129,7 +129,8 @@ def test_a_malformed_tag_is_left_out(house: House, malformed: str) -> None:
 @pytest.mark.parametrize("name", ["If-Match", "If-None-Match", "If-Range"])
 def test_many_tags_are_refused(house: House, name: str) -> None:
     """Each costs time, and 64 KiB of them keep all others waiting for 25 ms."""
-    assert get(house.gateway, V1, f"{name}: " + '"a",' * 2048).status in (200, 412)
+    house.service.answer = answer(b"{}")
+    assert get(house.gateway, V1, f"{name}: " + '"a",' * 2048).status == 200
     got = get(house.gateway, V1, f"{name}: " + '"a",' * 2049)
     assert got.refusal() == (431, "headers_too_large")
     assert get(house.gateway, "/plain", f"{name}: " + '"a",' * 2049).status == 200
