@@ -16,7 +16,10 @@ class QueryVersion(OptionalMechanismConfig):
 
     in_: Annotated[Literal["query"], Field(alias="in")]
     name: Annotated[str, Field(min_length=1)]
-    """The name of the parameter, case-sensitive."""
+    """The name of the parameter, case-sensitive.
+
+    Only & separates parameters; a semicolon is part of a value (WHATWG URL, section 5.1).
+    """
 
     def build(
         self, versions: Mapping[str, Version], at: Location, mistakes: Mistakes
