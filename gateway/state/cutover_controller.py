@@ -34,6 +34,8 @@ from gateway.telemetry import log
 _NAME = "cutovers"
 # Requests served at the former percentage are counted up to so many seconds after it changed.
 _SETTLE = 2.5
+# The dates of states are stored anew once the clock was set by more seconds.
+_SET = 5.0
 
 
 class CurrentCutover(NamedTuple):
@@ -72,6 +74,7 @@ class CutoverController:
         self._clock = clock or time.time
         self._states: dict[VersionKey, CutoverState] = {}
         self._known: dict[VersionKey, CutoverEvidence] = {}
+        self._dates: dict[VersionKey, _Dated] = {}
         self._exceeded: dict[VersionKey, set[tuple[str, str]]] = {}
         self._recalled: dict[VersionKey, GateEvidence] | None = None
         self._load()
@@ -84,6 +87,8 @@ class CutoverController:
             forgotten: for how many seconds a state has to have stood before it is forgotten where
                 the rules have no such cutover.
         """
+        if any(abs(self._date(each.seconds) - each.date) > _SET for each in self._dates.values()):
+            await self._keep()  # or another controller would take a step for older, or younger
         cutovers = self._rules().cutovers
         for key, cutover in cutovers.items():
             before, evidence = self._states.get(key), self._evidence(cutover, now)
@@ -227,10 +232,13 @@ class CutoverController:
             await self._overrides.set_percent(cutover.key, percent, state.why, order)
 
     async def _keep(self) -> None:
+        self._dates = {
+            key: _Dated(self._date(state.since), state.since) for key, state in self._states.items()
+        }
         document = [
             _Kept(
                 key,
-                *state._replace(since=self._date(state.since)),
+                *state._replace(since=self._dates[key].date),
                 self._evidence_of(key).latest_old,
             )
             for key, state in self._states.items()
@@ -244,12 +252,16 @@ class CutoverController:
             self._states.clear()
         else:
             kept = [each for each in kept if each.key == key]
+        for each in kept:
+            # The clock may have been set since it was stored.
+            if each.key not in self._dates or self._dates[each.key].date != each.since:
+                self._dates[each.key] = _Dated(each.since, self._monotonic(each.since))
         self._states |= {
             each.key: CutoverState(
                 each.percent,
                 each.decided_by,
                 each.why,
-                self._monotonic(each.since),
+                self._dates[each.key].seconds,
                 _results(each.results),
             )
             for each in kept
@@ -280,6 +292,13 @@ def _log_result(cutover: Cutover, result: GateResult) -> None:
         dry_run=gates.dry_run,
         reason=reason,
     )
+
+
+class _Dated(NamedTuple):
+    """When a state was set: the date that is stored, and in monotonic seconds."""
+
+    date: float
+    seconds: float
 
 
 class _Published(msgspec.Struct):

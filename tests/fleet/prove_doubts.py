@@ -194,6 +194,23 @@ async def test_a_clock_of_the_database_that_is_set_is_noticed(
         assert await since(state) > 2 * DAY
 
 
+async def test_a_clock_of_the_database_that_is_set_forgets_no_replica(
+    database: str, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its clock, one that is cut off was lost for a week; it may go on serving for all that."""
+    name, right = database.rpartition("/")[2], fleet_clock.passed
+    async with opened(database, tmp_path, "a", "b") as (state, _):
+        count_long(cluster, name)
+        assert await judged(state)
+        cluster.execute(AGED.format(8 * DAY, "b"), name)
+        monkeypatch.setattr("gateway.state.fleet.beat.passed", lambda: right() - 8 * DAY)
+        monkeypatch.setattr(fleet_clock, "passed", lambda: right() - 8 * DAY)
+        for _ in range(3):  # before it is noticed, and after
+            assert await judged(state)
+            assert [each.presence for each in (await state.fleet()).replicas] == ["heard", "lost"]
+            await state._beat()
+
+
 FULL = """
     CREATE FUNCTION gateway.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
     RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100';

@@ -301,6 +301,8 @@ async def test_a_replica_that_is_not_heard_is_lost_until_it_is_forgotten(
         assert [each.replica for each in (await one.fleet()).replicas] == ["a", "b"]
         assert await counted(one) == {"late": 1}
         cluster.execute(silent.format(8 * 86_400), name)
+        began = "UPDATE gateway.documents SET document = '0' WHERE name = 'since'"
+        cluster.execute(began, name)
         assert await judged(one)
         assert (await one.view(KEY)).doubts == ()
         assert [entry.who for entry in await one.audit()] == ["ann", "gates"]

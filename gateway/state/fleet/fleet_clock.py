@@ -61,6 +61,10 @@ class FleetClock:
         self._known = True
         return behind
 
+    def differs(self, date: float) -> bool:
+        """Return whether the clock of the database, at this time, was set since it was asked."""
+        return abs(date - self.now()) > _SET
+
     @property
     def ahead(self) -> float:
         """By how many seconds the clock of this machine is behind."""

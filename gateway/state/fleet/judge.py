@@ -41,7 +41,7 @@ from gateway.state.fleet.postgres import (
     Transaction,
 )
 from gateway.state.fleet.roster import DEPUTY, ReplicaRow, deputy, is_over
-from gateway.state.fleet.transaction_ledger import TransactionLedger, count_anew
+from gateway.state.fleet.transaction_ledger import TransactionLedger, count_anew, read_documents
 from gateway.state.ledger import BY_GATES
 from gateway.state.schema.state_tables import audit, batches, leases, replicas
 from gateway.state.state_changes import StateChanges
@@ -204,10 +204,9 @@ class Judge:
         rows = await read_replicas(connection)
         await controller.decide(time.monotonic(), self._forgotten(rows))
         await ledger.keep("evidence", controller.published())
-        for row in rows:
-            if is_over(row, now, self._rules().forget_after):
-                await mark_gone(connection, row.start, now)
-                ledger.record(BY_GATES, "replica forgotten", (row.replica, ""), "lost", "forgotten")
+        for row in await self._over(connection, rows, now):
+            await mark_gone(connection, row.start, now)
+            ledger.record(BY_GATES, "replica forgotten", (row.replica, ""), "lost", "forgotten")
         await ledger.keep(DEPUTY, deputy(rows, self._start, now))
         await ledger.write()
         # After the lock for changes, as all who change rows of replicas.
@@ -218,6 +217,19 @@ class Judge:
         if self._judgements % _TIDY == 1:
             await _tidy(connection, now)
         return ledger
+
+    async def _over(
+        self, connection: PostgresConnection, rows: list[ReplicaRow], now: float
+    ) -> list[ReplicaRow]:
+        """Return the rows of those that were lost for long enough."""
+        lost_for = self._rules().forget_after
+        over = [row for row in rows if is_over(row, now, lost_for)]
+        # Where its clock was set, the next beat has counting begin anew.
+        if not over or self._clock.differs(now):
+            return []
+        since = (await read_documents(connection, "since")).get("since")
+        began = float(since) if isinstance(since, int | float) else 0.0
+        return [row for row in over if is_over(row, now, lost_for, began)]
 
     def _forgotten(self, rows: list[ReplicaRow]) -> float:
         """Return how long the state of a cutover that the rules lack has to have stood.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from math import inf
 from typing import NamedTuple
 
 from gateway.state.state_access import (
@@ -171,9 +172,18 @@ def lost(replica: str, rows: Sequence[ReplicaRow], now: float) -> list[ReplicaRo
     raise UnknownReplicaError(f"no replica is called '{replica}'; lost: {names}")
 
 
-def is_over(row: ReplicaRow, now: float, lost_for: float) -> bool:
-    """Return whether a row is to be marked as gone: it has been lost for long enough."""
-    return presence(row, now) is ReplicaPresence.LOST and now - row.heard > lost_for
+def is_over(row: ReplicaRow, now: float, lost_for: float, since: float = -inf) -> bool:
+    """Return whether a row is to be marked as gone: it has been lost for long enough.
+
+    Args:
+        row: of a start.
+        now: in seconds since 1970.
+        lost_for: for so many seconds.
+        since: when counting began, which it does anew where the clock of the database is set: what
+            lies between the two times has not passed.
+    """
+    waited = now - max(row.heard, since)
+    return presence(row, now) is ReplicaPresence.LOST and waited > lost_for
 
 
 def warnings(rows: Sequence[ReplicaRow], now: float, revision: int) -> list[str]:

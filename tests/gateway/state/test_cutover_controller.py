@@ -83,10 +83,12 @@ def outcomes(requests: int, failures: int) -> Delta:
     return Delta(1.0, [], [], [], [new], [])
 
 
+@pytest.mark.parametrize("judges", [False, True])
 @pytest.mark.parametrize("moved", [-40_000_000.0, -3600.0, 3600.0, 40_000_000.0])
 async def test_a_clock_that_is_set_moves_no_window_and_no_step(
-    monkeypatch: pytest.MonkeyPatch, moved: float
+    monkeypatch: pytest.MonkeyPatch, moved: float, *, judges: bool
 ) -> None:
+    """The judge of a fleet reads the states anew each time."""
     clocks = Clocks(monkeypatch)
     snapshot: Snapshot = loaded(RULES_OF_STEPS)
     writer = StateWriter(None)
@@ -95,6 +97,8 @@ async def test_a_clock_that_is_set_moves_no_window_and_no_step(
     async def decide(seconds: int) -> float:
         for _ in range(seconds):
             clocks.go_on(1)
+            if judges:
+                cutovers.resume(writer, ActiveOverrides(writer))
             await cutovers.decide(clocks.passed)
         return cutovers._states[SERVED].percent
 
@@ -116,6 +120,28 @@ async def test_a_clock_that_is_set_moves_no_window_and_no_step(
     writer.totals.absorb(outcomes(971, 495))
     assert await decide(2) == 0
     assert "495 of" in cutovers._states[SERVED].why
+
+
+@pytest.mark.parametrize("moved", [-3600.0, 3600.0])
+async def test_a_clock_that_was_set_moves_no_step_of_the_next_judge(
+    monkeypatch: pytest.MonkeyPatch, moved: float
+) -> None:
+    clocks = Clocks(monkeypatch)
+    snapshot: Snapshot = loaded(RULES_OF_STEPS)
+    writer = StateWriter(None)
+    first = CutoverController(writer, ActiveOverrides(writer), lambda: snapshot)
+    await first.decide(clocks.passed)
+    clocks.go_on(10)
+    clocks.date += moved
+    await first.decide(clocks.passed)
+    following = CutoverController(writer, ActiveOverrides(writer), lambda: snapshot)
+    percents = []
+    for _ in range(60):
+        clocks.go_on(1)
+        writer.totals.absorb(outcomes(1, 0))
+        await following.decide(clocks.passed)
+        percents.append(following._states[SERVED].percent)
+    assert percents.index(50.0) == 49
 
 
 async def test_a_date_in_the_future_freezes_no_step(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,6 +101,8 @@ def test_warnings(rows: list[ReplicaRow], expected: list[str]) -> None:
 @pytest.mark.parametrize(("ago", "over"), [(0, False), (60, False), (3601, True)])
 def test_a_lost_replica_is_forgotten_after_its_time(ago: float, *, over: bool) -> None:
     assert is_over(row("a", ago), NOW, 3600) is over
+    assert is_over(row("a", ago), NOW, 3600, NOW - 3601) is over
+    assert not is_over(row("a", ago), NOW, 3600, NOW - 3599)
 
 
 def test_another_of_its_name_does_not_make_up_for_one_that_is_lost() -> None:
