@@ -235,14 +235,11 @@ class CutoverController:
         self._dates = {
             key: _Dated(self._date(state.since), state.since) for key, state in self._states.items()
         }
-        document = [
-            _Kept(
-                key,
-                *state._replace(since=self._dates[key].date),
-                self._evidence_of(key).latest_old,
-            )
-            for key, state in self._states.items()
-        ]
+        document = []
+        for key, state in self._states.items():
+            dated = state._replace(since=self._dates[key].date)
+            latest = self._evidence_of(key).latest_old
+            document.append(_Kept(key, *dated, latest[:_KNOWN], latest[_KNOWN:]))
         await self._ledger.keep(_NAME, msgspec.to_builtins(document))
 
     def _load(self, key: VersionKey | None = None) -> None:
@@ -259,7 +256,7 @@ class CutoverController:
         self._states |= {
             each.key: CutoverState(
                 each.percent,
-                each.decided_by,
+                _decider(each.decided_by),
                 each.why,
                 self._dates[each.key].seconds,
                 _results(each.results),
@@ -267,7 +264,7 @@ class CutoverController:
             for each in kept
         }
         for each in kept:
-            self._known.setdefault(each.key, CutoverEvidence(_outcomes(each.latest_old)))
+            self._known.setdefault(each.key, CutoverEvidence(_latest(each)))
 
     def _date(self, seconds: float) -> float:
         """Return monotonic seconds as seconds since 1970, by the clock of now."""
@@ -308,16 +305,45 @@ class _Published(msgspec.Struct):
     evidence: GateEvidence
 
 
+# So many numbers of RouteOutcomes are in an array that each release reads; others have their own.
+_KNOWN = 5
+
+
 class _Kept(msgspec.Struct):
-    """A state as it is stored, with a date; the names are those in every state file."""
+    """A state as it is stored, with a date; the names are those in every state file.
+
+    Another release has to find the state also where it knows other deciders, results or outcomes:
+    or a rolling update could undo a rollback.
+    """
 
     key: VersionKey = msgspec.field(name="served")
     percent: float
-    decided_by: DecidedBy = msgspec.field(name="word")
+    decided_by: str = msgspec.field(name="word")
     why: str
     since: float
     results: object = ()
     latest_old: object = ()
+    latest_old_more: object = ()
+
+
+def _decider(word: str) -> DecidedBy:
+    """Return who decided a state; one that this release does not know is left as operators' are."""
+    return DecidedBy(word) if word in [*DecidedBy] else DecidedBy.OPERATOR
+
+
+def _latest(kept: _Kept) -> RouteOutcomes:
+    """Return the latest outcomes on the old route; none where a release tells others apart."""
+    numbers = [
+        each
+        for part in (kept.latest_old, kept.latest_old_more)
+        if isinstance(part, list)
+        for each in part
+    ]
+    try:
+        found = msgspec.convert(numbers, RouteOutcomes)
+    except msgspec.ValidationError:
+        return NOTHING
+    return found if len(found.ends) == len(OUTCOMES) else NOTHING
 
 
 def _results(document: object) -> tuple[GateResult, ...]:
@@ -329,19 +355,10 @@ def _results(document: object) -> tuple[GateResult, ...]:
 
 
 def _read(document: object) -> list[_Kept]:
-    if document is None:
-        return []
-    try:
-        return msgspec.convert(document, list[_Kept])
-    except msgspec.ValidationError as error:
-        log.event("cutovers_lost", "error", reason=str(error))
-        return []
-
-
-def _outcomes(document: object) -> RouteOutcomes:
-    """Return outcomes; none where another release tells other ones apart."""
-    try:
-        found = msgspec.convert(document, RouteOutcomes)
-    except msgspec.ValidationError:
-        return NOTHING
-    return found if len(found.ends) == len(OUTCOMES) else NOTHING
+    found = []
+    for each in document if isinstance(document, list) else []:
+        try:
+            found.append(msgspec.convert(each, _Kept))
+        except msgspec.ValidationError as error:
+            log.event("cutovers_lost", "error", reason=str(error))
+    return found

@@ -228,6 +228,9 @@ KEPT = {"served": SERVED, "percent": 5, "word": "rules", "why": "so", "since": 1
         # An earlier gateway kept nothing of the old route, a later one may tell more apart.
         ([KEPT], 1),
         ([KEPT | {"latest_old": [9, 0, [9], 0.0, 0.0]}], 1),
+        ([KEPT | {"latest_old": [9, 0, [9] * len(OUTCOMES), 0.0, 0.0, 1, 1, 1]}], 1),
+        ([KEPT | {"latest_old": {"requests": 9}, "word": "new", "more": 1}], 1),
+        ([{"served": ["users", "1"], "percent": "much"}, KEPT], 1),
     ],
 )
 async def test_what_cannot_be_read_is_left(kept: object, states: int) -> None:
@@ -236,6 +239,31 @@ async def test_what_cannot_be_read_is_left(kept: object, states: int) -> None:
     cutovers = CutoverController(writer, ActiveOverrides(writer), lambda: snapshot)
     assert len(cutovers._states) == states
     assert cutovers.current(SERVED).evidence.old.requests == 0
+
+
+class FormerState(msgspec.Struct):
+    """A state as the release before reads it, which refuses longer arrays."""
+
+    percent: float
+    latest_old: tuple[int, int, tuple[int, ...], float, float]
+
+
+async def test_the_release_before_reads_the_states() -> None:
+    snapshot: Snapshot = loaded(RULES_OF_STEPS)
+    writer = StateWriter(None)
+    cutovers = CutoverController(writer, ActiveOverrides(writer), lambda: snapshot)
+    await cutovers.set(SERVED, 25.0)
+    (kept,) = msgspec.convert(writer.documents["cutovers"], list[FormerState])
+    assert kept.percent == 25
+
+
+async def test_what_a_later_release_decided_stands() -> None:
+    snapshot: Snapshot = loaded(RULES_OF_STEPS)
+    kept = [KEPT | {"word": "something new", "percent": 0}]
+    writer = StateWriter(None, StateChanges(documents={"cutovers": kept}))
+    cutovers = CutoverController(writer, ActiveOverrides(writer), lambda: snapshot)
+    await cutovers.decide(time.monotonic() + 3600)
+    assert cutovers.current(SERVED).state.percent == 0
 
 
 async def test_another_controller_goes_by_the_evidence() -> None:
