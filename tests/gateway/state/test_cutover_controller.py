@@ -228,7 +228,7 @@ KEPT = {"served": SERVED, "percent": 5, "word": "rules", "why": "so", "since": 1
         # An earlier gateway kept nothing of the old route, a later one may tell more apart.
         ([KEPT], 1),
         ([KEPT | {"latest_old": [9, 0, [9], 0.0, 0.0]}], 1),
-        ([KEPT | {"latest_old": [9, 0, [9] * len(OUTCOMES), 0.0, 0.0, 1, 1, 1]}], 1),
+        ([KEPT | {"latest_old": [9, 0, [9] * len(OUTCOMES), 0.0, 0.0, *[1] * 20]}], 1),
         ([KEPT | {"latest_old": {"requests": 9}, "word": "new", "more": 1}], 1),
         ([{"served": ["users", "1"], "percent": "much"}, KEPT], 1),
     ],
