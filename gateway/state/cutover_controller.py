@@ -23,11 +23,10 @@ from gateway.core.cutover.cutover_state import (
 )
 from gateway.core.cutover.gates import GateEvidence, GateOutcome, GateResult
 from gateway.core.cutover.judgement import judge
-from gateway.core.cutover.route_outcomes import OUTCOMES, RouteOutcomes
 from gateway.core.overrides import VersionKey
 from gateway.core.snapshot import Snapshot
 from gateway.state.active_overrides import ActiveOverrides
-from gateway.state.cutover_evidence import NOTHING, CutoverEvidence
+from gateway.state.cutover_evidence import CutoverEvidence, read_outcomes
 from gateway.state.ledger import BY_GATES, Ledger, Order
 from gateway.telemetry import log
 
@@ -264,7 +263,8 @@ class CutoverController:
             for each in kept
         }
         for each in kept:
-            self._known.setdefault(each.key, CutoverEvidence(_latest(each)))
+            latest = read_outcomes(each.latest_old, each.latest_old_more)
+            self._known.setdefault(each.key, CutoverEvidence(latest))
 
     def _date(self, seconds: float) -> float:
         """Return monotonic seconds as seconds since 1970, by the clock of now."""
@@ -329,21 +329,6 @@ class _Kept(msgspec.Struct):
 def _decider(word: str) -> DecidedBy:
     """Return who decided a state; one that this release does not know is left as operators' are."""
     return DecidedBy(word) if word in [*DecidedBy] else DecidedBy.OPERATOR
-
-
-def _latest(kept: _Kept) -> RouteOutcomes:
-    """Return the latest outcomes on the old route; none where a release tells others apart."""
-    numbers = [
-        each
-        for part in (kept.latest_old, kept.latest_old_more)
-        if isinstance(part, list)
-        for each in part
-    ]
-    try:
-        found = msgspec.convert(numbers, RouteOutcomes)
-    except msgspec.ValidationError:
-        return NOTHING
-    return found if len(found.ends) == len(OUTCOMES) else NOTHING
 
 
 def _results(document: object) -> tuple[GateResult, ...]:

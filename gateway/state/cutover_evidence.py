@@ -10,9 +10,11 @@ the step has lasted its time, they are too old to prove so much, and their durat
 from collections import Counter, deque
 from functools import reduce
 
+import msgspec
+
 from gateway.core.cutover.cutover import UNCELLED, Cutover, CutoverRoute
 from gateway.core.cutover.gates import GateEvidence, Gates, ViolatedField
-from gateway.core.cutover.route_outcomes import RouteOutcomes
+from gateway.core.cutover.route_outcomes import OUTCOMES, RouteOutcomes
 from gateway.core.overrides import VersionKey
 from gateway.state.totals import CutoverTotal, Totals
 
@@ -26,6 +28,16 @@ _LAST = 1000
 _MOST_FIELDS = 32
 NOTHING = RouteOutcomes()
 """No requests."""
+
+
+def read_outcomes(*parts: object) -> RouteOutcomes:
+    """Return outcomes that were stored in parts; none where another release tells others apart."""
+    try:
+        numbers = [each for part in parts for each in msgspec.convert(part, list[object])]
+        found = msgspec.convert(numbers, RouteOutcomes)
+    except msgspec.ValidationError:
+        return NOTHING
+    return found if len(found.ends) == len(OUTCOMES) else NOTHING
 
 
 class CutoverEvidence:
