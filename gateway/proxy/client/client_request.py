@@ -29,7 +29,7 @@ LONGEST_AUTHORITY = 260
 """A host name has at most 253 characters (RFC 1035, section 2.3.4), a port 5 digits."""
 # The look-up of such a name is faster, since it is not examined each time.
 _HOST, _TRANSFER_ENCODING = istr("Host"), istr("Transfer-Encoding")
-_CONTENT_LENGTH = istr("Content-Length")
+_CONTENT_LENGTH, _EXPECT = istr("Content-Length"), istr("Expect")
 # A service may misread a length of more digits.
 _DIGITS = 18
 # A body of more bytes is streamed, since one that is held takes memory until it is answered.
@@ -186,6 +186,8 @@ class ClientRequest(Protocol):
         """
         content, length = self.content, self.length
         if length is None or length > _SMALL or not content.is_eof() or content.exception():
+            return None
+        if _EXPECT in self.message.headers:  # the service says whether it wants the body
             return None
         if most is not None and length > most:
             raise _too_large(most)

@@ -66,6 +66,8 @@ WRITE = ask("POST /v2/person", "Content-Length: 4") + b"1234"
         ([WRITE], 1),
         ([WRITE[:-4], WRITE[-4:]], 2),  # it is streamed
         ([WRITE[:-1], WRITE[-1:]], 3),
+        # The service says whether it wants the body.
+        ([WRITE.replace(b"Host", b"Expect: 100-continue\r\nHost")], 2),
     ],
 )
 async def test_a_body_that_comes_with_its_head_is_sent_with_it(
