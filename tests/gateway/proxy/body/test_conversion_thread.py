@@ -102,6 +102,7 @@ async def test_a_piece_of_many_lines_is_converted_beside(
     pieces = await body_conversion.convert_response(answer, conversion(), room)
     assert not isinstance(pieces, bytes)
     assert b"".join([piece async for piece in pieces]) == line * lines
+    room.release()
     assert len(ran) == beside
 
 
