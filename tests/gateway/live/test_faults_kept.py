@@ -141,7 +141,8 @@ async def test_what_nobody_asked_for_is_never_the_next_answer(
         ("POST /plain", b"", False),
         ("PATCH /plain", b"", False),
         ("POST /plain", b"body", False),
-        ("PUT /plain", b"body", False),
+        ("PUT /plain", b"body", True),
+        pytest.param("PUT /plain", b"body" * 8192, False, id="PUT of a large body"),
     ],
 )
 async def test_a_request_on_a_connection_that_turns_out_closed(
@@ -154,7 +155,7 @@ async def test_a_request_on_a_connection_that_turns_out_closed(
 ) -> None:
     """Sent once more where that is the same as sending it once, and never otherwise.
 
-    What was streamed is gone, so a body that came in pieces is not sent twice either.
+    What was streamed is gone, so a body that is large or came in pieces is not sent twice either.
     """
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
