@@ -8,12 +8,14 @@ the step has lasted its time, they are too old to prove so much, and their durat
 """
 
 from collections import Counter, deque
+from collections.abc import Mapping
 from functools import reduce
+from typing import NamedTuple
 
 import msgspec
 
 from gateway.core.cutover.cutover import UNCELLED, Cutover, CutoverRoute
-from gateway.core.cutover.gates import GateEvidence, Gates, ViolatedField
+from gateway.core.cutover.gates import GateEvidence, Gates, MovedClients, ViolatedField
 from gateway.core.cutover.route_outcomes import OUTCOMES, RouteOutcomes
 from gateway.core.overrides import VersionKey
 from gateway.state.totals import CutoverTotal, Totals
@@ -40,6 +42,16 @@ def read_outcomes(*parts: object) -> RouteOutcomes:
     return found if len(found.ends) == len(OUTCOMES) else NOTHING
 
 
+class _Set(NamedTuple):
+    """All that was counted when the percentage was set."""
+
+    at: float
+    total: GateEvidence
+    old_fields: Counter[str]
+    new_fields: Counter[str]
+    cells: Mapping[int, RouteOutcomes]
+
+
 class CutoverEvidence:
     """The totals of one cutover at earlier times.
 
@@ -56,8 +68,8 @@ class CutoverEvidence:
         self._latest_old = _Latest(latest_old)
         self._last_old = _Latest(latest_old)
         self._latest_by_cell: dict[int, _Latest] = {}
-        self._before: tuple[float, RouteOutcomes] | None = None
-        self._set: tuple[float, GateEvidence, Counter[str], Counter[str]] | None = None
+        self._before: tuple[float, dict[int, RouteOutcomes]] | None = None
+        self._set: _Set | None = None
 
     def since(
         self,
@@ -89,9 +101,10 @@ class CutoverEvidence:
             _counted(totals, "differing", cutover.key) + _counted(totals, "invalid", cutover.key),
         )
         found = _less(total, self._from(begin, now, total))
-        if self._set is None or self._set[0] != set_at:
-            self._set = set_at, total, old.fields.copy(), new.fields.copy()
-        served, old_fields = _less(total, self._set[1]), old.fields - self._set[2]
+        if self._set is None or self._set.at != set_at:
+            fields = old.fields.copy(), new.fields.copy()
+            self._set = _Set(set_at, total, *fields, new.cells.copy())
+        served, old_fields = _less(total, self._set.total), old.fields - self._set.old_fields
         self.latest_old = self._latest_old.of(total.old, minimum)
         usual = self.latest_old if found.old.requests < minimum else found.old
         last_old = self._last_old.of(total.old, max(minimum, _LAST))
@@ -100,29 +113,40 @@ class CutoverEvidence:
             usual = last_old
         for cell, outcomes in old.cells.items():
             self._latest_by_cell.setdefault(cell, _Latest()).of(outcomes, minimum)
+        before = self._moved(percent, old, minimum)
+        outlasts = now - set_at > gates.window
         return found._replace(
             old=usual,
-            before=self._moved(percent, old, minimum),
+            before=reduce(RouteOutcomes.plus, before.values(), NOTHING),
             cells=tuple(outcomes for cell, outcomes in old.cells.items() if cell != UNCELLED),
             served_old=served.old,
             served_new=served.new,
             old_ceased=not found.old.requests and not is_new,
-            outlasts=now - set_at > gates.window,
+            outlasts=outlasts,
             fields=tuple(
                 ViolatedField(name, old_fields[name], count)
-                for name, count in (new.fields - self._set[3]).most_common(_MOST_FIELDS)
+                for name, count in (new.fields - self._set.new_fields).most_common(_MOST_FIELDS)
+            ),
+            moved=tuple(
+                MovedClients(outcomes, since.minus(self._set.cells.get(cell, NOTHING)))
+                for cell, outcomes in before.items()
+                if outlasts and (since := new.cells.get(cell)) is not None
             ),
         )
 
-    def _moved(self, percent: float, old: CutoverTotal, minimum: int) -> RouteOutcomes:
-        """Return the outcomes of the clients below a percentage from before it was in force."""
+    def _moved(
+        self, percent: float, old: CutoverTotal, minimum: int
+    ) -> Mapping[int, RouteOutcomes]:
+        """Return the outcomes by cell of the clients below a percentage, from before it."""
         if self._before is None or self._before[0] != percent:
-            moved = (
-                self._latest_by_cell[cell].of(outcomes, minimum)
-                for cell, outcomes in old.cells.items()
-                if UNCELLED < cell < int(percent)
+            self._before = (
+                percent,
+                {
+                    cell: self._latest_by_cell[cell].of(outcomes, minimum)
+                    for cell, outcomes in old.cells.items()
+                    if UNCELLED < cell < int(percent)
+                },
             )
-            self._before = percent, reduce(RouteOutcomes.plus, moved, NOTHING)
         return self._before[1]
 
     def reset_shadow(self) -> None:

@@ -11,6 +11,7 @@ from gateway.core.cutover.gates import (
     GateResult,
     Gates,
 )
+from gateway.core.cutover.moved_clients import worst_moved
 from gateway.core.cutover.route_outcomes import RouteOutcomes
 from gateway.core.cutover.significance import CONVINCING, design_effect, share_above
 
@@ -18,6 +19,7 @@ from gateway.core.cutover.significance import CONVINCING, design_effect, share_a
 # requests, all without such a failure, counts as if it had served so many.
 _FAULTS = frozenset({"5xx", "conversion"})
 _ASSUMED = 100
+_SINCE = "since the percentage was set"
 # Those of which each failure is one.
 _KINDS = ("5xx", "conversion", "401", "403", "404", "429", "other 4xx")
 
@@ -104,22 +106,30 @@ class _Comparison(NamedTuple):
             usual = share(sum(bad for bad, _ in found), sum(total for _, total in found)) or 0.0
             return design_effect(found, usual * (1 - usual))
 
+        outcome = judged(
+            lambda base: self._excess(measure, base),
+            old,
+            seen.before if known else None,
+            weight,
+            self.beyond,
+            few=few,
+        )
+        whose, span = "on the old route", self.span
+        if outcome is not GateOutcome.EXCEEDED and self.beyond >= CONVINCING:
+            worst = worst_moved(seen, measure, limit, len(MEASURES) + len(VIOLATIONS))
+            if worst is not None:
+                outcome, whose, span = GateOutcome.EXCEEDED, "of the same clients before", _SINCE
+                count, usual = worst.since.count(measure), worst.before.count(measure)
+                served, among = worst.since.total(measure), worst.before.total(measure)
         text = (
             f"{self.gate} ({measure}): {_of(count, served, kind)} {what} on the new route,"
-            f" {_of(usual, among, kind)} on the old route, {self.span};"
+            f" {_of(usual, among, kind)} {whose}, {span};"
             f" {percent(limit)} more may{more}"
         )
         return GateResult(
             self.gate,
             measure,
-            judged(
-                lambda base: self._excess(measure, base),
-                old,
-                seen.before if known else None,
-                weight,
-                self.beyond,
-                few=few,
-            ),
+            outcome,
             share(count, served),
             share(usual, among),
             limit,

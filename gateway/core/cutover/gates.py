@@ -70,6 +70,18 @@ class ViolatedField(NamedTuple):
     new: int
 
 
+class MovedClients(NamedTuple):
+    """The clients of a cell that have been moved.
+
+    Attributes:
+        before: Their latest outcomes on the old route, before they were moved.
+        since: Their outcomes on the new route since the percentage was set.
+    """
+
+    before: RouteOutcomes
+    since: RouteOutcomes
+
+
 class GateEvidence(NamedTuple):
     """The measurements of a cutover within the window of its gates.
 
@@ -88,6 +100,7 @@ class GateEvidence(NamedTuple):
         outlasts: Whether the percentage was set before the window, so that `served_old` and
             `served_new` have more to judge by.
         fields: The fields that violate the document, of `served_old` and `served_new`.
+        moved: The moved clients by cell, once `outlasts`.
     """
 
     old: RouteOutcomes = RouteOutcomes()
@@ -101,6 +114,7 @@ class GateEvidence(NamedTuple):
     old_ceased: bool = False
     outlasts: bool = False
     fields: tuple[ViolatedField, ...] = ()
+    moved: tuple[MovedClients, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """RouteOutcomes: how the requests on one route of a cutover ended, in sums that can be merged."""
 
-from collections.abc import Mapping
 from operator import add, sub
 from typing import NamedTuple
 
@@ -25,6 +24,13 @@ _PLACES = {name: place for place, name in enumerate(OUTCOMES)}
 _NAMED = {int(name): place for name, place in _PLACES.items() if name.isdigit()}
 FAILED = frozenset({_PLACES["4xx"], *_NAMED.values(), _PLACES["5xx"], _PLACES["conversion"]})
 """The places in OUTCOMES of requests that were refused or failed."""
+# The measures that are no outcomes: how many requests, and of how many.
+_APART = {
+    "overdue": ("overdue", "requests"),
+    "writes": ("failed_writes", "writes"),
+    "answers": ("violating", "checked"),
+    "write answers": ("violating_writes", "checked_writes"),
+}
 _CLASSES = [_PLACES[name] for name in ("2xx", "2xx", "2xx", "3xx", "4xx")]
 
 
@@ -115,8 +121,9 @@ class RouteOutcomes(NamedTuple):
 
     def count(self, measure: str) -> int:
         """Return the number of requests of a measure of `gates.MEASURES` or `gates.VIOLATIONS`."""
-        if measure in self._apart:
-            return self._apart[measure][0]
+        if measure in _APART:
+            found: int = getattr(self, _APART[measure][0])
+            return found
         if measure == "other 4xx":
             return self.ends[_PLACES["4xx"]]
         if measure == "4xx":
@@ -129,17 +136,10 @@ class RouteOutcomes(NamedTuple):
         An outcome is one of the requests that have ended: one of an overdue request comes long
         after it was counted, maybe in another window.
         """
-        return self._apart[measure][1] if measure in self._apart else sum(self.ends)
-
-    @property
-    def _apart(self) -> Mapping[str, tuple[int, int]]:
-        """The measures that are no outcomes: how many requests, and of how many."""
-        return {
-            "overdue": (self.overdue, self.requests),
-            "writes": (self.failed_writes, self.writes),
-            "answers": (self.violating, self.checked),
-            "write answers": (self.violating_writes, self.checked_writes),
-        }
+        if measure in _APART:
+            found: int = getattr(self, _APART[measure][1])
+            return found
+        return sum(self.ends)
 
     @property
     def failures(self) -> int:

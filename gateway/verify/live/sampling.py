@@ -20,8 +20,8 @@ from time import monotonic
 
 from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.cutover.dry_run import WRITES
-from gateway.core.overrides import VersionKey
 from gateway.core.plan import Plan
+from gateway.core.versions.version import Version
 from gateway.proxy.client.exchange import Exchange
 from gateway.telemetry import log
 from gateway.telemetry.cutover_counts import CutoverPlace, place_of
@@ -66,7 +66,7 @@ class Sampling:
     _size: int = 0
     _arrived: asyncio.Event = field(default_factory=asyncio.Event)
     _seen: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    _answers: dict[tuple[VersionKey, bool], SampleBudget] = field(default_factory=dict)
+    _answers: dict[tuple[str, Version | None, bool], SampleBudget] = field(default_factory=dict)
     _bytes: SampleBudget = field(default_factory=lambda: SampleBudget(_BYTES_A_SECOND))
 
     def record(self, exchange: Exchange) -> None:
@@ -105,8 +105,8 @@ class Sampling:
         """Return where a response counts for the gates of its cutover; None if it is no sample."""
         if exchange.cutover_route is None:
             return None
-        place = place_of(exchange)
-        key = place[:2], exchange.method in WRITES
+        assert exchange.endpoint is not None  # as it takes a route
+        key = exchange.endpoint.api, exchange.version, exchange.method in WRITES
         budget = self._answers.get(key)
         if budget is None:
             budget = self._answers[key] = SampleBudget(_ANSWERS_A_SECOND)
@@ -114,7 +114,7 @@ class Sampling:
         if budget.has(1, now) and self._bytes.has(size, now):
             budget.take(1)
             self._bytes.take(size)
-            return place
+            return place_of(exchange)
         return None
 
     async def run(self) -> None:

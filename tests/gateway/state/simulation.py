@@ -48,6 +48,7 @@ class Traffic:
         violating: the share of answers that violate the document on both routes, as it is wrong.
         violating_writes: the same of answers to writes.
         violating_clients: the share of clients of which every answer does.
+        batch: the seconds in which all writes of one client are refused on both routes.
     """
 
     rate: float = 20.0
@@ -64,6 +65,7 @@ class Traffic:
     violating: float = 0.0
     violating_writes: float = 0.0
     violating_clients: float = 0.0
+    batch: range = range(0)
 
 
 class Fault(NamedTuple):
@@ -200,6 +202,8 @@ async def simulate(
             if second in traffic.incident:
                 shares["5xx"] = 0.33
             outcome = PLACES["401"] if client in refused else _drawn(chance, shares)
+            if write and client == "c3" and second in traffic.batch:
+                outcome = PLACES["4xx"]
             duration = chance.lognormvariate(-4.5, traffic.tail)
             if second in traffic.peak:
                 duration *= 3

@@ -109,6 +109,42 @@ def test_the_moved_clients_are_known_from_before() -> None:
     assert (found.before.requests, found.cells) == (0, ())
 
 
+def test_moved_clients_are_known_by_cell_once_a_window_has_passed() -> None:
+    """What they asked for on the new route at an earlier percentage does not count."""
+    case = Case(replace(CUTOVER, gates=Gates(errors=0.01, window=30.0)))
+    case.count("old", 40, 2, cell=4)
+    case.count("old", 60, 0, cell=89)
+    case.count("new", 5, 5, cell=4)
+    assert case.seen(percent=90.0).moved == ()
+    case.count("new", 9, 9, cell=4)
+    assert case.seen(percent=90.0, passed=20.0).moved == ()
+    ((before, since),) = case.seen(percent=90.0, passed=20.0).moved
+    assert (before.requests, before.count("404")) == (40, 2)
+    assert (since.requests, since.count("404")) == (9, 9)
+    case.count("new", 3, cell=89)
+    assert [since.requests for _, since in case.seen(percent=90.0).moved] == [9, 3]
+
+
+def test_the_fields_that_violate_the_document_since_the_percentage_was_set() -> None:
+    case = Case()
+
+    def violate(route: str, **fields: int) -> None:
+        ends = [0] * len(OUTCOMES)
+        outcome = CutoverDelta(*KEY, route, 4, 0, 0, ends, 0.0, 0.0, [], 0.0, fields=fields)
+        case.totals.absorb(Delta(case.now, [], [], [], [outcome], []))
+
+    violate("new", a=5)
+    violate("old", a=5)
+    assert case.seen().fields == ()
+    violate("new", a=1, b=7)
+    violate("old", a=2, c=9)
+    assert case.seen(passed=99.0).fields == (("b", 0, 7), ("a", 2, 1))
+    for number in range(300):
+        violate("new", **{f"f{number}": 1})
+    assert case.totals.outcomes[*KEY, "new"].fields["(others)"] == 46
+    assert len(case.seen().fields) == 32
+
+
 def test_a_time_to_come_begins_anew() -> None:
     case = Case()
     case.count("new", 5)

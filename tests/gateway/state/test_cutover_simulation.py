@@ -39,6 +39,8 @@ HEALTHY = {
     "a peak of both services": Traffic(peak=range(150, 200)),
     "a peak after all have moved": Traffic(peak=range(500, 600)),
     "an incident of both services": Traffic(of_writes={"4xx": 0.03}, incident=range(150, 170)),
+    "a client that fails by itself for a while": Traffic(clients=12, batch=range(238, 262)),
+    "a client that fails by itself before and after": Traffic(clients=12, batch=range(100, 300)),
     "a document that is wrong about some": Traffic(violating=0.3, violating_writes=0.05),
     "one that is wrong about all": Traffic(rate=60, violating=1, violating_writes=1),
     "one that is wrong about writes": Traffic(rate=150, writes=0.05, violating_writes=0.9),
@@ -164,6 +166,19 @@ async def test_one_client_of_many_is_enough(monkeypatch: pytest.MonkeyPatch, see
     found = await simulate(monkeypatch, seed, traffic, text, fault=fault)
     assert reason(found.state.why) in ("4xx", "other 4xx"), found.state
     assert found.struck <= 4 * (WINDOW + 2)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+async def test_writes_of_one_client_of_many_are_enough(
+    monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """They are a twelfth of the writes, and nothing to compare with is left but what it did."""
+    traffic = replace(USUAL, clients=12)
+    text = cutover("client", "[50, 100]", "1m", minimum=100)
+    fault = Fault("4xx", writes=True, client="c3")
+    found = await simulate(monkeypatch, seed, traffic, text, fault=fault)
+    assert reason(found.state.why) == "writes"
+    assert found.seconds <= 62 + WINDOW + 2
 
 
 FEW = {"404": 0.01}
