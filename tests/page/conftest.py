@@ -43,14 +43,32 @@ QUIET = (
 )
 
 
+DOCUMENT = {
+    "openapi": "3.1.0",
+    "info": {"title": "Persons", "version": "1"},
+    "paths": {
+        "/person": {
+            "get": {
+                "responses": {
+                    "200": {
+                        "description": "A person.",
+                        "content": {"application/json": {"schema": {"required": ["name"]}}},
+                    }
+                }
+            }
+        }
+    },
+}
+
+
 class Service(BaseHTTPRequestHandler):
-    """Answers every GET with a person."""
+    """Answers every GET with a person, but for that of its document."""
 
     protocol_version = "HTTP/1.1"
     person: object = {"name": "Bob Charlie"}
 
     def do_GET(self) -> None:
-        body = json.dumps(self.person).encode()
+        body = json.dumps(DOCUMENT if self.path == "/openapi.json" else self.person).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
