@@ -15,11 +15,11 @@ from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.message.message import Message, request_message
 from gateway.core.conversion.passage import Passage, find_passage
 from gateway.core.cutover.cutover import CutoverRoute
-from gateway.core.cutover.shadow import Shadow, ShadowMode
+from gateway.core.cutover.shadow import ShadowMode
 from gateway.core.errors import Fault, FaultCode, method_not_allowed, not_offered, unconvertible
 from gateway.core.headers import FieldLines
 from gateway.core.request import RequestHead
-from gateway.core.snapshot import Alternative, Endpoint, Route, Snapshot
+from gateway.core.snapshot import Endpoint, Route, ShadowAlternative, Snapshot
 from gateway.core.versions.chosen_by import UNNAMED, ChosenBy
 from gateway.core.versions.selection import Selected
 from gateway.core.versions.version import Version
@@ -193,7 +193,7 @@ def _withdrawn(
 
 def _beside(
     endpoint: Endpoint,
-    beside: Alternative[Shadow],
+    beside: ShadowAlternative,
     chosen_by: ChosenBy | None,
     fields: FieldLines,
     head: RequestHead,

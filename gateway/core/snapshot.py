@@ -6,7 +6,7 @@ A reload builds a new snapshot and swaps one reference. A request uses one snaps
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.core import headers
 from gateway.core.answers.entity_tags import EntityTags
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from gateway.core.answers.error_template import ErrorTemplate
     from gateway.core.lifecycle.brownout import Brownout
     from gateway.core.lifecycle.lifecycle import Lifecycle, Terms
-
-R = TypeVar("R")
 
 
 class SchemaCheck(NamedTuple):
@@ -106,8 +104,8 @@ class Route:
     overrules: frozenset[bytes] = frozenset()
     lifecycle: "Lifecycle | None" = None
     brownout: "Brownout | None" = None
-    shadow: "Alternative[Shadow] | None" = None
-    cutover: "Alternative[Cutover] | None" = None
+    shadow: "ShadowAlternative | None" = None
+    cutover: "CutoverAlternative | None" = None
     check: SchemaCheck | None = None
     steady_fields: FieldLines = field(init=False, repr=False, compare=False)
     refuses_from: float = field(init=False, repr=False, compare=False)
@@ -127,10 +125,18 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Alternative(Generic[R]):
-    """Another route for a version, and the rule that decides which requests take it."""
+class ShadowAlternative:
+    """Another route for a version, and the rule that decides which requests are repeated there."""
 
-    rule: R
+    rule: Shadow
+    route: Route
+
+
+@dataclass(frozen=True, slots=True)
+class CutoverAlternative:
+    """Another route for a version, and the rule that decides which clients are moved there."""
+
+    rule: Cutover
     route: Route
 
 
@@ -305,11 +311,7 @@ class Snapshot:
         object.__setattr__(self, "passed_in_trace", traced)
 
     def trusts(self, peer: str) -> bool:
-        """Return whether a peer is a trusted proxy, whose forwarding fields are to be used.
-
-        Args:
-            peer: The address of the peer; empty where it is unknown, as after a connection reset.
-        """
+        """Return whether an address, empty where it is unknown, is that of a trusted proxy."""
         return trusts(self.trusted_proxies, peer)
 
     def routes(self, key: VersionKey) -> Iterator[Route]:

@@ -18,7 +18,7 @@ from gateway.core.versions.version import Version
 
 
 class OtherWay(Protocol):
-    """A second route of a version; see `gateway.core.snapshot.Alternative`."""
+    """A second route of a version; see `gateway.core.snapshot.CutoverAlternative`."""
 
     @property
     def route(self) -> "ServedRoute":

@@ -15,7 +15,7 @@ from gateway.core.errors import FaultCode
 from gateway.core.overrides import Overrides
 from gateway.core.plan import Plan, Refusal, plan
 from gateway.core.routing import parse_template
-from gateway.core.snapshot import Alternative, Endpoint, Route
+from gateway.core.snapshot import CutoverAlternative, Endpoint, Route, ShadowAlternative
 from tests.gateway.core.world import PATH, PERSON_V1, PERSON_V2, V1, V2, head, person, snapshot
 
 SERVED = ("person", "1")
@@ -28,8 +28,8 @@ NEW = Route(
     Conversion((), Direction.DOWN),
 )
 OLD = Route(V1, V1, PERSON_V1, parse_template("/old"), fields=((b"Deprecation", b"@1"),))
-SHADOW = Alternative(Shadow(SERVED), NEW)
-CUTOVER = Alternative(Cutover(SERVED, "2", 50.0, StickyBy.REQUEST), NEW)
+SHADOW = ShadowAlternative(Shadow(SERVED), NEW)
+CUTOVER = CutoverAlternative(Cutover(SERVED, "2", 50.0, StickyBy.REQUEST), NEW)
 
 
 def planned(route: Route, context: RequestContext, method: str = "GET") -> Plan:
@@ -83,7 +83,7 @@ def test_a_shadow_is_a_plan_beside_the_plan() -> None:
 )
 def test_a_dry_run_is_marked(method: str, target: str) -> None:
     rule = Shadow(SERVED, dry_run=DryRun("try", "yes", in_query=True))
-    chosen = planned(replace(OLD, shadow=Alternative(rule, NEW)), RequestContext(), method)
+    chosen = planned(replace(OLD, shadow=ShadowAlternative(rule, NEW)), RequestContext(), method)
     assert chosen.target == "/old?q=1"
     assert isinstance(chosen.shadow, Plan)
     assert chosen.shadow.target == target
@@ -93,7 +93,7 @@ def test_what_cannot_be_asked_elsewhere_would_be_refused() -> None:
     """The client's own answer does not depend on it."""
     link = VersionLink(V1, V2, (), query=(Renamed("page", "q"),))
     strict = replace(NEW, request=Conversion((link,), Direction.UP))
-    route = replace(OLD, shadow=Alternative(Shadow(SERVED), strict))
+    route = replace(OLD, shadow=ShadowAlternative(Shadow(SERVED), strict))
     endpoint = replace(person("/v{version}/person", PATH, methods=None), routes={V1: route})
     outcome = plan(snapshot([endpoint]), head("/v1/person?q=1&page=2"), RequestContext())
     assert isinstance(outcome, Plan)
@@ -113,7 +113,7 @@ def test_what_may_be_asked_twice(method: str, asked: bool) -> None:
     [(0, 0.0, False), (5, 0.04, True), (5, 0.05, False), (100, 0.999, True)],
 )
 def test_how_many_are_asked_twice(percent: float, draw: float, asked: bool) -> None:
-    route = replace(OLD, shadow=Alternative(Shadow(SERVED, percent), NEW))
+    route = replace(OLD, shadow=ShadowAlternative(Shadow(SERVED, percent), NEW))
     assert (planned(route, RequestContext(shadow_draw=draw)).shadow is not None) is asked
 
 

@@ -14,7 +14,7 @@ from gateway.core.clients import ClientNaming
 from gateway.core.conversion.chain import compose
 from gateway.core.conversion.version_link import VersionLink
 from gateway.core.service import Service
-from gateway.core.snapshot import Alternative, Route, SchemaCheck
+from gateway.core.snapshot import CutoverAlternative, Route, SchemaCheck, ShadowAlternative
 from gateway.core.versions.version import Version
 
 # Files without these sections save the memory of their models and of what builds them.
@@ -228,7 +228,7 @@ class VersionsBuilder(NamedTuple):
             other = self._route(label, config.shadow.via, "shadow", "via")
             shadow = build_shadow(key, config.shadow, (*at, "shadow"), self.mistakes)
             if other is not None:
-                route = replace(route, shadow=Alternative(shadow, other))
+                route = replace(route, shadow=ShadowAlternative(shadow, other))
         if config.cutover is not None and self._is_alternative(
             label, "cutover", config.cutover.via
         ):
@@ -243,7 +243,7 @@ class VersionsBuilder(NamedTuple):
                 compared=config.shadow is not None,
             )
             if other is not None and cutover is not None and other.service_version is not None:
-                route = replace(route, cutover=Alternative(cutover, other))
+                route = replace(route, cutover=CutoverAlternative(cutover, other))
         return route
 
     def _is_alternative(self, label: str, key: str, via: str) -> bool:
