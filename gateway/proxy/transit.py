@@ -116,11 +116,14 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
     if route.request_rewrite is not None:
         fields = route.request_rewrite.fields(fields)
     inherited = _inherited(exchange) if snapshot.trusted_proxies else ()
-    forwarding = headers.forwarding if inherited else headers.known_forwarding
-    fields += forwarding(exchange.peer, exchange.authority, "http", inherited)
-    fields.append(_VIA if message.version == HttpVersion11 else _VIA_1_0)
-    fields.append((b"X-Request-Id", exchange.request_id.encode()))
-    fields += exchange.trace_fields
+    via = _VIA if message.version == HttpVersion11 else _VIA_1_0
+    if inherited:
+        own = headers.forwarding(exchange.peer, exchange.authority, "http", inherited)
+        forwarding = headers.lines((*own, via))
+    else:
+        forwarding = headers.forwarding_lines(exchange.peer, exchange.authority, "http", via[1])
+    if traced:
+        fields += exchange.trace_fields
     upgrade: bytes | None = None
     if answer is not None:
         fields.append(_IDENTITY)  # a content coding would have to be undone for the conversion
@@ -135,6 +138,7 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
         exchange.length if conversion is None else None,
         upgrade is not None,
         exchange.inform,
+        (forwarding, b"X-Request-Id: " + exchange.request_id.encode()),
     )
 
 
@@ -164,7 +168,8 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     if converting is not None:
         if status == 404 and plan.passage is not None:
             _check_method(exchange, plan)
-        answered = converting.status(method, status)
+        if converting.changes_status:
+            answered = converting.status(method, status)
         given = plan.endpoint.unconverted
         ranges = given if status < 400 else given | ERROR_TEXTS
         if not (ranges and is_unconverted(response.fields, ranges)):

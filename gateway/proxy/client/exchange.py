@@ -135,7 +135,9 @@ class Exchange(ClientRequest, ClientResponse):
         self.sent = 0.0
         self.answered = 0.0
         self.ended = 0.0
-        path = message.path.partition("?")[0]
+        path = message.path
+        if "?" in path:
+            path = path.partition("?")[0]
         self.path = path if is_loggable(path) else loggable_path(path)
         given = message.headers.get(X_REQUEST_ID)
         self.request_id_given = False

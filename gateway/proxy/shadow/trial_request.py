@@ -86,7 +86,7 @@ async def trial(
             plan.route.service_version,
             request.method,
             request.target,
-            request.fields,
+            request.all_fields,
             converted,
         )
     )

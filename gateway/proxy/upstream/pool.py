@@ -97,7 +97,7 @@ class Pool:
                     balancer.ended(target, monotonic(), failed=_is_failure(other))
                     raise
                 else:
-                    response.ended = partial(_ended, members, target, arriving)
+                    response.ended, response.lent = _ended, (members, target, arriving)
                     response.holders = members.limiter.slow
                     return response
         except BaseException:
@@ -203,12 +203,8 @@ class Pool:
         return known
 
 
-def _ended(
-    members: ServicePool,
-    target: Target,
-    arriving: ArrivingBody | None,
-    response: StreamedResponse,
-) -> None:
+def _ended(response: StreamedResponse) -> None:
+    members, target, arriving = response.lent
     if arriving is not None:
         arriving.leave()
     failed = False if response.complete else _is_failure(response.error)

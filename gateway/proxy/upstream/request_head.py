@@ -25,6 +25,7 @@ def write_request(
         begin.encode("utf-8", "surrogateescape"),
         b"Host: " + (request.host or authority),
         *map(FIELD_LINE, request.fields),
+        *request.lines,
     ]
     body, rest = request.body, b""
     if isinstance(body, bytes):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from gateway.core.headers import HeaderFields
 from gateway.core.service import Timeouts
@@ -52,6 +52,8 @@ class StreamedResponse:
     """A response that is read while it arrives; implements `UpstreamResponse`.
 
     Attributes:
+        ended: a function that is called with the response, once, when no more of it is read.
+        lent: what that function goes by.
         small: whether the body is small, so that the response is handed on when it is complete.
     """
 
@@ -66,6 +68,7 @@ class StreamedResponse:
         "fields",
         "head",
         "holders",
+        "lent",
         "reason",
         "sized",
         "small",
@@ -85,6 +88,7 @@ class StreamedResponse:
         self.error: Exception | None = None
         self.head = False
         self.holders: SlowHolders | None = None
+        self.lent: Any = None
         self.status = 0
         self.reason = b""
         self.fields: HeaderFields = []

@@ -5,6 +5,7 @@ implementation (`pool`) can be replaced without a change elsewhere.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable
+from operator import methodcaller
 from typing import Protocol
 
 from msgspec import Struct
@@ -30,6 +31,7 @@ class UpstreamRequest(Struct, frozen=True):
         length: the length of a streamed body in bytes; None to send it chunked.
         upgrade: whether the service may switch to the protocol that the client asks for.
         informational: a function called with status and fields of every 1xx response but 101.
+        lines: the lines of further fields, each without its end, or several that are joined.
     """
 
     method: str
@@ -40,6 +42,13 @@ class UpstreamRequest(Struct, frozen=True):
     length: int | None = None
     upgrade: bool = False
     informational: Callable[[int, HeaderFields], None] | None = None
+    lines: tuple[bytes, ...] = ()
+
+    @property
+    def all_fields(self) -> HeaderFields:
+        """All header fields, also those whose lines are ready."""
+        lines = [line for some in self.lines for line in some.split(b"\r\n")]
+        return [*self.fields, *((name, value) for name, _, value in map(_parted, lines))]
 
     @property
     def repeatable(self) -> bool:
@@ -66,6 +75,7 @@ _DETAILS = {
     FaultCode.UPSTREAM_PROTOCOL: "The backend's response is not valid HTTP, or it broke off.",
     FaultCode.UPSTREAM_TIMEOUT: "The backend did not answer in time.",
 }
+_parted = methodcaller("partition", b": ")
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 
 
