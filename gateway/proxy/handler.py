@@ -159,7 +159,7 @@ class Handler:
             if shadow_draw > draw and route.shadow is not None and outcome.shadow is None:
                 rule, path = route.shadow.rule, outcome.endpoint.template.text
                 if rule.falls_on(head.method, path, draw):
-                    self._shadows.shed(rule, "load")
+                    self._shadows.give_way(rule)
             return outcome
         exchange.version = outcome.version
         if isinstance(outcome, Options):

@@ -35,6 +35,7 @@ from gateway.core.cutover.differences import (
 )
 from gateway.core.cutover.shadow import SAFE, Shadow, ShadowMode
 from gateway.core.headers import HeaderFields
+from gateway.core.overrides import VersionKey
 from gateway.core.plan import Plan, Refusal
 from gateway.core.tracing.span import Span
 from gateway.proxy.client.exchange import Exchange
@@ -53,6 +54,8 @@ _LINE = 128
 _PATIENCE = 2.0
 # The memory budget for all captured bodies together, in bytes.
 _MEMORY = 16 * 1024 * 1024
+# The seconds for which comparisons that give way are counted together.
+_TOGETHER = 0.1
 # Bodies of more bytes than this are compared in a thread.
 _INLINE = 16 * 1024
 # The statuses of answers that depend on the client's cache or ranges, and are not compared.
@@ -107,6 +110,7 @@ class Shadows:
         self._waiting: deque[_Case] = deque()
         self._running: set[asyncio.Task[None]] = set()
         self._next: asyncio.Handle | None = None
+        self._given_way: dict[VersionKey, int] = {}
 
     async def send(
         self, exchange: Exchange, plan: Plan, request: UpstreamRequest
@@ -133,6 +137,16 @@ class Shadows:
         api, version = rule.key
         self.recorder.count("shed", api, version, why)
 
+    def give_way(self, rule: Shadow) -> None:
+        """Count a comparison that is not planned, because of the load.
+
+        There may be one for each request, so they are counted together.
+        """
+        key, waiting = rule.key, self._given_way
+        if not waiting:
+            asyncio.get_running_loop().call_later(_TOGETHER, self._count_given_way)
+        waiting[key] = waiting.get(key, 0) + 1
+
     def submit(self, case: "_Case") -> None:
         """Queue a comparison, or shed it if the queue is full."""
         if len(self._waiting) < _LINE:
@@ -144,6 +158,7 @@ class Shadows:
 
     def close(self) -> None:
         """Cancel all running and waiting comparisons."""
+        self._count_given_way()
         self._waiting.clear()
         for task in self._running:
             task.cancel()
@@ -156,6 +171,11 @@ class Shadows:
         else:
             shown = [plain(each) if rule.plain else redacted(each, self._key) for each in values]
         return dict(zip(("field", "old", "new"), (difference.field, *shown), strict=True))
+
+    def _count_given_way(self) -> None:
+        waiting, self._given_way = self._given_way, {}
+        for (api, version), times in waiting.items():
+            self.recorder.count("shed", api, version, "load", times=times)
 
     def _go_on(self) -> None:
         # One in a turn of the event loop: many clients may be answered in one, and others wait.
