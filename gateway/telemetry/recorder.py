@@ -134,11 +134,16 @@ class Recorder:
             buckets[index] = buckets.get(index, 0) + 1
         self._expect()
 
+    @property
+    def takes_samples(self) -> bool:
+        """Whether another example would be kept in the delta; it takes long to make one."""
+        return len(self._samples) < _MOST_SAMPLES
+
     def sample(
         self, kind: str, api: str, version: str, document: object, request: dict[str, str]
     ) -> None:
         """Add a redacted example for operators to the delta; see `delta.SampleDelta`."""
-        if len(self._samples) < _MOST_SAMPLES:
+        if self.takes_samples:
             self._samples.append(delta.SampleDelta(kind, api, version, document, request))
             self._expect()
 

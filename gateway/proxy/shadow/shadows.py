@@ -77,6 +77,11 @@ class ShadowCounter(Protocol):
         """Have spans exported."""
         ...
 
+    @property
+    def takes_samples(self) -> bool:
+        """Whether another example would be kept."""
+        ...
+
     def sample(
         self, kind: str, api: str, version: str, document: object, request: dict[str, str]
     ) -> None:
@@ -346,7 +351,8 @@ class _Case:
             recorder.count("differing", *key)
         for difference in differences:
             recorder.count("differences", *key, difference.field)
-            self._show(self._shadows.show(self._rule, difference))
+            if recorder.takes_samples:
+                self._show(self._shadows.show(self._rule, difference))
 
     def _count_refused(self, refused: Sequence[RefusedField]) -> None:
         recorder, key = self._shadows.recorder, self._rule.key

@@ -145,6 +145,8 @@ class Gateway:
         assert min(old, new) > 0
         self.counted.append(("latency", api, version))
 
+    takes_samples = True
+
     def sample(
         self, kind: str, api: str, version: str, document: object, request: dict[str, str]
     ) -> None:

@@ -7,8 +7,12 @@ import asyncio
 import time
 from typing import Any, cast
 
+import pytest
+
 from gateway.proxy.shadow.process_load import Load
 from gateway.proxy.shadow.shadows import Shadows
+from tests.gateway.kit import rules
+from tests.gateway.proxy.wires import Gateway
 
 
 class Comparisons:
@@ -99,3 +103,17 @@ async def test_the_end() -> None:
     await given.turns(4)
     assert not tested._running
     assert len(given.begun) == 16
+
+
+async def test_no_example_is_made_that_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b'{"name":{"firstName":"A","lastName":"B"}}'
+    json = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
+    text = rules(1).replace('"1": { service: s }', '"1": { service: s, shadow: { via: "2" } }')
+    served = Gateway(text, {1: lambda _: json % (len(body), body)})
+    made, show = [], served.shadows.show
+    monkeypatch.setattr(served.shadows, "show", lambda *of: made.append(of) or show(*of))
+    for served.takes_samples in (True, False):
+        await served.ask(b"GET /v1/person HTTP/1.1\r\nHost: h\r\n\r\n")
+    assert served.counted.count(("differing", "person", "1")) == 2
+    assert len(made) == len(served.samples) == 1
+    served.close()
