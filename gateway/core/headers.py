@@ -289,20 +289,6 @@ def forwarding(peer: str, authority: str, scheme: str, inherited: FieldLines) ->
     )
 
 
-@lru_cache(maxsize=1024)
-def forwarding_lines(peer: str, authority: str, scheme: str, via: bytes) -> bytes:
-    """Return the lines of `forwarding` without a trusted proxy and of Via, joined.
-
-    Those of a trusted proxy are of any length, and not kept.
-    """
-    return lines((*forwarding(peer, authority, scheme, ()), (b"Via", via)))
-
-
-def lines(fields: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the lines of fields, joined, without the end of the last one."""
-    return b"\r\n".join(map(FIELD_LINE, fields))
-
-
 def vary(fields: HeaderFields, names: tuple[str, ...]) -> HeaderFields:
     """Return `fields` with Vary listing `names` as well (RFC 9110, section 12.5.5)."""
     given = [value for name, value in fields if len(name) == 4 and name.lower() == b"vary"]

@@ -43,10 +43,10 @@ from gateway.proxy.converted_message import (
     other_body,
     request_conversion,
 )
+from gateway.proxy.upstream.request_head import forwarding_lines, known_forwarding_lines
 from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead, UpstreamRequest
 
 _VIA = (b"Via", b"1.1 " + headers.PSEUDONYM)
-_VIA_1_0 = (b"Via", b"1.0 " + headers.PSEUDONYM)
 _IDENTITY = (b"Accept-Encoding", b"identity")
 _EXPECT = frozenset({b"expect"})
 _ETAG = frozenset({b"etag"})
@@ -116,14 +116,10 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
     if route.request_rewrite is not None:
         fields = route.request_rewrite.fields(fields)
     inherited = _inherited(exchange) if snapshot.trusted_proxies else ()
-    via = _VIA if message.version == HttpVersion11 else _VIA_1_0
-    if inherited:
-        own = headers.forwarding(exchange.peer, exchange.authority, "http", inherited)
-        forwarding = headers.lines((*own, via))
-    else:
-        forwarding = headers.forwarding_lines(exchange.peer, exchange.authority, "http", via[1])
-    if traced:
-        fields += exchange.trace_fields
+    via = _VIA[1] if message.version == HttpVersion11 else b"1.0 " + headers.PSEUDONYM
+    lines = forwarding_lines if inherited else known_forwarding_lines
+    forwarding = lines(exchange.peer, exchange.authority, via, inherited)
+    fields += exchange.trace_fields
     upgrade: bytes | None = None
     if answer is not None:
         fields.append(_IDENTITY)  # a content coding would have to be undone for the conversion
@@ -168,8 +164,7 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     if converting is not None:
         if status == 404 and plan.passage is not None:
             _check_method(exchange, plan)
-        if converting.changes_status:
-            answered = converting.status(method, status)
+        answered = converting.status(method, status)
         given = plan.endpoint.unconverted
         ranges = given if status < 400 else given | ERROR_TEXTS
         if not (ranges and is_unconverted(response.fields, ranges)):

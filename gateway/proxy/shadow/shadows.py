@@ -20,7 +20,6 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from time import perf_counter
-from typing import Protocol
 
 import msgspec
 
@@ -37,12 +36,12 @@ from gateway.core.cutover.shadow import SAFE, Shadow, ShadowMode
 from gateway.core.headers import HeaderFields
 from gateway.core.overrides import VersionKey
 from gateway.core.plan import Plan, Refusal
-from gateway.core.tracing.span import Span
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.converted_message import bodiless
 from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
 from gateway.proxy.shadow.process_load import Load
 from gateway.proxy.shadow.replay import CapturedAnswer, ShedError, for_client, refuse, replay
+from gateway.proxy.shadow.shadow_counter import ShadowCounter
 from gateway.proxy.shadow.trial_request import RequestValidator, trial, unconverted
 from gateway.proxy.upstream.upstream import Upstream, UpstreamRequest, UpstreamResponse
 
@@ -60,33 +59,6 @@ _TOGETHER = 0.1
 _INLINE = 16 * 1024
 # The statuses of answers that depend on the client's cache or ranges, and are not compared.
 _PARTIAL = (206, 304)
-
-
-class ShadowCounter(Protocol):
-    """The part of `gateway.telemetry.recorder.Recorder` that shadows use."""
-
-    def count(self, kind: str, *labels: str, times: int = 1) -> None:
-        """Increment a counter."""
-        ...
-
-    def latency(self, api: str, version: str, old: float, new: float) -> None:
-        """Count how long the answers of both services took, in seconds."""
-        ...
-
-    def trace(self, spans: list[Span]) -> None:
-        """Have spans exported."""
-        ...
-
-    @property
-    def takes_samples(self) -> bool:
-        """Whether another example would be kept."""
-        ...
-
-    def sample(
-        self, kind: str, api: str, version: str, document: object, request: dict[str, str]
-    ) -> None:
-        """Report an example for operators, and the request that showed it."""
-        ...
 
 
 class Shadows:

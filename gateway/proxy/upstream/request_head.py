@@ -1,8 +1,9 @@
 """Serialization of a request to a service, in HTTP/1.1."""
 
 from collections.abc import Callable
+from functools import lru_cache
 
-from gateway.core.headers import FIELD_LINE
+from gateway.core.headers import FIELD_LINE, FieldLines, forwarding
 from gateway.proxy.upstream.upstream import UpstreamRequest
 
 # A larger body is written as it is: to put it behind its head is to copy it, which takes
@@ -42,3 +43,13 @@ def write_request(
     write(b"\r\n".join(lines))
     if rest:
         write(rest)
+
+
+def forwarding_lines(peer: str, authority: str, via: bytes, inherited: FieldLines) -> bytes:
+    """Return the lines of `headers.forwarding` and of Via, joined, without the end of the last."""
+    fields = *forwarding(peer, authority, "http", inherited), (b"Via", via)
+    return b"\r\n".join(map(FIELD_LINE, fields))
+
+
+known_forwarding_lines = lru_cache(maxsize=1024)(forwarding_lines)
+"""The same for requests without a trusted proxy, whose fields are of any length, and not kept."""

@@ -33,8 +33,7 @@ _FRAMINGS = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
 _DIGITS, _CONTROLS = 18, bytes(byte for byte in (*range(32), 127) if byte != 9)
 _HOP = FieldNames({b"content-length", b"keep-alive", b"transfer-encoding"})  # connection, framing
 _KNOWN = _HOP.known
-_SPENT = UpstreamState.SPENT  # to read a member from its class takes ten times as much
-# The transitions of an ordinary exchange.
+_SPENT = UpstreamState.SPENT  # read often, like the transitions of an ordinary exchange:
 _SEND_ALL = TRANSITIONS.after(UpstreamEvent.SEND_ALL)
 _BEGIN = TRANSITIONS.after(UpstreamEvent.BEGIN)
 _FINAL_HEAD = TRANSITIONS.after(UpstreamEvent.FINAL_HEAD)

@@ -111,7 +111,12 @@ async def test_no_example_is_made_that_is_not_kept(monkeypatch: pytest.MonkeyPat
     text = rules(1).replace('"1": { service: s }', '"1": { service: s, shadow: { via: "2" } }')
     served = Gateway(text, {1: lambda _: json % (len(body), body)})
     made, show = [], served.shadows.show
-    monkeypatch.setattr(served.shadows, "show", lambda *of: made.append(of) or show(*of))
+
+    def note(*of: Any) -> Any:
+        made.append(of)
+        return show(*of)
+
+    monkeypatch.setattr(served.shadows, "show", note)
     for served.takes_samples in (True, False):
         await served.ask(b"GET /v1/person HTTP/1.1\r\nHost: h\r\n\r\n")
     assert served.counted.count(("differing", "person", "1")) == 2

@@ -1,0 +1,32 @@
+"""What shadows count, report and have exported."""
+
+from typing import Protocol
+
+from gateway.core.tracing.span import Span
+
+
+class ShadowCounter(Protocol):
+    """The part of `gateway.telemetry.recorder.Recorder` that shadows use."""
+
+    def count(self, kind: str, *labels: str, times: int = 1) -> None:
+        """Increment a counter."""
+        ...
+
+    def latency(self, api: str, version: str, old: float, new: float) -> None:
+        """Count how long the answers of both services took, in seconds."""
+        ...
+
+    def trace(self, spans: list[Span]) -> None:
+        """Have spans exported."""
+        ...
+
+    @property
+    def takes_samples(self) -> bool:
+        """Whether another example would be kept."""
+        ...
+
+    def sample(
+        self, kind: str, api: str, version: str, document: object, request: dict[str, str]
+    ) -> None:
+        """Report an example for operators, and the request that showed it."""
+        ...
