@@ -85,7 +85,7 @@ BROKEN: dict[str, tuple[Callable[[Path], None], str]] = {
     "a folder": (folder, "cannot be read: Is a directory; is the path right?"),
     "gone": (Path.unlink, "cannot be read: No such file or directory; is the path right?"),
     "2 GB": (enormous, f"cannot be read: larger than {MAX_BYTES // 2**20} MiB; is the path right?"),
-    "20,000 mistakes": (mistaken, "is missing here; add it"),
+    "20,000 mistakes": (mistaken, "20000 values are wrong; the first 1000 are explained"),
     "an empty list": (
         lambda path: put(path, rules(1).replace('"1": { service: s }', PAUSED)),
         "minutes: expected 2 elements",

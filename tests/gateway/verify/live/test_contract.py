@@ -92,7 +92,7 @@ def test_a_part_of_a_body_is_not_validated(tmp_path: Path) -> None:
 
 def test_a_schema_that_is_none_is_reported_once(tmp_path: Path) -> None:
     older = document(lendings="get")
-    content = {"application/json": {"schema": {"type": "txt"}}}
+    content = {"application/json": {"schema": {"minLength": "one"}}}
     older["paths"]["/lendings"]["get"]["responses"]["200"]["content"] = content
     _, snapshot = written(tmp_path, older, document(lendings="get"))
     found = snapshot.apis[0].endpoints[0]
