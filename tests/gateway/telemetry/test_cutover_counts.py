@@ -1,13 +1,11 @@
 """Requests of cutovers count when they end or are overdue, and their outcomes when they end."""
 
-from types import SimpleNamespace
-from typing import cast
-
 import pytest
 
 from gateway.core.cutover.cutover import Cutover, CutoverRoute, StickyBy
 from gateway.core.cutover.gates import Gates
 from gateway.core.cutover.route_outcomes import OUTCOMES
+from gateway.core.routing import Router, parse_template
 from gateway.core.snapshot import Endpoint, Snapshot
 from gateway.core.versions.version import Version
 from gateway.proxy.client.exchange import Exchange
@@ -24,8 +22,8 @@ def exchange(began: float = 100.0, cutover: Cutover = CUTOVER, client: str = "")
     """Return a request that took the new route."""
     found = wires.exchange()
     found.began, found.client = began, client
-    found.snapshot = cast(Snapshot, SimpleNamespace(cutovers={("person", "1"): cutover}))
-    found.endpoint = cast(Endpoint, SimpleNamespace(api="person"))
+    found.snapshot = Snapshot(Router([]), {}, cutovers={("person", "1"): cutover})
+    found.endpoint = Endpoint("person", parse_template("/person"), None, None, {}, ())
     found.version, found.cutover_route = Version(1), CutoverRoute.NEW
     return found
 
