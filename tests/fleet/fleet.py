@@ -94,6 +94,11 @@ def verdict(program: Program) -> Any:
     return admin(program, "GET", "/retire/person/1?within=1s")[1]
 
 
+def doubt(found: Any) -> str:
+    """Return the reasons of a verdict for which it cannot be told."""
+    return "\n".join(each["text"] for each in found["reasons"] if each["answer"] == "unknown")
+
+
 def presence(program: Program) -> dict[str, str]:
     """Return the replicas as one of them sees them."""
     return {

@@ -11,11 +11,12 @@ from random import Random
 from types import SimpleNamespace
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 
 from gateway.admin.retirement import verdict
 from gateway.core.overrides import Overrides
 from gateway.state.fleet import postgres
+from gateway.state.fleet.database.fixed_statement import FixedStatement
 from gateway.state.fleet.fleet_state import FleetState
 from gateway.state.history.history import HistoryQuery
 from gateway.state.history.interval import Resolution
@@ -56,7 +57,6 @@ class Calendar:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self._patch = patch
-        self._begin = postgres._BEGIN
         self.now = 1_700_006_400.0  # the start of a day
         clock = SimpleNamespace(time=lambda: self.now, monotonic=lambda: self.now)
         patch.setattr("gateway.state.fleet.fleet_clock.time", clock)
@@ -64,9 +64,8 @@ class Calendar:
 
     def turn_to(self, now: float) -> None:
         self.now = now
-        begin = self._begin.replace("extract(epoch FROM clock_timestamp())", str(now))
-        assert begin != self._begin
-        self._patch.setattr(postgres, "_BEGIN", begin)
+        asked = FixedStatement(text(f"SELECT CAST({now} AS double precision)"))
+        self._patch.setattr(postgres, "_NOW", asked)
 
 
 class Transactions:
@@ -76,9 +75,9 @@ class Transactions:
         self._begun = 0
 
     def watch(self, state: FleetState) -> None:
-        event.listen(state._database._engine, "begin", self._note)
+        event.listen(state._database._engine, "checkout", self._note)
 
-    def _note(self, _: object) -> None:
+    def _note(self, *_: object) -> None:
         self._begun += 1
 
     @contextmanager

@@ -15,14 +15,16 @@ from urllib.parse import urlsplit
 # asyncpg: the driver of PostgreSQL for asyncio.
 import asyncpg
 from sqlalchemy import (
+    AdaptedConnection,
     Text,
     column,
     create_engine,
+    event,
     select,
     table,
     text,
 )
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import InvalidatePoolError, SQLAlchemyError
 from sqlalchemy.util import greenlet_spawn
 
 from gateway.state.fleet.database.database_errors import NO_RIGHTS, REASONS, translated
@@ -111,6 +113,7 @@ class PostgresDatabase:
             hide_parameters=True,
             isolation_level="AUTOCOMMIT",  # whoever uses a connection begins and ends transactions
         )
+        event.listen(self._engine, "checkout", _refuse_closed)
         self._keeps = True
 
     async def prepare(self) -> None:
@@ -270,6 +273,12 @@ class PostgresDatabase:
                 f"{self.name}: written by a newer gateway (schema {revision}; this one knows"
                 f" {REVISION}); run that one, or name another database in 'state'"
             )
+
+
+def _refuse_closed(connection: AdaptedConnection, *_: object) -> None:
+    """Have the pool connect anew, rather than give out a connection that broke off while idle."""
+    if connection.driver_connection.is_closed():
+        raise InvalidatePoolError
 
 
 def notify_statement() -> str:
