@@ -201,7 +201,9 @@ async def test_days_follow_each_other_for_more_than_a_year(
         view = await year.states[0].view(KEY)
         for within, answer in (("300d", "yes"), ("400d", "no")):
             reasons = verdict(KEY, view, SHIFTING, Overrides(), within=within).reasons
-            assert reasons[0].answer == answer
+            assert [one.answer for one in reasons if "called it in the last" in one.text] == [
+                answer
+            ]
         assert 0 < most_bytes < 64 * 1024
         cluster.execute("VACUUM FULL", name)
         size = cluster.execute("SELECT pg_database_size(current_database())", name)[0]
