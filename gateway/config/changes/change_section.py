@@ -31,6 +31,22 @@ class Loss(NamedTuple):
     text: str
 
 
+class Nesting(NamedTuple):
+    """An object in one version, its members beside it in the other, with a prefix.
+
+    Attributes:
+        field: the object.
+        prefix: what the names of its members begin with in the version that lacks it.
+        but: the fields of that version that begin so as well, and stay.
+        newer: whether the newer version has the object, else the older one.
+    """
+
+    field: str
+    prefix: str
+    but: frozenset[str]
+    newer: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upgrade:
     """What an upgrade by a change does with fields, by their names in gateway.yaml.
@@ -42,6 +58,8 @@ class Upgrade:
         leaves: the values that it leaves, for the fields where that is known.
         moves: for a field whose value is moved unchanged, the field that it is moved from; WHOLE,
             where that is the whole body.
+        count: beside the value in an envelope of the whole body; empty where there is none.
+        nesting: the fields that it gathers in an object, or the reverse.
     """
 
     takes: tuple[str, ...]
@@ -49,6 +67,8 @@ class Upgrade:
     reads: Mapping[str, ValueKinds]
     leaves: Mapping[str, ValueKinds]
     moves: Mapping[str, str] = field(default_factory=dict)
+    count: str = ""
+    nesting: Nesting | None = None
 
     @classmethod
     def in_place(

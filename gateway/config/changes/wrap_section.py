@@ -4,6 +4,7 @@ A list of parameters is one that is repeated.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from gateway.config.changes.change_section import (
@@ -52,9 +53,15 @@ class _BodyListSection(_ListSection, BodySection):
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it reads a list, or leaves one."""
         if self.field is None:
-            return Upgrade.in_place(WHOLE)
+            # Changes are of the elements of a body that is a list, as of a body that is not.
+            return replace(Upgrade.in_place(WHOLE), moves={WHOLE: WHOLE})
         reads, leaves = (None, ARRAY) if self.inverse else (ARRAY, None)
-        return Upgrade.in_place(self.field, reads, leaves)
+        one = Upgrade.in_place(self.field, reads, leaves)
+        if self.many == "keep" or self.field.endswith("*"):
+            return one
+        element = f"{self.field}[]"
+        moves = {element: self.field} if self.inverse else {self.field: element}
+        return replace(one, moves=moves)
 
     def losses(self) -> Iterator[Loss]:
         """Yield what the way to the single value takes from the list."""

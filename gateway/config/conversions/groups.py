@@ -36,12 +36,14 @@ class DeclaredChange(NamedTuple):
         one, named = self.section.upgrade(), self._named
         if not self.place:
             return one
+        nesting = one.nesting
         return Upgrade(
             takes=tuple(map(named, one.takes)),
             makes=tuple(map(named, one.makes)),
             reads={named(field): kinds for field, kinds in one.reads.items()},
             leaves={named(field): kinds for field, kinds in one.leaves.items()},
             moves={named(target): named(source) for target, source in one.moves.items()},
+            nesting=nesting and nesting._replace(field=named(nesting.field)),
         )
 
     @property

@@ -4,19 +4,16 @@ An upgrade starts from a body of the older version's document, and a downgrade f
 version's. Each change must find its fields in what the changes before it leave.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
-from gateway.config.changes.change_section import WHOLE, Upgrade
+from gateway.config.changes.change_section import Upgrade
 from gateway.config.conversions.groups import DeclaredChange
 from gateway.config.conversions.part import Part, parts_of
 from gateway.config.root import Config
 from gateway.config.text.mistakes import Location, Mistakes, suggest
 from gateway.config.text.regular_file import read_regular
-from gateway.core.conversion.field_path import FieldPath, parse_path
 from gateway.core.conversion.version_link import VersionLink
 from gateway.core.snapshot import Api
 from gateway.core.versions.version import Version
@@ -25,19 +22,15 @@ from gateway.verify.checks.asked_operation import (
     asked_operations,
     warn_of_unreached,
 )
+from gateway.verify.checks.changed_shape import SoughtField, changed_shape, sought
 from gateway.verify.checks.moved_path_check import warn_of_left_out
 from gateway.verify.checks.parameter_check import look_up_parameters
 from gateway.verify.located_operation import LocatedOperation, locate
 from gateway.verify.openapi.body_shape import BodyShape
 from gateway.verify.openapi.document_source import read as read_description
-from gateway.verify.openapi.field_shape import FieldShape, Presence
+from gateway.verify.openapi.field_shape import Presence
 from gateway.verify.openapi.json_schema import Schema
 from gateway.verify.openapi.openapi import Description, DocumentError, statuses_of
-
-_Direction = Literal["up", "down"]
-# The place of a group may be any member of an object, which no path of a field ends in.
-_MEMBERS = re.compile(r"(?:(?<!\\)\.|\A)\*(?:\[\])*\Z")
-_OBJECTS = re.compile(r"(?:\[\]|(?<!\\)\.\*)+\Z")
 
 
 class DocumentFolder:
@@ -108,7 +101,7 @@ class DescribedVersion:
             here = [part for part in parts if part.link.older == self.version]
         else:
             here = [part for part in parts if part.link.newer == self.version][::-1]
-        _Walk(self.version, "up" if upwards else "down").run(here, self.bodies, mistakes)
+        _Walk(self.version, upwards).run(here, self.bodies, mistakes)
         look_up_parameters(self.version, here, self.asked, mistakes, upwards=upwards)
 
 
@@ -187,7 +180,7 @@ class _Walk:
     """All bodies of one version, walked through the changes to a neighbouring one."""
 
     version: Version
-    direction: _Direction
+    upwards: bool
     look_ups: dict[tuple[Location, Location, str], _LookUp] = field(default_factory=dict)
 
     def run(self, parts: Sequence[Part], bodies: Sequence[_Body], mistakes: Mistakes) -> None:
@@ -210,28 +203,31 @@ class _Walk:
         for part in parts:
             for change in self._changes(part):
                 upgrade, own = change.upgrade(), change.section.upgrade()
-                names = zip(
-                    _wanted(upgrade, self.direction), _wanted(own, self.direction), strict=True
-                )
-                for name, inner in names:
-                    if (path := _path(name)) is None:
+                for one, inner in zip(self._sought(upgrade), self._sought(own), strict=True):
+                    if (presence := one.presence(shape)) is None:
                         continue
                     used = change.used or change.at
                     new = _LookUp(
-                        (id(change.section), inner), (used, change.place), change.at, change.use
+                        (id(change.section), inner.name),
+                        (used, change.place),
+                        change.at,
+                        change.use,
                     )
-                    found = self.look_ups.setdefault((used, change.at, name), new)
-                    found.presences.add(presence := shape.look_up(path))
+                    found = self.look_ups.setdefault((used, change.at, one.name), new)
+                    found.presences.add(presence)
                     if presence is not Presence.DECLARED:
                         found.names |= set(shape.names())
-                shape = _changed(shape, upgrade, self.direction)
+                shape = changed_shape(shape, upgrade, upwards=self.upwards)
+
+    def _sought(self, upgrade: Upgrade) -> Iterator[SoughtField]:
+        return sought(upgrade, upwards=self.upwards)
 
     def _changes(self, part: Part) -> Iterable[DeclaredChange]:
         changes = list(part.changes())
-        return changes if self.direction == "up" else reversed(changes)
+        return changes if self.upwards else reversed(changes)
 
     def _report(self, path: str, found: _LookUp, mistakes: Mistakes) -> None:
-        walk = "an upgrade" if self.direction == "up" else "a downgrade"
+        walk = "an upgrade" if self.upwards else "a downgrade"
         text = (
             f"no body of version {self.version} has '{path}' when {walk} comes here;"
             f" {_suggestion(path, found.names)}{found.use}"
@@ -240,41 +236,6 @@ class _Walk:
             mistakes.add(text, *found.at)
         else:
             mistakes.warn(f"warning: {text}", *found.at)
-
-
-def _wanted(upgrade: Upgrade, direction: _Direction) -> Iterable[str]:
-    """Return the fields that a change looks for, each once."""
-    if direction == "up":
-        return dict.fromkeys((*upgrade.takes, *upgrade.moves.values()))
-    return dict.fromkeys((*upgrade.makes, *upgrade.moves))
-
-
-def _path(name: str) -> FieldPath | None:
-    """Return the path of a field, or of what holds the objects of a group; None for the body."""
-    inner = name if _MEMBERS.search(name) is None else _OBJECTS.sub("", name)
-    return parse_path(inner) if inner not in (WHOLE, "*") else None
-
-
-def _changed(shape: BodyShape, upgrade: Upgrade, direction: _Direction) -> BodyShape:
-    """Return the shape that a change leaves; a value that is not only moved may be anything."""
-    taken, made, moves = upgrade.takes, upgrade.makes, list(upgrade.moves.items())
-    if direction == "down":
-        taken, made = made, taken
-        moves = [(source, target) for target, source in moves]
-    moved = {
-        target: shape.body if (path := _path(source)) is None else shape.find(path)
-        for target, source in moves
-    }
-    paths = [_path(name) for name in taken]
-    if None in paths:  # a change of the whole body
-        shape = BodyShape(moved.pop(WHOLE, FieldShape()))
-    for path in paths:
-        if path is not None:
-            shape.take(path)
-    for name in (*made, *(name for name in moved if name not in made)):
-        if (path := _path(name)) is not None:
-            shape.put(path, moved.get(name, FieldShape()))
-    return shape
 
 
 def _suggestion(path: str, names: set[str]) -> str:

@@ -1,6 +1,6 @@
 """The shape of a body: its fields as a schema declares them, while changes take and make some."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
 from gateway.core.conversion.field_path import FieldPath, is_array, keys_of, pointer, spell
@@ -98,20 +98,80 @@ class BodyShape:
         return found if isinstance(found, Presence) else Presence.DECLARED
 
     def find(self, path: FieldPath) -> FieldShape:
-        """Return a field; one that is not there may be anything."""
+        """Return a field, or its elements where these are meant; without it, anything."""
         holder = self._holder(path)
         found = holder if isinstance(holder, Presence) else holder.inside(path.keys[-1])
+        for _ in range(path.elements):
+            found = Presence.FORBIDDEN if isinstance(found, Presence) else found.as_array()
         return FieldShape() if isinstance(found, Presence) else found
 
     def take(self, path: FieldPath) -> FieldShape:
-        """Take a field out and return it; one that is not there may be anything."""
+        """Take a field out and return it; one that is not there may be anything.
+
+        Elements are not taken out of their array.
+        """
         found, holder = self.find(path), self._holder(path)
-        if not isinstance(holder, Presence):
+        if not isinstance(holder, Presence) and not path.elements:
             holder.taken.add(path.keys[-1])
         return found
 
     def put(self, path: FieldPath, shape: FieldShape) -> None:
-        """Set a field; containers that are not there are made."""
+        """Set a field, or its elements; containers that are not there are made."""
+        place = self._made_holder(path)
+        if not path.elements:
+            place.put(path.keys[-1], shape)
+            return
+        place = _made(place, path.keys[-1])
+        for _ in range(path.elements - 1):
+            place = place.as_array()
+        place.put_elements(shape)
+
+    def look_up_prefixed(self, path: FieldPath, prefix: str, but: Container[str]) -> Presence:
+        """Return whether bodies may have fields with a prefix beside others.
+
+        Args:
+            path: of a field beside them.
+            prefix: what they begin with.
+            but: the names that begin so as well, and are none of them.
+        """
+        holder = self._holder(path)
+        if isinstance(holder, Presence):
+            return holder
+        return Presence.DECLARED if holder.with_prefix(prefix, but) else holder.rest(prefix)
+
+    def gather(self, path: FieldPath, prefix: str, but: Container[str]) -> None:
+        """Put the fields with a prefix into an object, without it.
+
+        Args:
+            path: of the object, which stands beside them.
+            prefix: what they begin with.
+            but: the names that begin so as well, and stay.
+        """
+        holder = self._holder(path)
+        if isinstance(holder, Presence):
+            return
+        made = FieldShape(bare=holder.rest(prefix) is not Presence.DECLARED)
+        for name in holder.with_prefix(prefix, but):
+            made.put(name.removeprefix(prefix), self._moved(holder, name))
+        holder.put(path.keys[-1], made)
+
+    def scatter(self, path: FieldPath, prefix: str) -> None:
+        """Put the fields of an object beside it, with a prefix."""
+        found, holder = self.take(path), self._made_holder(path)
+        for name in found.with_prefix("", ()):
+            holder.put(f"{prefix}{name}", self._moved(found, name))
+        if found.rest("") is Presence.DECLARED:
+            holder.free.add(prefix)
+
+    def _moved(self, holder: FieldShape, name: str) -> FieldShape:
+        """Take a field that is there."""
+        found = holder.inside(name)
+        holder.taken.add(name)
+        assert isinstance(found, FieldShape)
+        return found
+
+    def _made_holder(self, path: FieldPath) -> FieldShape:
+        """Return what holds the last key of a path; containers that are not there are made."""
         place = self.root
         for scope in path.scopes:
             for key in keys_of(scope):
@@ -123,7 +183,7 @@ class BodyShape:
                 place = FieldShape() if isinstance(members, Presence) else members
         for key in path.keys[:-1]:
             place = _made(place, key)
-        place.put(path.keys[-1], shape)
+        return place
 
     def names(self) -> Iterator[str]:
         """Yield the fields that bodies have, as changes name them, of very many the outermost."""

@@ -1,6 +1,6 @@
 """The shape of one place in a body: what the schemas that apply to it allow there."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from enum import Enum
 
 from gateway.verify.openapi.json_schema import PLACE, Schema
@@ -30,6 +30,7 @@ class FieldShape:
         declaring: the schemas that declare properties.
         fields: the fields of the place, as changes have left them.
         taken: the names of the fields that changes have taken.
+        free: what further fields may begin with, which changes have made of free keys.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class FieldShape:
         self.types = {name for schema in self._schemas for name in _types(schema)}
         self.declaring = [schema for schema in self._schemas if _declares(schema)]
         self.taken: set[str] = set()
+        self.free: set[str] = set()
         declared: dict[str, list[object]] = {}
         for schema in self.declaring:
             properties = schema["properties"]
@@ -88,6 +90,15 @@ class FieldShape:
             self._elements = FieldShape(self._items, self._known)
         return self._elements
 
+    def with_prefix(self, prefix: str, but: Container[str]) -> list[str]:
+        """Return the names of its fields that begin so, but some."""
+        return [name for name in self.names if name.startswith(prefix) and name not in but]
+
+    def rest(self, prefix: str) -> Presence:
+        """Return whether it may have fields that begin so, beside those that have a name."""
+        found = self.inside(f"{prefix}*")  # which no document declares
+        return found if isinstance(found, Presence) else Presence.DECLARED
+
     def inside(self, name: str) -> "FieldShape | Presence":
         """Return the field of that name, or how it is missing."""
         if name in self.taken:
@@ -96,7 +107,7 @@ class FieldShape:
             self._shapes[name] = FieldShape(self._declared[name], self._known)
         if name in self._shapes:
             return self._shapes[name]
-        if self._is_open:
+        if self._is_open or name.startswith((*self.free,)):
             return FieldShape()
         if self.types and "object" not in self.types and not self.declaring:
             return Presence.FORBIDDEN
@@ -134,6 +145,10 @@ class FieldShape:
         self.taken.discard(name)
         self._shapes[name] = shape
         return shape
+
+    def put_elements(self, shape: "FieldShape") -> None:
+        """Set the elements of the array that the place holds from here on."""
+        self._elements = shape
 
     @property
     def _is_closed(self) -> bool:

@@ -31,6 +31,9 @@ apis:
       card:
         - rename: { field: label, to: title }
         - rename: { field: text, to: note }
+      flat:
+        - flatten: { field: look, prefix: l_, but: [l_count] }
+        - map: { field: look.color, values: { a: b } }
       copied:
         - python: { up: "copy:copy", down: "copy:copy" }
 """

@@ -31,7 +31,7 @@ class _EnvelopeSection(BodySection):
 
     def _upgrade(self, reads: ValueKinds | None, leaves: ValueKinds | None) -> Upgrade:
         if self.field is None:
-            return Upgrade.in_place(WHOLE)
+            return replace(Upgrade.in_place(WHOLE), count=self.count or "")
         return Upgrade.in_place(self.field, reads, leaves)
 
     def _fields(self, key: str) -> tuple[str, ...]:

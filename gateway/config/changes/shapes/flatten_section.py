@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import JsonValue
 
-from gateway.config.changes.change_section import WHOLE, BodySection, Loss, Upgrade
+from gateway.config.changes.change_section import WHOLE, BodySection, Loss, Nesting, Upgrade
 from gateway.config.changes.change_site import BodySite
 from gateway.config.changes.value_kinds import OBJECT
 from gateway.core.conversion.change import Change, Inverse
@@ -34,7 +34,8 @@ class _FlattenSection(BodySection):
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it makes an object of fields that are not known, or the reverse."""
-        one = Upgrade.in_place(WHOLE)
+        nesting = Nesting(self.field, self.prefix, frozenset(self.but), not self.inverse)
+        one = replace(Upgrade.in_place(WHOLE), nesting=nesting)
         if self.inverse:
             return replace(one, takes=(self.field, WHOLE), reads={self.field: OBJECT})
         return replace(one, makes=(WHOLE, self.field), leaves={self.field: OBJECT})

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gateway.config.changes.change_section import WHOLE, BodySection, Loss, Upgrade
+from gateway.config.changes.change_section import BodySection, Loss, Upgrade
 from gateway.config.changes.change_site import BodySite
 from gateway.core.conversion.change import Change, Inverse
 from gateway.core.conversion.field_path import FieldPath
@@ -14,10 +14,6 @@ class _SpreadSection(BodySection):
     keep: bool = True
     """Whether the version that has the value in the elements has it beside them as well. The
     default is true."""
-
-    def upgrade(self) -> Upgrade:
-        """Return the upgrade of the object that holds the value and the elements."""
-        return Upgrade.in_place(WHOLE)
 
     def _losses(self, beside: str, inside: str, *, newer: bool) -> Iterator[Loss]:
         """Yield what elements that lack the value, or no elements at all, cannot give back.
@@ -57,6 +53,12 @@ class SpreadConfig(_SpreadSection):
     into: str
     """The field of each element in the older version, such as `lines[].currency`."""
 
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it takes the value out of the elements."""
+        makes = () if self.keep else (self.field,)
+        moves = {self.field: self.into}
+        return Upgrade(takes=(self.into,), makes=makes, reads={}, leaves={}, moves=moves)
+
     def losses(self) -> Iterator[Loss]:
         """Return what the elements cannot give back."""
         return self._losses(self.field, self.into, newer=True)
@@ -74,6 +76,12 @@ class CollectConfig(_SpreadSection):
     """The field of each element in the newer version, such as `lines[].currency`."""
     into: str
     """The field of the older version that holds the value, such as currency."""
+
+    def upgrade(self) -> Upgrade:
+        """Return the upgrade: it puts the value into the elements."""
+        takes = () if self.keep else (self.into,)
+        moves = {self.field: self.into}
+        return Upgrade(takes=takes, makes=(self.field,), reads={}, leaves={}, moves=moves)
 
     def losses(self) -> Iterator[Loss]:
         """Return what the elements cannot give back."""

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,6 +57,22 @@ def said(folder: Path, older: object, newer: object, *changes: str) -> list[str]
         return [f"! {issue.text}" for issue in error.issues]
 
 
+def lines(*fields: str) -> dict[str, Any]:
+    """Return the schema of an object with lines that have some fields, all of it closed."""
+    closed = {"type": "object", "additionalProperties": False}
+    line = {**closed, "properties": dict.fromkeys(fields, TEXT)}
+    return {**closed, "properties": {"lines": {"type": "array", "items": line}}}
+
+
+def closed(**fields: object) -> dict[str, object]:
+    """Return the schema of an object with some fields alone."""
+    return {"type": "object", "properties": fields, "additionalProperties": False}
+
+
+FLAT = closed(id=TEXT, l_color=TEXT, l_size=TEXT, l_count=TEXT)
+DEEP = closed(id=TEXT, look=closed(color=TEXT, size=TEXT), l_count=TEXT)
+FLATTEN = "flatten: { field: look, prefix: l_, but: [l_count] }"
+NEST = FLATTEN.replace("flatten", "nest")
 USED = " (of a group, used by apis.loans.conversions[0].changes[0].use)"
 RENAMED = "rename: { field: books, to: items }"
 TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
@@ -123,7 +140,63 @@ TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
         ),
         # The whole body may be anything after a function.
         (loan(), loan(), ["python: { up: 'copy:copy', down: 'copy:copy' }"]),
-        (loan("items"), loan(), [RENAMED, "unwrap: { field: id }"]),
+        # A list holds what the other version has alone; one that may hold several may be anything.
+        (
+            {"properties": {"owner": {"properties": {"name": TEXT}}}},
+            {"properties": {"owner": {"type": "array", "items": {"properties": {"nick": TEXT}}}}},
+            ["unwrap: { field: owner }", 'rename: { field: "owner[].nick", to: "owner[].name" }'],
+        ),
+        (
+            {"properties": {"rows": {"type": "array", "items": {"items": loan(title="name")}}}},
+            {"properties": {"rows": {"type": "array", "items": loan()}}},
+            [
+                'wrap: { field: "rows[]" }',
+                'rename: { field: "rows[].books[].title", to: "rows[].books[].name" }',
+            ],
+        ),
+        (
+            {"properties": {"a": {"additionalProperties": {"type": "array"}}, "b": TEXT}},
+            {"properties": {"a": {"additionalProperties": {}}, "b": {}}},
+            ["wrap: { field: a.* }", "wrap: { field: b, many: keep, empty: list }"],
+        ),
+        (loan(title="name"), {"type": "array", "items": loan()}, ["unwrap: {}", TITLED]),
+        # The members of an object are known beside it, and those beside it in the object.
+        (FLAT, DEEP, [FLATTEN, "map: { field: look.color, values: { a: b } }"]),
+        (DEEP, FLAT, ["map: { field: look.color, values: { a: b } }", NEST]),
+        (DEEP, FLAT, [NEST, "map: { field: l_size, values: { a: b } }"]),
+        (
+            {"properties": {"item": FLAT}},
+            {"properties": {"item": DEEP}},
+            ["use: { group: flat, at: [item] }"],
+        ),
+        # Where keys are free, those with the prefix are as well.
+        (
+            {"properties": {"id": TEXT, "no": TEXT}, "additionalProperties": TEXT},
+            {"properties": {"nr": TEXT, "look": {"additionalProperties": TEXT}}},
+            [
+                "flatten: { field: look, prefix: l_ }",
+                "rename: { field: nr, to: no }",
+                "map: { field: look.any, values: { a: b } }",
+            ],
+        ),
+        # A value in elements, and beside them.
+        (
+            lines("currency", "price"),
+            {**lines("sum"), "properties": {**lines("sum")["properties"], "currency": TEXT}},
+            [
+                'spread: { field: currency, into: "lines[].currency", keep: false }',
+                'rename: { field: "lines[].sum", to: "lines[].price" }',
+                "map: { field: currency, values: { a: b } }",
+            ],
+        ),
+        (
+            {**lines("n"), "properties": {**lines("n")["properties"], "currency": TEXT}},
+            lines("currency", "n"),
+            [
+                "map: { field: currency, values: { a: b } }",
+                'collect: { field: "lines[].currency", into: currency, keep: false }',
+            ],
+        ),
         (
             {"properties": {"name": {"properties": {"a": TEXT, "b": TEXT}}}},
             {"properties": {"name": TEXT}},
@@ -212,6 +285,118 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
             {"properties": {"data": {"type": "array", "items": loan()}}},
             ["extract: { key: dta }"],
             [f"warning: no body of version 2 has 'dta' {DOWN}; did you mean 'data'?"],
+        ),
+        # A body that is put into an envelope has no other fields.
+        (
+            loan(),
+            closed(data=loan(), n=TEXT),
+            ["extract: { key: data, count: m }", "map: { field: idd, values: { a: b } }"],
+            [
+                f"! no body of version 2 has 'm' {DOWN}; known: data, idd, n",
+                f"! no body of version 2 has 'idd' {DOWN}; known: data, n",
+            ],
+        ),
+        (
+            {"type": "array", "items": closed(id=TEXT)},
+            {"properties": {"data": {"type": "array", "items": closed(id=TEXT)}, "n": TEXT}},
+            ["extract: { key: data, count: n }", "map: { field: id, values: { a: b } }"],
+            [
+                f"warning: no body of version 1 has 'id' {UP}; known: data, n",
+                f"warning: no body of version 2 has 'id' {DOWN}; known: data, n",
+            ],
+        ),
+        (
+            loan(),
+            {"type": "array", "items": loan()},
+            ["unwrap: {}", "map: { field: idd, values: { a: b } }"],
+            [
+                f"! no body of version 1 has 'idd' {UP}; did you mean 'id'?",
+                f"! no body of version 2 has 'idd' {DOWN}; did you mean 'id'?",
+            ],
+        ),
+        # What a list holds in the place of a single value.
+        (
+            closed(owner=closed(name=TEXT)),
+            closed(owner={"type": "array", "items": closed(name=TEXT)}),
+            ["unwrap: { field: owner }", 'map: { field: "owner[].nam", values: { a: b } }'],
+            [
+                f"! no body of version 1 has 'owner[].nam' {UP}; did you mean 'owner[].name'?",
+                f"! no body of version 2 has 'owner[].nam' {DOWN}; did you mean 'owner[].name'?",
+            ],
+        ),
+        (
+            closed(owner=closed(name=TEXT)),
+            closed(owner=closed(name=TEXT)),
+            ["unwrap: { field: owner }", "map: { field: owner.name, values: { a: b } }"],
+            [
+                f"! no body of version 2 has 'owner[]' {DOWN}; did you mean 'owner'?",
+                f"! no body of version 1 has 'owner.name' {UP}; did you mean 'owner[].name'?",
+            ],
+        ),
+        # The members of an object, in it and beside it.
+        (
+            FLAT,
+            DEEP,
+            [FLATTEN, "map: { field: look.colour, values: { a: b } }"],
+            [
+                f"! no body of version 2 has 'look.colour' {DOWN}; did you mean 'look.color'?",
+            ],
+        ),
+        (
+            FLAT,
+            DEEP,
+            ["map: { field: l_sise, values: { a: b } }", FLATTEN],
+            [
+                f"! no body of version 1 has 'l_sise' {UP}; did you mean 'l_size'?",
+                f"! no body of version 2 has 'l_sise' {DOWN}; did you mean 'l_size'?",
+            ],
+        ),
+        (
+            closed(id=TEXT, look_color=TEXT),
+            DEEP,
+            [FLATTEN],
+            [
+                f"! no body of version 1 has 'l_*' {UP}; known: id, look_color",
+                f"! no body of version 1 has 'l_count' {UP}; known: id, look_color",
+            ],
+        ),
+        (
+            closed(item=TEXT),
+            closed(item=TEXT),
+            ["nest: { field: item.look, prefix: l_ }"],
+            [
+                f"! no body of version 1 has 'item.look' {UP}; did you mean 'item'?",
+                f"! no body of version 2 has 'item.l_*' {DOWN}; did you mean 'item'?",
+            ],
+        ),
+        # A value in elements, and beside them.
+        (
+            lines("currency"),
+            closed(currency=TEXT, **lines("n")["properties"]),
+            [
+                'spread: { field: currency, into: "lines[].currncy", keep: false }',
+                'map: { field: "lines[].currency", values: { a: b } }',
+            ],
+            [
+                (
+                    f"! no body of version 1 has 'lines[].currncy' {UP};"
+                    " did you mean 'lines[].currency'?"
+                ),
+                f"! no body of version 2 has 'lines[].currency' {DOWN}; did you mean 'lines[].n'?",
+            ],
+        ),
+        (
+            closed(currency=TEXT, **lines("n")["properties"]),
+            lines("currency", "n"),
+            [
+                'collect: { field: "lines[].currency", into: curency }',
+                'map: { field: "lines[].m", values: { a: b } }',
+            ],
+            [
+                f"! no body of version 1 has 'curency' {UP}; did you mean 'currency'?",
+                f"! no body of version 1 has 'lines[].m' {UP}; did you mean 'lines[].n'?",
+                f"! no body of version 2 has 'lines[].m' {DOWN}; did you mean 'lines[].n'?",
+            ],
         ),
         # Only the newer version has it, and its document does not.
         (

@@ -1,0 +1,108 @@
+"""What a change looks for in the shape of a body, and the shape that it leaves."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gateway.config.changes.change_section import WHOLE, Upgrade
+from gateway.core.conversion.field_path import FieldPath, parse_path
+from gateway.verify.openapi.body_shape import BodyShape
+from gateway.verify.openapi.field_shape import FieldShape, Presence
+
+# The place of a group may be any member of an object, which no path of a field ends in.
+_MEMBERS = re.compile(r"(?:(?<!\\)\.|\A)\*(?:\[\])*\Z")
+_OBJECTS = re.compile(r"(?:\[\]|(?<!\\)\.\*)+\Z")
+_LAST = re.compile(r"(?:\\.|[^.\\])+\Z", re.DOTALL)
+
+
+class SoughtField(NamedTuple):
+    """A field that a change looks for.
+
+    Attributes:
+        name: as gateway.yaml has it; of the members beside an object, their prefix and `*`.
+        prefix: that of members beside an object; None for one field.
+        but: the fields that begin so as well, and are no such members.
+    """
+
+    name: str
+    prefix: str | None = None
+    but: frozenset[str] = frozenset()
+
+    def presence(self, shape: BodyShape) -> Presence | None:
+        """Return whether bodies may have it; None for the whole body, which is always there."""
+        path = _path(self.name)
+        if path is None:
+            return None
+        if self.prefix is None:
+            return shape.look_up(path)
+        return shape.look_up_prefixed(path, self.prefix, self.but)
+
+
+def sought(upgrade: Upgrade, *, upwards: bool) -> Iterator[SoughtField]:
+    """Yield the fields that a change looks for on the way to a version, each once."""
+    nesting = upgrade.nesting
+    if nesting is not None and nesting.newer == upwards:
+        outer = _LAST.sub("", nesting.field)
+        yield SoughtField(f"{outer}{nesting.prefix}*", nesting.prefix, nesting.but)
+        yield from (SoughtField(f"{outer}{name}") for name in sorted(nesting.but))
+        return
+    if upwards:
+        names = dict.fromkeys((*upgrade.takes, *upgrade.moves.values()))
+    else:
+        names = dict.fromkeys((*upgrade.makes, *upgrade.moves))
+    if upgrade.count and WHOLE in (upgrade.moves if upwards else upgrade.moves.values()):
+        names[upgrade.count] = None
+    # Where its elements are looked for, the list is as well.
+    yield from (SoughtField(name) for name in names if f"{name}[]" not in names)
+
+
+def changed_shape(shape: BodyShape, upgrade: Upgrade, *, upwards: bool) -> BodyShape:
+    """Return the shape that a change leaves; a value that is not only moved may be anything."""
+    taken, made, moves = upgrade.takes, upgrade.makes, list(upgrade.moves.items())
+    if not upwards:
+        taken, made = made, taken
+        moves = [(source, target) for target, source in moves]
+    if upgrade.nesting is not None:
+        _nest(shape, upgrade, upwards=upwards)
+        return shape
+    moved = {
+        target: shape.body if (path := _path(source)) is None else shape.find(path)
+        for target, source in moves
+    }
+    paths = [_path(name) for name in taken]
+    if None in paths:  # a change of the whole body
+        wraps = WHOLE not in moved and any(source == WHOLE for _, source in moves)
+        made = (*made, upgrade.count) if wraps and upgrade.count else made
+        shape = BodyShape(moved.pop(WHOLE, FieldShape(bare=wraps)))
+    for path in paths:
+        if path is not None:
+            shape.take(path)
+    names = (*made, *(name for name in moved if name not in made))
+    for name in names:
+        if (path := _path(name)) is not None:
+            shape.put(path, moved.get(name, _made(name, names)))
+    return shape
+
+
+def _made(name: str, others: tuple[str, ...]) -> FieldShape:
+    """Return the shape of what a change makes, by what it makes in it."""
+    if f"{name}[]" in others:
+        return FieldShape([{"type": "array"}])
+    return FieldShape(bare=any(other.startswith(f"{name}.") for other in others))
+
+
+def _nest(shape: BodyShape, upgrade: Upgrade, *, upwards: bool) -> None:
+    nesting = upgrade.nesting
+    assert nesting is not None
+    path = _path(nesting.field)
+    assert path is not None
+    if nesting.newer == upwards:
+        shape.gather(path, nesting.prefix, nesting.but)
+    else:
+        shape.scatter(path, nesting.prefix)
+
+
+def _path(name: str) -> FieldPath | None:
+    """Return the path of a field, or of what holds the objects of a group; None for the body."""
+    inner = name if _MEMBERS.search(name) is None else _OBJECTS.sub("", name)
+    return parse_path(inner) if inner not in (WHOLE, "*") else None
