@@ -1,4 +1,4 @@
-"""One gateway for most live tests: its rules hold every kind of endpoint that they ask."""
+"""The gateways that live tests share: one with every kind of endpoint, one before the tap."""
 
 import socket
 import threading
@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.kit import Program, Stack, start_program
-from tests.gateway.live.raw import Service, answer
+from tests.gateway.kit import Program, Stack, rules, start_program
+from tests.gateway.live.raw import Service, answer, request, send
+from tests.gateway.live.tap import LAST, Tap
 
 
 @dataclass(frozen=True)
@@ -49,3 +50,31 @@ def house(shared_house: House) -> House:
     shared_house.service.asked.clear()
     shared_house.service.answer = answer(b"{}")
     return shared_house
+
+
+@pytest.fixture(scope="session")
+def tap() -> Iterator[Tap]:
+    """Start the service on raw sockets once."""
+    with Tap() as tap:
+        threading.Thread(target=tap.serve_forever, args=(0.01,), daemon=True).start()
+        yield tap
+        tap.shutdown()
+
+
+@pytest.fixture(scope="session")
+def shared_tapped(tap: Tap, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
+    """Start the gateway before the tap once, with a version that is converted."""
+    folder = tmp_path_factory.mktemp("tapped")
+    (folder / "gateway.yaml").write_text(rules(tap.port, via=True))
+    with ExitStack() as resources:
+        yield start_program(resources, folder, "gateway")
+
+
+@pytest.fixture
+def tapped(shared_tapped: Program, tap: Tap) -> Program:
+    """Return the gateway before the tap, which forgets; the connections they kept are at an end."""
+    if tap.answer != LAST:
+        tap.answer = LAST
+        send(shared_tapped, request("GET", "/plain"))
+    tap.buffers.clear()
+    return shared_tapped

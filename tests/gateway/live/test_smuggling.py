@@ -6,42 +6,16 @@ Behind every such request stands another one, which must never reach the service
 import json
 import re
 import socket
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
-from tests.gateway.kit import Program, rules, start_program, wait_for
+from tests.gateway.kit import Program, wait_for
 from tests.gateway.live.raw import send
 from tests.gateway.live.tap import Tap
 
 SMUGGLED = b"GET /tail/smuggled HTTP/1.1\r\nHost: b\r\nConnection: close\r\n\r\n"
 CHUNKS = b"3\r\nabc\r\n0\r\n\r\n"
 CHUNKED = b"Transfer-Encoding: chunked"
-
-
-@pytest.fixture(scope="module")
-def tap() -> Iterator[Tap]:
-    with Tap() as tap:
-        threading.Thread(target=tap.serve_forever, args=(0.01,), daemon=True).start()
-        yield tap
-        tap.shutdown()
-
-
-@pytest.fixture(scope="module")
-def shared_gateway(tap: Tap, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    folder = tmp_path_factory.mktemp("smuggling")
-    (folder / "gateway.yaml").write_text(rules(tap.port, via=True))
-    with ExitStack() as resources:
-        yield start_program(resources, folder, "gateway")
-
-
-@pytest.fixture
-def gateway(shared_gateway: Program, tap: Tap) -> Program:
-    """Return the gateway of this module; the tap forgets."""
-    tap.buffers.clear()
-    return shared_gateway
 
 
 def post(*lines: bytes, body: bytes = b"", path: bytes = b"/plain") -> bytes:
@@ -203,9 +177,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED)
-def test_a_request_that_is_refused(data: bytes, gateway: Program, tap: Tap) -> None:
+def test_a_request_that_is_refused(data: bytes, tapped: Program, tap: Tap) -> None:
     """One answer, and the end of the connection: where the next request begins is in doubt."""
-    answer = send(gateway, data + SMUGGLED, seconds=5)
+    answer = send(tapped, data + SMUGGLED, seconds=5)
     assert statuses(answer) == [b"400"]
     head, _, body = answer.partition(b"\r\n\r\n")
     assert b"\r\nConnection: close" in head
@@ -276,19 +250,19 @@ BAD_CHUNKS: dict[str, bytes] = {
 
 @pytest.mark.parametrize("path", [b"/plain", b"/v1/person"], ids=["streamed", "converted"])
 @pytest.mark.parametrize("body", BAD_CHUNKS.values(), ids=BAD_CHUNKS)
-def test_chunks_that_are_refused(body: bytes, path: bytes, gateway: Program, tap: Tap) -> None:
+def test_chunks_that_are_refused(body: bytes, path: bytes, tapped: Program, tap: Tap) -> None:
     """At once, as far as the service goes: the framing is known to be broken before it is asked."""
     data = post(CHUNKED, b"Content-Type: application/json", body=body, path=path)
-    answer = send(gateway, data + SMUGGLED, seconds=5)
+    answer = send(tapped, data + SMUGGLED, seconds=5)
     assert statuses(answer) == [b"400"]
     assert b"\r\nConnection: close" in answer.partition(b"\r\n\r\n")[0]
     assert tap.taken == []
 
 
 @pytest.mark.parametrize("body", BAD_CHUNKS.values(), ids=BAD_CHUNKS)
-def test_chunks_that_break_later(body: bytes, gateway: Program, tap: Tap) -> None:
+def test_chunks_that_break_later(body: bytes, tapped: Program, tap: Tap) -> None:
     """The service has the beginning by then; it gets no end, so it never has a whole request."""
-    with socket.create_connection(("127.0.0.1", gateway.port), 5) as client:
+    with socket.create_connection(("127.0.0.1", tapped.port), 5) as client:
         client.sendall(post(CHUNKED, body=b"5\r\nfirst\r\n"))
         wait_for(lambda: tap.taken and tap.taken[0].endswith(b"first\r\n"))
         client.sendall(body + SMUGGLED)
@@ -322,12 +296,12 @@ GOOD_CHUNKS: dict[str, bytes] = {
 @pytest.mark.parametrize("path", [b"/plain", b"/v1/person"], ids=["streamed", "converted"])
 @pytest.mark.parametrize("body", GOOD_CHUNKS.values(), ids=GOOD_CHUNKS)
 def test_chunks_arrive_as_the_gateway_writes_them(
-    body: bytes, path: bytes, ahead: bool, gateway: Program, tap: Tap
+    body: bytes, path: bytes, ahead: bool, tapped: Program, tap: Tap
 ) -> None:
     """And what stood in their trailer is in no other request."""
     body = body.replace(b"%b", LIKE_CHUNKS)
     data = post(CHUNKED, b"Content-Type: application/json", body=body, path=path)
-    with socket.create_connection(("127.0.0.1", gateway.port), 5) as client:
+    with socket.create_connection(("127.0.0.1", tapped.port), 5) as client:
         client.sendall(data + SMUGGLED if ahead else data)
         answer = b""
         if not ahead:
@@ -414,10 +388,10 @@ GOOD: dict[str, tuple[bytes, bytes, bytes | None]] = {
 
 @pytest.mark.parametrize(("data", "line", "body"), GOOD.values(), ids=GOOD)
 def test_a_request_that_is_made_unambiguous(
-    data: bytes, line: bytes, body: bytes | None, gateway: Program, tap: Tap
+    data: bytes, line: bytes, body: bytes | None, tapped: Program, tap: Tap
 ) -> None:
     """Exactly one framing reaches the service; what stands behind it is a request of its own."""
-    send(gateway, data + SMUGGLED, seconds=5)
+    send(tapped, data + SMUGGLED, seconds=5)
     first, *others = tap.asked
     assert (first.line, first.body) == (line + b" HTTP/1.1", body)
     assert first.all(b"Host") == ([b"other:81"] if b"other:81" in data else [b"a"])
@@ -428,9 +402,9 @@ def test_a_request_that_is_made_unambiguous(
 @pytest.mark.parametrize(
     "size", [2**31, 2**32 + 3, 2**63 - 1, 2**63, 2**64 - 1], ids=lambda size: f"{size:x}"
 )
-def test_a_chunk_larger_than_will_ever_come(size: int, gateway: Program, tap: Tap) -> None:
+def test_a_chunk_larger_than_will_ever_come(size: int, tapped: Program, tap: Tap) -> None:
     """Whatever follows is its data, in chunks of the size that they have."""
-    with socket.create_connection(("127.0.0.1", gateway.port), 5) as client:
+    with socket.create_connection(("127.0.0.1", tapped.port), 5) as client:
         client.sendall(post(CHUNKED, body=b"%x\r\nabc\r\n0\r\n\r\n" % size) + SMUGGLED)
         wait_for(lambda: tap.taken and tap.taken[0].endswith(SMUGGLED + b"\r\n"))
     (taken,) = tap.taken
@@ -439,7 +413,7 @@ def test_a_chunk_larger_than_will_ever_come(size: int, gateway: Program, tap: Ta
     assert taken.lower().count(b"content-length") == 0
 
 
-def test_no_traceback_was_logged(gateway: Program) -> None:
+def test_no_traceback_was_logged(tapped: Program) -> None:
     """Stands last: nothing of the above was a surprise to the gateway."""
-    assert gateway.log("log") == []
-    assert gateway.process.poll() is None
+    assert tapped.log("log") == []
+    assert tapped.process.poll() is None

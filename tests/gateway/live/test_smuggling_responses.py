@@ -5,13 +5,10 @@ What `test_faults` and `test_faults_kept` ask already is not asked again.
 
 import json
 import re
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
-from tests.gateway.kit import Program, rules, start_program
+from tests.gateway.kit import Program
 from tests.gateway.live.raw import parse_answer, request, send
 from tests.gateway.live.tap import OK, Tap
 
@@ -21,30 +18,11 @@ CHUNKS = b"2\r\nok\r\n0\r\n\r\n"
 LENGTH = b"Content-Length: 2"
 
 
-@pytest.fixture(scope="module")
-def tap() -> Iterator[Tap]:
-    with Tap() as tap:
-        threading.Thread(target=tap.serve_forever, args=(0.01,), daemon=True).start()
-        yield tap
-        tap.shutdown()
-
-
-@pytest.fixture(scope="module")
-def shared_gateway(tap: Tap, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    folder = tmp_path_factory.mktemp("smuggling")
-    (folder / "gateway.yaml").write_text(rules(tap.port, via=True))
-    with ExitStack() as resources:
-        yield start_program(resources, folder, "gateway")
-
-
 @pytest.fixture
-def gateway(shared_gateway: Program, tap: Tap) -> Program:
-    """Return the gateway of this module; the connections that it has kept are at their end."""
-    tap.answer = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
-    send(shared_gateway, request("GET", "/plain"))
+def gateway(tapped: Program, tap: Tap) -> Program:
+    """Return the gateway before a tap that keeps its connections."""
     tap.answer = OK
-    tap.buffers.clear()
-    return shared_gateway
+    return tapped
 
 
 def response(*lines: bytes, body: bytes = b"ok", status: bytes = b"HTTP/1.1 200 OK") -> bytes:
