@@ -46,7 +46,7 @@ class ExplainedBody:
     content: bytes
     status: int | None
     parts: Mapping[str, Sequence[Part]]
-    fields: FieldLines = ()
+    fields: FieldLines
 
 
 def explain_body(

@@ -98,9 +98,9 @@ def explain(
     snapshot: Snapshot,
     head: RequestHead,
     now: float,
-    peer: str = "",
-    client: str | None = None,
-    body: ExplainedBody | None = None,
+    peer: str,
+    client: str | None,
+    body: ExplainedBody | None,
 ) -> str:
     """Return how the gateway would handle a request, with one fact per line; see `facts`."""
     found = facts(snapshot, head, now, peer, client, body)

@@ -265,13 +265,12 @@ def forwarded_node(address: str) -> bytes:
     return f'"[{address}]"'.encode() if ":" in address else address.encode()
 
 
-def forwarding(peer: str, authority: str, scheme: str, inherited: FieldLines) -> FieldLines:
+def forwarding(peer: str, authority: str, inherited: FieldLines) -> FieldLines:
     """Return the Forwarded and X-Forwarded-* fields of a request that came from `peer`.
 
     Args:
         peer: The address that the request came from.
         authority: The host and port that the client used.
-        scheme: The scheme that the client used, `http` or `https`.
         inherited: The forwarding fields of the trusted proxy that sent the request; empty where
             the peer is not trusted.
     """
@@ -279,12 +278,12 @@ def forwarding(peer: str, authority: str, scheme: str, inherited: FieldLines) ->
     for name, value in inherited:  # several lines are one list (RFC 9110, section 5.3)
         given[name.lower()] = _appended(given.get(name.lower()), value)
     host = authority.encode()
-    element = b"for=%b;host=%b;proto=%b" % (forwarded_node(peer), _quoted(host), scheme.encode())
+    element = b"for=%b;host=%b;proto=http" % (forwarded_node(peer), _quoted(host))
     return (
         (b"Forwarded", _appended(given.get(b"forwarded"), element)),
         (b"X-Forwarded-For", _appended(given.get(b"x-forwarded-for"), peer.encode())),
         (b"X-Forwarded-Host", given.get(b"x-forwarded-host") or host),
-        (b"X-Forwarded-Proto", given.get(b"x-forwarded-proto") or scheme.encode()),
+        (b"X-Forwarded-Proto", given.get(b"x-forwarded-proto") or b"http"),
         *(line for line in inherited if line[0].lower() not in _DESCRIBING),
     )
 

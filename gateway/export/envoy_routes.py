@@ -215,7 +215,7 @@ def _straight(one: Straight, match: Object) -> Object:
     made: Object = {"name": counted.name, "match": match, "route": action}
     if route.overrules:
         made["response_headers_to_remove"] = sorted(name.decode() for name in route.overrules)
-    added = _added(route.fields, "OVERWRITE_IF_EXISTS_OR_ADD")
+    added = _set(route.fields)
     added += [_field("Vary", name, "APPEND_IF_EXISTS_OR_ADD") for name in endpoint.vary]
     if added:
         made["response_headers_to_add"] = added
@@ -264,12 +264,13 @@ def _fixed(endpoint: Endpoint, answer: FixedAnswer, match: Object) -> Object:
         "name": f"fixed answer {answer.status} of {endpoint.api} at {answer.path}, {what}",
         "match": match,
         "direct_response": action,
-        "response_headers_to_add": _added(answer.fields, "OVERWRITE_IF_EXISTS_OR_ADD"),
+        "response_headers_to_add": _set(answer.fields),
     }
 
 
-def _added(fields: FieldLines, how: str) -> list[Object]:
-    return [_field(name.decode(), value.decode(), how) for name, value in fields]
+def _set(fields: FieldLines) -> list[Object]:
+    action = "OVERWRITE_IF_EXISTS_OR_ADD"
+    return [_field(name.decode(), value.decode(), action) for name, value in fields]
 
 
 def _field(name: str, value: str, how: str) -> Object:

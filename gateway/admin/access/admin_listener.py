@@ -31,7 +31,7 @@ class AdminListener:
         listener: socket.socket,
         protocol: Callable[[], asyncio.Protocol],
         tls: Callable[[], ssl.SSLContext | None],
-        count: Callable[[str], None] = lambda _: None,
+        count: Callable[[str], None],
     ) -> None:
         listener.setblocking(False)
         self._listener = listener

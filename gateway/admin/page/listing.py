@@ -58,7 +58,7 @@ def listing(
     columns: Mapping[str, Callable[[R], object]],
     *,
     default: str,
-    fits: Callable[[R], bool] | None = None,
+    fits: Callable[[R], bool] | None,
     size: int = PAGE,
 ) -> Listing[R]:
     """Return one page of a table.
@@ -69,7 +69,7 @@ def listing(
             the highest first, and `page` a number from 1. What names nothing is left aside.
         columns: by the name of each column, what its rows are compared by.
         default: the `sort` of an address that names none.
-        fits: whether a row is shown; without it, all are.
+        fits: whether a row is shown; None shows all.
         size: the rows of a page.
     """
     matching = list(rows) if fits is None else [row for row in rows if fits(row)]

@@ -87,7 +87,7 @@ def asset_answer(name: str, tag: str) -> web.Response:
     )
 
 
-async def html(name: str, values: Mapping[str, object], status: int = 200) -> web.Response:
+async def html(name: str, values: Mapping[str, object], status: int) -> web.Response:
     """Return the answer with a template, filled in piece by piece."""
     pieces = batches((await _loaded(name)).generate(values), _BATCH)
     return web.Response(

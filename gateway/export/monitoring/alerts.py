@@ -14,6 +14,7 @@ from gateway.export.monitoring.promql import (
     SERVED,
     failed_share,
     labels,
+    request_labels,
     requests,
     text,
 )
@@ -98,7 +99,7 @@ def _version(key: VersionKey, snapshot: Snapshot) -> Iterator[Alert]:
     routes = [*snapshot.routes(key)]
     terms = snapshot.terms(key)
     if terms is not None:
-        called = f"sum(increase({SERVED}_count{{{labels(key, 'gateway_')}}}[1d])) > 0"
+        called = f"sum(increase({SERVED}_count{{{request_labels(key)}}}[1d])) > 0"
         if terms.deprecated is not None:
             yield _alert(
                 "DeprecatedVersionCalled",
@@ -133,7 +134,7 @@ def _version(key: VersionKey, snapshot: Snapshot) -> Iterator[Alert]:
 
 
 def _brownout(key: VersionKey, named: str, own: dict[str, str]) -> Iterator[Alert]:
-    matchers = labels(key, "gateway_")
+    matchers = request_labels(key)
     refused = f"gateway_refusals_total{{{labels(key)}, code={text('version_brownout')}}}"
     week = requests(matchers, "7d", "")
     before = week.replace("[7d]", "[7d] offset 7d")

@@ -7,6 +7,7 @@ from typing import Any
 from gateway.core.snapshot import Snapshot
 from gateway.export.monitoring.promql import (
     ASKED,
+    BY_VERSION,
     SERVED,
     failed_share,
     quantile,
@@ -63,8 +64,7 @@ def panels(snapshot: Snapshot) -> Iterator[Panel]:
     """Yield the panels in order."""
     yield Panel("Requests by version", ((requests(_CHOSEN, _WINDOW), _NAMED),), "reqps")
     yield Panel("Failed by version", ((failed_share(_CHOSEN, _WINDOW), _NAMED),), "percentunit")
-    by = "gateway_api_name, gateway_api_version"
-    p95 = quantile(0.95, SERVED, _CHOSEN, _WINDOW, by)
+    p95 = quantile(0.95, SERVED, _CHOSEN, _WINDOW, BY_VERSION)
     yield Panel("95 % are answered within", ((p95, _NAMED),), "s")
     by_status = requests(_CHOSEN, _WINDOW, "http_response_status_code")
     yield Panel("Requests by status", ((by_status, "{{http_response_status_code}}"),), "reqps")

@@ -15,12 +15,16 @@ def text(value: str) -> str:
     return f'"{escaped}"'
 
 
-def labels(key: VersionKey, prefix: str = "") -> str:
-    """Return the matchers of a version; `prefix` is for metrics of OpenTelemetry's names."""
+def labels(key: VersionKey) -> str:
+    """Return the matchers of a version, for metrics of the gateway's own names."""
     api, version = key
-    if prefix:
-        return f"gateway_api_name={text(api)}, gateway_api_version={text(version)}"
     return f"api={text(api)}, version={text(version)}"
+
+
+def request_labels(key: VersionKey) -> str:
+    """Return the matchers of a version, for metrics of OpenTelemetry's names."""
+    api, version = key
+    return f"gateway_api_name={text(api)}, gateway_api_version={text(version)}"
 
 
 def requests(matchers: str, window: str, by: str = BY_VERSION) -> str:
@@ -28,10 +32,10 @@ def requests(matchers: str, window: str, by: str = BY_VERSION) -> str:
     return f"sum by ({by}) (rate({SERVED}_count{{{matchers}}}[{window}]))"
 
 
-def failed_share(matchers: str, window: str, by: str = BY_VERSION) -> str:
-    """Return the share of requests that failed, also where none has failed yet."""
-    everything = requests(matchers, window, by)
-    failed = requests(f"{matchers}, {_FAILED}", window, by)
+def failed_share(matchers: str, window: str) -> str:
+    """Return the share of requests of a version that failed, also where none has failed yet."""
+    everything = requests(matchers, window)
+    failed = requests(f"{matchers}, {_FAILED}", window)
     return f"({failed} or 0 * {everything}) / {everything}"
 
 

@@ -47,7 +47,7 @@ def write_request(
 
 def forwarding_lines(peer: str, authority: str, via: bytes, inherited: FieldLines) -> bytes:
     """Return the lines of `headers.forwarding` and of Via, joined, without the end of the last."""
-    fields = *forwarding(peer, authority, "http", inherited), (b"Via", via)
+    fields = *forwarding(peer, authority, inherited), (b"Via", via)
     return b"\r\n".join(map(FIELD_LINE, fields))
 
 

@@ -142,7 +142,7 @@ class Description:
         given = {
             (parameter.place, parameter.name): parameter
             for source in (item, declared)
-            for raw in self._list(source.get("parameters", []), "parameters")
+            for raw in _parameters(source)
             for parameter in (self._parameter(raw),)
         }
         body = self._followed(declared.get("requestBody"))
@@ -251,13 +251,15 @@ class Description:
             raise ValueError(f"{where}: expected an object, found {kind(value)}")
         return {str(key): inner for key, inner in value.items()}
 
-    def _list(self, value: object, where: str) -> list[object]:
-        if not isinstance(value, list):
-            raise ValueError(f"{where}: expected an array, found {kind(value)}")
-        return value
-
     def _bad(self, what: str) -> DocumentError:
         return DocumentError(f"{self.source}: {what}")
+
+
+def _parameters(source: Mapping[str, object]) -> list[object]:
+    value = source.get("parameters", [])
+    if not isinstance(value, list):
+        raise ValueError(f"parameters: expected an array, found {kind(value)}")
+    return value
 
 
 def statuses_of(key: str) -> range:

@@ -31,11 +31,6 @@ class Violation:
     keyword: str
     reason: str
 
-    @property
-    def pointer(self) -> str:
-        """Return the place as a JSON Pointer (RFC 6901)."""
-        return pointer(*self.path)
-
 
 class Validator:
     """A schema, compiled.

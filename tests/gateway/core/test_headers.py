@@ -162,7 +162,7 @@ class TestForwarding:
         assert forwarded_node(address) == node
 
     def test_a_client_that_nobody_vouches_for(self) -> None:
-        assert forwarding("192.0.2.1", "api.example:8080", "http", ()) == (
+        assert forwarding("192.0.2.1", "api.example:8080", ()) == (
             (b"Forwarded", b'for=192.0.2.1;host="api.example:8080";proto=http'),
             (b"X-Forwarded-For", b"192.0.2.1"),
             (b"X-Forwarded-Host", b"api.example:8080"),
@@ -170,15 +170,15 @@ class TestForwarding:
         )
 
     def test_ipv6(self) -> None:
-        assert forwarding("::1", "[::1]:8080", "https", ()) == (
-            (b"Forwarded", b'for="[::1]";host="[::1]:8080";proto=https'),
+        assert forwarding("::1", "[::1]:8080", ()) == (
+            (b"Forwarded", b'for="[::1]";host="[::1]:8080";proto=http'),
             (b"X-Forwarded-For", b"::1"),
             (b"X-Forwarded-Host", b"[::1]:8080"),
-            (b"X-Forwarded-Proto", b"https"),
+            (b"X-Forwarded-Proto", b"http"),
         )
 
     def test_a_host_cannot_leave_its_quotes(self) -> None:
-        (_, value), *_ = forwarding("192.0.2.1", 'a";for=x\\', "http", ())
+        (_, value), *_ = forwarding("192.0.2.1", 'a";for=x\\', ())
         assert value == b'for=192.0.2.1;host="a\\";for=x\\\\";proto=http'
 
     def test_what_a_trusted_proxy_said_is_passed_on_and_added_to(self) -> None:
@@ -188,7 +188,7 @@ class TestForwarding:
             "X-Forwarded-Host: shop.example",
             "X-Forwarded-Proto: https",
         )
-        assert forwarding("10.0.0.1", "gateway:8080", "http", tuple(inherited)) == (
+        assert forwarding("10.0.0.1", "gateway:8080", tuple(inherited)) == (
             (
                 b"Forwarded",
                 b'for=203.0.113.7;proto=https, for=10.0.0.1;host="gateway:8080";proto=http',
@@ -205,7 +205,7 @@ class TestForwarding:
             "x-forwarded-for: 198.51.100.1, 198.51.100.2",
             "forwarded: for=b, for=c",
         )
-        said = dict(forwarding("10.0.0.1", "g", "http", tuple(inherited)))
+        said = dict(forwarding("10.0.0.1", "g", tuple(inherited)))
         assert said[b"X-Forwarded-For"] == (b"203.0.113.7, 198.51.100.1, 198.51.100.2, 10.0.0.1")
         assert said[b"Forwarded"] == b'for=a, for=b, for=c, for=10.0.0.1;host="g";proto=http'
 
@@ -213,14 +213,12 @@ class TestForwarding:
         inherited = lines(
             "X-Forwarded-For: ", "Forwarded: ", "X-Forwarded-Host: ", "X-Forwarded-Proto: "
         )
-        assert forwarding("10.0.0.1", "g", "http", tuple(inherited)) == forwarding(
-            "10.0.0.1", "g", "http", ()
-        )
+        assert forwarding("10.0.0.1", "g", tuple(inherited)) == forwarding("10.0.0.1", "g", ())
 
     def test_other_words_of_a_trusted_proxy_are_passed_on_as_they_came(self) -> None:
         inherited = lines("X-Forwarded-Prefix: /shop", "x-forwarded-PORT: 443")
-        said = forwarding("10.0.0.1", "g", "http", tuple(inherited))
-        assert said == (*forwarding("10.0.0.1", "g", "http", ()), *inherited)
+        said = forwarding("10.0.0.1", "g", tuple(inherited))
+        assert said == (*forwarding("10.0.0.1", "g", ()), *inherited)
 
 
 class TestVary:

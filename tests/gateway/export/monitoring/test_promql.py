@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.export.monitoring.promql import failed_share, labels, text
+from gateway.export.monitoring.promql import BY_VERSION, failed_share, labels, request_labels, text
 
 
 @pytest.mark.parametrize(
@@ -15,10 +15,11 @@ def test_text(value: str, expected: str) -> None:
 def test_labels() -> None:
     assert labels(("p", "1")) == 'api="p", version="1"'
     expected = 'gateway_api_name="p", gateway_api_version="1"'
-    assert labels(("p", "1"), "gateway_") == expected
+    assert request_labels(("p", "1")) == expected
 
 
 def test_a_share_without_failures_is_zero() -> None:
-    found = failed_share("a", "5m", "b")
-    everything = "sum by (b) (rate(http_server_request_duration_seconds_count{a}[5m]))"
+    found = failed_share("a", "5m")
+    rate = "rate(http_server_request_duration_seconds_count{a}[5m])"
+    everything = f"sum by ({BY_VERSION}) ({rate})"
     assert found.endswith(f" or 0 * {everything}) / {everything}")
