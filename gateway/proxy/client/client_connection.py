@@ -14,7 +14,6 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestPayloadError, Server
-from aiohttp.web_protocol import ERROR
 
 from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.core.snapshot import Limits
@@ -23,7 +22,7 @@ from gateway.proxy.client.client_response import reset
 from gateway.proxy.client.client_state import TRANSITIONS, ClientEvent, ClientState
 from gateway.proxy.client.client_totals import ClientBound, ClientTotals
 from gateway.proxy.client.exchange import Exchange
-from gateway.proxy.client.parser_limits import HeavyRequest, MalformedRequest
+from gateway.proxy.client.parser_limits import UNREAD, HeavyRequest, MalformedRequest
 from gateway.proxy.client.request_receiver import RequestReceiver
 from gateway.proxy.client.tunnel import Tunnel
 from gateway.proxy.client.unsent import unsent_bytes
@@ -142,8 +141,10 @@ class ClientConnection(RequestReceiver):
     def _turn_away(self, bound: ClientBound, fault: Fault) -> None:
         self._totals.reached(bound)
         self._state = TRANSITIONS[self._state, ClientEvent.REFUSE]
-        self._answers.refuse(Exchange(self, ERROR, EMPTY_PAYLOAD), fault)
-        self._close_transport()
+        try:
+            self._answers.refuse(Exchange(self, UNREAD, EMPTY_PAYLOAD), fault)
+        finally:  # no deadline is left that would close the connection
+            self._close_transport()
 
     def _close_transport(self) -> None:
         # Written bytes are sent before the close, under the same stall timeout as any response.
@@ -297,7 +298,7 @@ class ClientConnection(RequestReceiver):
             error = message.error if isinstance(message, MalformedRequest) else None
             if error is not None:
                 error.__traceback__ = None  # it refers to a frame that holds the error: a cycle
-            head, fault = ERROR, parser_limits.fault(error, self._limits)
+            head, fault = UNREAD, parser_limits.fault(error, self._limits)
         self._down = down = Exchange(self, head, content)
         down.keep_alive = False
         self._answers.refuse(down, fault)

@@ -5,9 +5,16 @@ from typing import cast
 
 from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
+from aiohttp.web_protocol import ERROR
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from gateway.core.errors import Fault, FaultCode
 from gateway.core.snapshot import Limits
+from gateway.proxy.client.client_response import RequestMessage
+
+# aiohttp has plain dictionaries here, which no code that reads header fields can take.
+UNREAD: RequestMessage = ERROR._replace(headers=CIMultiDictProxy(CIMultiDict()), raw_headers=())
+"""The head of a request that cannot be read: it has no header fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +22,10 @@ class HeavyRequest:
     """Replaces a request whose header fields are too large in the parser's queue.
 
     Attributes:
-        message: the head, or the parser's placeholder if the head is incomplete.
+        message: the head, or UNREAD if it is incomplete.
     """
 
-    message: RawRequestMessage
+    message: RequestMessage
 
 
 @dataclass(frozen=True, slots=True)

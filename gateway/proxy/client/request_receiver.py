@@ -13,7 +13,6 @@ from aiohttp.http import HttpRequestParser, RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestHandler, RequestPayloadError, Server
-from aiohttp.web_protocol import ERROR
 
 from gateway.core.snapshot import Limits
 from gateway.proxy.bounds.deadline import Deadline
@@ -21,7 +20,7 @@ from gateway.proxy.client import parser_limits
 from gateway.proxy.client.client_state import BETWEEN, TRANSITIONS, ClientEvent, ClientState
 from gateway.proxy.client.client_totals import ClientBound, ClientTotals
 from gateway.proxy.client.head_meter import HeadMeter
-from gateway.proxy.client.parser_limits import HeavyRequest, MalformedRequest, queued
+from gateway.proxy.client.parser_limits import UNREAD, HeavyRequest, MalformedRequest, queued
 
 # The parser stops after twice so many unread bytes of a body, or after so many unread chunks, since
 # a chunk costs some microseconds however small it is. This bounds what is parsed for one client in
@@ -179,7 +178,7 @@ class RequestReceiver(RequestHandler):
     def _refuse_head(self) -> None:
         self._totals.reached(ClientBound.HEADER_BYTES)
         self._close = True  # makes aiohttp drop further bytes
-        self._messages.append((queued(HeavyRequest(ERROR)), EMPTY_PAYLOAD))
+        self._messages.append((queued(HeavyRequest(UNREAD)), EMPTY_PAYLOAD))
 
     def _note_request(self) -> None:
         if self._state in BETWEEN:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.gateway.kit import Program, start_program
 from tests.gateway.live.conftest import House
-from tests.gateway.live.raw import answer, ask, get
+from tests.gateway.live.raw import answer, ask, get, parse_answer, send
 
 APP = "https://app.test"
 ORIGIN = f"Origin: {APP}"
@@ -53,9 +53,9 @@ def program(shared_house: House, tmp_path_factory: pytest.TempPathFactory) -> It
     config.write_text(RULES)
     told = f"127.0.0.1:{shared_house.service.port}"
     with ExitStack() as stack:
-        yield start_program(
-            stack, folder, "gateway", GATEWAY_CONFIG=str(config), TOLD=told, GONE="127.0.0.1:1"
-        )
+        program = start_program(stack, folder, "gateway", TOLD=told, GONE="127.0.0.1:1")
+        program.config = config
+        yield program
 
 
 @pytest.mark.parametrize(
@@ -143,3 +143,23 @@ def test_the_names_that_a_script_may_read(program: Program, house: House) -> Non
     assert sorted(names) == ["x-any", "x-from", "x-total"]
     house.service.answer = answer(b'{"total":5}', exposed)
     assert get(program, "/v2/a").members("Access-Control-Expose-Headers") == ["x-by", "x-any"]
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET /v2/a HTTP/1.1\r\nHost: a\r\nBad field: 1\r\n\r\n", 400),
+        (b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n" % (b"a" * 9000), 414),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nX: %b\r\n\r\n" % (b"a" * 70_000), 431),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nX: %b\r\n\r\n" % (b"a" * 90_000), 431),
+    ],
+)
+def test_what_cannot_be_read_is_refused(program: Program, sent: bytes, status: int) -> None:
+    """Its connection was reset without an answer, as it has no field that names an origin."""
+    assert parse_answer(send(program, sent)).status == status
+
+
+def test_a_client_without_a_whole_head_is_refused(program: Program) -> None:
+    """The refusal failed, and so nothing closed the connection."""
+    program.reload(f"limits: {{ header_seconds: 1 }}\n{RULES}")
+    assert parse_answer(send(program, b"GET / HTTP/1.1\r\n")).status == 408

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from aiohttp.streams import EMPTY_PAYLOAD
-from aiohttp.web_protocol import ERROR
 
 from gateway.config.load import load
 from gateway.core.cutover.differences import RefusedField
@@ -13,6 +12,7 @@ from gateway.core.tracing.span import Span
 from gateway.proxy.client.client_response import ClientTransport
 from gateway.proxy.client.client_server import ClientServer
 from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.client.parser_limits import UNREAD
 from gateway.proxy.handler import Handler
 from gateway.proxy.request_trace import RequestTraces
 from gateway.proxy.shadow.process_load import Load
@@ -59,7 +59,7 @@ class Somewhere:
 
 def exchange(method: str = "GET", status: int = 200) -> Exchange:
     """Return the exchange of a request that was answered with a status."""
-    exchange = Exchange(cast(ClientTransport, Somewhere()), ERROR, EMPTY_PAYLOAD)
+    exchange = Exchange(cast(ClientTransport, Somewhere()), UNREAD, EMPTY_PAYLOAD)
     exchange.method, exchange.status = method, status
     return exchange
 
