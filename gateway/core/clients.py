@@ -303,15 +303,17 @@ def _forwarded_for(head: RequestHead) -> Iterator[IPv4Address | IPv6Address]:
     is unknown or obfuscated may be forged, and do not count.
     """
     lines = head.fields.getall("X-Forwarded-For", ())
-    listed = [node.strip(" \t") for line in lines for node in line.split(",")]
-    chain = [parse_address(node) for node in reversed(listed)]
+    listed = [node for line in lines for node in line.split(",")]
     lines = head.fields.getall("Forwarded", ())
     nodes = [quoted or plain for line in lines for quoted, plain in _FOR.findall(line)]
-    other = [parse_address(node) for node in reversed(nodes)]
-    if chain and other:
-        chain = [one if one == two else None for one, two in zip(chain, other, strict=False)]
-    for address in chain or other:
-        if address is None:
+    # Only the nearest are parsed: of what a client itself has written, that takes long.
+    chain = [
+        (parse_address(node.strip(" \t")) for node in reversed(each))
+        for each in (listed, nodes)
+        if each
+    ]
+    for address, *other in zip(*chain, strict=False):
+        if address is None or other not in ([], [address]):
             return
         yield address
 

@@ -23,16 +23,14 @@ _ENTRY = 500
 _CAPTURE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\*?)\}")
 # The characters and percent-encoded octets of a path segment (RFC 3986, section 3.3).
 _LITERAL = re.compile(r"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-Fa-f]{2})*\Z")
-# A dot segment. If a capture could contain one, a client could leave the folder of the template, or
-# of the upstream path that the capture is filled into.
+# A dot segment in a template.
 _DOTS = re.compile(r"(?:\.|%2[Ee]){1,2}\Z")
-# Characters that may hide a dot segment behind a separator that the path matching does not split.
-_ENCODED = re.compile(r"[%;\\]")
-_SEPARATORS = re.compile(rb"[/\\]")
-# What ends a segment for a service that parses a decoded path: parameters, a query, a fragment.
-_ENDS = re.compile(rb"[;?#]")
-# Control characters and spaces, which services cut off, drop, or take for the end of a text.
-_BLANK = bytes(range(0x21))
+# A dot segment as a service may read it. If a capture could contain one, a client could leave the
+# folder of the template, or of the upstream path that the capture is filled into. Control
+# characters and spaces are cut off by services, dropped, or taken for the end of a text. A segment
+# also ends before parameters, a query or a fragment, for a service that parses a decoded path.
+_BLANK = rb"[\0-\x20]*"
+_DOT_SEGMENT = re.compile(rb"(?:\A|[/\\])%b\.%b(?:\.%b)?(?:[/\\;?#]|\Z)" % (_BLANK, _BLANK, _BLANK))
 # Overlong UTF-8 encodings, which lenient decoders read as a dot, a slash and a backslash although
 # RFC 3629 (section 3) forbids it.
 _OVERLONG = (
@@ -288,9 +286,10 @@ def _walk(
             return found
     for segment, child in node.captures:
         if segment.tail:
-            if not all(parts[index:]) or any(has_dot_segment(part) for part in parts[index:]):
+            rest = "/".join(parts[index:])
+            if not all(parts[index:]) or has_dot_segment(rest):
                 continue
-            values.append("/".join(parts[index:]))
+            values.append(rest)
             return child.end
         taken = segment.match(parts[index])
         if taken is None or has_dot_segment(taken) or has_dot_segment(parts[index]):
@@ -304,23 +303,21 @@ def _walk(
 
 
 def has_dot_segment(text: str) -> bool:
-    r"""Return whether a service could read a dot segment, `.` or `..`, in one captured segment.
+    r"""Return whether a service could read a dot segment, `.` or `..`, in a captured text.
 
     Services may percent-decode captured text, read a backslash as a slash (WHATWG URL, section
     4.4), drop parameters after a semicolon (RFC 3986, section 3.3), and drop blanks or end a text
     at a zero byte, as in `..%2fadmin`, `..\`, `..;/`, `..%20` and `..%00`.
     """
-    if not _ENCODED.search(text):
-        return _DOTS.match(text) is not None
+    if "." not in text and "%" not in text:
+        return False
     data = text.encode("utf-8", "surrogateescape")
     for _ in range(_DECODINGS):
         for overlong, plain in _OVERLONG:
             data = data.replace(overlong, plain)
-        for part in _SEPARATORS.split(data):
-            if _ENDS.split(part, 1)[0].translate(None, _BLANK) in (b".", b".."):
-                return True
-        decoded = unquote_to_bytes(data)
-        if decoded == data:
-            break
-        data = decoded
+        if _DOT_SEGMENT.search(data):
+            return True
+        if b"%" not in data:
+            return False
+        data = unquote_to_bytes(data)
     return False

@@ -1,7 +1,7 @@
 """The Accept header field (RFC 9110, section 12.5.1), read without judging it."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
@@ -22,14 +22,22 @@ class MediaRange(NamedTuple):
     weight: float
 
 
-def parse(values: Iterable[str]) -> list[MediaRange]:
-    """Return the well-formed members of all Accept field lines, in the order of the request.
+def parse(values: Iterable[str], part: str = "/") -> Iterator[MediaRange]:
+    """Yield the well-formed members of all Accept field lines, in the order of the request.
 
     Several lines are one list (RFC 9110, section 5.3). A member that breaks the grammar is left
     out; parameters other than the weight are read over.
+
+    Args:
+        values: The values of the field lines.
+        part: A text in lower case. Members without it are left out, unparsed.
     """
-    members = (_member(text.strip(" \t")) for line in values for text in _split(line))
-    return [member for member in members if member is not None]
+    for line in values:
+        for text in _split(line):
+            if part in text or part in text.lower():
+                member = _member(text.strip(" \t"))
+                if member is not None:
+                    yield member
 
 
 def _split(value: str) -> list[str]:

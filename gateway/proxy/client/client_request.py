@@ -116,11 +116,11 @@ class ClientRequest(Protocol):
         the gateway itself sets is not dropped.
         """
         reserved = (self.snapshot.read | _CREDENTIALS) - OURS
-        for value in self.message.headers.getall("Connection"):
-            for option in value.split(","):
-                name = option.strip(" \t")
-                if name.lower().encode("utf-8", "surrogateescape") in reserved:
-                    raise _bad(f"the Connection header must not name {name}")
+        for line, value in self.message.raw_headers:
+            if line.lower() == b"connection":
+                options = {option.strip(b" \t") for option in value.lower().split(b",")}
+                for name in sorted(options & reserved):
+                    raise _bad(f"the Connection header must not name {name.decode()}")
 
     def _check_method(self) -> None:
         """Raise FaultError if a field gives the request another method than its first line.

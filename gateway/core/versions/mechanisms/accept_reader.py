@@ -40,7 +40,7 @@ class AcceptReader(MediaTypeReader):
         lines = head.fields.getall("Accept", ())
         if len(lines) == 1 and len(lines[0]) <= _SHORT:
             return _remembered(self.prefix, self.suffix, lines[0])
-        return _preferred(self.prefix, self.suffix, *lines)
+        return _last(self.prefix, self.suffix, *lines)
 
     def refuses(self, head: RequestHead, version: Version) -> bool:
         """Return whether the media type of a version has weight 0: not acceptable."""
@@ -81,11 +81,13 @@ def _preferred(prefix: str, suffix: str, *lines: str) -> tuple[str, ...]:
 
 
 _remembered = lru_cache(maxsize=1024)(_preferred)
+# A request may have it read twice.
+_last = lru_cache(maxsize=1)(_preferred)
 
 
 def _weighted(prefix: str, suffix: str, lines: Sequence[str]) -> list[tuple[str, float]]:
     return [
         (version, weight)
-        for essence, weight in accept.parse(lines)
+        for essence, weight in accept.parse(lines, prefix)
         if (version := version_in(essence, prefix, suffix)) is not None
     ]

@@ -39,3 +39,8 @@ def test_accepted(value: str, coding: str | None) -> None:
 def test_several_lines_are_one_list() -> None:
     assert accepted_coding(["deflate", "br;q=0.1", "gzip"]) == "gzip"
     assert accepted_coding([]) is None
+
+
+def test_a_list_that_is_too_long_is_not_read() -> None:
+    assert accepted_coding(["a" * 1020 + ",gzip"]) is None
+    assert accepted_coding(["a" * 1019, "gzip"]) == "gzip"

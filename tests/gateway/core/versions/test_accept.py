@@ -6,10 +6,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from gateway.core.versions.accept import MediaRange, parse
+from gateway.core.versions import accept
+from gateway.core.versions.accept import MediaRange
 from tests.gateway.core.world import LAW
 
 TCHARS = "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def parse(lines: list[str], part: str = "/") -> list[MediaRange]:
+    """Return the members of Accept as a list."""
+    return list(accept.parse(lines, part))
 
 
 @pytest.mark.parametrize(
@@ -205,3 +211,10 @@ def test_no_line_is_expensive(again: str) -> None:
 def test_a_member_never_changes() -> None:
     with pytest.raises(AttributeError):
         MediaRange("a/b", 1.0).weight = 0.5  # type: ignore[misc]
+
+
+def test_members_without_a_part_are_left_out() -> None:
+    assert parse(["A/B, a/c", 'x/y;z="a/b, a/b"'], "a/b") == [
+        MediaRange("a/b", 1.0),
+        MediaRange("x/y", 1.0),
+    ]
