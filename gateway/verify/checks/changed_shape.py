@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gateway.config.changes.change_section import WHOLE, Upgrade
-from gateway.core.conversion.field_path import FieldPath, parse_path
+from gateway.core.conversion.field_path import FieldPath, parse_path, spell
 from gateway.verify.openapi.body_shape import BodyShape
 from gateway.verify.openapi.field_shape import FieldShape, Presence
 
@@ -54,6 +54,32 @@ def sought(upgrade: Upgrade, *, upwards: bool) -> Iterator[SoughtField]:
         names[upgrade.count] = None
     # Where its elements are looked for, the list is as well.
     yield from (SoughtField(name) for name in names if f"{name}[]" not in names)
+
+
+class LostField(NamedTuple):
+    """A field in the place that another gets, so that one of the two would be lost.
+
+    Attributes:
+        name: the field.
+        source: the other one.
+        target: what the other one becomes.
+    """
+
+    name: str
+    source: str
+    target: str
+
+
+def lost(shape: BodyShape, upgrade: Upgrade, *, upwards: bool) -> Iterator[LostField]:
+    """Yield the fields in whose place a change moves others, and which it does not take."""
+    taken = upgrade.takes if upwards else upgrade.makes
+    for newer, older in upgrade.moves.items():
+        target, source = (newer, older) if upwards else (older, newer)
+        to, way = _path(target), _path(source)
+        if to is not None and way is not None and target not in taken:
+            outer = target if way.keys[: len(to.keys)] == to.keys else _LAST.sub("", target)[:-1]
+            for name in shape.in_place_of(to, way):
+                yield LostField(f"{outer}.{spell(name)}" if outer else spell(name), source, target)
 
 
 def changed_shape(shape: BodyShape, upgrade: Upgrade, *, upwards: bool) -> BodyShape:

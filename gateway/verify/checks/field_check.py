@@ -22,7 +22,7 @@ from gateway.verify.checks.asked_operation import (
     asked_operations,
     warn_of_unreached,
 )
-from gateway.verify.checks.changed_shape import SoughtField, changed_shape, sought
+from gateway.verify.checks.changed_shape import LostField, SoughtField, changed_shape, lost, sought
 from gateway.verify.checks.moved_path_check import warn_of_left_out
 from gateway.verify.checks.parameter_check import look_up_parameters
 from gateway.verify.located_operation import LocatedOperation, locate
@@ -165,6 +165,7 @@ class _LookUp:
         place: where the group is used, or the change itself stands.
         at: where the change is declared.
         use: what is said of the use.
+        taken: whether a body has it before the changes that come first.
     """
 
     inner: tuple[int, str]
@@ -172,6 +173,7 @@ class _LookUp:
     at: Location
     use: str
     presences: set[Presence] = field(default_factory=set)
+    taken: bool = False
     names: set[str] = field(default_factory=set)
 
 
@@ -182,6 +184,9 @@ class _Walk:
     version: Version
     upwards: bool
     look_ups: dict[tuple[Location, Location, str], _LookUp] = field(default_factory=dict)
+    clashes: dict[tuple[Location, Location], tuple[DeclaredChange, LostField]] = field(
+        default_factory=dict
+    )
 
     def run(self, parts: Sequence[Part], bodies: Sequence[_Body], mistakes: Mistakes) -> None:
         """Report the fields that are in no body, of the parts in the order of the direction."""
@@ -191,22 +196,25 @@ class _Walk:
             key = (id(body.schema), *(part.at for part in applied))
             if applied and key not in walked:  # most statuses share a schema and the changes
                 walked.add(key)
-                self._walk(BodyShape.of(body.schema), applied)
+                self._walk(body.schema, applied)
         there = [one for one in self.look_ups.values() if Presence.DECLARED in one.presences]
         fields, places = {one.inner for one in there}, {one.place for one in there}
         for (_, _, name), found in self.look_ups.items():
             # A group is of whole objects, of which a request may have a part.
             if found.inner not in fields or found.place not in places:
                 self._report(name, found, mistakes)
+        for clash in self.clashes.values():
+            self._report_clash(*clash, mistakes)
 
-    def _walk(self, shape: BodyShape, parts: Sequence[Part]) -> None:
+    def _walk(self, schema: Schema, parts: Sequence[Part]) -> None:
+        shape = BodyShape.of(schema)
         for part in parts:
             for change in self._changes(part):
                 upgrade, own = change.upgrade(), change.section.upgrade()
                 for one, inner in zip(self._sought(upgrade), self._sought(own), strict=True):
                     if (presence := one.presence(shape)) is None:
                         continue
-                    used = change.used or change.at
+                    used = _used_at(change)
                     new = _LookUp(
                         (id(change.section), inner.name),
                         (used, change.place),
@@ -217,6 +225,9 @@ class _Walk:
                     found.presences.add(presence)
                     if presence is not Presence.DECLARED:
                         found.names |= set(shape.names())
+                        found.taken |= one.presence(BodyShape.of(schema)) is Presence.DECLARED
+                for clash in lost(shape, upgrade, upwards=self.upwards):
+                    self.clashes.setdefault((_used_at(change), change.at), (change, clash))
                 shape = changed_shape(shape, upgrade, upwards=self.upwards)
 
     def _sought(self, upgrade: Upgrade) -> Iterator[SoughtField]:
@@ -228,14 +239,32 @@ class _Walk:
 
     def _report(self, path: str, found: _LookUp, mistakes: Mistakes) -> None:
         walk = "an upgrade" if self.upwards else "a downgrade"
+        known = _suggestion(path, found.names)
+        if found.taken:
+            side, order = ("above", "before") if self.upwards else ("below", "after")
+            taken = f"the changes {side} have taken it away; list this one {order} them"
+            known = taken if known.startswith("known") else f"{known} Or {taken}"
         text = (
             f"no body of version {self.version} has '{path}' when {walk} comes here;"
-            f" {_suggestion(path, found.names)}{found.use}"
+            f" {known}{found.use}"
         )
         if found.presences == {Presence.FORBIDDEN}:
             mistakes.add(text, *found.at)
         else:
             mistakes.warn(f"warning: {text}", *found.at)
+
+    def _report_clash(self, change: DeclaredChange, lost: LostField, mistakes: Mistakes) -> None:
+        mistakes.warn(
+            f"warning: where a body of version {self.version} has '{lost.name}' beside"
+            f" '{lost.source}', it is refused: '{lost.source}' becomes '{lost.target}' here, and"
+            f" '{lost.name}' would be lost; list a change that takes it away"
+            f" {'above' if self.upwards else 'below'} this one{change.use}",
+            *change.at,
+        )
+
+
+def _used_at(change: DeclaredChange) -> Location:
+    return change.used or change.at
 
 
 def _suggestion(path: str, names: set[str]) -> str:

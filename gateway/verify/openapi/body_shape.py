@@ -126,6 +126,25 @@ class BodyShape:
             place = place.as_array()
         place.put_elements(shape)
 
+    def in_place_of(self, target: FieldPath, source: FieldPath) -> list[str]:
+        """Return the names of fields that a field does not leave room for where it moves.
+
+        Args:
+            target: where it moves: to another name beside it, or to that of an object that it is
+                in, of which then all other parts are in its way.
+            source: where it is.
+        """
+        holder = self._holder(target)
+        if target.scopes != source.scopes or target.elements or isinstance(holder, Presence):
+            return []
+        *outer, key = target.keys
+        if source.keys[:-1] == tuple(outer):
+            return [key] if key in holder.beside(source.keys[-1]) else []
+        inner = holder.inside(key)
+        if source.keys[: len(target.keys)] != target.keys or isinstance(inner, Presence):
+            return []
+        return inner.beside(source.keys[len(target.keys)])
+
     def look_up_prefixed(self, path: FieldPath, prefix: str, but: Container[str]) -> Presence:
         """Return whether bodies may have fields with a prefix beside others.
 

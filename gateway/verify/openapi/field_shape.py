@@ -94,6 +94,15 @@ class FieldShape:
         """Return the names of its fields that begin so, but some."""
         return [name for name in self.names if name.startswith(prefix) and name not in but]
 
+    def beside(self, name: str) -> list[str]:
+        """Return the names of its fields that a schema declares together with one of them."""
+        together: set[str] = set()
+        for schema in self.declaring:
+            properties = schema["properties"]
+            assert isinstance(properties, dict)
+            together |= properties.keys() if name in properties else set()
+        return [one for one in self.names if one != name and one in together]
+
     def rest(self, prefix: str) -> Presence:
         """Return whether it may have fields that begin so, beside those that have a name."""
         found = self.inside(f"{prefix}*")  # which no document declares

@@ -73,6 +73,19 @@ FLAT = closed(id=TEXT, l_color=TEXT, l_size=TEXT, l_count=TEXT)
 DEEP = closed(id=TEXT, look=closed(color=TEXT, size=TEXT), l_count=TEXT)
 FLATTEN = "flatten: { field: look, prefix: l_, but: [l_count] }"
 NEST = FLATTEN.replace("flatten", "nest")
+FINE = closed(fine=closed(amount=TEXT, currency=TEXT))
+FINES = closed(fine=TEXT, currency=TEXT)
+AMOUNT = "rename: { field: fine.amount, to: fine }"
+CURRENCY = "rename: { field: fine.currency, to: currency }"
+BACK = {
+    "amount": "rename: { field: fine, to: fine.amount }",
+    "currency": "rename: { field: currency, to: fine.currency }",
+}
+LOST = (
+    "where a body of version {0} has 'fine.{1}' beside 'fine.amount', it is refused: 'fine.amount'"
+    " becomes 'fine' here, and 'fine.{1}' would be lost; list a change that takes it away {2} this"
+    " one"
+)
 USED = " (of a group, used by apis.loans.conversions[0].changes[0].use)"
 RENAMED = "rename: { field: books, to: items }"
 TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
@@ -210,6 +223,7 @@ def test_fields_that_are_there(
     assert said(tmp_path, older, newer, *changes) == []
 
 
+BEFORE = "the changes above have taken it away; list this one before them"
 UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
 
 
@@ -301,7 +315,7 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
             {"properties": {"data": {"type": "array", "items": closed(id=TEXT)}, "n": TEXT}},
             ["extract: { key: data, count: n }", "map: { field: id, values: { a: b } }"],
             [
-                f"warning: no body of version 1 has 'id' {UP}; known: data, n",
+                f"warning: no body of version 1 has 'id' {UP}; {BEFORE}",
                 f"warning: no body of version 2 has 'id' {DOWN}; known: data, n",
             ],
         ),
@@ -330,7 +344,10 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
             ["unwrap: { field: owner }", "map: { field: owner.name, values: { a: b } }"],
             [
                 f"! no body of version 2 has 'owner[]' {DOWN}; did you mean 'owner'?",
-                f"! no body of version 1 has 'owner.name' {UP}; did you mean 'owner[].name'?",
+                (
+                    f"! no body of version 1 has 'owner.name' {UP}; did you mean 'owner[].name'?"
+                    f" Or {BEFORE}"
+                ),
             ],
         ),
         # The members of an object, in it and beside it.
@@ -397,6 +414,53 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
                 f"! no body of version 1 has 'lines[].m' {UP}; did you mean 'lines[].n'?",
                 f"! no body of version 2 has 'lines[].m' {DOWN}; did you mean 'lines[].n'?",
             ],
+        ),
+        # Of the parts of an object, the one that has its name in the other version stands apart.
+        (
+            FINES,
+            FINE,
+            [AMOUNT, "map: { field: fine.currency, values: { a: b } }"],
+            [
+                f"warning: no body of version 1 has 'fine.currency' {UP}; did you mean 'currency'?",
+                f"warning: {LOST.format(2, 'currency', 'below')}",
+            ],
+        ),
+        (FINES, FINE, [AMOUNT], [f"warning: {LOST.format(2, 'currency', 'below')}"]),
+        (FINES, FINE, [AMOUNT, CURRENCY], []),
+        (FINE, FINES, [BACK["currency"], BACK["amount"]], []),
+        (
+            FINE,
+            FINES,
+            [BACK["amount"]],
+            [f"warning: {LOST.format(1, 'currency', 'above')}"],
+        ),
+        (
+            FINE,
+            FINES,
+            [BACK["amount"], BACK["currency"]],
+            [
+                f"! no body of version 1 has 'fine.currency' {UP}; {BEFORE}",
+            ],
+        ),
+        # A name that another field has already.
+        (
+            closed(all=closed(a=TEXT)),
+            closed(all=closed(a=TEXT, b=TEXT)),
+            ["rename: { field: all.b, to: all.a }"],
+            [
+                (
+                    "warning: where a body of version 2 has 'all.a' beside 'all.b', it is refused:"
+                    " 'all.b' becomes 'all.a' here, and 'all.a' would be lost; list a change that"
+                    " takes it away below this one"
+                )
+            ],
+        ),
+        # Alternatives are not had together.
+        (
+            closed(a=TEXT),
+            {"oneOf": [closed(a=TEXT), closed(b=TEXT)]},
+            ["rename: { field: b, to: a }"],
+            [],
         ),
         # Only the newer version has it, and its document does not.
         (
