@@ -16,9 +16,18 @@ _HIDDEN = "(hidden)"
 # The keys whose text is a secret, and those below which every text is one.
 _SECRET = frozenset({"hash", "key", "password", "secret", "token"})
 _SECRETS = frozenset({"keys"})
-# Sections whose keys have another meaning: who knows the URL of a webhook can send it messages, and
-# the key of TLS is a path.
-_WEBHOOKS, _TLS = "webhooks", "tls"
+# Places whose keys have another meaning: who knows the URL of a webhook can send it messages, the key of
+# TLS is a path, and that of a change the name of a field.
+_WEBHOOKS, _TLS, _CHANGES = "webhooks", "tls", "changes"
+_API, _ELSEWHERE = "api", "elsewhere"
+_PLACES = {
+    ("", "admin"): "admin",
+    ("admin", "tls"): _TLS,
+    ("", "apis"): "apis",
+    (_API, "conversions"): _CHANGES,
+    (_API, "groups"): _CHANGES,
+    (_CHANGES, "examples"): _ELSEWHERE,
+}
 # What is hidden in one place is hidden elsewhere; a shorter text would stand there by chance.
 _SHORTEST = 4
 _VARIABLE = re.compile(r"\$\{[A-Za-z0-9_]+\}\Z")
@@ -97,11 +106,21 @@ def _secrets(root: Node) -> Iterator[ScalarNode]:
         elif isinstance(node, MappingNode):
             for key, value in node.pairs:
                 name = key.text if isinstance(key, ScalarNode) else ""
-                below = name if name in (_WEBHOOKS, _TLS) else section
-                found = inside or name in _SECRETS
+                below = _place(section, name)
+                found = inside or (name in _SECRETS and section != _CHANGES)
                 if isinstance(value, ScalarNode):
-                    found |= name in _SECRET and section != _TLS
+                    found |= name in _SECRET and section not in (_TLS, _CHANGES)
                     found |= name == "url" and section == _WEBHOOKS
                 waiting.append((value, found, below))
         else:
             waiting += ((item, inside, section) for item in node.items)
+
+
+def _place(section: str, name: str) -> str:
+    """Return what a key leads to. Names that users give, as of a token, lead to no other place."""
+    if section == "apis":
+        return _API
+    if name == _WEBHOOKS and section != _CHANGES:
+        return _WEBHOOKS
+    kept = section if section in (_WEBHOOKS, _TLS, _CHANGES) else _ELSEWHERE
+    return _PLACES.get((section, name), kept)

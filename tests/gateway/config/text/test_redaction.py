@@ -61,7 +61,24 @@ CASES = {
         "webhooks: { a: { url: 'https://${U}' } }",
         "webhooks: { a: { url: '(hidden)' } }",
     ),
-    "the path of a key": ("tls: { certificate: a.crt, key: a.key }",) * 2,
+    "the path of a key": ("admin: { tls: { certificate: a.crt, key: a.key } }",) * 2,
+    "fields of changes": (
+        "apis: { a: { groups: { g: [ keys: { field: f, values: { a: bcde } } ] }, conversions:"
+        " [ changes: [ extract: { key: items }, webhooks: { url: abcd } ] ] } }",
+    )
+    * 2,
+    "an example of a change": (
+        "apis: { a: { conversions: [ { examples: [ { older: { token: abcd } } ] } ] } }",
+        "apis: { a: { conversions: [ { examples: [ { older: { token: (hidden) } } ] } ] } }",
+    ),
+    "APIs, tokens and webhooks with names of places": (
+        "apis: { tls: { key: abcd }, webhooks: { conversions: [ key: bcde ] } }\n"
+        "admin: { tokens: { tls: { token: cdef } } }\n"
+        "notify: { webhooks: { tls: { url: defg }, webhooks: { url: efgh } } }",
+        "apis: { tls: { key: (hidden) }, webhooks: { conversions: [ key: bcde ] } }\n"
+        "admin: { tokens: { tls: { token: (hidden) } } }\n"
+        "notify: { webhooks: { tls: { url: (hidden) }, webhooks: { url: (hidden) } } }",
+    ),
     "other URLs": ("jwt: { url: http://x/y }", "jwt: { url: http://x/y }"),
     "the query of a URL": (
         "state: postgresql://host/db?user=me&password=pass&ssl=on",
