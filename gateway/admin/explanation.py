@@ -221,7 +221,7 @@ def _brownout(route: Route, context: RequestContext) -> list[tuple[str, str]]:
         return [("brownout", "spares this client")]
     share = route.brownout.share(context.now)
     if share:
-        return [("brownout", f"refuses {100 * share:.3g} % of the requests now")]
+        return [("brownout", f"refuses {100 * share:.3g}% of the requests now")]
     return [("brownout", "refuses nothing now")]
 
 

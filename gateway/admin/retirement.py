@@ -243,7 +243,7 @@ def _cutover(key: VersionKey, rules: Snapshot, overrides: Overrides) -> Iterator
     cutover = rules.cutovers.get(key)
     percent = 100 if cutover is None else in_force(cutover, overrides)
     if percent < 100:
-        yield Reason("no", f"its cutover stands at {percent:g} %", "raise it to 100 %")
+        yield Reason("no", f"its cutover stands at {percent:g}%", "raise it to 100%")
 
 
 def _found(

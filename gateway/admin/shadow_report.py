@@ -54,13 +54,13 @@ class DifferenceSample(msgspec.Struct):
 
 
 class LatencyReport(msgspec.Struct):
-    """The times from a request to the head of its answer, in milliseconds, at most 5 % off.
+    """The times from a request to the head of its answer, in milliseconds, at most 5% off.
 
     Attributes:
         answers: the number of answers.
         p50_ms: the time within which half of them came.
-        p95_ms: the time within which 95 % came.
-        p99_ms: the time within which 99 % came.
+        p95_ms: the time within which 95% came.
+        p99_ms: the time within which 99% came.
     """
 
     answers: int

@@ -182,7 +182,7 @@ class CutoverController:
     def _seen(self, key: VersionKey, order: Order) -> tuple[Cutover, CutoverState]:
         cutover = self._rules().cutovers[key]
         state = self._state(cutover, time.monotonic())
-        text = f"The cutover now stands at {state.percent:g} %: {state.why}."
+        text = f"The cutover now stands at {state.percent:g}%: {state.why}."
         order.check_seen(state.word, text)
         return cutover, state
 

@@ -1,7 +1,7 @@
 """Chaos: replicas and their database are killed, suspended and cut off, and nothing is miscounted.
 
 Meanwhile rules are reloaded, replicas are restarted one after the other, one cutover climbs,
-an operator has set another one to 0 %, a third one is rolled back by its gates while replicas are
+an operator has set another one to 0%, a third one is rolled back by its gates while replicas are
 killed, and an operator pauses and resumes brownouts. `make chaos MINUTES=10`
 runs it for longer than the half minute, and each mishap once, of `make test-fleet`.
 """

@@ -244,7 +244,7 @@ async def test_of_two_who_saw_the_same_one_changes_it(database: str, tmp_path: P
     ann, bob = (ANN._replace(who=who, seen="5-rules") for who in ("ann", "bob"))
     async with opened(database, tmp_path, "a", "b") as (one, other):
         await one.set_percent(KEY, 25.0, ann)
-        with pytest.raises(ChangedMeanwhileError, match="stands at 25 %: an operator has set it"):
+        with pytest.raises(ChangedMeanwhileError, match="stands at 25%: an operator has set it"):
             await other.set_percent(KEY, 0.0, bob)
         with pytest.raises(ChangedMeanwhileError):
             await other.clear_percent(KEY, bob)

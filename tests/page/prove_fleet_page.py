@@ -63,13 +63,13 @@ def seat(browser: Browser, fleet: Fleet) -> Iterator[Seats]:
 def test_an_act_on_one_is_seen_on_the_other(seat: Seats) -> None:
     """By itself, and on the audit page with its reason; a form from before is refused there."""
     here, there, log = seat("a", VERSION), seat("b", VERSION), seat("b", "/page/audit")
-    expect(there.locator("#cutover .percent")).to_have_text("5 %")
+    expect(there.locator("#cutover .percent")).to_have_text("5%")
     act(here, "#cutover", "Set", "half of them", percent="50")
-    expect(there.locator("#cutover .percent")).to_have_text("50 %")
+    expect(there.locator("#cutover .percent")).to_have_text("50%")
     expect(there.locator("#cutover .latest")).to_contain_text("by ann, by the rules → 50%")
     expect(log.locator("#audit tbody tr").first).to_contain_text("half of them")
     act(there, "#cutover", "Clear", "it was tried")
-    expect(here.locator("#cutover .percent")).to_have_text("5 %")
+    expect(here.locator("#cutover .percent")).to_have_text("5%")
 
 
 def callers(page: Page) -> Locator:
@@ -171,7 +171,7 @@ def test_the_store_is_gone(seat: Seats, fleet: Fleet, how: str) -> None:
         expect(pages["audit"].locator("#replicas")).to_contain_text("The replicas cannot be read:")
         expect(pages["version"].locator("#retire h2")).to_contain_text("It cannot be")
         expect(pages["version"].locator("#retire")).to_contain_text("has not been heard since")
-        expect(pages["version"].locator("#cutover .percent")).to_have_text("5 %")
+        expect(pages["version"].locator("#cutover .percent")).to_have_text("5%")
         for part in ("#callers-table", "#trend"):
             alone = pages["version"].locator(f"{part} .alone")
             expect(alone).to_contain_text("Counted by a alone since it started")
@@ -191,5 +191,5 @@ def test_the_store_is_gone(seat: Seats, fleet: Fleet, how: str) -> None:
     for name in ("versions", "version", "audit"):
         expect(pages[name].locator("#stale")).to_have_text("")
     expect(pages["audit"].locator("#replicas tbody tr")).to_have_count(2)
-    expect(pages["version"].locator("#cutover .percent")).to_have_text("5 %")
+    expect(pages["version"].locator("#cutover .percent")).to_have_text("5%")
     expect(callers(pages["version"])).to_contain_text([f"before-{how}"])

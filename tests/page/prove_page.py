@@ -141,12 +141,12 @@ def test_acts_on_a_cutover(tabs: Tabs, *, scripts: bool) -> None:
     """Each one, with and without scripts; who and why are in the audit log."""
     page = tabs(java_script_enabled=scripts).open(VERSION)
     percent, chip = page.locator("#cutover .percent"), page.locator("#cutover h2 .chip")
-    expect(percent).to_have_text("10 %")
+    expect(percent).to_have_text("10%")
     for label, why, shown, decided, fields in [
-        ("Pause", "wait for acme", "10 %", "by an operator", {}),
-        ("Set", "half of them", "50 %", "by an operator", {"percent": "50"}),
-        ("Roll back", "<b>it hurts</b>", "0 %", "by an operator", {}),
-        ("Clear", "mended", "10 %", "by the rules", {}),
+        ("Pause", "wait for acme", "10%", "by an operator", {}),
+        ("Set", "half of them", "50%", "by an operator", {"percent": "50"}),
+        ("Roll back", "<b>it hurts</b>", "0%", "by an operator", {}),
+        ("Clear", "mended", "10%", "by the rules", {}),
     ]:
         act(page, "#cutover", label, why, **fields)
         expect(page.locator("#done")).to_contain_text("Done:")
@@ -192,17 +192,17 @@ def test_two_tabs_see_each_others_act(tabs: Tabs) -> None:
     form.get_by_label("Why").fill("what I thought before")  # so that it is not replaced
     form.get_by_label("Percent").fill("70")
     act(first, "#cutover", "Set", "from the first tab", percent="30")
-    expect(second.locator("#cutover .percent")).to_have_text("30 %")
+    expect(second.locator("#cutover .percent")).to_have_text("30%")
     with stale.expect_response(lambda answer: answer.request.method == "POST") as sent:
         form.get_by_role("button", name="Set").click()
     assert sent.value.status == 409
     expect(stale.get_by_role("alert")).to_contain_text("Nothing was done.")
-    expect(stale.get_by_role("alert")).to_contain_text("now stands at 30 %")
-    expect(stale.locator("#cutover .percent")).to_have_text("30 %")
+    expect(stale.get_by_role("alert")).to_contain_text("now stands at 30%")
+    expect(stale.locator("#cutover .percent")).to_have_text("30%")
     act(first, "#cutover", "Set", "and once more", percent="60")
-    expect(stale.locator("#cutover .percent")).to_have_text("60 %")  # it goes on following
+    expect(stale.locator("#cutover .percent")).to_have_text("60%")  # it goes on following
     act(stale, "#cutover", "Clear", "seen it now")
-    expect(first.locator("#cutover .percent")).to_have_text("10 %")
+    expect(first.locator("#cutover .percent")).to_have_text("10%")
 
 
 def test_who_may_read_alone(tabs: Tabs) -> None:

@@ -97,13 +97,13 @@ def cutovers_moved(
         name, mark = _name(key), f"{state.percent:g} {state.decided_by} {int(now)}"
         if state.decided_by is DecidedBy.ROLLED_BACK:
             kind = EventKind.CUTOVER_ROLLED_BACK
-            text = f"The cutover of {name} was rolled back to 0 %: {state.why}."
+            text = f"The cutover of {name} was rolled back to 0%: {state.why}."
         elif state.decided_by is DecidedBy.HELD:
             kind = EventKind.CUTOVER_HELD
-            text = f"The cutover of {name} is held at {state.percent:g} %: {state.why}."
+            text = f"The cutover of {name} is held at {state.percent:g}%: {state.why}."
         elif state.decided_by is DecidedBy.RULES and known[0] != state.percent:
             kind = EventKind.CUTOVER_STEPPED
-            text = f"The cutover of {name} went from {known[0]:g} % to {state.percent:g} %."
+            text = f"The cutover of {name} went from {known[0]:g}% to {state.percent:g}%."
         else:
             continue
         yield Happening(kind, name, mark, text, key, "#cutover")
@@ -202,7 +202,7 @@ def _summed(minutes: Mapping[int, Interval], begins: float, ends: float) -> Inte
 
 
 def _extent(opening: Opening) -> str:
-    what = f"{opening.percent:g} % of its requests"
+    what = f"{opening.percent:g}% of its requests"
     return what if opening.ends == inf else f"{what} until {moment_text(opening.ends)}"
 
 

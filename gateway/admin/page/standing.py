@@ -33,7 +33,7 @@ class Standing:
     Attributes:
         requests: the number of requests.
         failed: the number of those that failed.
-        quick: the time within which 95 % of them ended, in seconds; None if it is not known.
+        quick: the time within which 95% of them ended, in seconds; None if it is not known.
         callers: the most clients of a day, of the last seven.
         trend: the number of requests of each day, the latest last.
         last: when it was called last, in seconds since 1970; 0 for never.

@@ -202,7 +202,7 @@ def _cutovers(seen: Situation) -> Iterator[Waiting]:
             if state.percent != cutover.percent:
                 yield Waiting(
                     *("soon", 4, state.since, "info", "Cutover paused", name_of(key)),
-                    f"It was set to {state.percent:g} % {_by_hand(seen, 'cutover', key)}. Until it"
+                    f"It was set to {state.percent:g}% {_by_hand(seen, 'cutover', key)}. Until it"
                     " is cleared, neither steps nor gates move it.",
                     *("Clear the cutover", there),
                 )
@@ -210,7 +210,7 @@ def _cutovers(seen: Situation) -> Iterator[Waiting]:
         if state.decided_by is DecidedBy.ROLLED_BACK:
             yield Waiting(
                 *("now", 1, -state.since, "bad", "Rolled back", name_of(key)),
-                f"Its cutover went back to 0 %: {state.why}.",
+                f"Its cutover went back to 0%: {state.why}.",
                 *("See the gates", there),
             )
             continue
@@ -229,7 +229,7 @@ def _cutovers(seen: Situation) -> Iterator[Waiting]:
         elif state.decided_by is DecidedBy.HELD:
             yield Waiting(
                 *("soon", 1, -state.since, "warn", "Held", name_of(key)),
-                f"Its cutover stays at {state.percent:g} %: {state.why}.",
+                f"Its cutover stays at {state.percent:g}%: {state.why}.",
                 *("See the gates", there),
             )
         elif pressed:
@@ -244,7 +244,7 @@ def _cutovers(seen: Situation) -> Iterator[Waiting]:
             if more is not None:
                 yield Waiting(
                     *("soon", 1, state.since, "warn", "Step waits", name_of(key)),
-                    f"Its cutover has stayed at {state.percent:g} % for"
+                    f"Its cutover has stayed at {state.percent:g}% for"
                     f" {period_text(now - state.since)}, and not for {period_text(cutover.every)}:"
                     f" it takes {more}.",
                     *("See the gates", there),
@@ -306,10 +306,10 @@ def _brownouts(seen: Situation) -> Iterator[Waiting]:
 def _refuses(opening: Opening, now: float) -> str:
     if opening.begins <= now:
         until = "without an end" if opening.ends == inf else f"until {moment_text(opening.ends)}"
-        return f"refuses {opening.percent:g} % of its requests {until}"
+        return f"refuses {opening.percent:g}% of its requests {until}"
     lasts = "" if opening.ends == inf else f" for {period_text(opening.ends - opening.begins)}"
     begins = moment_text(opening.begins)
-    return f"will refuse {opening.percent:g} % of its requests from {begins}{lasts}"
+    return f"will refuse {opening.percent:g}% of its requests from {begins}{lasts}"
 
 
 def _violations(seen: Situation) -> Iterator[Waiting]:

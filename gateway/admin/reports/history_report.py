@@ -19,8 +19,8 @@ class HistoryLine(msgspec.Struct, frozen=True):
         refused: requests that the gateway refused.
         mean_ms: how long requests took on average, in milliseconds.
         p50_ms: within which time half of them ended; None if it is not known.
-        p95_ms: likewise, 95 %.
-        p99_ms: likewise, 99 %.
+        p95_ms: likewise, 95%.
+        p99_ms: likewise, 99%.
         callers: the number of distinct clients, an estimate where there are many.
     """
 

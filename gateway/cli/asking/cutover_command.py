@@ -72,8 +72,8 @@ def _wait(arguments: Namespace, until: float, seconds: float) -> int:
     found = _ask(arguments)
     progress, moved = _Progress(found, deadline), False
     while True:
-        # Back to 0 % by an operator, as by the button of the page, is the end as well; a cutover
-        # that has not left 0 % yet is waited for.
+        # Back to 0% by an operator, as by the button of the page, is the end as well; a cutover
+        # that has not left 0% yet is waited for.
         moved = moved or found.percent > 0
         back = moved and found.state == DecidedBy.OPERATOR and not found.percent
         if back or found.state == DecidedBy.ROLLED_BACK:

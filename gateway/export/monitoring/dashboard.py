@@ -65,12 +65,12 @@ def panels(snapshot: Snapshot) -> Iterator[Panel]:
     yield Panel("Requests by version", ((requests(_CHOSEN, _WINDOW), _NAMED),), "reqps")
     yield Panel("Failed by version", ((failed_share(_CHOSEN, _WINDOW), _NAMED),), "percentunit")
     p95 = quantile(0.95, SERVED, _CHOSEN, _WINDOW, BY_VERSION)
-    yield Panel("95 % are answered within", ((p95, _NAMED),), "s")
+    yield Panel("95% are answered within", ((p95, _NAMED),), "s")
     by_status = requests(_CHOSEN, _WINDOW, "http_response_status_code")
     yield Panel("Requests by status", ((by_status, "{{http_response_status_code}}"),), "reqps")
     by_target = "server_address, server_port"
     yield Panel(
-        "95 % of answers of services begin within",
+        "95% of answers of services begin within",
         (
             (
                 quantile(0.95, ASKED, _CHOSEN, _WINDOW, by_target),

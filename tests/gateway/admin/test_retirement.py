@@ -246,7 +246,7 @@ def test_a_version_that_nobody_serves() -> None:
 def test_a_cutover_half_way() -> None:
     cutover = '{ service: old, cutover: { via: "2", percent: 25, sticky_by: request } }'
     rules = edited("{ service: old }", cutover, RULES.replace("service: old\n", "service: new\n"))
-    assert said(judged(totals(), rules), "no") == ["its cutover stands at 25 %"]
+    assert said(judged(totals(), rules), "no") == ["its cutover stands at 25%"]
     assert judged(totals(), rules, Overrides(percents={SERVED: 100.0})).answer == "yes"
 
 

@@ -163,7 +163,7 @@ async def test_a_job_waits_for_it(gateway: StartGateway, upstream: StartUpstream
     assert said.endswith(" person 1: 100% is not reached within 0.1 s: it is where the rules end\n")
     assert command(lane.program, *wait, "--until", "50")[0] == 0
 
-    # An operator takes it back while a job waits; one that begins at 0 % waits on.
+    # An operator takes it back while a job waits; one that begins at 0% waits on.
     waiting_for_all = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "gateway", *wait),
         env={"PYTHONPATH": str(ROOT), "GATEWAY_ADMIN_PORT": str(lane.program.admin)},

@@ -176,7 +176,7 @@ async def test_a_percentage_can_be_set_before_anything_is_decided() -> None:
 
 
 async def test_a_restart_forgets_neither_the_state_nor_the_old_way() -> None:
-    """At 100 % nothing of it would be seen again, and nothing could be compared."""
+    """At 100% nothing of it would be seen again, and nothing could be compared."""
     snapshot: Snapshot = loaded(RULES_OF_STEPS)
     writer = StateWriter(None)
     cutovers = CutoverController(writer, ActiveOverrides(writer), lambda: snapshot)

@@ -132,10 +132,10 @@ def _value(kind: str, value: float | None, count: int, requests: int) -> str:
         return "–"
     if kind == "latency":
         return f"{value * 1000:.3g} ms of {requests:,}"
-    return f"{value * 100:.3g} % ({count:,} of {requests:,})"
+    return f"{value * 100:.3g}% ({count:,} of {requests:,})"
 
 
 def _limit(gate: GateResult) -> str:
     if gate.gate == "latency":
         return f"{gate.limit:g} × old"
-    return f"{gate.limit * 100:.3g} % {'more' if adds(gate) else ''}".rstrip()
+    return f"{gate.limit * 100:.3g}% {'more' if adds(gate) else ''}".rstrip()

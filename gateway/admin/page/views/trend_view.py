@@ -182,7 +182,7 @@ async def _latest_day(minutes: Mapping[int, Interval], now: float) -> list[Chart
     return [
         _requests("Requests a minute", f"{latest:,} in the last", requests, errors),
         Chart(
-            "95 % answered within, ms",
+            "95% answered within, ms",
             f"{known[-1] * 1000:,.3g} ms" if known else "not known",
             longest * 1000,
             "",

@@ -41,9 +41,9 @@ def test_a_cutover() -> None:
     assert moved(
         (1, rules), (1, rules), (5, rules), (5, held), (5, held), (5, rules), (0, back)
     ) == [
-        ("cutover.stepped", "The cutover of version 1 of person went from 1 % to 5 %."),
-        ("cutover.held", "The cutover of version 1 of person is held at 5 %: 5xx."),
-        ("cutover.rolled_back", "The cutover of version 1 of person was rolled back to 0 %: 5xx."),
+        ("cutover.stepped", "The cutover of version 1 of person went from 1% to 5%."),
+        ("cutover.held", "The cutover of version 1 of person is held at 5%: 5xx."),
+        ("cutover.rolled_back", "The cutover of version 1 of person was rolled back to 0%: 5xx."),
     ]
     assert moved((1, rules), (50, DecidedBy.OPERATOR), (60, DecidedBy.OPERATOR)) == []
     assert moved((0, back)) == []
@@ -158,7 +158,7 @@ def test_a_brownout() -> None:
 
     assert begun(NOW - 1) == begun(NOW, Overrides(frozenset({KEY}))) == []
     (one,) = begun(NOW + 1)
-    assert "refuses 100 % of its requests until" in one.text
+    assert "refuses 100% of its requests until" in one.text
     assert begun(NOW + 2) == []
     assert observation.brownouts_over(document, NOW + 3599) == {}
     assert observation.brownouts_over(document, NOW + 3600) == {KEY: Opening(NOW, NOW + 3600, 100)}
@@ -170,7 +170,7 @@ def test_a_brownout_without_an_end() -> None:
     document = NotifyDocument()
     found = versions("brownout: { percent: 5 }")
     (one,) = observation.brownouts_begun(document, found, Overrides(), NOW)
-    assert one.text.endswith("it refuses 5 % of its requests.")
+    assert one.text.endswith("it refuses 5% of its requests.")
     assert observation.brownouts_over(document, 1e11) == {}
     over = versions("lifecycle: { sunset: 2020-01-01 }, brownout: { percent: 5 }")
     assert [*observation.brownouts_begun(NotifyDocument(), over, Overrides(), NOW)] == []

@@ -632,7 +632,7 @@ async def test_what_is_paused_by_hand_waits_for_somebody(acting: TestClient) -> 
     await post(acting, CUTOVER, act="set", seen="10-rules", percent="5", why="too fast")
     text = await (await acting.get("/", headers=ANN)).text()
     assert re.search(r"They were paused by ann at [^:]+:\d\d UTC: &lt;b&gt;a customer", text)
-    assert re.search(r"It was set to 5 % by ann at [^:]+:\d\d UTC: too fast\.", text)
+    assert re.search(r"It was set to 5% by ann at [^:]+:\d\d UTC: too fast\.", text)
     assert "{{ 7 * 7 }}" in text
     for part in ("brownouts", "cutover"):
         assert f'href="/page/versions/person/1#{part}"' in text
@@ -646,7 +646,7 @@ async def test_what_is_paused_by_hand_waits_for_somebody(acting: TestClient) -> 
         (CUTOVER, {"act": "set", "seen": "10-rules", "percent": "nan", "why": "x"}, 400, "to 100"),
         (CUTOVER, {"act": "set", "seen": "10-rules", "why": "x"}, 400, "0 to 100"),
         (CUTOVER, {"act": "jump", "seen": "10-rules", "why": "x"}, 400, "names no act"),
-        (CUTOVER, {"act": "set", "seen": "9-rules", "percent": "4", "why": "x"}, 409, "at 10 %"),
+        (CUTOVER, {"act": "set", "seen": "9-rules", "percent": "4", "why": "x"}, 409, "at 10%"),
         (BROWNOUTS, {"act": "pause", "seen": "paused", "why": "x"}, 409, "are not paused now"),
         (BROWNOUTS, {"act": "jump", "seen": "running", "why": "x"}, 400, "names no act"),
         (CUTOVER.replace("/1/", "/2/"), {"why": "x"}, 409, "no cutover of person 2 any more"),

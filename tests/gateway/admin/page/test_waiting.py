@@ -124,7 +124,7 @@ CASES = {
     ),
     "a rollback": (
         situation(MOVING, cutovers=cutover(DecidedBy.ROLLED_BACK, 0)),
-        *("now", "Rolled back", "went back to 0 %: errors: too many."),
+        *("now", "Rolled back", "went back to 0%: errors: too many."),
     ),
     "a gate exceeded": (
         situation(MOVING, cutovers=cutover(DecidedBy.HELD, 10, result(GateOutcome.EXCEEDED))),
@@ -132,7 +132,7 @@ CASES = {
     ),
     "held": (
         situation(MOVING, cutovers=cutover(DecidedBy.HELD)),
-        *("soon", "Held", "stays at 10 %: errors: too many."),
+        *("soon", "Held", "stays at 10%: errors: too many."),
     ),
     "a gate near its limit": (
         situation(MOVING, cutovers=cutover(DecidedBy.RULES, 10, result(GateOutcome.PASSED))),
@@ -152,13 +152,13 @@ CASES = {
     ),
     "a brownout": (
         situation(BROWN),
-        *("soon", "Brownout", "will refuse 100 % of its requests from 27 Sep 1972, 09:00 UTC for"),
+        *("soon", "Brownout", "will refuse 100% of its requests from 27 Sep 1972, 09:00 UTC for"),
     ),
     "one that is under way": (
         situation(BROWN, now=NOW + 9.1 * 3600),
-        *("soon", "Brownout", "refuses 100 % of its requests until 27 Sep 1972, 09:30 UTC."),
+        *("soon", "Brownout", "refuses 100% of its requests until 27 Sep 1972, 09:30 UTC."),
     ),
-    "one without an end": (situation(ALWAYS), "soon", "Brownout", "refuses 5 % of its requests w"),
+    "one without an end": (situation(ALWAYS), "soon", "Brownout", "refuses 5% of its requests w"),
     "brownouts paused by hand": (
         situation(
             BROWN,
@@ -169,7 +169,7 @@ CASES = {
         "Brownouts paused",
         (
             "They were paused by ann at 26 Sep 1972, 23:59 UTC: a customer asked. Without that, it"
-            " will refuse 100 % of its requests from 27 Sep 1972, 09:00 UTC for 30 minutes."
+            " will refuse 100% of its requests from 27 Sep 1972, 09:00 UTC for 30 minutes."
         ),
     ),
     "brownouts paused long ago": (
@@ -185,7 +185,7 @@ CASES = {
         "soon",
         "Cutover paused",
         (
-            "It was set to 5 % by ann at 26 Sep 1972, 23:59 UTC: a customer asked. Until it is"
+            "It was set to 5% by ann at 26 Sep 1972, 23:59 UTC: a customer asked. Until it is"
             " cleared, neither steps nor gates move it."
         ),
     ),
@@ -193,7 +193,7 @@ CASES = {
         situation(STEPPING, cutovers=cutover(since=7200, rules=STEPPING)),
         "soon",
         "Step waits",
-        "stayed at 10 % for 2 hours, and not for 10 minutes: it takes 100 more requests on the new",
+        "stayed at 10% for 2 hours, and not for 10 minutes: it takes 100 more requests on the new",
     ),
     "violations": (
         situation(totals=violated(0.5)),
