@@ -169,9 +169,7 @@ def _short(number: float) -> str:
 def _percent(share: float | None) -> str:
     if share is None:
         return "–"
-    return (
-        "0%" if share == 0 else f"{100 * share:.2g}%" if share < 0.1 else f"{100 * share:.3g}%"
-    )
+    return "0%" if share == 0 else f"{100 * share:.2g}%" if share < 0.1 else f"{100 * share:.3g}%"
 
 
 def _ms(seconds: float | None) -> str:

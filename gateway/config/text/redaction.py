@@ -16,8 +16,8 @@ _HIDDEN = "(hidden)"
 # The keys whose text is a secret, and those below which every text is one.
 _SECRET = frozenset({"hash", "key", "password", "secret", "token"})
 _SECRETS = frozenset({"keys"})
-# Places whose keys have another meaning: who knows the URL of a webhook can send it messages, the key of
-# TLS is a path, and that of a change the name of a field.
+# Places whose keys have another meaning: who knows the URL of a webhook can send it messages, the
+# key of TLS is a path, and that of a change the name of a field.
 _WEBHOOKS, _TLS, _CHANGES = "webhooks", "tls", "changes"
 _API, _ELSEWHERE = "api", "elsewhere"
 _PLACES = {

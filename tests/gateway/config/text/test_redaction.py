@@ -13,6 +13,12 @@ clients:
           abcdefghijkl
           -----END KEY-----
 """
+FIELDS = """\
+apis:
+  a:
+    groups: { g: [ keys: { field: f, values: { a: bcde } } ] }
+    conversions: [ changes: [ extract: { key: items }, webhooks: { url: abcd } ] ]
+"""
 CASES = {
     "API keys": ("keys: { a: s3cret, b: 'two words' }", "keys: { a: (hidden), b: '(hidden)' }"),
     "variables": ("keys: { acme: '${KEY}' }", "keys: { acme: '${KEY}' }"),
@@ -62,21 +68,21 @@ CASES = {
         "webhooks: { a: { url: '(hidden)' } }",
     ),
     "the path of a key": ("admin: { tls: { certificate: a.crt, key: a.key } }",) * 2,
-    "fields of changes": (
-        "apis: { a: { groups: { g: [ keys: { field: f, values: { a: bcde } } ] }, conversions:"
-        " [ changes: [ extract: { key: items }, webhooks: { url: abcd } ] ] } }",
-    )
-    * 2,
+    "fields of changes": (FIELDS, FIELDS),
     "an example of a change": (
         "apis: { a: { conversions: [ { examples: [ { older: { token: abcd } } ] } ] } }",
         "apis: { a: { conversions: [ { examples: [ { older: { token: (hidden) } } ] } ] } }",
     ),
-    "APIs, tokens and webhooks with names of places": (
-        "apis: { tls: { key: abcd }, webhooks: { conversions: [ key: bcde ] } }\n"
-        "admin: { tokens: { tls: { token: cdef } } }\n"
-        "notify: { webhooks: { tls: { url: defg }, webhooks: { url: efgh } } }",
-        "apis: { tls: { key: (hidden) }, webhooks: { conversions: [ key: bcde ] } }\n"
-        "admin: { tokens: { tls: { token: (hidden) } } }\n"
+    "an API with the name of a place": (
+        "apis: { tls: { key: abcd }, webhooks: { conversions: [ key: bcde ] } }",
+        "apis: { tls: { key: (hidden) }, webhooks: { conversions: [ key: bcde ] } }",
+    ),
+    "a token with the name of a place": (
+        "admin: { tokens: { tls: { token: abcd } } }",
+        "admin: { tokens: { tls: { token: (hidden) } } }",
+    ),
+    "webhooks with names of places": (
+        "notify: { webhooks: { tls: { url: abcd }, webhooks: { url: bcde } } }",
         "notify: { webhooks: { tls: { url: (hidden) }, webhooks: { url: (hidden) } } }",
     ),
     "other URLs": ("jwt: { url: http://x/y }", "jwt: { url: http://x/y }"),
