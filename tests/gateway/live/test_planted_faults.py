@@ -7,20 +7,17 @@ requests read and the others write, and only these are refused.
 import asyncio
 import http.client
 import json
-import time
 from collections.abc import Collection
-from typing import Any
 
 import pytest
 
-from tests.gateway.kit import DEADLINE, Scripted, StartGateway, StartUpstream
+from tests.gateway.kit import Scripted, StartGateway, StartUpstream
+from tests.gateway.live.planted import WINDOW, call_until_left
 from tests.gateway.live.shifting import NEW, OLD, WRONG, admin, answer
-from tests.gateway.talk import Reader, Writer, ask, connect
+from tests.gateway.talk import Reader, Writer, ask
 
 pytestmark = pytest.mark.slow
 
-WINDOW = 7
-RATE = 12  # requests a second on each connection
 GATES = f"errors: 2%, latency: 1.5x, window: {WINDOW}s, minimum: 10"
 
 STATUSES = {
@@ -127,45 +124,13 @@ async def test_each_is_left(
     old, new = await upstream(old_service), await upstream(new_service)
     apis = [*faults, *HEALTHY]
     program = gateway(rules(old.port, new.port, apis))
-    began = time.time()
-
-    def left() -> dict[str, dict[str, Any]]:
-        return {line["api"]: line for line in program.log("cutover_set")}
-
-    async def call(api: str, method: str) -> None:
-        """Ask on one connection until told to stop; each request waits for its answer."""
-        async with connect(program) as client:
-            while True:
-                client.send(request(api, method))
-                await client.answer()
-                await asyncio.sleep(1 / RATE)
-
-    async def call_once(api: str) -> None:
-        async with connect(program) as client:
-            client.send(request(api, "POST"))
-            await client.answer()
-
-    callers = [
-        asyncio.create_task(call(api, method))
-        for api in apis
-        if api != "hang"
-        for method in ("GET", "POST", "POST")
-    ]
-    try:
-        while not (left().keys() >= faults and time.time() > began + WINDOW):
-            if time.time() > began + DEADLINE:
-                late = faults - left().keys()
-                pytest.fail(str([admin(program, "GET", f"/cutovers/{api}/1") for api in late]))
-            if "hang" in faults:
-                callers += [asyncio.create_task(call_once("hang")) for _ in range(3)]
-            await asyncio.sleep(0.2)
-        broken = [caller.exception() for caller in callers if caller.done()]
-        assert not any(broken), broken
-    finally:
-        for caller in callers:
-            caller.cancel()
-        await asyncio.gather(*callers, return_exceptions=True)
-    found = left()
+    steady = [api for api in apis if api != "hang"]
+    found = await call_until_left(
+        program,
+        [request(api, method) for api in steady for method in ("GET", "POST", "POST")],
+        faults,
+        beside=lambda: [request("hang", "POST")] * 3 if "hang" in faults else [],
+    )
     assert found.keys() == faults
     for api in faults:
         line, reason = found[api], REASONS[api]

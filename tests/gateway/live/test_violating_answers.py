@@ -7,20 +7,18 @@ One gateway has an API for each fault, so that they run at the same time. The an
 import asyncio
 import gzip
 import json
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.gateway.kit import DEADLINE, Scripted, StartGateway, StartUpstream
+from tests.gateway.kit import Scripted, StartGateway, StartUpstream
 from tests.gateway.live.bounds import metric
+from tests.gateway.live.planted import WINDOW, call_until_left
 from tests.gateway.live.shifting import admin, answer
-from tests.gateway.talk import Reader, Writer, ask, connect
+from tests.gateway.talk import Reader, Writer, ask
 
 pytestmark = pytest.mark.slow
 
-WINDOW = 7
-RATE = 12  # requests a second on each connection
 SHIPMENT = {
     "type": "object",
     "required": ["id", "weight", "state"],
@@ -116,38 +114,13 @@ async def new_service(scripted: Scripted, reader: Reader, writer: Writer) -> Non
 async def test_each_is_left(gateway: StartGateway, upstream: StartUpstream, tmp_path: Path) -> None:
     old, new = await upstream(old_service), await upstream(new_service)
     program = gateway(rules(old.port, new.port, tmp_path))
-    began = time.time()
-
-    def left() -> dict[str, str]:
-        return {str(line["api"]): str(line["reason"]) for line in program.log("cutover_set")}
-
-    async def call(api: str, method: str) -> None:
-        """Ask on one connection until told to stop; each request waits for its answer."""
-        async with connect(program) as client:
-            while True:
-                fields = () if method == "GET" else ("Content-Length: 0",)
-                client.send(ask(f"{method} /{api}/v1", *fields))
-                assert (await client.answer()).status in (200, 201)
-                await asyncio.sleep(1 / RATE)
-
-    callers = [
-        asyncio.create_task(call(api, method))
+    requests = [
+        ask(f"{method} /{api}/v1", *(() if method == "GET" else ("Content-Length: 0",)))
         for api in (*BAD, *HEALTHY)
         for method in ("GET", "GET", "POST")
     ]
-    try:
-        while not (left().keys() >= BAD.keys() and time.time() > began + WINDOW):
-            if time.time() > began + DEADLINE:
-                late = BAD.keys() - left().keys()
-                pytest.fail(str([admin(program, "GET", f"/cutovers/{api}/1") for api in late]))
-            await asyncio.sleep(0.2)
-        broken = [caller.exception() for caller in callers if caller.done()]
-        assert not any(broken), broken
-    finally:
-        for caller in callers:
-            caller.cancel()
-        await asyncio.gather(*callers, return_exceptions=True)
-    found = left()
+    lines = await call_until_left(program, requests, BAD, statuses={200, 201})
+    found = {api: str(line["reason"]) for api, line in lines.items()}
     assert found.keys() == BAD.keys()
     for api, (_, field) in BAD.items():
         assert found[api].startswith("violations ("), found[api]

@@ -1,0 +1,65 @@
+"""What the tests of faults in a new route share: callers that go on until each fault is left."""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+import pytest
+
+from tests.gateway.kit import DEADLINE, Program
+from tests.gateway.live.shifting import admin
+from tests.gateway.talk import connect
+
+WINDOW = 7
+_RATE = 12  # requests a second on each connection
+
+
+def left(program: Program) -> dict[str, dict[str, Any]]:
+    """Return the log lines of the cutovers that were set, by their API."""
+    return {line["api"]: line for line in program.log("cutover_set")}
+
+
+async def call_until_left(
+    program: Program,
+    requests: Iterable[bytes],
+    faults: Collection[str],
+    statuses: Collection[int] | None = None,
+    beside: Callable[[], Collection[bytes]] = tuple,
+) -> dict[str, dict[str, Any]]:
+    """Ask until the cutover of each faulty API is left and a window is over; return `left`.
+
+    Args:
+        program: the gateway.
+        requests: each is asked again and again on a connection of its own.
+        faults: the faulty APIs.
+        statuses: those that may be answered; without them, all may.
+        beside: returns what is asked once each time that the log is looked at.
+    """
+
+    async def call(request: bytes, *, once: bool = False) -> None:
+        async with connect(program) as client:
+            while True:
+                client.send(request)
+                answer = await client.answer()
+                assert statuses is None or answer.status in statuses
+                if once:
+                    return
+                await asyncio.sleep(1 / _RATE)
+
+    began = time.time()
+    callers = [asyncio.create_task(call(request)) for request in requests]
+    try:
+        while not (left(program).keys() >= set(faults) and time.time() > began + WINDOW):
+            if time.time() > began + DEADLINE:
+                late = set(faults) - left(program).keys()
+                pytest.fail(str([admin(program, "GET", f"/cutovers/{api}/1") for api in late]))
+            callers += [asyncio.create_task(call(request, once=True)) for request in beside()]
+            await asyncio.sleep(0.2)
+        broken = [caller.exception() for caller in callers if caller.done()]
+        assert not any(broken), broken
+    finally:
+        for caller in callers:
+            caller.cancel()
+        await asyncio.gather(*callers, return_exceptions=True)
+    return left(program)
