@@ -277,6 +277,7 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
         return
     problem: object = {**fault.problem(exchange.path), **fault.own}
     status, content_type = fault.status, b"application/problem+json"
+    fields: HeaderFields = [(b"Cache-Control", b"no-store"), *fault.fields]
     endpoint = exchange.endpoint
     template = None if endpoint is None else endpoint.errors.get(exchange.version)
     if template is not None:
@@ -284,13 +285,9 @@ def _refuse(exchange: Exchange, error: FaultError) -> None:
         given = {**fault.problem(exchange.path), "status": status}
         problem = template.render(given, exchange.request_id, fault.misfit, fault.own)
         content_type = template.content_type.encode()
+        fields = template.dress(fault.code, fields)
     body = msgspec.json.encode(problem)
-    fields = [
-        (b"Content-Type", content_type),
-        (b"Content-Length", b"%d" % len(body)),
-        (b"Cache-Control", b"no-store"),
-        *fault.fields,
-    ]
+    fields = [(b"Content-Type", content_type), (b"Content-Length", b"%d" % len(body)), *fields]
     with suppress(ConnectionError):  # the client has disconnected
         _send(exchange, status, fields, body)
 

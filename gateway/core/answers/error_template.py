@@ -1,15 +1,19 @@
 """Error templates: the gateway's own refusals, in the shape that a version's clients can read.
 
 A template is a JSON value whose texts may hold placeholders, `{code}`. A text that is one
-placeholder becomes the value itself, such as the number of the status. Where it has no value, it is
-left out of its object or list, and so is an object or a list of which nothing is left; and so is
-an object in a list that has placeholders, if none of them has a value.
+placeholder becomes the value itself, such as the number of the status, and a key the text of its
+placeholders. Where one has no value, it is left out of its object or list, and so is an object or a
+list of which nothing is left; and so is an object in a list that has placeholders, if none of them
+has a value.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+
+from gateway.core.errors import FaultCode
+from gateway.core.headers import HeaderFields
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
@@ -80,6 +84,8 @@ class ErrorTemplate:
         details: The version's own sentences, by the codes of the gateway. One with a placeholder
             that has no value is not used.
         statuses: The version's own statuses, by the codes of the gateway.
+        headers: The version's own header fields, by name, which take the place of those of the
+            gateway; None leaves a field away.
     """
 
     content_type: str
@@ -88,6 +94,19 @@ class ErrorTemplate:
     default: str | int | None = None
     details: Mapping[str, str] = field(default_factory=dict)
     statuses: Mapping[str, int] = field(default_factory=dict)
+    headers: Mapping[str, str | None] = field(default_factory=dict)
+
+    def dress(self, code: FaultCode, fields: HeaderFields) -> HeaderFields:
+        """Return the header fields of a refusal, with those of the version.
+
+        A brownout keeps those of the gateway, since no cache may have its refusals when it is over.
+        """
+        if not self.headers or code is FaultCode.VERSION_BROWNOUT:
+            return fields
+        replaced = {name.lower().encode() for name in self.headers}
+        kept = [line for line in fields if line[0].lower() not in replaced]
+        own = [(name, value) for name, value in self.headers.items() if value is not None]
+        return kept + [(name.encode(), value.encode()) for name, value in own]
 
     def render(
         self,
@@ -128,7 +147,8 @@ def placeholders(template: object) -> Iterator[str]:
             if match[1] is not None:
                 yield match[1]
     elif isinstance(template, dict):
-        for value in template.values():
+        for key, value in template.items():
+            yield from placeholders(key)
             yield from placeholders(value)
     elif isinstance(template, list | tuple):
         for value in template:
@@ -140,7 +160,12 @@ def _rendered(template: object, values: Mapping[str, object]) -> object:
         name = _only(template)
         return _text(template, values) if name is None else values.get(name, _ABSENT)
     if isinstance(template, dict):
-        members = {key: _rendered(value, values) for key, value in template.items()}
+        members = {
+            _text(key, values): _rendered(value, values)
+            if all(name in values for name in placeholders(key))
+            else _ABSENT
+            for key, value in template.items()
+        }
         left = {key: value for key, value in members.items() if value is not _ABSENT}
         return left if left or not members else _ABSENT
     if isinstance(template, list | tuple):

@@ -18,7 +18,8 @@ NUMBERS = (
     ' fields: [ { name: "{field}", at: "{pointer}" } ] },'
     " codes: { method_not_allowed: 4050, conversion_failed: 5020, default: 5000 },"
     ' details: { unconvertible_request: "Refused: {reason}." },'
-    " statuses: { unsupported_media_type: 200, version_retired: 404 }"
+    " statuses: { unsupported_media_type: 200, version_retired: 404 },"
+    " headers: { cache-control: null, X-Power: Perl 5 }"
 )
 RULES = f"""
 services: {{ told: {{ targets: ["http://${{TOLD}}"] }} }}
@@ -91,6 +92,9 @@ def test_codes_of_the_version(program: Program, house: House) -> None:
         assert got.status == status
         (error,) = got.json["errors"]
         assert (error["code"], list(error)) == (code, ["code", "message"])
+        assert not got.all("Cache-Control")
+        assert got.one("X-Power") == b"Perl 5"
+    assert got.one("Allow") == b"GET, HEAD, POST, OPTIONS"
     got = ask(program, "POST", "/v5/a", "Content-Type: text/plain", "Content-Length: 1", body=b"x")
     assert (got.status, got.json["errors"][0]["code"]) == (200, 5000)  # of `statuses`
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from gateway.config.changes.change_section import BodySection, Loss, ParameterSection, Upgrade
 from gateway.config.changes.change_site import BodySite, ChangeSite, ParameterSite
@@ -19,6 +19,12 @@ _KINDS = ValueKinds(frozenset({"a number", "a string"}))
 # What a float holds of any decimal number without a change.
 _DIGITS = 15
 Places = Annotated[int, Field(ge=0, le=18), NumberText]
+
+
+def _not_zero(factor: float) -> float:
+    if not factor:
+        raise ValueError("expected another number than 0, from which none comes back")
+    return factor
 
 
 class DigitsConfig(SectionModel):
@@ -37,8 +43,9 @@ class _FactorSection(BodySection, ParameterSection):
 
     field: str
     """The field, query parameter or header field, which has the same name in both versions."""
-    by: Annotated[float, Field(gt=0, le=1e15), NumberText]
-    """The factor between the two units, such as 60 for minutes and seconds, or 0.3048."""
+    by: Annotated[float, Field(ge=-1e15, le=1e15), NumberText, AfterValidator(_not_zero)]
+    """The factor between the two units, such as 60 for minutes and seconds, or 0.3048; -1 for the
+    opposite sign, such as a debt and a balance. It is not 0."""
     plus: Annotated[float, Field(ge=-1e15, le=1e15), NumberText] = 0
     """What the version with the product adds to it, such as 32 for degrees Fahrenheit with 1.8. The
     default is 0."""

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 
-from gateway.config.shape import NumberText, SectionModel, matching
+from gateway.config.shape import FieldName, NumberText, SectionModel, matching
 from gateway.config.text.mistakes import Location, Mistakes, suggest
 from gateway.core.answers.error_template import (
     JSON,
@@ -40,6 +40,10 @@ def _with_body(status: int) -> int:
     return status
 
 
+FieldValue = Annotated[
+    str, matching(r"^[!-~]([ -~]*[!-~])?$", "not the value of a header field; write it in ASCII")
+]
+
 OwnCode = Annotated[str | int, BeforeValidator(_own_code)]
 
 OwnStatus = Annotated[
@@ -48,6 +52,20 @@ OwnStatus = Annotated[
     NumberText,
     AfterValidator(_with_body),
 ]
+
+
+# What the gateway has to write itself: how long an answer is, what it is, and for whom.
+_NEEDED = (
+    *("allow", "connection", "content-encoding", "content-length", "content-type", "date"),
+    *("transfer-encoding", "vary", "x-request-id"),
+)
+
+
+def _own_fields(headers: dict[str, str | None]) -> dict[str, str | None]:
+    for name in headers:
+        if name.lower() in _NEEDED:
+            raise ValueError(f"'{name}' is the gateway's to write; remove it")
+    return headers
 
 
 class ErrorsConfig(SectionModel):
@@ -66,6 +84,12 @@ class ErrorsConfig(SectionModel):
     statuses: dict[str, OwnStatus] = Field(default_factory=dict)
     """The version's own statuses by the codes of the gateway, such as `{ unconvertible_request: 422
     }`, also 200 where a version has failures in the body alone. By default, the gateway's stay."""
+    headers: Annotated[dict[FieldName, FieldValue | None], AfterValidator(_own_fields)] = Field(
+        default_factory=dict
+    )
+    """The header fields of the gateway's own refusals, by name, such as `{ Cache-Control: no-cache
+    }`; null leaves a field away. Refusals of a brownout keep theirs. By default, Cache-Control is
+    no-store."""
     content_type: JsonType | None = None
     """The media type of errors, also of those that services of other versions answer with. The
     default is application/json with a body, and otherwise application/problem+json."""
@@ -89,7 +113,13 @@ def build_errors(config: ErrorsConfig, at: Location, mistakes: Mistakes) -> Erro
     codes = {code: own for code, own in config.codes.items() if code != DEFAULT}
     own = config.codes.get(DEFAULT)
     return ErrorTemplate(
-        config.content_type or fallback, config.body, codes, own, config.details, config.statuses
+        config.content_type or fallback,
+        config.body,
+        codes,
+        own,
+        config.details,
+        config.statuses,
+        config.headers,
     )
 
 

@@ -1,8 +1,9 @@
 """Multiply: the same quantity in another unit, as 900 seconds are 15 minutes, and 68 °F are 20 °C.
 
 Digits are multiplied as they are written, in whole numbers, so that none is lost to binary
-fractions. A text that is a number stays a text. An absent field stays absent, and null stays null,
-both ways.
+fractions. A number of the opposite sign keeps its digits as they are, `-12.50` of `12.50`, since
+its unit is the same. A text that is a number stays a text. An absent field stays absent, and null
+stays null, both ways.
 """
 
 import re
@@ -25,7 +26,7 @@ class Product:
     """A number multiplied by a factor, and moved, with all digits that it has or at most so many.
 
     Attributes:
-        factor: The factor, which is greater than 0.
+        factor: The factor, which is not 0.
         digits: The digits that the product has at most after the decimal point; None sets no bound.
         rounds: Whether a product of more digits is rounded, and what lies halfway away from zero;
             otherwise it is refused. It goes with `digits`.
@@ -53,17 +54,18 @@ class Product:
         if match is None:
             raise ValueError("expected a number such as 12.5, found something else")
         sign, whole, fraction, exponent = match.groups("")
+        if self == _OPPOSITE:
+            return text if not (whole + fraction).strip("0") else text[1:] if sign else f"-{text}"
         behind = len(fraction) - int(exponent or 0)
         places = max(behind, 0) + self._places if self.digits is None else self.digits
         divisor = self.factor.denominator
-        total = int(whole + fraction) * self.factor.numerator
+        total = int(sign + whole + fraction) * self.factor.numerator
         if self.plus:
             total *= self.plus.denominator * 10 ** max(-behind, 0)
             behind = max(behind, 0)
-            total = -total if sign else total
             total += self.plus.numerator * divisor * 10**behind
             divisor *= self.plus.denominator
-            sign, total = "-" if total < 0 else "", abs(total)
+        sign, total = "-" if total < 0 else "", abs(total)
         divisor *= 10 ** max(behind - places, 0)
         product, rest = divmod(total * 10 ** max(places - behind, 0), divisor)
         if rest and self.digits is None:
@@ -87,6 +89,9 @@ def decimal_places(factor: Fraction) -> tuple[int, bool]:
         rest //= shared
         places += 1
     return places, rest == 1
+
+
+_OPPOSITE = Product(Fraction(-1))
 
 
 @dataclass(frozen=True, slots=True)

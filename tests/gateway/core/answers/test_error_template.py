@@ -44,6 +44,8 @@ MISSING = Fault(FaultCode.NOT_FOUND, "No.").problem("/x")
             {"a": [{"c": 2}]},
         ),
         ({"a": {"b": "{successor}", "c": 1}}, None, {"a": {"c": 1}}),
+        ({"{code}!": "{status}", "{{x}}": 1}, {"version_retired!": 410, "{x}": 1}, None),
+        ({"a": {"{successor}": "bad"}, "{supportedVersions}": 1, "b": 2}, None, {"b": 2}),
     ],
 )
 def test_rendered(template: object, gone: object, missing: object) -> None:
@@ -63,6 +65,17 @@ def test_the_phrase_of_the_status(status: int, expected: str) -> None:
     fault = Fault(FaultCode.OPERATION_MISSING, "No.", status_override=status).problem("/x")
     found = ErrorTemplate("application/json", {"s": "{status}", "p": "{phrase}"}).render(fault, "i")
     assert found == ({"s": status, "p": expected} if expected else {"s": status})
+
+
+def test_header_fields_of_the_version() -> None:
+    """A brownout keeps its own: a cache would refuse for it when it is over."""
+    own: dict[str, str | None] = {"cache-control": None, "RETRY-AFTER": "9", "X-A": "b"}
+    fields = [(b"Cache-Control", b"no-store"), (b"Retry-After", b"5"), (b"Allow", b"GET")]
+    dressed = [(b"Allow", b"GET"), (b"RETRY-AFTER", b"9"), (b"X-A", b"b")]
+    template = ErrorTemplate("application/json", headers=own)
+    assert template.dress(FaultCode.METHOD_NOT_ALLOWED, fields) == dressed
+    assert template.dress(FaultCode.VERSION_BROWNOUT, fields) == fields
+    assert ErrorTemplate("application/json").dress(FaultCode.INTERNAL, fields) == fields
 
 
 CODES: dict[str, str | int] = {"version_retired": 4100, "internal": "E1"}
@@ -154,5 +167,5 @@ def test_sentences_of_the_version(template: object, rendered: object) -> None:
 
 def test_the_placeholders_of_a_template() -> None:
     template = {"{x}": ["{a} {b}{{c}}", {"d": "{e}", "f": 1}], "g": None}
-    assert list(placeholders(template)) == ["a", "b", "e"]
+    assert list(placeholders(template)) == ["x", "a", "b", "e"]
     assert list(placeholders(None)) == []

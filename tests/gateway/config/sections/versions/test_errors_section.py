@@ -45,6 +45,12 @@ BODY = {"error": {"code": "{code}"}}
             ),
         ),
         (
+            "{ headers: { Cache-Control: null, X-Power: Perl 5 } }",
+            ErrorTemplate(
+                "application/problem+json", headers={"Cache-Control": None, "X-Power": "Perl 5"}
+            ),
+        ),
+        (
             '{ body: { error: { code: "{code}" } }, content_type: application/vnd.a.b+json }',
             ErrorTemplate("application/vnd.a.b+json", BODY),
         ),

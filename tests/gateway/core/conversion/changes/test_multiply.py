@@ -60,6 +60,11 @@ WHOLE = Multiply(
         (moved("1", "-273.15"), "0", "-273.15"),  # kelvins and degrees Celsius
         (moved("1", "-273.15"), "273.15", "0"),
         (moved("1/60", "1/3"), "40", "1"),
+        (multiply("-1"), "12.5", "-12.5"),
+        (multiply("-1"), "-7", "7"),
+        (multiply("-100"), "0.07", "-7"),
+        (multiply("-1", newer=2, older=2), "0", "0"),
+        (moved("-1", "20"), "7.5", "12.5"),
     ],
 )
 def test_exact_both_ways(change: Multiply, newer: str, older: str) -> None:
@@ -81,6 +86,14 @@ def test_exact_both_ways(change: Multiply, newer: str, older: str) -> None:
 )
 def test_the_shortest_form_is_written(newer: str, older: str) -> None:
     assert spelt(MINUTES, newer, upwards=False) == older
+
+
+def test_the_opposite_keeps_its_digits() -> None:
+    opposite = multiply("-1")
+    for newer, older in (("12.50", "-12.50"), ("-5.00", "5.00"), ("0.00", "0.00"), ("1e2", "-1e2")):
+        assert spelt(opposite, newer, upwards=False) == older
+        assert spelt(opposite, older, upwards=True) == newer
+    assert spelt(opposite, "-0.0", upwards=False) == "-0.0"
 
 
 @pytest.mark.parametrize(
