@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 
 from gateway.telemetry import log
+from gateway.whole_file import write_whole
 
 # The number is noted after so many writes.
 _SELDOM = 30
-_MODE = 0o600
 
 
 class _Mark(msgspec.Struct, frozen=True):
@@ -54,8 +54,7 @@ class WrittenMark:
     def note(self, writes: int, *, unwritten: bool) -> None:
         """Note the number of writes every now and then, and whether the last one failed at once.
 
-        A full disk does not matter: the file has its place there from the first write on, which one
-        that is written anew and renamed has not. It never gets shorter, so that one write is all.
+        It is noted on a full disk, too: the file has its place there from the first write on.
         """
         if self._missing and not unwritten:  # since when is counted is written by now
             with suppress(OSError):
@@ -71,17 +70,30 @@ class WrittenMark:
             self._write(msgspec.structs.replace(self._noted, writes=writes))
 
     def _write(self, mark: _Mark) -> None:
+        content = msgspec.json.encode(mark)
         try:
-            file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, _MODE)
+            write_whole(self._path, content)
+        except OSError as error:
+            if not self._write_in_place(content):
+                if not self._failing:
+                    reason = f"{self._path}: {(error.strerror or str(error)).lower()}"
+                    log.event("mark_not_kept", "warning", reason=reason)
+                self._failing = True
+                return
+        self._noted, self._failing = mark, False
+
+    def _write_in_place(self, content: bytes) -> bool:
+        """Write over the former mark, as a full disk has room for nothing else; return whether.
+
+        The file never gets shorter, so that one write is all.
+        """
+        try:
+            file = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC)
             try:
-                os.pwrite(file, msgspec.json.encode(mark).ljust(os.fstat(file).st_size), 0)
+                os.pwrite(file, content.ljust(os.fstat(file).st_size), 0)
                 os.fsync(file)
             finally:
                 os.close(file)
-        except OSError as error:
-            if not self._failing:
-                reason = f"{self._path}: {(error.strerror or str(error)).lower()}"
-                log.event("mark_not_kept", "warning", reason=reason)
-            self._failing = True
-        else:
-            self._noted, self._failing = mark, False
+        except OSError:
+            return False
+        return True

@@ -3,13 +3,12 @@
 A replica that starts while the database cannot be reached goes by them.
 """
 
-import os
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from gateway.telemetry import log
+from gateway.whole_file import write_whole
 
 
 class _Heard(msgspec.Struct):
@@ -41,16 +40,9 @@ class LastOverrides:
     def write(self, documents: dict[str, object]) -> None:
         """Replace what the file has; a file that cannot be written is reported once."""
         content = msgspec.json.encode(_Heard(self._database, documents))
-        fresh = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         try:
-            with fresh.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(self._path)
+            write_whole(self._path, content)
         except OSError as error:
-            with suppress(OSError):
-                fresh.unlink()
             if not self._failing:
                 reason = f"{self._path}: {(error.strerror or str(error)).lower()}"
                 log.event("overrides_not_kept", "warning", reason=reason)

@@ -139,22 +139,49 @@ async def test_no_mark_is_no_doubt(tmp_path: Path, told: list[str]) -> None:
     assert told == []
 
 
-@pytest.mark.parametrize("call", ["ftruncate", "fsync"])
-async def test_one_that_is_killed_amid_a_mark_has_made_it(
-    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]
+async def test_a_full_disk_takes_the_mark_in_place_of_the_former_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]
 ) -> None:
-    """It is written in place, and no end of a longer one may be left behind it."""
+    """No end of a longer one is left behind it, also where it is killed as soon as it is there."""
     path = await began_long_ago(tmp_path / "state.db")
     mark = written_mark.WrittenMark(path)
+    sync, kills = os.fsync, False
 
-    def kill(*_: object) -> None:
-        raise KilledError
+    def full(file: int) -> None:
+        if Path(f"/proc/self/fd/{file}").readlink().suffix != ".mark":  # a file that is made anew
+            raise OSError(28, "No space left on device")
+        if kills:
+            raise KilledError
+        sync(file)
 
     with monkeypatch.context() as patch, suppress(KilledError):
-        patch.setattr(os, call, kill)
+        patch.setattr(os, "fsync", full)
+        mark.note(100_000, unwritten=False)
+        kills = True
         mark.note(1, unwritten=True)
+    assert not (tmp_path / f"state.db.mark.{os.getpid()}").exists()
     assert await count(path) > BEGAN
     assert told == [f"{path}: the gateway ended while the state could not be written"]
+
+
+async def test_a_machine_that_ends_amid_a_mark_leaves_the_former_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]
+) -> None:
+    """It is made anew, whole, and takes the name of the former one then."""
+    path = await began_long_ago(tmp_path / "state.db")
+    file = tmp_path / "state.db.mark"
+    former = file.read_bytes()
+    for where, call in ((os, "fsync"), (Path, "replace")):
+
+        def end(*_: object) -> None:
+            raise KilledError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(where, call, end)
+            with pytest.raises(KilledError):
+                written_mark.WrittenMark(path).note(1, unwritten=True)
+        assert file.read_bytes() == former
+    assert told == []
 
 
 async def test_a_mark_that_cannot_be_written_is_told_once(
@@ -167,7 +194,7 @@ async def test_a_mark_that_cannot_be_written_is_told_once(
         raise OSError(5, "Input/output error")
 
     store = open_store(tmp_path / "state.db")
-    monkeypatch.setattr(os, "pwrite", refuse)
+    monkeypatch.setattr(os, "fsync", refuse)
     for _ in range(2):
         await store.write(StateChanges(documents={"since": 1.0}))
     await store.close()
