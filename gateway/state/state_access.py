@@ -232,8 +232,9 @@ class StateAccess(Protocol):
         Args:
             key: the version; None for all.
             replica: the name of the only replica; None for all.
-            clients: whether the rows of clients are wanted, which are many. Without them, it is
-                known when a version was called last.
+            clients: whether the rows of clients and all counts are wanted, which are many.
+                Without them, it is known when a version was called last, and what violated
+                documents.
 
         Raises:
             UnknownReplicaError: that replica is another one.

@@ -485,6 +485,32 @@ async def test_documents_are_changed_one_after_the_other(database: str, tmp_path
         assert (await one.documents.read("none"))[0] is None
 
 
+async def test_when_versions_were_called_is_made_up_for(
+    database: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """A database of the release before has it by the rows of usage, and so does what it judged."""
+    name = database.rpartition("/")[2]
+    async with opened(database, tmp_path, "a") as (one,):
+        one.absorb(delta())
+        await one._beat()
+        assert await judged(one)
+    before = (
+        "DROP TABLE gateway.called; DROP INDEX gateway.history_by_start, gateway.counts_by_labels;"
+        "UPDATE gateway.alembic_version SET version_num = '0004'"
+    )
+    cluster.execute(before, name)
+    for _ in range(2):
+        async with opened(database, tmp_path, "a") as (one,):
+            whole = (await one.view(KEY)).totals.clients[KEY]
+            brief = (await one.view(clients=False)).totals.clients[KEY]
+            assert (brief.last, brief.served) == (whole.last, whole.served) > (0, 0)
+            # Another release judges, and adds to the rows of usage alone.
+            cluster.execute("UPDATE gateway.usage SET last = last + 9, served = served + 9", name)
+            one.absorb(delta("zed"))
+            await one._beat()
+            assert await judged(one)
+
+
 async def test_replicas_that_start_together_migrate_once(database: str, tmp_path: Path) -> None:
     names = [f"replica{number}" for number in range(6)]
     states = await asyncio.gather(

@@ -97,7 +97,7 @@ class Standings:
             self._known = view, self._known[1]
             self._until = time.monotonic() + _AGE
             return
-        query = HistoryQuery(Resolution.DAY, span=(DAYS - 1) * Resolution.DAY.seconds)
+        query = HistoryQuery(Resolution.DAY, span=DAYS * Resolution.DAY.seconds)
         series = (await self.operator.state.history(query)).series
         today = Resolution.DAY.start(view.now)
         found: dict[VersionKey, Standing] = {}

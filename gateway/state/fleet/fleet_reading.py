@@ -7,7 +7,6 @@ import msgspec
 from sqlalchemy import (
     Text,
     bindparam,
-    func,
     or_,
     select,
 )
@@ -32,6 +31,7 @@ from gateway.state.schema.state_tables import (
     LATEST_AUDIT,
     audit,
     batches,
+    called,
     counts,
     floors,
     replicas,
@@ -124,7 +124,7 @@ async def _read(
     rows = await read_replicas(connection)
     totals = Totals(StateChanges(documents=documents))
     await _add_clients(connection, totals, key, clients=clients)
-    await _add_counts(connection, totals, key)
+    await _add_counts(connection, totals, key, clients=clients)
     async for ((content,),) in connection.parts(_WAITING, 1):
         try:
             counted = decode(content)
@@ -270,20 +270,19 @@ async def _add_clients(
     of = {"api": api, "label": label}
     for name, version, floor in await connection.fetch(_FLOORS, **of):
         totals.clients_of(name, version).floor = floor
-    # The rows of a version alone have when it was called last.
-    versions = [] if key is None or not clients else [key]
-    for name, version, last, served in () if versions else await connection.fetch(_CALLED, **of):
-        found = totals.clients_of(name, version)
-        found.last, found.served = last, served
-        versions.append((name, version))
-    for version_key in versions if clients else ():
+    if not clients:
+        for name, version, last, served in await connection.fetch(_CALLED, **of):
+            found = totals.clients_of(name, version)
+            found.last, found.served = last, served
+        return
+    for name, version in await connection.fetch(_VERSIONS) if key is None else [key]:
         rows: dict[RowKey, ClientUsage] = {}
-        of = {"api": version_key[0], "label": version_key[1]}
+        of = {"api": name, "label": version}
         async for part in connection.parts(_USAGE, None, **of):
             for endpoint, client, others, *numbers in part:
                 rows[endpoint, None if others else client] = ClientUsage(*numbers)
         if rows:
-            found = totals.clients_of(*version_key)
+            found = totals.clients_of(name, version)
             found.rows = rows
             # Lists: a generator would be called for each row.
             found.last = max([row.last for row in rows.values()])
@@ -291,11 +290,15 @@ async def _add_clients(
 
 
 async def _add_counts(
-    connection: PostgresConnection, totals: Totals, key: VersionKey | None
+    connection: PostgresConnection, totals: Totals, key: VersionKey | None, *, clients: bool
 ) -> None:
-    first = None if key is None else labels_begin(key)
-    at_once = _ROWS if key is None else None
-    async for part in connection.parts(_COUNTS, at_once, first=first):
+    if key is None:
+        parts = connection.parts(_COUNTS if clients else _VIOLATIONS, _ROWS)
+    else:
+        # They begin with a quotation mark at the end, and so come before what has # there.
+        first = labels_begin(key)
+        parts = connection.parts(_COUNTS_OF, None, first=first, end=f"{first[:-1]}#")
+    async for part in parts:
         for kind, encoded, *times in part:
             labels = msgspec.json.decode(encoded, type=tuple[str, ...])
             totals.put_count(kind, labels, Occurrences(*times))
@@ -307,16 +310,16 @@ _USAGE = FixedStatement(
     select(*(each for each in usage.columns if each not in _KEY)).where(*of_version(usage)),
     kept=True,
 )
-_CALLED = FixedStatement(
-    select(*_KEY, func.max(usage.c.last), func.max(usage.c.served))
-    .where(*of_version(usage))
-    .group_by(*_KEY)
+_VERSIONS = FixedStatement(select(*_KEY).distinct())
+_CALLED = FixedStatement(select(called).where(*of_version(called)), kept=True)
+_COUNTS = FixedStatement(select(counts))
+_VIOLATIONS = FixedStatement(select(counts).where(counts.c.kind == "violations"))
+# By the order of bytes, as the index has them; the order of the database's language has no use.
+_FIRST, _END = (
+    counts.c.labels.bool_op(compared)(bindparam(name, type_=Text))
+    for compared, name in (("~>=~", "first"), ("~<~", "end"))
 )
-_FIRST = bindparam("first", type_=Text)
-_COUNTS = FixedStatement(
-    select(counts).where(or_(_FIRST.is_(None), func.starts_with(counts.c.labels, _FIRST))),
-    kept=True,
-)
+_COUNTS_OF = FixedStatement(select(counts).where(_FIRST, _END), kept=True)
 _LATEST_AUDIT = FixedStatement(LATEST_AUDIT)
 _LATEST_CHANGE = FixedStatement(LATEST_AUDIT.where(*of_version(audit)).limit(1), kept=True)
 _WAITING = FixedStatement(

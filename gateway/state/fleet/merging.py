@@ -28,7 +28,14 @@ from gateway.state.fleet.transaction_ledger import read_documents, write_documen
 from gateway.state.history.history import History
 from gateway.state.history.interval import IntervalRow
 from gateway.state.schema.history_table import cut_history, history
-from gateway.state.schema.state_tables import counts, documents, floors, usage, write_state
+from gateway.state.schema.state_tables import (
+    called,
+    counts,
+    documents,
+    floors,
+    usage,
+    write_state,
+)
 from gateway.state.state_changes import StateChanges
 from gateway.state.top_clients import KEPT, ClientUsage, TopClients
 from gateway.state.totals import (
@@ -75,8 +82,16 @@ class Merging:
         for api, name, floor in await connection.execute(select(floors)):
             self._floors[api, name] = floor
         version = usage.c.api, usage.c.version
-        found = await connection.execute(select(*version, func.count()).group_by(*version))
-        return Counter({(api, version): rows for api, version, rows in found})
+        latest = func.max(usage.c.last), func.max(usage.c.served)
+        found = await connection.execute(select(*version, func.count(), *latest).group_by(*version))
+        rows: Counter[VersionKey] = Counter()
+        known = []
+        for api, name, count, last, served in found:
+            rows[api, name] = count
+            known.append({"api": api, "version": name, "last": last, "served": served})
+        # A judge of the release before has not written it.
+        await connection.execute_each(_ADD_CALLED, known)
+        return rows
 
     async def _usage(
         self, connection: PostgresConnection, rows: Counter[VersionKey], totals: Totals
@@ -97,6 +112,11 @@ class Merging:
             names = usage.columns.keys()
             parameters = (dict(zip(names, each, strict=True)) for each in values)
             await connection.execute_each(_ADD_USAGE, parameters)
+            latest = (
+                {"api": key[0], "version": key[1], "last": found.last, "served": found.served}
+                for key, found in totals.clients.items()
+            )
+            await connection.execute_each(_ADD_CALLED, latest)
         for key in totals.clients:
             if rows[key] > 3 * KEPT:  # an estimate: many of them were there before
                 clients = await _cut(connection, key, self._floors.get(key, 0))
@@ -235,6 +255,7 @@ def _replacing(table: Table) -> FixedStatement:
 
 
 _ADD_USAGE = _adding(usage, ("count", "refused", "failed"), ("first",), ("last", "served"))
+_ADD_CALLED = _adding(called, (), (), ("last", "served"))
 _ADD_COUNTS = _adding(counts, ("count",), ("first",), ("last",))
 _ADD_FLOOR = _adding(floors, ("floor",), (), ())
 _WRITE_HISTORY = _replacing(history)

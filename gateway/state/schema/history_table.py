@@ -8,6 +8,7 @@ from sqlalchemy import (
     Column,
     Connection,
     Float,
+    Index,
     LargeBinary,
     Row,
     Select,
@@ -35,6 +36,8 @@ history = Table(
     Column("seconds", Float(53), nullable=False),
     Column("buckets", LargeBinary, nullable=False),  # the number of requests by duration
     Column("callers", LargeBinary, nullable=False),  # the hashes that Distinct keeps
+    # The latest days of all versions are few of the rows.
+    Index("history_by_start", "by", "start"),
 )
 # As text, as it runs every two seconds; see `replace_rows`.
 _KNOWN = (

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Column,
     Connection,
     Float,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -31,7 +32,7 @@ from sqlalchemy.types import TypeEngine
 
 from gateway.state.state_changes import AuditRow, CountKey, StateChanges, UsageKey
 
-REVISION = "0004"
+REVISION = "0005"
 """The newest revision of the schema; see `gateway.state.schema`."""
 
 
@@ -63,6 +64,8 @@ counts = Table(
     *_keys("kind", "labels"),  # labels: a JSON array
     *_columns(_COUNT, "count"),
     *_columns(_MOMENT, "first", "last"),
+    # Those of one version, whose labels begin alike.
+    Index("counts_by_labels", "labels", postgresql_ops={"labels": "text_pattern_ops"}),
 )
 documents = Table("documents", metadata, *_keys("name"), *_columns(_TEXT, "document"))  # JSON
 audit = Table(
@@ -73,6 +76,9 @@ audit = Table(
     *_columns(_TEXT, "who", "origin", "what", "api", "version", "why", "before", "after"),
 )
 # What several gateways need to share the state; a gateway that keeps it alone leaves them empty.
+# When a version was called last, so that nobody reads its thousands of rows of usage for that;
+# releases before do not write it.
+called = Table("called", metadata, *_keys("api", "version"), *_columns(_MOMENT, "last", "served"))
 replicas = Table(
     "replicas",
     metadata,

@@ -1,8 +1,10 @@
 """Reading of the history: of all versions, or all of one at once."""
 
+from math import ceil
+
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
-    Float,
     LargeBinary,
     Table,
     Text,
@@ -30,7 +32,7 @@ async def read_history(
     """Return the intervals that are asked for at a time; raises SQLAlchemyError."""
     found = History(bounded=False)
     asked = {"by": query.by.value, "api": query.api, "label": query.version}
-    async for part in connection.parts(_HISTORY, _ROWS, since=query.since(now), **asked):
+    async for part in connection.parts(_HISTORY, _ROWS, since=ceil(query.since(now)), **asked):
         found.add(part)
     return found.view(query, now)
 
@@ -47,8 +49,8 @@ async def add_history(
         days: from when on its days are read, in seconds since 1970.
         minutes: from when on its minutes are, which lack their callers.
     """
-    of = {"api": key[0], "label": key[1]}
-    async for part in connection.parts(_OF_VERSION, None, days=days, minutes=minutes, **of):
+    of = {"api": key[0], "label": key[1], "days": ceil(days), "minutes": ceil(minutes)}
+    async for part in connection.parts(_OF_VERSION, None, **of):
         found.add(part)
 
 
@@ -60,7 +62,8 @@ def of_version(table: Table) -> tuple[ColumnElement[bool], ...]:
 
 
 def _since(name: str) -> ColumnElement[bool]:
-    return history.c.start >= bindparam(name, type_=Float(53))
+    # Of the type of the column: for another one, no index is used.
+    return history.c.start >= bindparam(name, type_=BigInteger)
 
 
 _HISTORY = FixedStatement(

@@ -33,6 +33,7 @@ from gateway.admin.notifications.notification import (
 from gateway.admin.operator import Operator
 from gateway.admin.page.charts import line
 from gateway.admin.page.live_updates import MOST_STREAMS
+from gateway.admin.page.standing import DAYS, Standings
 from gateway.admin.page.views.cutover_view import HEIGHT, cutover_part
 from gateway.admin.page.views.rules_view import Asked, example
 from gateway.config.load import RefusedRules
@@ -691,3 +692,14 @@ async def test_the_trend(page: TestClient, operator: Operator) -> None:  # type:
     assert "<figcaption><span>Callers a day</span><strong>5 today</strong>" in text
     text = await (await page.get("/page/versions/person/2")).text()
     assert "cannot be told before a week of counts" in text
+
+
+async def test_all_days_of_the_list_are_summed_up(operator: Operator) -> None:
+    """Thirty of them, today included."""
+    now = time.time()
+    for age in range(32, 0, -1):
+        delta = Delta(now - age * 86_400, [UsageDelta(*KEY, "/p", "c", 1, 0, 0, 1)], [], [], [], [])
+        operator.state.totals.absorb(delta)
+    _, found = await Standings(operator).latest()
+    trend = found[KEY].trend
+    assert (trend[:-1], found[KEY].requests) == ((1,) * (DAYS - 1), sum(trend))
