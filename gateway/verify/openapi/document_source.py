@@ -14,10 +14,16 @@ import msgspec
 import yaml
 
 from gateway.config.schema_files import is_utf_16
+from gateway.config.text.regular_file import MAX_BYTES, read_regular
 from gateway.verify.openapi.openapi import Description, DocumentError
 
-# YAML of a few lines can have more values than memory.
+# Each value takes up to 300 bytes, and YAML of a few lines can have more values than memory.
 _MOST = 1_000_000
+# PyYAML's composer recurses in C, so that a document nested too deep would end the process.
+_DEEPEST = 500
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+# A coding could make a small response of any size.
+_UNCODED = {"Accept-Encoding": "identity"}
 _TIMEOUT = aiohttp.ClientTimeout(total=10)
 
 
@@ -34,7 +40,9 @@ async def fetch(locations: Iterable[str], folder: Path) -> dict[str, Description
     once = tuple(dict.fromkeys(locations))
     # aiohttp's own context has no authorities here, as it was made without them at the start.
     connector = aiohttp.TCPConnector(ssl=ssl.create_default_context())
-    async with aiohttp.ClientSession(connector=connector, timeout=_TIMEOUT) as session:
+    async with aiohttp.ClientSession(
+        connector=connector, timeout=_TIMEOUT, auto_decompress=False
+    ) as session:
         texts = await asyncio.gather(*(_text(session, location, folder) for location in once))
     return {location: read(text, location) for location, text in zip(once, texts, strict=True)}
 
@@ -48,28 +56,54 @@ def read(text: bytes, source: str) -> Description:
     if is_utf_16(text):
         raise DocumentError(f"{source}: in UTF-16; save it as UTF-8")
     try:
-        data = msgspec.json.decode(text)
-        if _has_repeated_keys(text):
-            yaml.load(text.replace(b"\t", b" "), _Loader)  # noqa: S506  # which says where
-    except yaml.YAMLError as error:
+        data = _read_json(text) if _is_json(text) else _read_yaml(text)
+    except _RepeatedKeyError as error:
         raise DocumentError(f"{source}: the same key twice{_line(error)}") from None
     except RecursionError:
         raise DocumentError(f"{source}: nested too deep; is it the right place?") from None
-    except msgspec.DecodeError:
-        try:
-            data = yaml.load(text, _Loader)  # noqa: S506  # derived from the safe loader
-            size = _size(data, {})
-        except _RepeatedKeyError as error:
-            raise DocumentError(f"{source}: the same key twice{_line(error)}") from None
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise DocumentError(
-                f"{source}: neither JSON nor YAML{_line(error)}; is it the right place?"
-            ) from None
-        if size > _MOST:
-            raise DocumentError(
-                f"{source}: its aliases (*name) make more than {_MOST:,} values of it; is it right?"
-            ) from None
+    except _TooManyError as error:
+        raise DocumentError(f"{source}: {error}") from None
+    # A tag that does not fit its value, such as `!!int ""`, is one of the last two errors.
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
+        raise DocumentError(
+            f"{source}: neither JSON nor YAML{_line(error)}; is it the right place?"
+        ) from None
     return Description(data, source)
+
+
+def _is_json(text: bytes) -> bool:
+    """Return whether a text is JSON, without building its values; may raise RecursionError."""
+    try:
+        msgspec.json.decode(text, type=msgspec.Raw)
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
+def _read_json(text: bytes) -> object:
+    # At one of these signs begins each value, but those that belong to a key.
+    if sum(map(_STRING.sub(b"", text).count, (b",", b"[", b"{"))) > _MOST:
+        raise _TooManyError
+    data = msgspec.json.decode(text)
+    if _has_repeated_keys(text):
+        yaml.load(text.replace(b"\t", b" "), _Loader)  # noqa: S506  # which says where
+    return data
+
+
+def _read_yaml(text: bytes) -> object:
+    depth = values = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        values += isinstance(event, yaml.NodeEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if values > _MOST:
+            raise _TooManyError
+        if depth > _DEEPEST:
+            raise RecursionError
+    data = yaml.load(text, _Loader)  # noqa: S506  # derived from the safe loader
+    if _size(data, {}) > _MOST:
+        raise _TooManyError("its aliases (*name) make ")
+    return data
 
 
 def _has_repeated_keys(text: bytes) -> bool:
@@ -104,6 +138,14 @@ def _size(value: object, known: dict[int, float]) -> float:
     return known[id(value)]
 
 
+class _TooManyError(Exception):
+    """The error that a document has too many values."""
+
+    def __init__(self, cause: str = "") -> None:
+        of = "values of it; is it right?" if cause else "values; is it the right place?"
+        super().__init__(f"{cause}more than {_MOST:,} {of}")
+
+
 class _RepeatedKeyError(yaml.MarkedYAMLError):
     """The error that a mapping has a key twice."""
 
@@ -118,11 +160,24 @@ class _Loader(yaml.CSafeLoader):
     def __init__(self, stream: bytes) -> None:
         super().__init__(stream)
         self._merged: set[int] = set()
+        self._copied = 0
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Merge other mappings into one, as `<<` asks for; raises _RepeatedKeyError."""
+        """Merge other mappings into one, as `<<` asks for.
+
+        Raises:
+            _RepeatedKeyError: a key stands twice in the mapping.
+            _TooManyError: mappings that merge one another have more keys than memory holds.
+        """
         known: set[str] = set()
-        for key, _ in () if id(node) in self._merged else node.value:
+        for key, value in () if id(node) in self._merged else node.value:
+            if key.tag == "tag:yaml.org,2002:merge":
+                for other in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    if isinstance(other, yaml.MappingNode) and other is not node:
+                        self.flatten_mapping(other)
+                        self._copied += len(other.value)
+                    if self._copied > _MOST:
+                        raise _TooManyError("its merges (<<) make ")
             if key.tag != "tag:yaml.org,2002:merge" and isinstance(key, yaml.ScalarNode):
                 if key.value in known:
                     problem = f"'{key.value}' stands before; keep one of the two"
@@ -145,19 +200,26 @@ _Loader.add_implicit_resolver(
 async def _text(session: aiohttp.ClientSession, location: str, folder: Path) -> bytes:
     if not location.startswith(("http://", "https://")):
         try:
-            return await asyncio.to_thread((folder / location).read_bytes)
+            return await asyncio.to_thread(read_regular, folder / location)
         except OSError as error:
             raise DocumentError(
                 f"{location}: cannot be read: {error.strerror}; is the path right?"
             ) from None
     try:
-        async with session.get(location) as response:
+        async with session.get(location, headers=_UNCODED) as response:
             if response.status != 200:
                 raise DocumentError(
                     f"{location}: answers {response.status}; publish the document there, or name"
                     " another place: schema: FILE or URL"
                 )
-            return await response.read()
+            content = bytearray()
+            async for piece in response.content.iter_any():
+                content += piece
+                if len(content) > MAX_BYTES:
+                    raise DocumentError(
+                        f"{location}: larger than {MAX_BYTES // 2**20} MiB; is it the right place?"
+                    )
+            return bytes(content)
     except (aiohttp.ClientError, TimeoutError, ValueError) as error:
         raise DocumentError(f"{location}: cannot be had ({_cause(error)}); is it up?") from None
 

@@ -1,5 +1,7 @@
 """Documents come from files and URLs, in JSON or YAML; what cannot be had is said in one line."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,11 @@ TAB = "found character that cannot start any token"
 MANY = "v1: its aliases (*name) make more than 1,000,000 values of it; is it right?"
 # Each line has the one before it twice.
 BOMB = "a0: &a0 [1, 2]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 30))
+MERGES = "a0: &a0 { k: 1 }\n" + "".join(
+    f"a{n}: &a{n} {{ <<: [*a{n - 1}, *a{n - 1}] }}\n" for n in range(1, 30)
+)
+LARGE = "more than 1,000,000 values; is it the right place?"
+DEEP = "v1: nested too deep; is it the right place?"
 
 JSON = b'{"openapi": "3.1.0", "paths": {"/a": {"get": {}}}}'
 YAML = b"openapi: 3.0.3\npaths:\n  /a: { get: { description: 2026-12-31 } }\n"
@@ -49,6 +56,17 @@ def test_a_merged_key_may_be_overruled() -> None:
         (b"a:\n\t- b", f"v1: neither JSON nor YAML (line 2: {TAB}); is it the right place?"),
         (b"\xff", "v1: neither JSON nor YAML; is it the right place?"),
         (b"openapi: 3.1.0\nx: &x [*x]", MANY),
+        (MERGES.encode(), MANY.replace("aliases (*name)", "merges (<<)")),
+        (b"x: [" + b"1," * 1_000_000 + b"]", f"v1: {LARGE}"),
+        (b'{"x": [' + b"[]," * 500_000 + b'1], "y": ["\\",[["]}', f"v1: {LARGE}"),
+        (b"x: [" * 501, DEEP),
+        # A thread with this ended the whole process.
+        (b"- " * 100_000, DEEP),
+        (b"x: " + b"[" * 100_000, DEEP),
+        *(
+            (b"x: !!%b" % text, "v1: neither JSON nor YAML; is it the right place?")
+            for text in (b'int ""', b"bool x", b"timestamp x")
+        ),
         (BOMB.encode(), MANY),
         (
             b'{"openapi": "3.1.0",\n\t"paths": {},\n "paths": {"/a": 1}}',
@@ -98,3 +116,39 @@ def test_what_is_nested_too_deep() -> None:
     text = b'{"openapi":"3.1.0","paths":' + b'{"a":' * 3000 + b"1" + b"}" * 3001
     with pytest.raises(DocumentError, match="nested too deep"):
         read(text, "deep.json")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"openapi": "3.1.0", "x": "' + b"[,{" * 400_000 + b'"}',
+        b"openapi: 3.1.0\nx: " + b"[" * 400 + b"]" * 400,
+    ],
+)
+def test_what_looks_too_large_or_too_deep(text: bytes) -> None:
+    assert not read(text, "v1").operations
+
+
+async def test_what_has_no_end(tmp_path: Path) -> None:
+    """Neither a pipe without a writer, nor a service that goes on sending, whatever the coding."""
+    os.mkfifo(tmp_path / "pipe")
+
+    async def endless(request: web.Request) -> web.StreamResponse:
+        assert request.headers["Accept-Encoding"] == "identity"
+        response = web.StreamResponse(headers={"Content-Encoding": "gzip"})
+        await response.prepare(request)
+        with suppress(ConnectionError):
+            while True:
+                await response.write(bytes(2**20))
+        return response
+
+    app = web.Application()
+    app.router.add_get("/endless", endless)
+    async with TestServer(app) as server:
+        for location, said in (
+            ("pipe", "pipe: cannot be read: not a regular file; is the path right?"),
+            (str(server.make_url("/endless")), "larger than 16 MiB; is it the right place?"),
+        ):
+            with pytest.raises(DocumentError) as caught:
+                await fetch([location], tmp_path)
+            assert str(caught.value).endswith(said)
