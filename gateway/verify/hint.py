@@ -31,6 +31,8 @@ def hint(claim: Claim, finding: Finding) -> str | None:
             return f"rename: {{ field: {newer}, to: {older} }}"
         case "required" | "lost":
             return f"{'remove' if down else 'default'}: {{ field: {field}, value: ... }}"
+        case "ignored" if finding.field.endswith("/*"):
+            return None  # no change names keys that are free
         case "additionalProperties" | "unevaluatedProperties" | "ignored":
             return f"{'default' if down else 'remove'}: {{ field: {field}, value: ... }}"
         case "type":

@@ -167,7 +167,13 @@ class _Trial:
             return self._different(lost, "lost", "has nothing for it")
         unknown = self.after - wanted.fields - failing
         ignored = {name for name in unknown if _parent(name) in wanted.objects}
-        return self._different(ignored, "ignored", "does not know it")
+        # Keys that the sender's document does not name are only those that were generated.
+        free = {name for name in ignored & self.before if name not in given.fields}
+        maps = {f"{_parent(name)}/*" for name in free if _parent(name) not in given.objects}
+        return [
+            *self._different(ignored - free, "ignored", "does not know it"),
+            *self._different(maps, "ignored", "knows no further fields"),
+        ]
 
     def _failing(self, names: set[str]) -> set[str]:
         """Return the fields that fail, and the fields inside them."""

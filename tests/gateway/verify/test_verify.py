@@ -223,6 +223,26 @@ def test_requests(
     assert hint(request.claim, found) == advice
 
 
+def test_keys_that_no_document_names(tmp_path: Path) -> None:
+    """They are generated, where a schema allows any; the report names what may have them."""
+    free = {**thing(a=TEXT), "additionalProperties": NUMBER}
+    older = thing(a=TEXT, in_it=free)
+    outcome, _ = outcomes(
+        tmp_path, document(thing(), older), document(thing(), thing(a=TEXT, in_it=thing(a=TEXT)))
+    )
+    assert isinstance(outcome, ClaimProof)
+    (found,) = outcome.findings
+    assert (found.field, found.reason) == ("/in_it/*", "version 2 knows no further fields")
+    assert hint(outcome.claim, found) is None
+
+
+def test_alternatives_allow_keys_that_no_document_names(tmp_path: Path) -> None:
+    both = {"allOf": [thing(a={"const": "y"}), thing(c=TEXT)]}
+    either = {"oneOf": [thing(a={"const": "x"}, b=NUMBER), both]}
+    documents = document(thing(), either), document(thing(), either)
+    assert all(outcome.holds for outcome in outcomes(tmp_path, *documents))
+
+
 @pytest.mark.parametrize(
     "of", [lambda schema: schema, lambda schema: {"type": "array", "items": schema}]
 )
