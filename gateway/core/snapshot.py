@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.core import headers
 from gateway.core.answers.entity_tags import EntityTags
-from gateway.core.answers.link_directory import LinkDirectory
+from gateway.core.answers.link_directory import LinkDirectory, LinkForm
 from gateway.core.clients import ClientNaming, Network, trusts
 from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.version_link import VersionLink
@@ -73,6 +73,7 @@ class Route:
         content_type: The Content-Type of JSON responses to requests that name this version; None
             keeps the Content-Type of the service.
         error_type: The Content-Type of JSON errors of the service; None keeps it.
+        link_form: The form of links to clients; None keeps that of the service.
         tags: The translation of entity tags; None where responses are not converted.
         fields: The header fields of every response, refusals and faults included.
         overrules: The names of the service's header fields, in lower case, that the gateway
@@ -99,6 +100,7 @@ class Route:
     substitutes: "Mapping[tuple[str, Version], Route]" = field(default_factory=dict)
     content_type: str | None = None
     error_type: str | None = None
+    link_form: LinkForm | None = None
     tags: EntityTags | None = None
     fields: FieldLines = ()
     overrules: frozenset[bytes] = frozenset()

@@ -61,8 +61,8 @@ def entity_tags(route: Route, response: Conversion | None) -> EntityTags | None:
     if response is None or not any(link.changes and _reads(link) for link in response.links):
         return None
     # Another release of the gateway may write other bytes by the same rules.
-    parts = (__version__, str(route.service_version), str(route.version))
-    return EntityTags.of((*parts, *(link.digest for link in response.links)))
+    parts = (__version__, str(route.service_version), str(route.version), route.link_form or "")
+    return EntityTags.of((*filter(None, parts), *(link.digest for link in response.links)))
 
 
 def _reads(link: VersionLink) -> bool:

@@ -5,6 +5,7 @@ asked for itself: of its own API, where the version is named as in its request.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -24,6 +25,13 @@ class OtherWay(Protocol):
     def route(self) -> "ServedRoute":
         """The route."""
         ...
+
+
+class LinkForm(StrEnum):
+    """How the links of a version are written: with scheme and host, or from the path on."""
+
+    ABSOLUTE = "absolute"
+    RELATIVE = "relative"
 
 
 class ServedRoute(Protocol):
@@ -57,6 +65,11 @@ class ServedRoute(Protocol):
     @property
     def response(self) -> Conversion | None:
         """The conversion of responses."""
+        ...
+
+    @property
+    def link_form(self) -> LinkForm | None:
+        """The form of links to clients; None keeps that of the service."""
         ...
 
     @property

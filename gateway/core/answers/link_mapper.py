@@ -12,12 +12,14 @@ from typing import NamedTuple
 from gateway.core.answers.cookie import leaves, path_above
 from gateway.core.answers.link_directory import (
     LinkDirectory,
+    LinkForm,
     PublicEndpoint,
     ServedRoute,
     authorities_of,
     served_path,
     with_port,
 )
+from gateway.core.answers.url_parts import in_form, query_and_fragment, resolved, split_url
 from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.hop import path_above as path_moved
@@ -26,10 +28,6 @@ from gateway.core.conversion.passage import find_link
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
 from gateway.core.versions.chosen_by import UNNAMED, ChosenBy
 
-# RFC 3986, appendix B.
-_URL = re.compile(
-    r"(?:([A-Za-z][A-Za-z0-9+.\-]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(#.*)?", re.DOTALL
-)
 _HTTP = frozenset({"http", "https"})
 # The target of a link, its anchor, and quoted text, in which neither stands (RFC 8288, section 3).
 # No part is looked for again from within itself, so that a field costs one pass, whatever it lacks
@@ -84,8 +82,16 @@ class LinkMapper(NamedTuple):
     public_authority: str
 
     def to_client(self, link: str) -> MappedLink:
-        """Return a link of the service as the client can ask for it."""
-        scheme, authority, path, query, fragment = _split(link)
+        """Return a link of the service as the client can ask for it, in its version's form."""
+        text, fits = self._led_back(link)
+        form = self.route.link_form
+        if form is not None and fits:
+            origin = self.public_scheme, self.public_authority
+            text = in_form(text, form, *origin, self.path)
+        return MappedLink(text, fits)
+
+    def _led_back(self, link: str) -> MappedLink:
+        scheme, authority, path, query, fragment = split_url(link)
         if scheme is not None and (authority is None or scheme.lower() not in _HTTP):
             return MappedLink(link)
         service, prefix, foreign = self.route.service, "", False
@@ -99,7 +105,7 @@ class LinkMapper(NamedTuple):
             prefix = self._prefix(scheme, authority)
         elif not path and query is None:
             return MappedLink(link)  # a place in the same document
-        whole = _resolved("" if foreign else self.target, path, absolute=authority is not None)
+        whole = resolved("" if foreign else self.target, path, absolute=authority is not None)
         at: tuple[PublicEndpoint, ServedRoute] | None
         moved = _Moved(whole, None)
         if service.name == self.route.service.name:
@@ -114,15 +120,17 @@ class LinkMapper(NamedTuple):
         else:
             mapped, at = self._public(moved.path)
         if mapped is None:
-            return MappedLink(f"{prefix}{path}{_rest(query, fragment)}" if prefix else link, False)
+            return MappedLink(
+                f"{prefix}{path}{query_and_fragment(query, fragment)}" if prefix else link, False
+            )
         try:
             public_query = query if at is None else self._client_query(*at, query, moved.query)
         except ConversionError:
-            return MappedLink(f"{prefix}{mapped}{_rest(query, fragment)}", False)
+            return MappedLink(f"{prefix}{mapped}{query_and_fragment(query, fragment)}", False)
         relative = authority is None and not path.startswith("/")
-        if relative and public_query == query and _resolved(self.path, path) == mapped:
+        if relative and public_query == query and resolved(self.path, path) == mapped:
             return MappedLink(link)
-        return MappedLink(f"{prefix}{mapped}{_rest(public_query, fragment)}")
+        return MappedLink(f"{prefix}{mapped}{query_and_fragment(public_query, fragment)}")
 
     def cookie_path(self, path: str) -> MappedLink:
         """Return the path of a cookie of the service, as the client asks for what is below it."""
@@ -141,7 +149,7 @@ class LinkMapper(NamedTuple):
             if public is not None:
                 end = "" if public == "/" or above != prefix else path[len(prefix) :]
                 return MappedLink(f"{public}{end}")
-        text, fits = self.to_client(prefix)
+        text, fits = self._led_back(prefix)
         return MappedLink(f"{text.partition('?')[0]}{path[len(prefix) :]}" if fits else path, fits)
 
     def keeps_domain(self, domain: str) -> bool:
@@ -153,7 +161,7 @@ class LinkMapper(NamedTuple):
 
     def to_service(self, link: str) -> MappedLink:
         """Return a link of the client as the service writes it; what is relative stays."""
-        scheme, authority, path, query, fragment = _split(link)
+        scheme, authority, path, query, fragment = split_url(link)
         if scheme is not None and (authority is None or scheme.lower() not in _HTTP):
             return MappedLink(link)
         prefix = ""
@@ -161,7 +169,8 @@ class LinkMapper(NamedTuple):
             port = with_port(authority.lower(), (scheme or self.public_scheme).lower())
             if port not in self._own(scheme):
                 return MappedLink(link)
-            prefix = self._service_prefix(scheme, authority)
+            if self.route.link_form is not LinkForm.ABSOLUTE:
+                prefix = self._service_prefix(scheme, authority)
         elif not path.startswith("/"):
             return MappedLink(link)
         found = self.directory.router.find(path)
@@ -182,7 +191,7 @@ class LinkMapper(NamedTuple):
         path, query = sent
         if route.request_rewrite is not None:
             query = route.request_rewrite.query(query)
-        return MappedLink(f"{prefix}{path}{_rest(query, fragment)}")
+        return MappedLink(f"{prefix}{path}{query_and_fragment(query, fragment)}")
 
     def _own(self, scheme: str | None) -> set[str]:
         """Return the authorities, in lower case and with ports, by which the service was asked."""
@@ -313,34 +322,3 @@ def map_link_field(value: str, link: Callable[[str], str]) -> str:
         return match[0] if anchor is None else f'{before}"{link(anchor)}"'
 
     return _LINK.sub(mapped, value)
-
-
-def _split(link: str) -> tuple[str | None, str | None, str, str | None, str]:
-    match = _URL.match(link)
-    assert match is not None  # the pattern matches every text
-    scheme, authority, path, query, fragment = match.groups()
-    return scheme, authority, path, query, fragment or ""
-
-
-def _rest(query: str | None, fragment: str) -> str:
-    return fragment if query is None else f"?{query}{fragment}"
-
-
-def _resolved(base: str, path: str, *, absolute: bool = False) -> str:
-    """Return the path of a reference (RFC 3986, section 5.2), without dot segments."""
-    if not path:
-        return base if not absolute else "/"
-    if not path.startswith("/"):
-        path = f"{base.rpartition('/')[0]}/{path}"
-    if "/." not in path:
-        return path
-    kept: list[str] = []
-    segments = path.split("/")[1:]
-    for segment in segments:
-        if segment == "..":
-            del kept[-1:]
-        elif segment != ".":
-            kept.append(segment)
-    if segments[-1] in (".", ".."):
-        kept.append("")
-    return "/" + "/".join(kept)

@@ -33,6 +33,16 @@ def test_location(house: House, target: str, field: str, wanted: str, status: st
     assert house.service.last.line.split()[1].partition(b"?")[0] == b"/down/2"
 
 
+def test_links_with_a_host_for_a_version_that_is_used_to_them(house: House) -> None:
+    relative = "Location: /moved/3/items/7", 'Link: </moved/3/items?after=b>; rel="next"'
+    house.service.answer = answer(b"{}", *relative, status="201 Created")
+    got = ask(house.gateway, "POST", "/moved/v2/items", body=b"")
+    assert got.one("Location") == b"http://api.test/moved/v2/items/7"
+    assert got.one("Link") == b'<http://api.test/moved/v2/items?cursor=b>; rel="next"'
+    got = ask(house.gateway, "POST", "/moved/v3/items", body=b"")
+    assert got.one("Location") == b"/moved/v3/items/7"
+
+
 def test_a_link_that_fits_no_endpoint_is_counted_and_logged(house: House) -> None:
     house.service.answer = answer(b"{}", "Location: /nowhere?secret=1")
     assert get(house.gateway, "/down/v1", "X-Request-Id: nowhere").one("Location") == (

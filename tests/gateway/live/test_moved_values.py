@@ -59,6 +59,16 @@ def test_a_request(
     assert (got.status, got.body, got.all("Location")) == (201, b'{"x":1,"id":7}', [])
 
 
+@pytest.mark.parametrize(("method", "body"), [("GET", b""), ("PUT", b'{"a":1}')])
+def test_a_parameter_becomes_a_header_field(house: House, method: str, body: bytes) -> None:
+    house.service.answer = answer(b'{"data":[]}')
+    for query, left, key in (("?api_key=k&x=1", "?x=1", [b"k"]), ("?x=1", "?x=1", [])):
+        ask(house.gateway, method, f"/moved/v1/items{query}", *([JSON] if body else []), body=body)
+        assert house.service.last.line == f"{method} /moved/3/items{left} HTTP/1.1".encode()
+        assert house.service.last.all("X-Key") == key
+        assert house.service.last.body == body
+
+
 def test_an_answer_without_a_body_gets_one(house: House) -> None:
     house.service.answer = answer(b"", "Location: http://x/moved/3/items/7", status="201 Created")
     got = ask(house.gateway, "POST", "/moved/v1/items", JSON, body=b"{}")

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
 from gateway.config.shape import NumberText, SectionModel, later
 from gateway.config.text.dates import format_date
 from gateway.config.text.mistakes import Location, Mistakes
+from gateway.core.answers.link_directory import LinkForm
 from gateway.core.clients import ClientNaming
 from gateway.core.conversion.chain import compose
 from gateway.core.conversion.version_link import VersionLink
@@ -64,6 +65,10 @@ class VersionConfig(SectionModel):
     errors: ErrorsConfig | None = None
     """The shape in which clients of the version get errors. Without it, the gateway's own errors
     are problem details (RFC 9457)."""
+    links: Literal["absolute", "relative"] | None = None
+    """How links to the gateway are written to clients of the version, where another version's
+    service answers: with scheme and host (absolute) or from the path on (relative). Without it,
+    they are as the service writes them."""
     check: CheckConfig | None = None
     """The validation of converted answers by the OpenAPI document, in the background. Without it,
     none is validated."""
@@ -287,6 +292,7 @@ class VersionsBuilder(NamedTuple):
         if version == service_version:
             return Route(version, version, service)
         ladder = tuple(self.versions.values())
+        form = self.configs[label].links
         try:
             return Route(
                 version,
@@ -294,6 +300,7 @@ class VersionsBuilder(NamedTuple):
                 service,
                 request=compose(ladder, self.links, version, service_version),
                 response=compose(ladder, self.links, service_version, version),
+                link_form=None if form is None else LinkForm(form),
             )
         except LookupError as error:
             older, newer = error.args

@@ -118,6 +118,31 @@ def test_to_the_client(target: str, link: str, wanted: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("target", "link", "wanted"),
+    [
+        ("/v0/orders", "/api/2/orders/7", "https://shop.test/v0/orders/7"),
+        ("/v0/orders", "http://10.0.0.2:8002/api/2/orders/7", "https://shop.test/v0/orders/7"),
+        ("/v0/orders", "/nowhere", "/nowhere"),  # it fits no endpoint
+        ("/v0/orders", "https://other.test/a", "https://other.test/a"),
+        ("/v5/orders", "http://10.0.0.2:8002/api/2/orders/7?a", "/v5/orders/7?a"),
+        ("/v5/orders", "/api/2/orders/7", "/v5/orders/7"),
+        ("/v2/orders", "/api/2/orders/7", "/v2/orders/7"),
+    ],
+)
+def test_the_form_that_a_version_is_used_to(target: str, link: str, wanted: str) -> None:
+    of = mapper(target, authority="10.9.9.9:8080", public="shop.test", scheme="https")
+    assert of.to_client(link).text == wanted
+    if "/nowhere" not in link and "other" not in link:
+        assert of.to_service(wanted).text.endswith(link.partition("8002")[2] or link)
+    assert of.cookie_path("/api/2/orders").text == target
+
+
+def test_a_service_gets_its_own_form_back() -> None:
+    of = mapper("/v0/orders")
+    assert of.to_service("http://api.test/v0/orders/7?a") == MappedLink("/api/2/orders/7?a")
+
+
+@pytest.mark.parametrize(
     ("target", "field", "wanted"),
     [
         ("/h/orders/1", HEADER, "/h/orders/7"),
