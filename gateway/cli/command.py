@@ -4,6 +4,9 @@ import sys
 from argparse import ArgumentParser, Namespace
 from typing import Any, NoReturn, Protocol
 
+RULES = "the rules; without it, the file that GATEWAY_CONFIG names, or gateway.yaml"
+"""The help for a file of rules that may be left out."""
+
 
 class Command(Protocol):
     """One command of the command line."""

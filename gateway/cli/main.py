@@ -26,7 +26,7 @@ COMMANDS = {
     "convert": "convert a body, query or header fields from one version to another",
     "schema": "print the JSON Schema of the rules, for editors",
     "verify": "prove the conversions by the OpenAPI documents of the versions",
-    "export": "write the rules as configuration of Envoy or Kubernetes",
+    "export": "write what other programs need: of Envoy, Kubernetes, Grafana or Prometheus",
     "usage": "show who calls what, and what can be retired",
     "brownout": "pause brownouts, at once",
     "cutover": "see and set how much of a version is cut over",

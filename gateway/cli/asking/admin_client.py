@@ -128,7 +128,8 @@ def _authorization(settings: Settings) -> dict[str, str]:
         try:
             token = path.read_text().strip()
         except (OSError, ValueError) as error:
-            raise CommandError(f"GATEWAY_ADMIN_TOKEN_FILE cannot be read: {error}") from None
+            reason = getattr(error, "strerror", None) or "it is no text"
+            raise CommandError(f"GATEWAY_ADMIN_TOKEN_FILE={path}: {reason}") from None
     if not token:
         return {}
     if not (token.isascii() and token.isprintable()):
@@ -143,9 +144,12 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
     try:
         file = None if settings.admin_ca == "system" else settings.admin_ca
         return ssl.create_default_context(cafile=file)
-    except (OSError, ssl.SSLError) as error:
-        reason = error.strerror or error
-        raise CommandError(f"GATEWAY_ADMIN_CA={settings.admin_ca}: {reason}") from None
+    except ssl.SSLError:
+        reason = "it has no certificate as PEM"
+    except OSError as error:
+        reason = str(error.strerror or error)
+    right = "name the file of the authority, or 'system'"
+    raise CommandError(f"GATEWAY_ADMIN_CA={settings.admin_ca}: {reason}; {right}")
 
 
 def _operator() -> str:

@@ -6,6 +6,7 @@ import shutil
 import sys
 import time
 from argparse import ArgumentParser, Namespace
+from datetime import timedelta
 
 import msgspec
 
@@ -108,12 +109,13 @@ class _Progress:
 
     def show(self, found: CutoverReport, text: str) -> None:
         """Show the state, with what comes next or what is wrong."""
-        state = "" if found.state == DecidedBy.RULES else f" {found.state}: {found.why};"
+        decided = found.state.replace("_", " ")
+        state = "" if found.state == DecidedBy.RULES else f" {decided}: {found.why};"
         if self._live:
             done = round(found.percent / 100 * _BAR)
             bar = "#" * done + "-" * (_BAR - done)
-            minutes, seconds = divmod(max(round(self._deadline - time.monotonic()), 0), 60)
-            clock = f"{minutes}:{seconds:02} left"
+            left = timedelta(seconds=max(round(self._deadline - time.monotonic()), 0))
+            clock = f"{left} left"
             self._rewrite(f"{self._name} [{bar}] {found.percent:g}%, {clock};{state} {text}")
             return
         news = found.percent, found.state, found.why

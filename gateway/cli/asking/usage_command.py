@@ -16,6 +16,7 @@ from gateway.cli.asking.admin_client import AdminClient
 from gateway.cli.asking.stored_state import location, read_stored
 from gateway.cli.asking.usage_import import add_import_arguments, import_log
 from gateway.config.load import load_file
+from gateway.config.text.mistakes import suggest
 from gateway.core.overrides import VersionKey
 from gateway.settings import Settings
 from gateway.state.history.history import HistoryQuery
@@ -37,14 +38,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--by",
         choices=["day", "minute"],
-        default="day",
-        help="each line of the history is one (default: %(default)s)",
+        help="each line of the history is one (default: day)",
     )
     parser.add_argument(
         "--within",
         metavar="TIME",
-        default=WITHIN,
-        help="how far back that looks: 30d, 12h, 5m, 30s (default: %(default)s)",
+        help=f"how far back --retire looks: 30d, 12h, 5m, 30s (default: {WITHIN})",
     )
     parser.add_argument(
         "--replica",
@@ -67,6 +66,7 @@ def run(arguments: Namespace) -> int:
         return import_log(arguments, settings)
     if arguments.replica is not None and (arguments.state or arguments.history) is not None:
         raise ValueError("a store and the history are of all replicas; leave --replica out")
+    _refuse_unused(arguments)
     if arguments.history is not None:
         told = _history(arguments, settings)
         print(_json(told) if arguments.json else history_table(told))
@@ -78,6 +78,16 @@ def run(arguments: Namespace) -> int:
     judged = (_retire_running if arguments.state is None else _retire_stored)(arguments, settings)
     print(_json(judged) if arguments.json else sentence(judged))
     return _STATUS[judged.answer]
+
+
+def _refuse_unused(arguments: Namespace) -> None:
+    """Refuse what would be ignored: who writes it expects other figures than they get."""
+    if arguments.retire is None and arguments.within is not None:
+        raise ValueError("--within is of --retire; usage itself is all that was counted")
+    if arguments.history is None and arguments.by is not None:
+        raise ValueError("--by is of --history; name its version")
+    if arguments.version is not None and (arguments.retire or arguments.history) is not None:
+        raise ValueError("--retire and --history name their version; leave --version out")
 
 
 def _usage(arguments: Namespace, settings: Settings) -> UsageReport:
@@ -94,13 +104,13 @@ def _history(arguments: Namespace, settings: Settings) -> HistoryReport:
         rules = load_file(settings.config, os.environ)
         key = _version_key(arguments.history, arguments.api, rules.labels)
         check_known(key, rules)
-        query = HistoryQuery(Resolution(arguments.by), key[0])
+        query = HistoryQuery(Resolution(arguments.by or "day"), key[0])
         history = read_stored(arguments.state, query=query).history
         assert history is not None  # it was asked for
         return history_report(history, key)
     admin = AdminClient(settings)
     key = _version_key(arguments.history, arguments.api, _known(admin))
-    answer = admin.ask("GET", "history", *key, query=urlencode({"by": arguments.by}))
+    answer = admin.ask("GET", "history", *key, query=urlencode({"by": arguments.by or "day"}))
     return msgspec.json.decode(answer, type=HistoryReport)
 
 
@@ -111,7 +121,7 @@ def _known(admin: AdminClient) -> dict[str, list[str]]:
 def _retire_running(arguments: Namespace, settings: Settings) -> Verdict:
     admin = AdminClient(settings)
     key = _version_key(arguments.retire, arguments.api, _known(admin))
-    wanted = {"within": arguments.within, "replica": arguments.replica}
+    wanted = {"within": arguments.within or WITHIN, "replica": arguments.replica}
     query = urlencode({name: value for name, value in wanted.items() if value is not None})
     answer = admin.ask("GET", "retire", *key, query=query)
     return msgspec.json.decode(answer, type=Verdict)
@@ -124,7 +134,8 @@ def _retire_stored(arguments: Namespace, settings: Settings) -> Verdict:
     view, overrides, _ = read_stored(arguments.state, rules.front_proxies)
     documents = DocumentedOperations(settings.config.absolute().parent, patience=15.0)
     documented = asyncio.run(documents.find(rules, key))
-    return verdict(key, view, rules, overrides, within=arguments.within, documented=documented)
+    within = arguments.within or WITHIN
+    return verdict(key, view, rules, overrides, within=within, documented=documented)
 
 
 def _version_key(version: str, api: str | None, known: Mapping[str, Sequence[str]]) -> VersionKey:
@@ -136,7 +147,8 @@ def _version_key(version: str, api: str | None, known: Mapping[str, Sequence[str
         return having[0], version
     if having:
         raise ValueError(f"{', '.join(having)} have a version '{version}'; name one with --api")
-    raise ValueError(f"no API has a version '{version}'")
+    labels = {label for versions in known.values() for label in versions}
+    raise ValueError(f"no API has a version '{version}'; {suggest(version, labels)}")
 
 
 def _json(document: object) -> str:

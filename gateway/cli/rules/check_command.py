@@ -12,7 +12,7 @@ from gateway.verify.checks.conversion_check import check_conversions
 def add_arguments(parser: ArgumentParser) -> None:
     """Add `--strict` and the file."""
     parser.add_argument("--strict", action="store_true", help="refuse what is warned of")
-    parser.add_argument("file", type=Path, metavar="FILE")
+    parser.add_argument("file", type=Path, metavar="FILE", help="the rules, such as gateway.yaml")
 
 
 def run(arguments: Namespace) -> int:

@@ -15,7 +15,7 @@ from gateway.config.text.dates import parse_date
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the file, the request, and what is known of its sender and its time."""
-    parser.add_argument("file", type=Path, metavar="FILE")
+    parser.add_argument("file", type=Path, metavar="FILE", help="the rules, such as gateway.yaml")
     parser.add_argument("request", metavar="REQUEST", help="such as 'GET /loans?version=1'")
     parser.add_argument(
         "-H", "--header", action="append", default=[], metavar="LINE", help="such as 'Accept: */*'"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gateway import __version__
-from gateway.cli.command import CommandError, add_actions
+from gateway.cli.command import RULES, CommandError, add_actions
 from gateway.config.load import load_file
 from gateway.core.service import Target
 from gateway.settings import Settings
@@ -37,7 +37,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     envoy.add_argument(
         "--listen", default="0.0.0.0:10000", help="where Envoy listens; 0.0.0.0:10000", **address
     )
-    envoy.add_argument("--gateway", action="append", help="a gateway; 127.0.0.1:8080", **address)
+    envoy.add_argument(
+        "--gateway", action="append", help="a gateway, may be repeated; 127.0.0.1:8080", **address
+    )
     envoy.add_argument(
         "--log", default="/dev/stdout", metavar="PATH", help="of the access log; /dev/stdout"
     )
@@ -64,11 +66,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="the Gateway of the routes; 'gateway'",
     )
     kubernetes.add_argument(
-        "--hostname", action="append", default=[], metavar="NAME", help="of the routes"
+        "--hostname",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="of the routes; may be repeated",
     )
     for name, about in (("grafana", "a dashboard of Grafana"), ("alerts", "alerts of Prometheus")):
         monitoring = actions.add_parser(name, help=f"{about}, for the versions of the rules")
-        monitoring.add_argument("file", type=Path, nargs="?", metavar="FILE")
+        monitoring.add_argument("file", type=Path, nargs="?", metavar="FILE", help=RULES)
         monitoring.add_argument(
             "--out", type=Path, metavar="FILE", help="write a file; without it, standard output"
         )
@@ -83,13 +89,13 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def _add_file(parser: ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, nargs="?", metavar="FILE")
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help=RULES)
     parser.add_argument(
         "--keep",
         action="append",
         default=[],
         metavar="API",
-        help="send this API to the gateway as a whole",
+        help="send this API to the gateway as a whole; may be repeated",
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gateway.cli.command import RULES
 from gateway.config.load import load_file
 from gateway.config.text.mistakes import ConfigError
 from gateway.core.snapshot import Snapshot
@@ -22,7 +23,7 @@ _WIDTH = 79
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the file, and what of it to prove."""
-    parser.add_argument("file", type=Path, nargs="?", metavar="FILE")
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help=RULES)
     parser.add_argument("--api", metavar="NAME", help="only this API")
     parser.add_argument(
         "--between", nargs=2, metavar="VERSION", help="only from the one version to the other"

@@ -44,7 +44,10 @@ admin:
     pause = "brownout pause person 2 --why trial"
 
     assert run(program, "brownout show person 2", **monitor)[0] == 0
-    assert run(program, pause, **monitor) == (2, "monitor has no right to operate\n")
+    assert run(program, pause, **monitor) == (
+        2,
+        "monitor has no right to operate; ask by a token with the right to operate\n",
+    )
     status, said = run(program, pause, **tls)
     assert (status, "GATEWAY_ADMIN_TOKEN" in said) == (2, True)
     status, said = run(program, pause, **tls, GATEWAY_ADMIN_TOKEN=ANN[1:])
@@ -61,9 +64,12 @@ admin:
         status, said = run(program, pause, GATEWAY_ADMIN_CA=authority)
         assert (status, reason in said) == (2, True), said
     status, said = run(program, pause, GATEWAY_ADMIN_CA=str(tmp_path / "none"))
-    assert (status, "none: No such file" in said) == (2, True), said
+    assert (status, "none: No such file or directory; name the" in said) == (2, True), said
+    status, said = run(program, pause, GATEWAY_ADMIN_CA=str(tmp_path / "token"))
+    assert (status, "token: it has no certificate as PEM; name the" in said) == (2, True), said
     status, said = run(program, pause, **tls, GATEWAY_ADMIN_TOKEN_FILE=str(tmp_path / "none"))
-    assert (status, "GATEWAY_ADMIN_TOKEN_FILE cannot be read" in said) == (2, True), said
+    absent = f"GATEWAY_ADMIN_TOKEN_FILE={tmp_path / 'none'}: No such file or directory\n"
+    assert (status, said) == (2, absent)
 
     renewed = write_certificate(tmp_path)
     wait_for(lambda: program.log("admin_tls_loaded"))

@@ -285,7 +285,18 @@ async def test_who_is_refused_is_told_from_who_is_served(
         ("shadow reset person 1", "version 1 of person has no shadow in the rules\n", 2),
         ("usage --api persn", "no API is called 'persn'; did you mean 'person'?\n", 2),
         ("usage --api person --version 3", "no version '3'; known: 1, 2\n", 2),
-        ("usage --retire 7", "no API has a version '7'\n", 2),
+        ("usage --retire 7", "no API has a version '7'; known: 1, 2\n", 2),
+        (
+            "usage --within 5m",
+            "--within is of --retire; usage itself is all that was counted\n",
+            2,
+        ),
+        ("usage --retire 1 --by day", "--by is of --history; name its version\n", 2),
+        (
+            "usage --history 1 --version 1",
+            "--retire and --history name their version; leave --version out\n",
+            2,
+        ),
         (
             "usage --retire 1 --within 0d",
             "'0d' is no time to look back; write it like 30d, 12h, 5m or 30s\n",
