@@ -39,7 +39,8 @@ def build_state(text: str | None, mistakes: Mistakes) -> str | None:
     # The URL itself may hold a password, so it is not repeated.
     mistakes.add(
         "not a location of state; write a path, sqlite:///PATH, or"
-        " postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
+        " postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for an @ in the password, and %2F"
+        " for a slash",
         "state",
     )
     return None
@@ -48,7 +49,9 @@ def build_state(text: str | None, mistakes: Mistakes) -> str | None:
 def _has_host(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        return bool(parts.hostname) and parts.port != 0 and len(parts.path) > 1
+        # Of two @, drivers do not agree which ends the password.
+        whole = parts.netloc.count("@") < 2 and bool(parts.hostname) and parts.port != 0
+        return whole and len(parts.path) > 1
     except ValueError:
         return False
 

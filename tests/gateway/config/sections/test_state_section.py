@@ -30,6 +30,8 @@ def test_a_location(written: str, expected: str | None) -> None:
         "postgresql+asyncpg://ann:s3cret@db/state",
         "postgresql://ann:s3cret@db",
         "postgresql://ann:s3cret@db:x/state",
+        "postgresql://ann:s3c@ret@db/state",
+        "postgresql://ann:s3c/ret@db/state",
         "postgresql:///state",
         "postgresql:/ann:s3cret@db/state",
         "sqlite://",
@@ -41,7 +43,10 @@ def test_a_location(written: str, expected: str | None) -> None:
 def test_no_location(written: str) -> None:
     for text, environment in ((written, {}), ("${STATE}", {"STATE": written})):
         (found,) = report(f"state: '{text}'\n{RULES}", **environment)
-        advice = "write a path, sqlite:///PATH, or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+        advice = (
+            "write a path, sqlite:///PATH, or postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with"
+            " %40 for an @ in the password, and %2F for a slash"
+        )
         if environment:  # the text of a variable is hidden wherever a message has it
             advice = advice.replace(written, "${STATE}")
         assert found == f"1:1: state: not a location of state; {advice}"
