@@ -35,7 +35,7 @@ from gateway.admin.page.views.rules_view import (
 )
 from gateway.admin.page.views.version_view import version_page
 from gateway.admin.page.views.versions_view import PHASES, span_of, versions_table
-from gateway.admin.page.waiting import version_link
+from gateway.admin.page.waiting import name_of, version_link
 from gateway.admin.reports.piecewise import send_pieces
 from gateway.config.text.mistakes import suggest
 from gateway.core.operators.admin_rules import Right
@@ -195,7 +195,9 @@ class Page:
 
     async def problem(self, request: web.Request, status: int, detail: str) -> web.Response:
         """Return the page for a request that cannot be answered otherwise."""
-        values = {"status": status, "detail": detail}
+        found = self._find(request)
+        back = None if found is None else (version_link(found.key), name_of(found.key))
+        values = {"status": status, "detail": detail, "back": back}
         return await self._html(request, "problem.html", values, status)
 
     async def _missing(self, request: web.Request) -> web.Response:
@@ -216,7 +218,7 @@ class Page:
         return self._known[1]
 
     def _find(self, request: web.Request) -> CatalogVersion | None:
-        key = request.match_info["api"], request.match_info.get("version", "")
+        key = request.match_info.get("api", ""), request.match_info.get("version", "")
         return self._catalog().get(key)
 
     async def _html(

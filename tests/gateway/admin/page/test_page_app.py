@@ -176,6 +176,9 @@ async def test_how_far_back_the_verdict_looks(page: TestClient) -> None:  # type
         assert f'<input type="hidden" {hidden}>' in text
     unseen = await (await page.get("/page/versions/person/2")).text()
     assert "look less far back: &#39;within&#39;" in unseen
+    assert re.search(r"Ask again after \d+ \w+ \d{4}, \d\d:\d\d UTC, or look less", unseen)
+    wrong = await (await page.get(f"{path}?within=3")).text()
+    assert f'<a class="button" href="{path}">Back to person 1</a>' in wrong
 
 
 async def test_hostile_names_are_text(page: TestClient) -> None:  # type: ignore[type-arg]
