@@ -102,6 +102,16 @@ class LocalState:
         """Since when the state could not be written; None if it is."""
         return self.writer.failing_since
 
+    @property
+    def now(self) -> float:
+        """The time: that of this machine."""
+        return time.time()
+
+    @property
+    def trouble(self) -> str:
+        """Why the state could not be written at last; empty if it is."""
+        return self.writer.trouble
+
     def follow(self, apply: Apply, set_ahead: SetAhead) -> None:
         """Set the function that applies overrides; the clock of this machine is right."""
         self.overrides.follow(apply)

@@ -206,6 +206,16 @@ class StateAccess(Protocol):
         """Since when the store has not been reached, in seconds since 1970; None if it has."""
         ...
 
+    @property
+    def now(self) -> float:
+        """The time that all gateways of the state go by, in seconds since 1970."""
+        ...
+
+    @property
+    def trouble(self) -> str:
+        """Why the store was not reached at last, for people; empty if it was."""
+        ...
+
     def follow(self, apply: Apply, set_ahead: SetAhead) -> None:
         """Set what puts the word of all in force in every process of this gateway.
 

@@ -1,7 +1,6 @@
 """Notifier: the task that looks for what happened, and sends word of it."""
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from time import monotonic
@@ -66,13 +65,17 @@ class Notifier:
 
     async def run(self) -> None:
         """Go on while the rules have webhooks."""
+        late = False
         async with WebhookClient() as client:
             while (rules := self._operator.rules.notify).webhooks:
                 try:
                     await self.look(rules)
                     await self.deliver(rules, client)
+                    late = False
                 except StateError as error:
-                    log.event("notify_late", "warning", reason=str(error))
+                    if not late:  # once an outage
+                        log.event("notify_late", "warning", reason=str(error))
+                    late = True
                     await self.deliver_unstored(rules, client)
                 await asyncio.sleep(_INTERVAL)
         self._operator.webhooks.clear()
@@ -107,7 +110,8 @@ class Notifier:
         Neither the judge nor its deputy, it leaves chats to them: those show what comes twice. The
         next look that reaches the store adds it there, and what is not taken yet goes on.
         """
-        state, now, document = self._operator.state, time.time(), self._unstored
+        state, document = self._operator.state, self._unstored
+        now = state.now
         found = observation.state_stale(state.replica, state.stale_since, now, state.turn)
         if state.turn.rank > 1:
             known = tuple(each for each in rules.webhooks if each.form is MessageForm.STANDARD)
@@ -155,7 +159,7 @@ class Notifier:
         self._due[webhook.name] = due
         for one in [one for one in document.items if due.get(one.id, inf) <= at][:_AT_ONCE]:
             del due[one.id]  # it is due again as the document will have it
-            attempt = found[one.id] = await client.send(one, webhook, time.time())
+            attempt = found[one.id] = await client.send(one, webhook, self._operator.state.now)
             self._count("failed" if attempt.error else "sent", 1)
             if attempt.error:
                 log.event(

@@ -75,6 +75,7 @@ class Situation:
         unready: why the gateway cannot serve; None if it can.
         failing: the tasks that fail.
         stale_since: since when the store of the state has not been reached; None if it is.
+        trouble: what was met instead.
         changes: the audit log, the latest last; needed if anything is paused by hand.
         webhooks: those that take no messages.
     """
@@ -92,6 +93,7 @@ class Situation:
     unready: str | None = None
     failing: tuple[str, ...] = ()
     stale_since: float | None = None
+    trouble: str = ""
     changes: Sequence[AuditEntry] = ()
     webhooks: Sequence[WebhookTrouble] = ()
 
@@ -136,8 +138,8 @@ def _gateway(seen: Situation) -> Iterator[Waiting]:
     if seen.stale_since is not None:
         yield Waiting(
             *("now", 0, 2.0, "bad", "State is stale", "The store of the state"),
-            f"It has not been reached since {moment_text(seen.stale_since)}; requests are answered"
-            " all the same, and counts wait.",
+            f"It has not been reached since {moment_text(seen.stale_since)}: {seen.trouble}."
+            " Requests are answered all the same, and counts wait.",
             *("See the replicas", "/page/audit#replicas"),
         )
     for task in seen.failing:

@@ -125,6 +125,16 @@ class FleetState(FleetReader):
         """Since when the database has not been reached; None if it has."""
         return self._contact.stale_since
 
+    @property
+    def now(self) -> float:
+        """The time of the database, which goes on while that is away."""
+        return self._clock.now()
+
+    @property
+    def trouble(self) -> str:
+        """Why the database was not reached at last; empty if it is."""
+        return self._contact.trouble
+
     def follow(self, apply: Apply, set_ahead: SetAhead) -> None:
         """Set the functions that put overrides and the time of the database in force."""
         self._apply = apply

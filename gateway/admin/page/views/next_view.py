@@ -56,6 +56,7 @@ async def next_items(
             unready=operator.unready(),
             failing=tuple(operator.failing_tasks(view.now)),
             stale_since=operator.state.stale_since,
+            trouble=operator.state.trouble,
             changes=made,
             webhooks=[*webhook_troubles(word, webhooks)],
         )

@@ -1,7 +1,6 @@
 """The view Rules: those in force, what changed, mistakes on disk, a draft, a request."""
 
 import asyncio
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import unified_diff
@@ -173,7 +172,7 @@ def explained(operator: Operator, asked: Asked) -> list[Fact]:
     """
     lines = [line for line in asked.headers.splitlines() if line.strip()]
     head = parse_request(asked.request, lines, operator.rules)
-    now = parse_date(asked.at) if asked.at else time.time()
+    now = parse_date(asked.at) if asked.at else operator.state.now
     try:
         peer = str(ip_address(asked.peer)) if asked.peer else ""
     except ValueError:

@@ -18,6 +18,8 @@ from gateway.config.load import RefusedRules
 from gateway.config.text.mistakes import Issue
 from gateway.state.local_state import LocalState
 from gateway.state.state_access import Turn
+from gateway.state.state_changes import StateError
+from gateway.telemetry import log
 from tests.gateway.admin.conftest import MakeOperator
 from tests.gateway.config.rules import loaded
 from tests.gateway.kit import rules
@@ -237,6 +239,44 @@ async def test_a_clock_that_is_set(
         assert [await turn(), await turn()] == [3, 3]
     first, second, third = receiver.stamps
     assert (second - first, third - second) == (jump, -2 * jump)
+
+
+async def test_how_long_the_store_is_away_goes_by_its_own_time(
+    operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of this machine may be an hour ahead of the database's."""
+    operator = operating(receiver.rules(", events: [state.stale]"))
+    rules, notifier = operator.rules.notify, Notifier(operator)
+    behind = time.time() - 3600
+    monkeypatch.setattr(LocalState, "now", behind)
+    async with WebhookClient() as client:
+        for seconds, sent in [(20, 0), (40, 1)]:
+            monkeypatch.setattr(LocalState, "stale_since", behind - seconds)
+            await notifier.deliver_unstored(rules, client)
+            assert len(receiver.got) == sent
+    assert receiver.stamps == [int(behind)]  # receivers refuse one that is far from their own time
+
+
+async def test_it_says_once_an_outage_that_word_is_late(
+    operating: MakeOperator, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator = operating(receiver.rules())
+    away = [True, True, False, True, True]
+    events: list[str] = []
+
+    async def look(*_: object) -> None:
+        if away and away.pop(0):
+            raise StateError("the database is away")
+
+    async def sleep(_: float) -> None:
+        if not away:
+            operator.reloader.latest = loaded(rules(1))
+
+    monkeypatch.setattr(log, "event", lambda name, *_, **__: events.append(name))
+    monkeypatch.setattr("asyncio.sleep", sleep)
+    monkeypatch.setattr(Notifier, "look", look)
+    await Notifier(operator).run()
+    assert events == ["notify_late"] * 2
 
 
 async def test_word_that_a_file_cannot_be_written(

@@ -32,6 +32,16 @@ async def test_whoever_only_looks_gets_an_error_of_their_own(stale: FleetState) 
     assert len({id(each) for each in found}) == 3
 
 
+async def test_the_time_is_that_of_the_database(
+    stale: FleetState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on evenly when the clock of this machine is set."""
+    before = stale.now
+    monkeypatch.setattr("time.time", lambda: 5.0)
+    assert 0 <= stale.now - before < 60
+    assert "cannot be reached" in stale.trouble
+
+
 async def test_it_reports_itself_since_it_cannot_know_who_judges(stale: FleetState) -> None:
     assert stale.stale_since is not None
     assert (stale.judges, stale.turn) == (False, (0, 0))
