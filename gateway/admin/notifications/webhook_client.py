@@ -65,7 +65,14 @@ class WebhookClient:
         if 200 <= status < 300:
             return Attempt("")
         # Standard Webhooks: 410 asks to send nothing more.
-        return Attempt(f"it answered {status}", final=status == 410)
+        return Attempt(f"it answered {status}{_hint(status, webhook)}", final=status == 410)
+
+
+def _hint(status: int, webhook: Webhook) -> str:
+    """Return what would be right where the receiver does not take such a message."""
+    if status >= 500 or status in (408, 429):  # it cannot take any now
+        return ""
+    return f"; correct notify.webhooks.{webhook.name} in the rules, or see the log of the receiver"
 
 
 def _reason(error: Exception, correct: str) -> str:

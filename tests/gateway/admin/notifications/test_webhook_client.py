@@ -15,6 +15,7 @@ from gateway.core.operators.notify_rules import EventKind, MessageForm, Webhook
 
 CORRECT = "correct notify.webhooks.ops.url in the rules"
 IT = f"the receiver, or {CORRECT}"
+HINT = "; correct notify.webhooks.ops in the rules, or see the log of the receiver"
 ONE = Notification("evt_1", "replica.lost", 5.0, "b", "It is lost.", "", "", "")
 
 
@@ -27,9 +28,10 @@ def webhook(url: str) -> Webhook:
     [
         (200, Attempt("")),
         (204, Attempt("")),
-        (307, Attempt("it answered 307")),
+        (307, Attempt(f"it answered 307{HINT}")),
+        (429, Attempt("it answered 429")),
         (500, Attempt("it answered 500")),
-        (410, Attempt("it answered 410", final=True)),
+        (410, Attempt(f"it answered 410{HINT}", final=True)),
     ],
 )
 async def test_an_answer(status: int, expected: Attempt) -> None:

@@ -305,7 +305,7 @@ async def test_a_test_message(operating: MakeOperator, receiver: Receiver) -> No
     assert (result.webhook, result.error) == ("ops", "")
     receiver.status = 403
     (result,) = await send_test(rules, chosen(rules, "ops"), "ann", 5.0)
-    assert result.error == "it answered 403"
+    assert result.error.startswith("it answered 403; correct notify.webhooks.ops in the rules,")
     assert [kind for _, kind in receiver.got] == ["test", "test"]
     with pytest.raises(LookupError, match="no webhook is called 'opps'; did you mean 'ops'"):
         chosen(rules, "opps")
