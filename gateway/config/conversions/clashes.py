@@ -79,6 +79,7 @@ def _parameters(part: Part, key: str) -> Iterator[DeclaredChange]:
 
 def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes: Mistakes) -> None:
     gone: dict[str, Location] = {}
+    renamed: dict[str, str] = {}
     made: dict[str, Location] = {}
     used: dict[str, Location] = {}
     for at, taken, makes, use in changes:
@@ -86,8 +87,12 @@ def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes:
         for field in taken:
             for known, other in gone.items():
                 if within(field, known):
+                    # A second name for what has one would clash with that.
+                    name = renamed.get(field) if field in makes else None
+                    right = f": write '{name}' here, or list this one first" if name else ""
                     mistakes.add(
-                        f"'{field}' is taken by {place(other)}, which comes before; {_ORDER}{use}",
+                        f"'{field}' is taken by {place(other)}, which comes before;"
+                        f" {_ORDER}{right}{use}",
                         *at,
                     )
             # What becomes a part of an object of its own name would take the other parts along.
@@ -123,6 +128,7 @@ def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes:
                     *at,
                 )
         kept = set(makes)
+        renamed |= dict.fromkeys(taken, makes[0] if len(taken) == len(makes) == 1 else "")
         gone |= {field: here for field in taken if field not in kept}
         gone = {f: other for f, other in gone.items() if not any(within(m, f) for m in makes)}
         used = {f: other for f, other in used.items() if f not in gone}
