@@ -1,8 +1,10 @@
 """What is deployed to a cluster: the rules, the files and the variables that they name."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import sha256
+from types import MappingProxyType
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from gateway.core.snapshot import Snapshot
@@ -14,18 +16,33 @@ OPERATOR = "version-gateway/operator"
 """The label of the pods that may ask the admin port."""
 
 
+class ExportedFiles(NamedTuple):
+    """What a deployment needs of a file of rules and of the files that it names.
+
+    Attributes:
+        texts: The rules, as `gateway.yaml`, and the files beside them, by relative path.
+        secrets: The relative paths of the files that hold keys.
+        variables: The variables of the rules, each with whether it may be unset.
+        variable_services: The services that are written with variables.
+        variable_apis: The APIs that are written with variables, other than in conversions.
+        variable_state: Whether the place of the state is written with variables.
+    """
+
+    texts: Mapping[str, str]
+    secrets: tuple[str, ...] = ()
+    variables: Mapping[str, bool] = MappingProxyType({})
+    variable_services: frozenset[str] = frozenset()
+    variable_apis: frozenset[str] = frozenset()
+    variable_state: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Deployed:
     """What is deployed, and under which names.
 
     Attributes:
         snapshot: The rules.
-        files: The text of gateway.yaml and of the files beside it, by relative path.
-        secret_files: The relative paths of the files that are secrets, which the Secret holds.
-        variables: The variables of the rules, each with whether it may be unset.
-        variable_services: The services whose addresses are written with variables.
-        variable_apis: The APIs that are written with variables, other than in conversions.
-        variable_state: Whether the place of the state is written with variables.
+        files: What the rules name; the Secret holds the files with keys and the variables.
         name: The name of the objects, and of the Secret.
         namespace: The namespace of the objects; empty leaves it to kubectl.
         image: The image of the gateway.
@@ -33,13 +50,8 @@ class Deployed:
     """
 
     snapshot: Snapshot
-    files: Mapping[str, str]
+    files: ExportedFiles
     image: str
-    secret_files: tuple[str, ...] = ()
-    variables: Mapping[str, bool] = field(default_factory=dict)
-    variable_services: frozenset[str] = frozenset()
-    variable_apis: frozenset[str] = frozenset()
-    variable_state: bool = False
     name: str = "version-gateway"
     namespace: str = ""
     grace: float = 10.0
@@ -48,7 +60,7 @@ class Deployed:
     def digest(self) -> str:
         """The hash of the rules and of the files beside them."""
         whole = sha256()
-        for path, text in sorted(self.files.items()):
+        for path, text in sorted(self.files.texts.items()):
             whole.update(sha256(path.encode()).digest() + sha256(text.encode()).digest())
         return whole.hexdigest()
 
@@ -73,7 +85,8 @@ class Deployed:
     @property
     def egress(self) -> tuple[int, ...] | None:
         """The ports of services and documents; None where they are not all written in the rules."""
-        variable = self.variable_services or self.variable_apis or self.variable_state
+        files = self.files
+        variable = files.variable_services or files.variable_apis or files.variable_state
         # Receivers of word are chats and the like, somewhere else.
         if variable or self.shares_state or self.snapshot.notify.webhooks:
             return None
@@ -90,12 +103,12 @@ class Deployed:
 def notes(deployed: Deployed) -> list[str]:
     """Return what an operator has to know or to do."""
     found = []
-    needed = [*deployed.variables, *(key_of(path) for path in deployed.secret_files)]
+    needed = [*deployed.files.variables, *(key_of(path) for path in deployed.files.secrets)]
     if needed:
         found.append(
             f"the Secret '{deployed.name}' holds what is not exported: {', '.join(needed)}"
         )
-    optional = [name for name, absent in deployed.variables.items() if absent]
+    optional = [name for name, absent in deployed.files.variables.items() if absent]
     if optional:
         found.append(f"these have defaults, and the Secret may lack them: {', '.join(optional)}")
     if not deployed.shares_state:

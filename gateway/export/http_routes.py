@@ -55,7 +55,7 @@ def http_routes(
     deployed: Deployed, planned: Bypass, attachment: Attachment
 ) -> tuple[list[Manifest], list[str]]:
     """Return the HTTPRoutes, and what goes where and why."""
-    hidden = deployed.variable_apis  # their paths may hold values
+    hidden = deployed.files.variable_apis  # their paths may hold values
     kept: list[Detour] = []
     sent: dict[str, list[Straight]] = {}
     for one in planned.straight:
@@ -101,7 +101,7 @@ def _reason(deployed: Deployed, one: Straight) -> str | None:
         return "the Gateway API leaves open how a path with '%' or '//' is compared"
     if max(len(one.path.text), len(one.service_path.text)) > _LONGEST:
         return f"the Gateway API takes no path of more than {_LONGEST} characters"
-    if service.name in deployed.variable_services:
+    if service.name in deployed.files.variable_services:
         return _VARIABLE
     if not all(_SERVICE.match(target.host) for target in service.targets):
         return f"service {service.name} is not addressed as a Service of the cluster"

@@ -48,20 +48,20 @@ def _service_account(deployed: Deployed) -> Object:
 
 
 def _config_map(deployed: Deployed) -> Object:
-    size = sum(len(text.encode()) for text in deployed.files.values())
+    size = sum(len(text.encode()) for text in deployed.files.texts.values())
     if size > _MOST:
         raise ValueError(
             f"the rules and the files beside them have {size} bytes, and a ConfigMap takes {_MOST};"
             " name the OpenAPI documents by URL"
         )
-    data = {key_of(path): text for path, text in sorted(deployed.files.items())}
-    for path in (*deployed.files, *deployed.secret_files):
+    data = {key_of(path): text for path, text in sorted(deployed.files.texts.items())}
+    for path in (*deployed.files.texts, *deployed.files.secrets):
         if not _KEY.match(key_of(path)):
             raise ValueError(
                 f"{path}: no key of a ConfigMap or a Secret; rename it to letters, digits, '.', '-'"
                 f" and '_', {_LONGEST_KEY} at most"
             )
-    if len(data) < len(deployed.files):
+    if len(data) < len(deployed.files.texts):
         raise ValueError("two files beside the rules differ in '/' and '_' alone; rename one")
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": deployed.metadata(), "data": data}
 
@@ -175,7 +175,7 @@ def _container(deployed: Deployed) -> Object:
 
 
 def _references(deployed: Deployed, settings: Mapping[str, str]) -> Iterator[Object]:
-    for name, absent in deployed.variables.items():
+    for name, absent in deployed.files.variables.items():
         if name not in settings:
             reference = {"name": deployed.name, "key": name, "optional": absent}
             yield {"name": name, "valueFrom": {"secretKeyRef": reference}}
@@ -185,9 +185,9 @@ def _sources(deployed: Deployed) -> Iterator[Object]:
     def items(paths: list[str]) -> list[Object]:
         return [{"key": key_of(path), "path": path} for path in paths]
 
-    yield {"configMap": {"name": deployed.name, "items": items(sorted(deployed.files))}}
-    if deployed.secret_files:
-        yield {"secret": {"name": deployed.name, "items": items(sorted(deployed.secret_files))}}
+    yield {"configMap": {"name": deployed.name, "items": items(sorted(deployed.files.texts))}}
+    if deployed.files.secrets:
+        yield {"secret": {"name": deployed.name, "items": items(sorted(deployed.files.secrets))}}
 
 
 def _service(deployed: Deployed) -> Object:

@@ -137,7 +137,7 @@ def _envoy(path: Path, arguments: Namespace) -> int:
 
 
 def _kubernetes(path: Path, arguments: Namespace) -> int:
-    from gateway.cli.rules.command_files import exported_files, with_token
+    from gateway.cli.rules.exported_files import exported_files, with_token
     from gateway.config.text.redaction import secret_lines
     from gateway.export.bypass import bypass
     from gateway.export.deployed import Deployed, notes
@@ -146,20 +146,7 @@ def _kubernetes(path: Path, arguments: Namespace) -> int:
 
     snapshot = load_file(path, os.environ)
     namespace, _, parent = arguments.parent.rpartition("/")
-    for name in filter(None, (arguments.name, arguments.namespace, namespace, parent or "/")):
-        if not _NAME.match(name):
-            raise ValueError(
-                f"'{name}' is no name of an object; write lower-case letters, digits and dashes,"
-                " 40 at most"
-            )
-    for name in arguments.hostname:
-        if not _HOSTNAME.match(name):
-            raise ValueError(
-                f"--hostname '{name}': must be a host name in lower case, such as api.example.com"
-                " or *.example.com"
-            )
-    if not 0 <= arguments.grace <= 86_400:
-        raise ValueError(f"--grace {arguments.grace:g}: must be from 0 to 86400 seconds")
+    _check(arguments, namespace, parent)
     files = exported_files(path)
     if written := secret_lines(files.texts["gateway.yaml"].encode()):
         where = ", ".join(map(str, written[:10]))
@@ -170,17 +157,7 @@ def _kubernetes(path: Path, arguments: Namespace) -> int:
     if snapshot.admin.open:
         files = with_token(files)
     deployed = Deployed(
-        snapshot,
-        files.texts,
-        arguments.image,
-        files.secrets,
-        files.variables,
-        files.variable_services,
-        files.variable_apis,
-        files.variable_state,
-        arguments.name,
-        arguments.namespace,
-        arguments.grace,
+        snapshot, files, arguments.image, arguments.name, arguments.namespace, arguments.grace
     )
     manifests, lines = objects(deployed), notes(deployed)
     if arguments.gateway_api:
@@ -202,6 +179,24 @@ def _kubernetes(path: Path, arguments: Namespace) -> int:
         _write(arguments.out, marked)
     _tell(lines)
     return 0
+
+
+def _check(arguments: Namespace, namespace: str, parent: str) -> None:
+    """Check the names of the objects and of the routes, and the grace; raises ValueError."""
+    for name in filter(None, (arguments.name, arguments.namespace, namespace, parent or "/")):
+        if not _NAME.match(name):
+            raise ValueError(
+                f"'{name}' is no name of an object; write lower-case letters, digits and dashes,"
+                " 40 at most"
+            )
+    for name in arguments.hostname:
+        if not _HOSTNAME.match(name):
+            raise ValueError(
+                f"--hostname '{name}': must be a host name in lower case, such as api.example.com"
+                " or *.example.com"
+            )
+    if not 0 <= arguments.grace <= 86_400:
+        raise ValueError(f"--grace {arguments.grace:g}: must be from 0 to 86400 seconds")
 
 
 def _grafana(path: Path, arguments: Namespace) -> int:

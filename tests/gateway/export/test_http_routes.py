@@ -8,12 +8,12 @@ import pytest
 
 from gateway.core.snapshot import Snapshot
 from gateway.export.bypass import bypass
-from gateway.export.deployed import Deployed
+from gateway.export.deployed import Deployed, ExportedFiles
 from gateway.export.http_routes import Attachment, duration, http_routes
 from gateway.export.manifest import Manifest
 from tests.gateway.export.rules import rules
 
-DEPLOYED = Deployed(rules(), {}, "image")
+DEPLOYED = Deployed(rules(), ExportedFiles({}), "image")
 ATTACHMENT = Attachment("public", "edge", ("api.example.com",))
 
 # The parts of an HTTPRoute that are used, and their bounds (Gateway API, v1, HTTPRouteSpec).
@@ -198,8 +198,16 @@ def test_reasons(old: str, new: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("deployed", "count"),
     [
-        (replace(DEPLOYED, variable_services=frozenset({"one", "two"})), 4),
-        (replace(DEPLOYED, variable_apis=frozenset({"person", "users"})), 2),
+        (
+            replace(DEPLOYED, files=ExportedFiles({}, variable_services=frozenset({"one", "two"}))),
+            4,
+        ),
+        (
+            replace(
+                DEPLOYED, files=ExportedFiles({}, variable_apis=frozenset({"person", "users"}))
+            ),
+            2,
+        ),
     ],
 )
 def test_values_of_variables_are_not_written(deployed: Deployed, count: int) -> None:

@@ -9,21 +9,24 @@ import pytest
 import yaml
 
 from gateway.core.snapshot import Snapshot
-from gateway.export.deployed import Deployed, notes
+from gateway.export.deployed import Deployed, ExportedFiles, notes
 from gateway.export.kubernetes_objects import objects
 from gateway.export.manifest import stream
 from tests.gateway.export.rules import RULES, rules
 
 # The oldest release with all fields that are used, and the newest that the package knows.
 RELEASES = ("1.33", "1.37")
-DEPLOYED = Deployed(rules(), {"gateway.yaml": RULES}, "registry/gateway:1")
+FILES = ExportedFiles({"gateway.yaml": RULES})
+DEPLOYED = Deployed(rules(), FILES, "registry/gateway:1")
 FULL = replace(
     DEPLOYED,
-    files={"gateway.yaml": RULES, "documents/v1.json": "{}"},
-    secret_files=("keys/token.pem",),
-    variables={"STATE_URL": False, "SEPARATOR": True, "GATEWAY_GRACE": True},
-    variable_services=frozenset({"two"}),
-    variable_state=True,
+    files=ExportedFiles(
+        {"gateway.yaml": RULES, "documents/v1.json": "{}"},
+        secrets=("keys/token.pem",),
+        variables={"STATE_URL": False, "SEPARATOR": True, "GATEWAY_GRACE": True},
+        variable_services=frozenset({"two"}),
+        variable_state=True,
+    ),
     name="api",
     namespace="shop",
     grace=30.5,
@@ -146,7 +149,7 @@ def test_secrets_are_referred_to() -> None:
 def test_only_what_follows_from_the_rules_changes() -> None:
     first, again = made(), made(replace(DEPLOYED))
     assert first == again
-    other = made(replace(DEPLOYED, files={"gateway.yaml": RULES + "# more\n"}))
+    other = made(replace(DEPLOYED, files=ExportedFiles({"gateway.yaml": RULES + "# more\n"})))
     assert [kind for kind in first if first[kind] != other[kind]] == ["ConfigMap", "Deployment"]
     template = other["Deployment"]["spec"]["template"]
     note = "version-gateway/rules-sha256"
@@ -156,7 +159,7 @@ def test_only_what_follows_from_the_rules_changes() -> None:
 
 def test_the_digest_is_of_names_and_contents() -> None:
     digests = {
-        replace(DEPLOYED, files=files).digest
+        replace(DEPLOYED, files=ExportedFiles(files)).digest
         for files in ({"a": "bc"}, {"ab": "c"}, {"a": "b", "c": ""}, {"a": "b"}, {})
     }
     assert len(digests) == 5
@@ -170,14 +173,14 @@ DOCUMENT = '"3": { service: one, schema: "https://example.com/v3.json" }'
     ("deployed", "ports"),
     [
         (DEPLOYED, [8001, 8002, 8003]),
-        (replace(DEPLOYED, variable_services=frozenset({"one"})), None),
-        (replace(DEPLOYED, variable_state=True), None),
+        (replace(DEPLOYED, files=FILES._replace(variable_services=frozenset({"one"}))), None),
+        (replace(DEPLOYED, files=FILES._replace(variable_state=True)), None),
         (replace(DEPLOYED, snapshot=rules("bypass: true", SHARED)), None),
         (
             replace(DEPLOYED, snapshot=rules('"3": { service: one }', DOCUMENT)),
             [443, 8001, 8002, 8003],
         ),
-        (replace(DEPLOYED, variable_apis=frozenset({"users"})), None),
+        (replace(DEPLOYED, files=FILES._replace(variable_apis=frozenset({"users"}))), None),
     ],
 )
 def test_who_may_be_asked(deployed: Deployed, ports: list[int] | None) -> None:
@@ -222,4 +225,4 @@ def test_what_the_secret_needs_is_noted() -> None:
 )
 def test_what_does_not_fit(files: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        objects(replace(DEPLOYED, files=files))
+        objects(replace(DEPLOYED, files=ExportedFiles(files)))
