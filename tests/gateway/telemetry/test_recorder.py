@@ -131,8 +131,9 @@ async def test_a_report_is_handed_on_when_it_is_due() -> None:
     assert report.counts == [CounterDelta("compared", ("person", "1"), 3)]
 
 
-async def test_labels_and_samples_are_bounded() -> None:
+async def test_labels_and_samples_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """More labels are handed on early: a verdict must not miss one; samples are examples."""
+    monkeypatch.setattr("gateway.telemetry.recorder._INTERVAL", 60.0)  # on a slow machine, too
     reports: list[Delta] = []
     recorder = Recorder(asyncio.get_running_loop(), reports.append)
     met = 0
