@@ -96,9 +96,9 @@ class Project:
         finally:
             connection.close()
 
-    def until(self, target: str, true: Callable[[Answer], bool], within: float = 60) -> None:
+    def until(self, target: str, true: Callable[[Answer], bool]) -> None:
         """Wait until something is true of the answer to a GET."""
-        deadline = time.monotonic() + within
+        deadline = time.monotonic() + 60
         answer: object = None
         while not (isinstance(answer, Answer) and true(answer)):
             assert time.monotonic() < deadline, answer

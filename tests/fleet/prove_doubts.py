@@ -36,9 +36,9 @@ async def since(state: FleetState) -> float:
     return view.now - view.totals.since
 
 
-async def answers(state: FleetState, within: str = "1d") -> set[str]:
+async def answers(state: FleetState) -> set[str]:
     """Return what follows from the evidence on who has called."""
-    found = verdict(KEY, await state.view(KEY), SHIFTING, NO_OVERRIDES, within=within)
+    found = verdict(KEY, await state.view(KEY), SHIFTING, NO_OVERRIDES, within="1d")
     return {each.answer for each in found.reasons if "since counting began" in each.text}
 
 

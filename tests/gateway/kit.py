@@ -51,9 +51,9 @@ class Program:
         entries = [json.loads(line) for line in lines if line.endswith(b"\n")]
         return [entry for entry in entries if event in (None, entry["event"])]
 
-    def raw(self, request: bytes, *, timeout: float = DEADLINE) -> bytes:
+    def raw(self, request: bytes) -> bytes:
         """Send bytes on a connection of their own and return all that comes until it closes."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), DEADLINE) as connection:
             connection.sendall(request)
             received = b""
             while data := connection.recv(65536):

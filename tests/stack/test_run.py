@@ -30,9 +30,9 @@ PROGRAMS = ["backend_v1", "backend_v2", "users_service", "gateway"]
 LISTENERS = ["BACKEND_V1", "BACKEND_V2", "USERS", "GATEWAY", "GATEWAY_ADMIN"]
 
 
-def until(true: Callable[[], object], within: float = 60) -> None:
+def until(true: Callable[[], object]) -> None:
     """Wait until something is true."""
-    deadline = time.monotonic() + within
+    deadline = time.monotonic() + 60
     while not true():
         assert time.monotonic() < deadline, "waited too long"
         time.sleep(0.02)

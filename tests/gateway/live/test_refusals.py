@@ -168,9 +168,9 @@ def _filled(lines: list[str], version: str) -> list[str]:
     return [line.format(version) for line in lines]
 
 
-def whole(head: str, body: bytes = b"") -> bytes:
+def whole(head: str) -> bytes:
     """Return a request as it is written here, with Connection: close where it has fields."""
-    return head.replace("\n", "\r\n").encode("latin-1") + b"\r\n\r\n" + body
+    return head.replace("\n", "\r\n").encode("latin-1") + b"\r\n\r\n"
 
 
 NOT_HTTP = {

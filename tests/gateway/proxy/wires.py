@@ -57,10 +57,10 @@ class Somewhere:
     peer = "192.0.2.1"
 
 
-def exchange(method: str = "GET", status: int = 200) -> Exchange:
-    """Return the exchange of a request that was answered with a status."""
+def exchange() -> Exchange:
+    """Return the exchange of a GET that was answered with 200."""
     exchange = Exchange(cast(ClientTransport, Somewhere()), UNREAD, EMPTY_PAYLOAD)
-    exchange.method, exchange.status = method, status
+    exchange.method, exchange.status = "GET", 200
     return exchange
 
 

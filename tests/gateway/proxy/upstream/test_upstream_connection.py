@@ -62,13 +62,10 @@ class Kept:
         self.gone = True
 
     async def ask(
-        self,
-        pieces: Iterable[bytes],
-        request: UpstreamRequest = GET,
-        timeouts: Timeouts | None = None,
+        self, pieces: Iterable[bytes], request: UpstreamRequest = GET
     ) -> StreamedResponse:
         """Send a request, let the pieces of an answer come, and return it."""
-        asked = asyncio.create_task(self.connection.send(request, timeouts or Timeouts()).arrived())
+        asked = asyncio.create_task(self.connection.send(request, Timeouts()).arrived())
         await asyncio.sleep(0)
         for piece in pieces:
             self.connection.data_received(piece)

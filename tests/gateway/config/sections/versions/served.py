@@ -7,9 +7,9 @@ from tests.gateway.config.rules import RULES, edited, loaded
 NAMED = "clients: { by: [{ header: X-Client }] }\n"
 
 
-def first_version(more: str, path: str = "/param") -> Route:
+def first_version(more: str) -> Route:
     """Return the route of version 1, with more in its section of the rules."""
     text = edited('"1": { service: old }', f'"1": {{ service: old, {more} }}', NAMED + RULES)
-    found = loaded(text).router.find(path)
+    found = loaded(text).router.find("/param")
     assert found is not None
     return found[0].routes[Version(1)]
