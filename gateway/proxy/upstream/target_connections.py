@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from gateway.core.errors import FaultCode, FaultError
 from gateway.core.service import Target, Timeouts
@@ -136,14 +137,12 @@ class TargetConnections:
         self._open_more(seconds)
 
     async def _connect(self, seconds: float) -> UpstreamConnection:
-        loop = asyncio.get_running_loop()
+        connection: UpstreamConnection
+        host, port = self._target.host, self._target.port
         try:
             async with asyncio.timeout(seconds):
-                _, connection = await loop.create_connection(
-                    lambda: UpstreamConnection(loop, self._name, self._lend, self._lost),
-                    self._target.host,
-                    self._target.port,
-                )
+                loop = asyncio.get_running_loop()
+                _, connection = await loop.create_connection(self._new, host, port)
         except TimeoutError:
             raise self._error(FaultCode.UPSTREAM_TIMEOUT, "no connection in time") from None
         except OSError as error:
@@ -153,6 +152,11 @@ class TargetConnections:
             raise self._error(FaultCode.UPSTREAM_UNREACHABLE, "it closed the connection")
         self._open.add(connection)
         return connection
+
+    def _new(self) -> Any:
+        # Any, since it has the methods of an asyncio.Protocol without deriving from it.
+        loop = asyncio.get_running_loop()
+        return UpstreamConnection(loop, self._name, self._lend, self._lost)
 
     def _lend(self, connection: UpstreamConnection) -> None:
         """Pass a free connection to the first request that waits, or keep it for the next one."""

@@ -33,6 +33,7 @@ _FRAMINGS = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
 _DIGITS, _CONTROLS = 18, bytes(byte for byte in (*range(32), 127) if byte != 9)
 _HOP = FieldNames({b"content-length", b"keep-alive", b"transfer-encoding"})  # connection, framing
 _KNOWN = _HOP.known
+_NO_PARSER, _SLOW = HttpResponseParser(None), "it took too long"
 _SPENT = UpstreamState.SPENT  # read often, like the transitions of an ordinary exchange:
 _SEND_ALL = TRANSITIONS.after(UpstreamEvent.SEND_ALL)
 _BEGIN = TRANSITIONS.after(UpstreamEvent.BEGIN)
@@ -42,7 +43,7 @@ _END = TRANSITIONS.after(UpstreamEvent.END)
 _RELEASE = TRANSITIONS.after(UpstreamEvent.RELEASE)
 
 
-class UpstreamConnection(asyncio.Protocol):
+class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no class
     """A connection to one target, reused only if that is surely safe; see `upstream_state`.
 
     Args:
@@ -61,17 +62,14 @@ class UpstreamConnection(asyncio.Protocol):
     ) -> None:
         self.loop, self.name = loop, name
         self._host = name.encode()
-        self._release = release
-        self._lost = lost
+        self._release, self._lost = release, lost
         self._transport: asyncio.Transport | None = None
         self._parser = HttpResponseParser(self)
         self._writable: asyncio.Event | None = None
-        self.deadline = Deadline(loop, self._fail_by)
-        self.timeouts = Timeouts()
+        self.deadline, self.timeouts = Deadline(loop, self._fail_by), Timeouts()
         self._state = UpstreamState.FRESH
         self.may_rest = jittered(None)  # between two exchanges, in seconds
-        self._rested_since = inf
-        self._paused = False  # reading from the service
+        self._rested_since, self._paused = inf, False  # reading from the service pauses
         # How much of a head came, its transfer coding, and whether it is surely of HTTP/1.1.
         self._head_size, self._coding, self._is_1_1 = 0, b"", False
         self._exchange_over()
@@ -197,6 +195,9 @@ class UpstreamConnection(asyncio.Protocol):
             elif response.small:
                 self.loop.call_later(MOMENT, response.hand_on)
 
+    def eof_received(self) -> None:
+        """Have the transport close, as for any `asyncio.Protocol`."""
+
     def pause_writing(self) -> None:
         """Pause sending the request body."""
         self._writable = asyncio.Event()
@@ -226,7 +227,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.resume_writing()
         self.close()
         self._exchange_over()  # it refers to this connection, which is a cycle,
-        del self._parser  # and so does this
+        self._parser = _NO_PARSER  # and so did the one before
 
     # Callbacks of llhttp.
 
@@ -337,9 +338,7 @@ class UpstreamConnection(asyncio.Protocol):
             self.expire(self.may_rest)
             self._release(self)
 
-    def _fail_by(
-        self, code: FaultCode = FaultCode.UPSTREAM_TIMEOUT, what: str = "it took too long"
-    ) -> None:
+    def _fail_by(self, code: FaultCode = FaultCode.UPSTREAM_TIMEOUT, what: str = _SLOW) -> None:
         self._fail(failure(code, self.name, what))
 
     def _fail(self, error: Exception) -> None:
