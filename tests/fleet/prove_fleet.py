@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -135,6 +136,54 @@ def test_replicas_with_wrong_clocks_agree_on_dates(
         psutil.Process(program.process.pid).children()[0].kill()
         wait_for(lambda: program.log("worker_replaced"))
         assert answers() == {status}
+
+
+SET_CLOCK = """
+import time
+right = time.time
+time.time = lambda: right() + float(open({!r}).read())
+"""
+
+
+@pytest.mark.parametrize(("minutes", "status"), [(30, 200), (-30, 410)])
+def test_a_clock_that_is_set_while_the_replica_runs_changes_nothing(
+    database: str, cluster: Cluster, tmp_path: Path, minutes: float, status: int
+) -> None:
+    """Dates go by the database, and all else by time that passes: forward and back by hours."""
+    day = datetime.fromtimestamp(time.time() + 60 * minutes, UTC)
+    ends = f", lifecycle: {{ deprecated: 2020-01-01, sunset: {day:%Y-%m-%dT%H:%M:%SZ} }}"
+    offset, wrong = tmp_path / "offset", tmp_path / "wrong"
+    wrong.mkdir()
+    offset.write_text("0")
+    (wrong / "sitecustomize.py").write_text(SET_CLOCK.format(str(offset)))
+    with ExitStack() as stack:
+        fleet = Fleet(stack, tmp_path, database, cluster, ends)
+        program = fleet.start("set", PYTHONPATH=f"{wrong}:{ROOT}")
+        assert asked(program) == status
+
+        def replica() -> dict[str, Any]:
+            found: list[dict[str, Any]] = admin(program, "GET", "/fleet")[1]["replicas"]
+            return found[0]
+
+        def wait_for_beat() -> None:
+            heard = replica()["heard"]
+            wait_for(lambda: replica()["heard"] != heard)
+
+        for hours in (5, -5):
+            fresh = tmp_path / "fresh"
+            fresh.write_text(str(3600 * hours))
+            fresh.replace(offset)
+            wait_for_beat()
+            wait_for_beat()  # by the next one it is known
+            assert {asked(program) for _ in range(10)} == {status}
+            assert "state_stale_since" not in admin(program, "GET", "/readyz")[1]
+            assert replica()["presence"] == "heard"
+            wait_for(lambda: replica()["judges"])
+        assert program.log("clock_skewed")
+        (line,) = admin(program, "GET", "/usage")[1]["usage"]
+        first, last = (datetime.fromisoformat(line[name]) for name in ("first", "last"))
+        assert abs(datetime.now(UTC) - first).total_seconds() < 600
+        assert abs(datetime.now(UTC) - last).total_seconds() < 600
 
 
 def asked(program: Program) -> int:
