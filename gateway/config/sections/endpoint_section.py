@@ -189,7 +189,7 @@ class EndpointBuilder(NamedTuple):
             readers,
             own,
             default if readers else next(iter(own.values())),
-            self.choice.matching,
+            self.choice.matching.among(own.values()),
             {
                 name: one
                 for name, one in self.choice.pins.items()

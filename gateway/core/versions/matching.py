@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from gateway.core.versions.version import NUMBER, Format, Semantic, Version, parse
@@ -41,6 +41,20 @@ class Matching:
         """Whether nothing but the labels themselves names a version."""
         return not self.nearest_lower and not self.ranges and not self.aliases
 
+    def among(self, versions: Collection[Version]) -> "Matching":
+        """Return the matching at an endpoint that has only some of the versions.
+
+        An alias of another version stands for the nearest lower one as that version does, or stays:
+        it names a version, and is not malformed.
+        """
+        ladder = tuple(each for each in self.ladder if each in versions)
+        here = replace(self, ladder=ladder, aliases={})
+        aliases = {
+            alias: of if of in ladder else here.find(str(of)) or of
+            for alias, of in self.aliases.items()
+        }
+        return replace(here, aliases=aliases)
+
     def find(self, raw: str) -> Version | None:
         """Return the version that `raw` stands for, or None."""
         if raw in self.aliases:
@@ -68,14 +82,14 @@ class Matching:
         """Return the forms in which some versions may be named beside their labels; may be empty.
 
         Args:
-            versions: those of the ladder that are on offer.
+            versions: those that are on offer.
         """
         text = ""
         if self.nearest_lower:
             text += ", or a later one, which stands for the newest before it"
         offered = [each for each in self.ladder if each in versions] if self.ranges else []
         newest = _newest(offered) if offered else None
-        if newest is not None:
+        if newest is not None and self.find(f"{newest}+") == newest:  # and not one that is over
             such = f"{newest}+"
             if isinstance(newest.value, Semantic):
                 such = f"{newest.value.major}.x or {newest.value.major}.{newest.value.minor}+"

@@ -163,9 +163,12 @@ class Selector:
         )
 
     def _offer(self, context: RequestContext) -> str:
-        offered = " or ".join(self.offered(context))
-        forms = self.matching.forms(self.supported.values())
-        return offered + forms if offered else "none, as all are retired"
+        offered = self.offered(context)
+        if not offered:
+            return "none, as all are retired"
+        has = self.supported
+        forms = self.matching.forms([has[each] for each in offered] if self.terms else has.values())
+        return " or ".join(offered) + forms
 
     def _find(self, value: str) -> Version | None:
         found = self.supported.get(value) or self.matching.find(value)

@@ -24,6 +24,7 @@ apis:
     endpoints:
       - {{ path: "/dated/{{version}}", version: {{ in: path }} }}
       - {{ path: /dated, version: {{ in: header, name: Api-Version }}, methods: [GET] }}
+      - {{ path: /old, version: {{ in: query, name: v }}, versions: [2024-01-01] }}
   semantic:
     version_format: semantic
     ranges: true
@@ -34,6 +35,7 @@ apis:
       2.0.0-rc.1: {{ service: s }}
     endpoints:
       - {{ path: /query, version: {{ in: query, name: v }} }}
+      - {{ path: /some, version: {{ in: query, name: v }}, versions: [1.2.0, 2.0.0-rc.1] }}
       - {{ path: "/v{{version}}/path", version: {{ in: path }} }}
       - {{ path: /accept, version: {{ in: accept, media_type: "a/b-v{{version}}+json" }} }}
       - path: /any
@@ -111,6 +113,21 @@ async def test_ranges(asked: tuple[Program, list[bytes]]) -> None:
     assert problem(await get(gateway, "GET /query?v=1.2%20")) == (400, "version_malformed", offer)
     assert problem(await get(gateway, "GET /query?v=2.x")) == (400, "version_unknown", offer)
     assert problem(await get(gateway, "GET /query")) == (400, "version_missing", offer)
+
+
+async def test_an_endpoint_chooses_among_its_own_versions(
+    asked: tuple[Program, list[bytes]],
+) -> None:
+    gateway, _ = asked
+    for text in ("1.x", "1.2+", "1+"):
+        answer = await get(gateway, f"GET /some?v={text}")
+        assert (answer.status, answer["x-own"]) == (200, "1.2.0")
+    assert (await get(gateway, "GET /old?v=2025-01-01"))["x-served"] == "2024-01-01"
+    for text in ("2.x", "1.3+", "1.10.0"):
+        refused = await get(gateway, f"GET /some?v={text}")
+        assert problem(refused) == (400, "version_unknown", ["1.2.0", "2.0.0-rc.1"])
+        detail = json.loads(refused.body)["detail"]
+        assert detail.endswith("; use 1.2.0 or 2.0.0-rc.1, or a range such as 1.x or 1.2+.")
 
 
 @pytest.mark.parametrize(

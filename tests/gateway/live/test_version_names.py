@@ -138,11 +138,13 @@ apis:
         # an endpoint that some versions have, however they are named
         ("/v2/stats", (), 200, "2", ""),
         ("/vstable/stats", (), 200, "2", ""),
-        ("/v3/stats", (), 404, None, "version_unknown"),
-        ("/v4/stats", (), 404, None, "version_unknown"),
-        ("/vlatest/stats", (), 404, None, "version_unknown"),
+        ("/v3/stats", (), 200, "2", ""),
+        ("/v4/stats", (), 200, "2", ""),
+        ("/vlatest/stats", (), 200, "2", ""),
+        ("/v0/stats", (), 404, None, "version_unknown"),
         ("/stats", ("X-V: 1",), 200, "1", ""),
-        ("/stats", ("X-V: 3",), 400, None, "version_unknown"),
+        ("/stats", ("X-V: 3",), 200, "2", ""),
+        ("/stats", ("X-V: 0",), 400, None, "version_unknown"),
         # the default is of another version, a pin may be
         ("/stats", (), 400, None, "version_missing"),
         ("/stats", ("X-Client: acme",), 200, "2", ""),

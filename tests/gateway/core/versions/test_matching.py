@@ -150,6 +150,32 @@ def test_the_forms_are_said() -> None:
     assert unreleased.forms(unreleased.ladder) == ""
 
 
+def test_no_range_is_said_that_leads_to_a_version_that_is_over() -> None:
+    matching = RANGES[Format.INTEGER]
+    assert matching.forms(matching.ladder[:2]) == ""  # 2+ is 4
+
+
+@pytest.mark.parametrize(
+    ("raw", "nearest", "in_range"),
+    [
+        ("1.x", None, "1.2.0"),
+        ("1.2.x", None, "1.2.0"),
+        ("1.2.1+", None, None),
+        ("1.10.0", "1.2.0", None),
+        ("2.9.0", None, None),
+        ("0.x", None, None),
+    ],
+)
+def test_only_the_versions_of_an_endpoint_are_chosen_from(
+    raw: str, nearest: str | None, in_range: str | None
+) -> None:
+    own = ladder(Format.SEMANTIC, ("1.2.0", "3.0.0-beta"))
+    assert found(NEAREST[Format.SEMANTIC].among(own), raw) == nearest
+    ranges = RANGES[Format.SEMANTIC].among(own)
+    assert found(ranges, raw) == in_range
+    assert ranges.forms(own) == ", or a range such as 1.x or 1.2+"
+
+
 @LAW
 @given(st.sets(st.integers(0, 60), max_size=6), st.integers(0, 60))
 def test_the_nearest_lower_is_the_newest_that_is_not_newer(on_offer: set[int], asked: int) -> None:
@@ -216,3 +242,10 @@ def test_an_alias() -> None:
     assert not matching.reads("v1")
     assert matching.forms(matching.ladder) == ", or latest or v2"
     assert matching.forms(matching.ladder[:2]) == ", or v2"
+
+
+def test_an_alias_of_a_version_that_an_endpoint_lacks() -> None:
+    aliases = {"first": MIXED[0], "second": MIXED[1], "latest": MIXED[-1]}
+    for nearest_lower, second in ((False, "2"), (True, "1")):
+        matching = Matching(MIXED, tuple(Format), nearest_lower, aliases=aliases).among(MIXED[:1])
+        assert [found(matching, raw) for raw in aliases] == ["1", second, "2026-01-31"]

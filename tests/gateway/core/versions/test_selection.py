@@ -395,6 +395,17 @@ class TestWhatIsOver:
             assert fault.supported == offered
             assert " or ".join(offered) in fault.detail
 
+    def test_a_refusal_says_no_other_name_of_it(self) -> None:
+        matching = Matching((V1, V2), ranges=True, aliases={"first": V1, "last": V2})
+        selector = Selector((QUERY,), SUPPORTED, matching=matching, terms={"1": self.TERMS})
+        for context, names in (
+            (self.BEFORE, "1 or 2, or a range such as 2+, or first or last."),
+            (self.AFTER, "2, or a range such as 2+, or last."),
+        ):
+            fault = selector.select([(QUERY, ())], context)
+            assert isinstance(fault, Fault)
+            assert fault.detail == f"Name a version in {QUERY.place}: {names}"
+
     def test_negotiation_passes_it_over(self) -> None:
         both = (ACCEPT, ("3", "1", "2"))
         assert self.choose(self.BEFORE, both) == Selected(V1, ChosenBy.ACCEPT)
