@@ -148,7 +148,8 @@ def facts(
             found.append(("answer", f"{fault.status} {fault.code}: {fault.detail}"))
             found += _says(fault.fields)
         case Options(allow=allow):
-            found.append(("answer", f"204 from the gateway itself, Allow: {allow}"))
+            shown = f", Allow: {allow}" if allow else ""
+            found.append(("answer", f"204 from the gateway itself{shown}"))
         case Plan():
             found += _plan(outcome, head, readings)
             found += _brownout(outcome.route, context)

@@ -18,7 +18,7 @@ from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.cutover.shadow import ShadowMode
 from gateway.core.errors import Fault, FaultCode, method_not_allowed, not_offered, unconvertible
 from gateway.core.headers import FieldLines
-from gateway.core.request import RequestHead
+from gateway.core.request import BOUNDED, RequestHead, ends_here
 from gateway.core.snapshot import Endpoint, Route, ShadowAlternative, Snapshot
 from gateway.core.versions.chosen_by import UNNAMED, ChosenBy
 from gateway.core.versions.selection import Selected
@@ -83,7 +83,7 @@ class Options(NamedTuple):
 
     Attributes:
         endpoint: The endpoint of the request.
-        allow: The value of the Allow header field.
+        allow: The value of the Allow header field; empty where the service alone knows the methods.
         version: The version of the request; None where none was chosen.
         fields: The header fields of every response of that version.
     """
@@ -130,7 +130,8 @@ def plan(
         return Refusal(None, Fault(FaultCode.NOT_FOUND, "No endpoint has this path."))
     endpoint, captures = found
     chosen = _choose(endpoint, head, captures, context)
-    allowed = endpoint.methods is None or head.method in endpoint.methods
+    last = head.method in BOUNDED and ends_here(head.fields)
+    allowed = not last and (endpoint.methods is None or head.method in endpoint.methods)
     if isinstance(chosen, Fault):
         if allowed or chosen.status == 404:
             return Refusal(endpoint, chosen)
@@ -307,10 +308,10 @@ def written_target(route: Route, path: str, query: str | None) -> str:
 def _other_method(
     endpoint: Endpoint, method: str, version: Version | None, fields: FieldLines
 ) -> Options | Refusal:
-    allow = ", ".join(endpoint.allowed(endpoint.methods or ()))
+    allow = ", ".join(endpoint.allowed(one for one in endpoint.methods or () if one != method))
     if method == "OPTIONS":
         return Options(endpoint, allow, version, fields)
-    return Refusal(endpoint, method_not_allowed(allow), version, fields)
+    return Refusal(endpoint, method_not_allowed(allow or "OPTIONS"), version, fields)
 
 
 def _choose(

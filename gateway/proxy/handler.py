@@ -163,7 +163,8 @@ class Handler:
             return outcome
         exchange.version = outcome.version
         if isinstance(outcome, Options):
-            _send(exchange, 204, [(b"Allow", outcome.allow.encode())])
+            allow = outcome.allow.encode()
+            _send(exchange, 204, [(b"Allow", allow)] if allow else [])
             return None
         exchange.cutover_route = outcome.cutover_route
         raise FaultError(outcome.fault)

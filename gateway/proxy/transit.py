@@ -26,6 +26,7 @@ from gateway.core.cutover.shadow import SAFE
 from gateway.core.errors import FaultError, method_not_allowed
 from gateway.core.headers import LINK, FieldFates, FieldLines, HeaderFields
 from gateway.core.plan import Plan
+from gateway.core.request import BOUNDED, counted_down
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
 from gateway.core.snapshot import Route
 from gateway.proxy import answer_links, cors_fields
@@ -111,8 +112,10 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
                 exchange, plan, fields, body, conversion, room
             )
             fields = headers.end_to_end(fields, _CONVERTED)
-    if method == "OPTIONS":
-        fields = cors_fields.for_service(exchange, plan, fields)
+    if method in BOUNDED:
+        fields = counted_down(fields)
+        if method == "OPTIONS":
+            fields = cors_fields.for_service(exchange, plan, fields)
     if route.request_rewrite is not None:
         fields = route.request_rewrite.fields(fields)
     inherited = _inherited(exchange) if snapshot.trusted_proxies else ()
@@ -196,7 +199,9 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     if route.response_rewrite is not None:
         fields = route.response_rewrite.fields(fields)
     if status == 405 or method == "OPTIONS":
-        fields = _methods(exchange, plan, fields)
+        fields = answer_links.map_allow(exchange, plan, fields)
+        if method == "OPTIONS":
+            fields = cors_fields.for_preflight(exchange, plan, fields)
     own = plan.content_type if answered < 300 else None
     called = own if status < 300 and answered < 300 else route.error_type or own
     if called is not None and not 300 <= answered <= 399:
@@ -333,14 +338,6 @@ def _tagged(exchange: Exchange, plan: Plan, fields: HeaderFields, status: int) -
             line = line[0], tag
         kept.append(line)
     return kept
-
-
-def _methods(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
-    """Return the fields of an answer with the methods that the version has."""
-    fields = answer_links.map_allow(exchange, plan, fields)
-    if exchange.method == "OPTIONS":
-        fields = cors_fields.for_preflight(exchange, plan, fields)
-    return fields
 
 
 def coding_of(exchange: Exchange) -> str | None:

@@ -410,6 +410,32 @@ class TestMethods:
             assert isinstance(outcome, Refusal)
             assert outcome.fault.fields == ((b"Allow", allow.encode()),)
 
+    @pytest.mark.parametrize(
+        ("path", "method", "allow"),
+        [
+            ("/own?version=1", "OPTIONS", "GET, OPTIONS"),
+            ("/files/a", "OPTIONS", ""),
+            ("/files/a", "TRACE", "OPTIONS"),
+            ("/users", "TRACE", "POST, OPTIONS"),
+            ("/traced", "OPTIONS", "TRACE, OPTIONS"),
+            ("/traced", "TRACE", "OPTIONS"),
+        ],
+    )
+    def test_the_last_forward(self, path: str, method: str, allow: str) -> None:
+        """RFC 9110, section 7.6.2; only OPTIONS and TRACE are bounded."""
+        world = snapshot([OWN_OPTIONS, FILES, USERS_POST, users("/traced", ("TRACE",))])
+        last = "Max-Forwards", "0"
+        outcome = plan(world, head(path, last, method=method))
+        if method == "OPTIONS":
+            assert isinstance(outcome, Options)
+            assert outcome.allow == allow
+        else:
+            assert isinstance(outcome, Refusal)
+            assert outcome.fault.status == 405
+            assert outcome.fault.fields == ((b"Allow", allow.encode()),)
+        assert plan(world, head("/own?version=1", last)) == plan(world, head("/own?version=1"))
+        assert isinstance(plan(world, head("/files/a", ("Max-Forwards", "1"), method=method)), Plan)
+
     @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS", "PROPFIND"])
     def test_a_service_may_decide_for_itself(self, method: str) -> None:
         outcome = plan(WORLD, head("/files/a/b?", method=method))
