@@ -109,7 +109,7 @@ def find_passage(
         if hop.lacked is not None and (found is None or target is not None):
             foreign = _foreign(hop.lacked, hop.target, method, asked, lines, found, target)
             if foreign is not None:
-                substitute = _of_another_version(foreign, hop, asked(version), lines)
+                substitute = _of_another_version(foreign, hop, asked(version), lines, found)
                 break
         if found is None:
             choice, after = hop.choice(None, method), method
@@ -200,14 +200,27 @@ def _foreign(
 
 
 def _of_another_version(
-    operation: MappedOperation, hop: Hop, path: str, lines: ParameterLines
+    operation: MappedOperation,
+    hop: Hop,
+    path: str,
+    lines: ParameterLines,
+    found: FoundOperation | None,
 ) -> Substitute:
-    """Return the refusal of an operation that the client's version never had."""
+    """Return the refusal of an operation that the client's version never had.
+
+    Where the rules refuse all methods of a path, another method of what the client's version has
+    there is refused as such.
+    """
     given = operation.substitute or Substitute(None)
     given = given._replace(service=None, usual="This operation is of another version.")
-    if given.status != 405 or hop.table is None:
+    side = operation.newer or operation.older
+    whole = found is None and side is not None and side.method is None
+    if hop.table is None or not (whole or given.status == 405):
         return given
-    return given._replace(methods=hop.table.methods(path, lines))
+    methods = hop.table.methods(path, lines)
+    if given.status == 405:
+        return given._replace(methods=methods)
+    return Substitute(None, 405, methods=methods) if methods else given
 
 
 def _lacking(hop: Hop, found: FoundOperation, path: str, lines: ParameterLines) -> Substitute:

@@ -221,6 +221,7 @@ def test_a_method_that_the_version_lacks(
     [
         ("GET /lodge/v1/book", 405, b"POST, OPTIONS"),  # PUT is not among those of the endpoint
         ("GET /lodge/v1/fax", 405, b"OPTIONS"),
+        ("GET /lodge/v1/rooms/7", 405, b"POST, OPTIONS"),  # also where all of the newer is refused
         ("PUT /lodge/v1/book", 405, b"GET, HEAD, POST, OPTIONS"),
         ("OPTIONS /lodge/v1/book", 204, b"GET, HEAD, POST, OPTIONS"),
     ],

@@ -191,6 +191,34 @@ def test_a_method_of_the_newer_version_alone() -> None:
     assert (given.status, given.methods) == (405, ("GET", "HEAD"))
 
 
+@pytest.mark.parametrize(
+    ("method", "way", "refused"),
+    [
+        ("GET", "/items/7", None),
+        ("HEAD", "/items/7", None),
+        ("PUT", "/items/7", (405, ("GET", "HEAD"))),
+        ("HEAD", "/items", (405, ("POST",))),
+        ("GET", "/items/7/parts", (410, ())),
+        ("GET", "/items/7:close", (404, ())),  # what a capture makes of another path
+        ("PUT", "/items/7:close", (405, ("GET", "HEAD"))),
+    ],
+)
+def test_all_methods_of_a_path_of_the_newer_version_alone(
+    method: str, way: str, refused: tuple[int, tuple[str, ...]] | None
+) -> None:
+    declared = (
+        operation("GET /things/{id}", "GET /items/{id}"),
+        operation("POST /things", "POST /items"),
+        refusal("/items", None),
+        refusal("/items/{rest*}", None, 410),
+        refusal("/things/{id}:close", None),
+    )
+    links = {V1: [VersionLink(V1, V2, (), operations=declared)]}
+    there, back = compose((V1, V2), links, V1, V2), compose((V1, V2), links, V2, V1)
+    given = find_passage(there, back, method, lambda _: way, None).substitute
+    assert (given and (given.status, given.methods)) == refused
+
+
 def refusal(newer: str | None, older: str | None, status: int = 404) -> MappedOperation:
     """Declare that an operation of one version is refused."""
     new, old = (None if text is None else parse_operation(text) for text in (newer, older))
