@@ -84,8 +84,8 @@ class ErrorTemplate:
         details: The version's own sentences, by the codes of the gateway. One with a placeholder
             that has no value is not used.
         statuses: The version's own statuses, by the codes of the gateway.
-        headers: The version's own header fields, by name, which take the place of those of the
-            gateway; None leaves a field away.
+        headers: The version's own header fields, by the codes of the gateway and by name, which
+            take the place of those of the gateway; None leaves a field away.
     """
 
     content_type: str
@@ -94,18 +94,16 @@ class ErrorTemplate:
     default: str | int | None = None
     details: Mapping[str, str] = field(default_factory=dict)
     statuses: Mapping[str, int] = field(default_factory=dict)
-    headers: Mapping[str, str | None] = field(default_factory=dict)
+    headers: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
 
     def dress(self, code: FaultCode, fields: HeaderFields) -> HeaderFields:
-        """Return the header fields of a refusal, with those of the version.
-
-        A brownout keeps those of the gateway, since no cache may have its refusals when it is over.
-        """
-        if not self.headers or code is FaultCode.VERSION_BROWNOUT:
+        """Return the header fields of a refusal, with those of the version."""
+        given = self.headers.get(code)
+        if given is None:
             return fields
-        replaced = {name.lower().encode() for name in self.headers}
+        replaced = {name.lower().encode() for name in given}
         kept = [line for line in fields if line[0].lower() not in replaced]
-        own = [(name, value) for name, value in self.headers.items() if value is not None]
+        own = [(name, value) for name, value in given.items() if value is not None]
         return kept + [(name.encode(), value.encode()) for name, value in own]
 
     def render(

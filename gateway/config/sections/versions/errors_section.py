@@ -1,9 +1,9 @@
 """`apis.NAME.versions.VERSION.errors` in gateway.yaml: the shape of a version's errors."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, JsonValue, Tag
 
 from gateway.config.shape import FieldName, NumberText, SectionModel, matching
 from gateway.config.text.mistakes import Location, Mistakes, suggest
@@ -18,6 +18,8 @@ from gateway.core.errors import BEFORE_VERSION, FaultCode
 
 DEFAULT = "default"
 _OWN = tuple(code for code in FaultCode if code not in BEFORE_VERSION)
+# No cache may have the refusals of a brownout when it is over.
+_DRESSED = tuple(code.value for code in _OWN if code is not FaultCode.VERSION_BROWNOUT)
 
 JsonType = Annotated[
     str,
@@ -44,6 +46,19 @@ FieldValue = Annotated[
     str, matching(r"^[!-~]([ -~]*[!-~])?$", "not the value of a header field; write it in ASCII")
 ]
 
+_Field = FieldValue | None
+
+
+def _one_or_by_code(value: object) -> str:
+    return "by code" if isinstance(value, dict) else "one"
+
+
+OwnField = Annotated[
+    Annotated[_Field, Tag("one")]
+    | Annotated[dict[str, _Field], Field(min_length=1), Tag("by code")],
+    Discriminator(_one_or_by_code),
+]
+
 OwnCode = Annotated[str | int, BeforeValidator(_own_code)]
 
 OwnStatus = Annotated[
@@ -61,7 +76,7 @@ _NEEDED = (
 )
 
 
-def _own_fields(headers: dict[str, str | None]) -> dict[str, str | None]:
+def _own_fields(headers: dict[str, object]) -> dict[str, object]:
     for name in headers:
         if name.lower() in _NEEDED:
             raise ValueError(f"'{name}' is the gateway's to write; remove it")
@@ -84,11 +99,13 @@ class ErrorsConfig(SectionModel):
     statuses: dict[str, OwnStatus] = Field(default_factory=dict)
     """The version's own statuses by the codes of the gateway, such as `{ unconvertible_request: 422
     }`, also 200 where a version has failures in the body alone. By default, the gateway's stay."""
-    headers: Annotated[dict[FieldName, FieldValue | None], AfterValidator(_own_fields)] = Field(
+    headers: Annotated[dict[FieldName, OwnField], AfterValidator(_own_fields)] = Field(
         default_factory=dict
     )
     """The header fields of the gateway's own refusals, by name, such as `{ Cache-Control: no-cache
-    }`; null leaves a field away. Refusals of a brownout keep theirs. By default, Cache-Control is
+    }`; null leaves a field away. A value may differ by the codes of the gateway, as in `{
+    Cache-Control: { operation_missing: no-cache, default: private } }`; without `default`, the
+    others keep the gateway's. Refusals of a brownout keep theirs. By default, Cache-Control is
     no-store."""
     content_type: JsonType | None = None
     """The media type of errors, also of those that services of other versions answer with. The
@@ -109,6 +126,13 @@ def build_errors(config: ErrorsConfig, at: Location, mistakes: Mistakes) -> Erro
     _check_names(config.statuses, _OWN, (*at, "statuses"), mistakes)
     if config.codes:
         _check_codes(config, at, mistakes)
+    for name, value in config.headers.items():
+        if isinstance(value, dict):
+            place = *at, "headers", name
+            _check_names(value, (*_OWN, DEFAULT), place, mistakes)
+            if FaultCode.VERSION_BROWNOUT in value:
+                text = "keeps the gateway's fields, for caches; remove it"
+                mistakes.add(text, *place, FaultCode.VERSION_BROWNOUT)
     fallback = PROBLEM if config.body is None else JSON
     codes = {code: own for code, own in config.codes.items() if code != DEFAULT}
     own = config.codes.get(DEFAULT)
@@ -119,8 +143,22 @@ def build_errors(config: ErrorsConfig, at: Location, mistakes: Mistakes) -> Erro
         own,
         config.details,
         config.statuses,
-        config.headers,
+        _fields_by_code(config.headers),
     )
+
+
+def _fields_by_code(
+    headers: Mapping[str, _Field | dict[str, _Field]],
+) -> dict[str, dict[str, _Field]]:
+    """Return the fields of each code, without the codes that have none."""
+    found: dict[str, dict[str, _Field]] = {}
+    for name, value in headers.items():
+        by_code = value if isinstance(value, dict) else {DEFAULT: value}
+        for code in _DRESSED:
+            key = code if code in by_code else DEFAULT
+            if key in by_code:
+                found.setdefault(code, {})[name] = by_code[key]
+    return found
 
 
 def _check_codes(config: ErrorsConfig, at: Location, mistakes: Mistakes) -> None:
