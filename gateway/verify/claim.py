@@ -91,6 +91,31 @@ class Unchecked:
 
 
 @dataclass(frozen=True, slots=True)
+class Undocumented:
+    """All operations of a pair of versions, of which `lacking` has no OpenAPI document."""
+
+    api: str
+    client: Version
+    service: Version
+    lacking: Version
+    operation: str = "all operations"
+    status: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing was found wrong, as of a proof: nothing was looked at."""
+        return True
+
+    @property
+    def reason(self) -> str:
+        """Return a sentence for operators, with the remedy."""
+        return (
+            f"version {self.lacking} has no OpenAPI document; name one:"
+            f' "{self.lacking}": {{ ..., schema: FILE or URL }}'
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Unmatched:
     """An operation of the service's document that the client's document lacks."""
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from gateway.config.text.mistakes import printable
-from gateway.verify.claim import Claim, Gap, MessagePart, Unchecked, Unmatched
+from gateway.verify.claim import Claim, Gap, MessagePart, Unchecked, Undocumented, Unmatched
 from gateway.verify.hint import hint
 from gateway.verify.openapi.excerpt import excerpt, values_at
 from gateway.verify.proof import ClaimProof, Finding, Unproven
 
-VerificationResult = ClaimProof | Unproven | Gap | Unchecked | Unmatched
+VerificationResult = ClaimProof | Unproven | Gap | Unchecked | Undocumented | Unmatched
 Advise = Callable[[Claim, Finding], str | None]
 
 
@@ -24,7 +24,7 @@ def text(results: Iterable[VerificationResult], advise: Advise = hint) -> Iterat
         if versions != (versions := (about.api, about.client, about.service)):
             yield f"{about.api}: version {about.client}, served by version {about.service}"
         match result:
-            case Unchecked():
+            case Unchecked() | Undocumented():
                 counts["not checked"] += 1
                 part = f"{MessagePart.RESPONSE.value} {result.status}" if result.status else ""
                 yield _line("-", result.operation, part, f"not checked: {result.reason}")
@@ -68,7 +68,7 @@ def json(results: Iterable[VerificationResult], advise: Advise = hint) -> Iterat
     given = list(results)
     listed = [_object(result, advise) for result in given]
     # As of one claim: null stands for what is not known.
-    whole = None if any(isinstance(one, Unproven) for one in given) else True
+    whole = None if any(isinstance(one, Unproven | Undocumented) for one in given) else True
     holds = whole if all(one.holds for one in given) else False
     report = {"holds": holds, "claims": listed}
     yield msgspec.json.format(msgspec.json.encode(report), indent=2).decode()
@@ -111,8 +111,9 @@ def _object(result: VerificationResult, advise: Advise) -> dict[str, object]:
     match result:
         case Gap():
             return {**about, "holds": False, "reason": result.reason}
-        case Unchecked(status=status, reason=reason):
-            return {**about, "status": status or None, "holds": None, "reason": reason}
+        case Unchecked() | Undocumented():
+            status = result.status or None
+            return {**about, "status": status, "holds": None, "reason": result.reason}
         case Unmatched():
             return {
                 **about,

@@ -8,7 +8,7 @@ from pathlib import Path
 from gateway.config.text.mistakes import suggest
 from gateway.core.snapshot import Api, Snapshot
 from gateway.core.versions.version import Version
-from gateway.verify.claim import Claim, MessagePart, Unchecked
+from gateway.verify.claim import Claim, MessagePart, Unchecked, Undocumented
 from gateway.verify.claims import DocumentedVersion, claims
 from gateway.verify.located_operation import NO_ENDPOINT
 from gateway.verify.openapi.document_source import fetch
@@ -45,6 +45,14 @@ class VersionPair:
     client: Version
     service: Version
 
+    @property
+    def undocumented(self) -> Undocumented | None:
+        """Return what cannot be checked, where one of the two versions has no document."""
+        for version in (self.client, self.service):
+            if version not in self.api.schemas:
+                return Undocumented(self.api.name, self.client, self.service, version)
+        return None
+
 
 class VerifyError(Exception):
     """Nothing can be verified; the message has the reason and the remedy."""
@@ -74,7 +82,7 @@ def verify(
         begins: is called before each claim is tested.
 
     Raises:
-        VerifyError: the rules lack the API, versions, conversions or documents to verify.
+        VerifyError: the rules lack the API, versions or conversions to verify, or all documents.
         DocumentError: a document cannot be loaded or used.
     """
     if options.examples < 1:
@@ -90,6 +98,9 @@ def verify(
         raise VerifyError("no API here has conversions; there is nothing to verify")
     documents = asyncio.run(fetch(_locations(pairs), folder))
     for pair in pairs:
+        if pair.undocumented is not None:
+            yield pair.undocumented
+            continue
         client, service = (
             DocumentedVersion(version, documents[pair.api.schemas[version]])
             for version in (pair.client, pair.service)
@@ -138,12 +149,24 @@ def _pairs(snapshot: Snapshot, options: VerifyOptions) -> Iterator[VersionPair]:
             if options.between[0] in api.versions or options.api is not None:
                 yield from _between(api, options.between)
             continue
-        # Retiring a version means serving its clients from the newer version's service.
-        for older, (link, *_) in api.links.items():
-            yield VersionPair(api, older, link.newer)
-        for version, served in api.served.items():
-            if served < version or _far(api, version, served):
-                yield VersionPair(api, version, served)
+        for client, service in dict.fromkeys(_ends(api)):
+            yield VersionPair(api, client, service)
+
+
+def _ends(api: Api) -> Iterator[tuple[Version, Version]]:
+    """Yield the versions of clients and of services that answer them; some of them twice."""
+    # Retiring a version means serving its clients from the newer version's service.
+    for older, (link, *_) in api.links.items():
+        newer = link.newer
+        yield older, newer
+        # Where a version on the way has no document, what is beyond it is proven through it.
+        while newer not in api.schemas and newer in api.links:
+            newer = api.links[newer][0].newer
+        if older in api.schemas and newer in api.schemas:
+            yield older, newer
+    for version, served in api.served.items():
+        if served < version or _far(api, version, served):
+            yield version, served
 
 
 def _far(api: Api, version: Version, served: Version) -> bool:
@@ -167,13 +190,12 @@ def _between(api: Api, labels: tuple[str, str]) -> Iterator[VersionPair]:
 
 
 def _locations(pairs: list[VersionPair]) -> list[str]:
-    locations = []
-    for pair in pairs:
-        for version in (pair.client, pair.service):
-            if version not in pair.api.schemas:
-                raise VerifyError(
-                    f"{pair.api.name}: version {version} has no OpenAPI document; name one:"
-                    f' "{version}": {{ ..., schema: FILE or URL }}'
-                )
-            locations.append(pair.api.schemas[version])
-    return locations
+    lacking = [pair.undocumented for pair in pairs]
+    if lacking[0] is not None and all(lacking):
+        raise VerifyError(f"{lacking[0].api}: {lacking[0].reason}")
+    return [
+        pair.api.schemas[version]
+        for pair, without in zip(pairs, lacking, strict=True)
+        for version in (pair.client, pair.service)
+        if without is None
+    ]

@@ -59,7 +59,7 @@ def run(arguments: Namespace) -> int:
 
 def _verify(snapshot: Snapshot, path: Path, arguments: Namespace) -> int:
     from gateway.verify import verification_report
-    from gateway.verify.claim import Unchecked, Unmatched
+    from gateway.verify.claim import Unchecked, Undocumented, Unmatched
     from gateway.verify.hint_trial import HintTrial
     from gateway.verify.openapi.openapi import DocumentError
     from gateway.verify.proof import Unproven
@@ -95,8 +95,9 @@ def _verify(snapshot: Snapshot, path: Path, arguments: Namespace) -> int:
         return 2
     if not all(result.holds for result in results):
         return 1
-    known = any(not isinstance(result, Unchecked | Unmatched) for result in results)
-    return 0 if known and not any(isinstance(result, Unproven) for result in results) else 2
+    if any(isinstance(result, Unproven | Undocumented) for result in results):
+        return 2
+    return 2 if all(isinstance(result, Unchecked | Unmatched) for result in results) else 0
 
 
 class _ProgressLine:

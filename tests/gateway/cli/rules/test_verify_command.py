@@ -193,6 +193,66 @@ def test_json(
     }
 
 
+CHAIN = """\
+services:
+  s: { targets: ["http://127.0.0.1:1"] }
+  t: { targets: ["http://127.0.0.1:2"] }
+apis:
+  things:
+    endpoints: [ { path: /thing, version: { in: query, name: v } } ]
+    versions:
+      "1": { via: "3", schema: v1.yaml }
+      "2": { via: "3" }
+      "3": { service: s, schema: v2.yaml }
+      "4": { service: t }
+    conversions:
+      - { between: ["1", "2"], changes: [ { type: { field: size, newer: number, older: text } } ] }
+      - { between: ["2", "3"], changes: [] }
+      - { between: ["3", "4"], changes: [] }
+"""
+
+
+def test_a_chain_is_proven_through_a_version_without_a_document(
+    pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = CHAIN.replace("{ service: t }", "{ service: t, schema: v2.yaml }")
+    (pair / "gateway.yaml").write_text(rules)
+    assert verify(monkeypatch, pair / "gateway.yaml", "--examples", "5") == 2
+    why = f"not checked: version 2 has no OpenAPI document; name one: {NAMED.replace('1', '2')}"
+    unchecked = f"  -      all operations                                {why}"
+    proven = "  ok     GET /thing                   response 200     5 examples"
+    assert capsys.readouterr().out.splitlines() == [
+        "things: version 1, served by version 2",
+        unchecked,
+        "things: version 1, served by version 3",
+        proven,
+        "things: version 2, served by version 3",
+        unchecked,
+        "things: version 3, served by version 4",
+        proven,
+        "2 of 2 claims hold, by 10 examples; not checked: 2",
+    ]
+
+
+def test_the_claims_of_a_version_without_a_document_are_not_known(
+    pair: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = CHAIN.replace('"4": { service: t }', '"4": { via: "3" }')
+    (pair / "gateway.yaml").write_text(rules)
+    assert verify(monkeypatch, pair / "gateway.yaml", "--examples", "5", "--json") == 2
+    report = json.loads(capsys.readouterr().out)
+    assert report["holds"] is None
+    pairs = [(one["client"], one["service"], one["holds"]) for one in report["claims"]]
+    assert pairs == [
+        ("1", "2", None),
+        ("1", "3", True),
+        ("2", "3", None),
+        ("3", "4", None),
+        ("4", "3", None),
+    ]
+    assert report["claims"][0]["operation"] == "all operations"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
