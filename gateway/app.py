@@ -35,6 +35,7 @@ from gateway.state.state_access import StateAccess
 from gateway.state.state_changes import StateError
 from gateway.telemetry import log
 from gateway.telemetry.span_export import SpanExport
+from gateway.telemetry.target_watch import TargetTrouble
 from gateway.verify.live.documented_operations import DocumentedOperations
 
 # After how many seconds Python has a running thread give way to another. By default it is 5 ms, and
@@ -86,14 +87,21 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
     _on_hangup(reloader.reload)
     async with _state(settings, reloader) as (state, tasks):
         export = _export(reloader, state, tasks)
-        serving = Serving(reloader, state.in_force, export.absorb, tasks, settings.shadow_load)
+        failing: list[TargetTrouble] = []
+
+        def report(troubles: list[TargetTrouble]) -> None:
+            failing[:] = troubles
+
+        load = settings.shadow_load
+        serving = Serving(reloader, state.in_force, export.absorb, tasks, load, report)
 
         async def apply(overrides: Overrides) -> None:
             serving.apply(overrides)
 
         state.follow(apply, serving.set_ahead)
         documented = DocumentedOperations(reloader.folder)
-        operator = Operator(state, reloader, lambda: 1, lambda: _stopping(stop), documented)
+        unready = partial(_stopping, stop)
+        operator = Operator(state, reloader, lambda: 1, unready, documented, failing.copy)
         async with _admin(settings, operator, tasks) as admin:
             (listener,) = _listen(settings.host, settings.port, 1)
             url = _url(listener)
@@ -126,7 +134,8 @@ async def work(settings: Settings) -> None:
     tasks = Tasks(worker.deliver)
     log.count_dropped(worker.deliver)
     reloader = Reloader(settings.config, os.environ, None, rules)
-    serving = Serving(reloader, in_force, worker.deliver, tasks, settings.shadow_load)
+    load, report = settings.shadow_load, worker.report_targets
+    serving = Serving(reloader, in_force, worker.deliver, tasks, load, report)
     serving.set_ahead(ahead)
 
     async def listen() -> None:
@@ -158,7 +167,14 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
 
     async with _state(settings, reloader) as (state, tasks):
         documented = DocumentedOperations(reloader.folder)
-        operator = Operator(state, reloader, lambda: supervisor.ready, unready, documented)
+        operator = Operator(
+            state,
+            reloader,
+            lambda: supervisor.ready,
+            unready,
+            documented,
+            lambda: supervisor.troubles,
+        )
         async with _admin(settings, operator, tasks) as admin:
             listeners = _listen(settings.host, settings.port, count)
             export = _export(reloader, state, tasks)

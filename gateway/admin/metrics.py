@@ -4,6 +4,7 @@ The durations of requests follow OpenTelemetry's conventions for HTTP metrics, u
 they have in Prometheus: https://opentelemetry.io/docs/specs/semconv/http/http-metrics/
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from gateway.admin.operator import Operator
@@ -101,6 +102,11 @@ def exposition(operator: Operator) -> Iterator[bytes]:
     yield from _metric(
         "gauge", "gateway_workers", "Processes that serve.", [({}, operator.workers())]
     )
+    yield from _metric(
+        *("gauge", "gateway_target_failing"),
+        "Processes in which a target of a service fails, or gets no requests as it has failed.",
+        _targets(operator),
+    )
     reloader = operator.reloader
     yield from _metric(
         *("counter", "gateway_reloads"),
@@ -122,6 +128,13 @@ def exposition(operator: Operator) -> Iterator[bytes]:
         "Since when the store of the state has not been reached, in seconds since 1970, or 0.",
         [({}, state.stale_since or 0)],
     )
+
+
+def _targets(operator: Operator) -> _Series:
+    failing = Counter((each.service, each.target) for each in operator.targets())
+    for service in operator.rules.services.values():
+        for target in dict.fromkeys(each.authority for each in service.targets):
+            yield _labels("service target", service.name, target), failing[service.name, target]
 
 
 def _served(totals: Totals) -> _Series:

@@ -15,6 +15,7 @@ from gateway.core.snapshot import Snapshot
 from gateway.state.state_access import StateAccess
 from gateway.state.totals import Totals
 from gateway.telemetry.delta import CounterDelta, Delta
+from gateway.telemetry.target_watch import TargetTrouble
 from gateway.verify.live.documented_operations import DocumentedOperations
 
 # For how many seconds after its last failure a task is reported on /readyz.
@@ -45,6 +46,8 @@ class Operator:
         workers: a function that returns the number of serving processes.
         unready: a function that returns why the gateway cannot serve, or None if it can.
         documented: finds the operations in the OpenAPI documents of versions.
+        targets: a function that returns the targets that fail, once for each process in which they
+            do.
         curves: what the gates of cutovers compared lately.
         webhooks: whether each webhook fails, where this gateway sends word; empty elsewhere.
     """
@@ -54,6 +57,7 @@ class Operator:
     workers: Callable[[], int]
     unready: Callable[[], str | None]
     documented: DocumentedOperations
+    targets: Callable[[], list[TargetTrouble]] = list
     curves: GateCurves = field(default_factory=GateCurves)
     webhooks: dict[str, bool] = field(default_factory=dict)
 

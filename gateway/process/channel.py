@@ -8,6 +8,7 @@ import msgspec
 from gateway.core.overrides import Overrides
 from gateway.telemetry import log
 from gateway.telemetry.delta import Delta
+from gateway.telemetry.target_watch import TargetTrouble
 
 _LENGTH = 4
 # A supervisor that reads no more, which is a fault, must not fill a worker's memory.
@@ -22,6 +23,12 @@ class Counted(msgspec.Struct, tag=True, frozen=True):
     """Up: what this worker has counted."""
 
     delta: Delta
+
+
+class FailingTargets(msgspec.Struct, tag=True, frozen=True):
+    """Up: all targets that fail in this worker, whenever that has changed."""
+
+    troubles: list[TargetTrouble]
 
 
 class Alive(msgspec.Struct, tag=True, frozen=True):
@@ -66,7 +73,15 @@ class OrphanedListeners(msgspec.Struct, tag=True, frozen=True):
 
 
 ChannelMessage = (
-    Ready | Counted | Alive | Applied | LoadRules | ApplyOverrides | SetClock | OrphanedListeners
+    Ready
+    | Counted
+    | FailingTargets
+    | Alive
+    | Applied
+    | LoadRules
+    | ApplyOverrides
+    | SetClock
+    | OrphanedListeners
 )
 _encode = msgspec.msgpack.Encoder().encode
 _decoder: msgspec.msgpack.Decoder[ChannelMessage] = msgspec.msgpack.Decoder(ChannelMessage)

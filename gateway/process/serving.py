@@ -9,6 +9,7 @@ from functools import partial
 
 from gateway.config.load import rules_hash
 from gateway.core.overrides import Overrides
+from gateway.core.service import Service
 from gateway.process.listening import BACKLOG
 from gateway.process.reloader import Reloader
 from gateway.process.tasks import Tasks
@@ -24,6 +25,7 @@ from gateway.telemetry import log
 from gateway.telemetry.delta import Deliver
 from gateway.telemetry.record_queue import RecordQueue
 from gateway.telemetry.recorder import Recorder
+from gateway.telemetry.target_watch import ReportTargets, TargetWatch
 from gateway.verify.live.contracts import Contracts
 from gateway.verify.live.sampling import Sampling
 
@@ -42,6 +44,7 @@ class Serving:
         deliver: takes the deltas of what was counted.
         tasks: runs what has to run beside the requests.
         shadow_load: the share of a processor above which no comparison of a shadow begins.
+        report: takes the targets that fail.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class Serving:
         deliver: Deliver,
         tasks: Tasks,
         shadow_load: float,
+        report: ReportTargets,
     ) -> None:
         loop = asyncio.get_running_loop()
         self._reloader = reloader
@@ -70,6 +74,7 @@ class Serving:
         self._server = ClientServer(self._handler, partial(self._recorder.count, "client_bounds"))
         self._other_listeners: dict[int, socket.socket] = {}
         self._standing_in: dict[int, asyncio.Server] = {}
+        self._watch = TargetWatch(self._pool.balancer, report)
         self._checks = HealthChecks(self._pool, log.health, tasks.start)
         self._checks.follow(self._handler.snapshot.services.values())
 
@@ -103,11 +108,13 @@ class Serving:
         self._other_listeners = {each.fileno(): each for each in others}
         following = self._tasks.start("reload", self._follow)
         sampling = self._tasks.start("sampling", self._sampling.run)
+        watching = self._tasks.start("targets", partial(self._watch.run, self._services))
         announce()
         await stop.wait()
 
         following.stop()
         sampling.stop()
+        watching.stop()
         self._checks.stop()
         server.close()
         await self.stand_in([])
@@ -139,6 +146,9 @@ class Serving:
     async def _accept(self, listener: socket.socket) -> asyncio.Server:
         loop = asyncio.get_running_loop()
         return await loop.create_server(self._server, sock=listener, backlog=BACKLOG)
+
+    def _services(self) -> Iterable[Service]:
+        return self._handler.snapshot.services.values()
 
     async def _follow(self) -> None:
         async for snapshot in self._reloader.changes():

@@ -27,6 +27,7 @@ from gateway.process.channel import (
     Channel,
     ChannelMessage,
     Counted,
+    FailingTargets,
     LoadRules,
     OrphanedListeners,
     Ready,
@@ -36,6 +37,7 @@ from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD
 from gateway.process.tasks import LongTask, Tasks
 from gateway.telemetry import log
 from gateway.telemetry.delta import Deliver
+from gateway.telemetry.target_watch import TargetTrouble
 
 # A worker that dies young is replaced after a while, each time after a longer one, in seconds.
 _YOUNG = 5.0
@@ -55,12 +57,13 @@ _APPLY_SECONDS = 5.0
 
 @dataclass(slots=True)
 class _RunningWorker:
-    """A worker that runs: its process, its channel, and the overrides in force in it."""
+    """A worker that runs: its process, its channel, what is in force in it, and what it reports."""
 
     process: asyncio.subprocess.Process
     channel: Channel
     applied: int = 0
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
+    troubles: list[TargetTrouble] = field(default_factory=list)
 
     async def set_applied(self, number: int) -> None:
         """Set the number of the overrides in force."""
@@ -115,6 +118,11 @@ class Supervisor:
     def ready(self) -> int:
         """Return how many workers serve."""
         return len(self._ready)
+
+    @property
+    def troubles(self) -> list[TargetTrouble]:
+        """Return the targets that fail, once for each worker in which they do."""
+        return [trouble for worker in self._running.values() for trouble in worker.troubles]
 
     async def start(self) -> None:
         """Start all workers; return when each serves, or has died or could not be started."""
@@ -239,6 +247,8 @@ class Supervisor:
                     first.set()
                 case Counted(delta=delta):
                     self._deliver(delta)
+                case FailingTargets(troubles=troubles):
+                    worker.troubles = troubles
                 case Applied(number=number):
                     await worker.set_applied(number)
                 case LoadRules() | ApplyOverrides() | SetClock() | OrphanedListeners():

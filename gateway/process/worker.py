@@ -12,6 +12,7 @@ from gateway.process.channel import (
     ApplyOverrides,
     Channel,
     Counted,
+    FailingTargets,
     LoadRules,
     OrphanedListeners,
     Ready,
@@ -20,6 +21,7 @@ from gateway.process.channel import (
 from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD
 from gateway.process.silence import Silence
 from gateway.telemetry.delta import Delta
+from gateway.telemetry.target_watch import TargetTrouble
 
 # Between two reports that this worker is alive, in seconds; less than between looks at them, and as
 # much as between two deltas.
@@ -76,6 +78,10 @@ class Worker:
         """Send what was counted."""
         self._channel.send(Counted(delta))
 
+    def report_targets(self, troubles: list[TargetTrouble]) -> None:
+        """Send which targets fail in this worker."""
+        self._channel.send(FailingTargets(troubles))
+
     async def listen(
         self,
         load: Callable[[bytes], None],
@@ -104,7 +110,7 @@ class Worker:
                     await stand_in(listeners)
                 case Alive():
                     self._silence.answered()
-                case Ready() | Counted() | Applied():
+                case Ready() | Counted() | FailingTargets() | Applied():
                     raise AssertionError("a message of workers came down")
         self._silence.end()
 

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from gateway.admin.formatting import moment_text, period_text, plural, sentence
 from gateway.admin.notifications.webhook_trouble import WebhookTrouble
 from gateway.admin.page.catalog import CatalogVersion
+from gateway.admin.page.failing_services import FailingService
 from gateway.admin.page.standing import Standing
 from gateway.core.cutover.cutover_state import DecidedBy, awaited
 from gateway.core.cutover.gates import GateOutcome
@@ -78,6 +79,7 @@ class Situation:
         trouble: what was met instead.
         changes: the audit log, the latest last; needed if anything is paused by hand.
         webhooks: those that take no messages.
+        services: those with targets that fail.
     """
 
     now: float
@@ -96,6 +98,7 @@ class Situation:
     trouble: str = ""
     changes: Sequence[AuditEntry] = ()
     webhooks: Sequence[WebhookTrouble] = ()
+    services: Sequence[FailingService] = ()
 
 
 def waiting(seen: Situation) -> list[Waiting]:
@@ -104,6 +107,7 @@ def waiting(seen: Situation) -> list[Waiting]:
         *_gateway(seen),
         *_replicas(seen),
         *_webhooks(seen),
+        *_services(seen),
         *_cutovers(seen),
         *_sunsets(seen),
         *_brownouts(seen),
@@ -123,8 +127,7 @@ def version_link(key: VersionKey, part: str = "") -> str:
 
 def name_of(key: VersionKey) -> str:
     """Return the name of a version for people."""
-    api, version = key
-    return f"{api} {version}".rstrip()
+    return " ".join(key).rstrip()
 
 
 def _gateway(seen: Situation) -> Iterator[Waiting]:
@@ -194,6 +197,15 @@ def _webhooks(seen: Situation) -> Iterator[Waiting]:
         yield Waiting(
             *("now", 4, trouble.since, "bad", "Webhook fails", trouble.webhook),
             *(trouble.text, "See the messages", "/page/audit#word"),
+        )
+
+
+def _services(seen: Situation) -> Iterator[Waiting]:
+    for found in seen.services:
+        yield Waiting(
+            "now" if found.whole else "soon",
+            *(0, found.since, "bad" if found.whole else "warn", "Service fails", found.service),
+            *(found.text, "See the targets", "/page/rules"),
         )
 
 
@@ -285,8 +297,7 @@ def _brownouts(seen: Situation) -> Iterator[Waiting]:
             continue
         if version.terms is not None and version.terms.sunset <= seen.now:
             continue
-        first = next(iter(version.upcoming(seen.now)), None)
-        if first is None:
+        if (first := next(iter(version.upcoming(seen.now)), None)) is None:
             continue
         if key in seen.overrides.paused:
             yield Waiting(

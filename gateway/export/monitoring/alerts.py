@@ -77,6 +77,19 @@ def _gateway() -> Iterator[Alert]:
         "The webhook {{ $labels.webhook }} takes no messages.",
         "`notify show` has why and what was given up; mend it, then send it a `notify test`.",
     )
+    failing = "gateway_target_failing"
+    yield _alert(
+        *("VersionGatewayTargetFailing", f"{failing} > 0", "1m", "warning"),
+        "The target {{ $labels.target }} of the service {{ $labels.service }} fails.",
+        "The log has why (target_ejected, target_failing, target_down). Look whether it runs, and"
+        " whether the gateway reaches it.",
+    )
+    yield _alert(
+        *("VersionGatewayServiceFailing", f"min without (target) ({failing}) > 0"),
+        *("1m", "critical"),
+        "Each target of the service {{ $labels.service }} fails.",
+        "Its requests fail. The log has why (target_ejected, target_failing, target_down).",
+    )
 
 
 def _budget(api: str, objective: float) -> Iterator[Alert]:

@@ -8,8 +8,17 @@ Active health checks, where configured, are separate: a target that they find do
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Literal
 
 from gateway.core.service import Ejection, Service, Target
+
+# So many seconds after its last failure, or its ejection, a target that got no request since is not
+# known to fail any more: it may be well, and nobody has tried.
+_KNOWN_SECONDS = 300.0
+
+TargetState = Literal["ejected", "failing", "down"]
+"""How a target is unwell: it is ejected, or on trial after that; it has failed as often, and gets
+requests, as no other target is available; or health checks find it down."""
 
 
 @dataclass(slots=True)
@@ -23,6 +32,8 @@ class TargetHealth:
         seconds: the length of the last ejection in seconds; 0 if there was none.
         trial: whether the trial request after an ejection is under way.
         down: whether active health checks find the target down.
+        failed: the time of the last failure.
+        cause: what failed then; empty if nothing has.
     """
 
     in_flight: int = 0
@@ -31,6 +42,8 @@ class TargetHealth:
     seconds: float = 0.0
     trial: bool = False
     down: bool = False
+    failed: float = 0.0
+    cause: str = ""
 
     def available(self, now: float) -> bool:
         """Whether a request may be sent to the target."""
@@ -89,8 +102,15 @@ class Balancer:
         health.in_flight += 1
         health.trial = health.ejected_until > 0
 
-    def ended(self, target: Target, now: float, *, failed: bool | None) -> None:
-        """Record the end of a request; `failed` is None if it shows nothing of the target."""
+    def ended(self, target: Target, now: float, *, failed: bool | None, cause: str = "") -> None:
+        """Record the end of a request.
+
+        Args:
+            target: the target that it was sent to.
+            now: the time.
+            failed: whether the target failed; None if the request shows nothing of it.
+            cause: what failed, for the log.
+        """
         health = self.healths[target]
         health.in_flight -= 1
         health.trial = False
@@ -101,9 +121,23 @@ class Balancer:
             health.ejected_until = health.seconds = 0.0
             return
         health.failures += 1
+        health.failed, health.cause = now, cause
         ejection = self.service.ejection
         if health.ejected_until or health.failures >= ejection.failures:
             self._eject(health, ejection, now)
+
+    def state_of(self, target: Target, now: float) -> TargetState | None:
+        """Return how a target is unwell; None if it is well, or nothing is known of it."""
+        health = self.healths.get(target)
+        if health is None:
+            return None
+        if health.down:
+            return "down"
+        if not health.ejected_until and health.failures < self.service.ejection.failures:
+            return None
+        if now - max(health.failed, health.ejected_until) > _KNOWN_SECONDS:
+            return None
+        return "ejected" if health.ejected_until else "failing"
 
     def _eject(self, health: TargetHealth, ejection: Ejection, now: float) -> None:
         others = (self.health_of(target) for target in self.service.targets)

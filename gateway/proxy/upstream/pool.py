@@ -91,10 +91,11 @@ class Pool:
                 try:
                     response = await self._connections(target).send(request, service.timeouts)
                 except ConnectError as error:
-                    balancer.ended(target, monotonic(), failed=True)
+                    balancer.ended(target, monotonic(), failed=True, cause=error.cause)
                     refused = error.with_traceback(None)  # the traceback refers to this frame
                 except BaseException as other:
-                    balancer.ended(target, monotonic(), failed=_is_failure(other))
+                    failed, cause = _is_failure(other), _cause(other)
+                    balancer.ended(target, monotonic(), failed=failed, cause=cause)
                     raise
                 else:
                     response.ended, response.lent = _ended, (members, target, arriving)
@@ -155,6 +156,10 @@ class Pool:
         """Set whether a target is down; a target that is down gets probes, and no requests."""
         self._service_pool(service).balancer.health_of(target).down = down
 
+    def balancer(self, service: Service) -> Balancer:
+        """Return the balancer of a service."""
+        return self._service_pool(service).balancer
+
     def _service_pool(self, service: Service) -> ServicePool:
         # A reload keeps the health of targets, and the limiter if the capacity is unchanged.
         known = self._members.get(service.name)
@@ -207,8 +212,11 @@ def _ended(response: StreamedResponse) -> None:
     members, target, arriving = response.lent
     if arriving is not None:
         arriving.leave()
-    failed = False if response.complete else _is_failure(response.error)
-    members.balancer.ended(target, monotonic(), failed=failed)
+    if response.complete:
+        members.balancer.ended(target, monotonic(), failed=False)
+    else:
+        failed, cause = _is_failure(response.error), _cause(response.error)
+        members.balancer.ended(target, monotonic(), failed=failed, cause=cause)
     members.limiter.leave()
 
 
@@ -224,6 +232,10 @@ def _is_failure(error: BaseException | None) -> bool | None:
     if isinstance(error, FaultError):
         return error.fault.blame is Blame.UPSTREAM or None
     return None
+
+
+def _cause(error: BaseException | None) -> str:
+    return error.cause if isinstance(error, FaultError) else ""
 
 
 def _unavailable(service: Service) -> FaultError:

@@ -13,6 +13,7 @@ from gateway.core.overrides import Overrides
 from gateway.state.state_changes import StateChanges
 from gateway.state.totals import Totals
 from gateway.telemetry.delta import COUNTERS, CounterDelta, Delta, TrafficDelta
+from gateway.telemetry.target_watch import TargetTrouble
 from tests.gateway.admin.totals import FAST, totals
 from tests.gateway.config.rules import RULES, loaded
 from tests.gateway.kit import ROOT
@@ -39,6 +40,11 @@ def pieces(counted: Totals) -> Iterator[bytes]:
         workers=lambda: 3,
         reloader=SimpleNamespace(loaded=2, rejected=1),
         webhooks={"pager": True, "chat": False},
+        targets=lambda: [
+            TargetTrouble("old", "127.0.0.1:8001", "ejected", 0.0, "refused"),
+            TargetTrouble("old", "127.0.0.1:8001", "failing", 5.0, "refused"),
+            TargetTrouble("gone", "127.0.0.1:8003", "failing", 5.0, "refused"),
+        ],
     )
     return exposition(cast(Operator, operator))
 
@@ -71,6 +77,8 @@ def lines() -> list[str]:
         "gateway_state_unwritten 0",
         'gateway_webhook_failing{webhook="pager"} 1',
         'gateway_webhook_failing{webhook="chat"} 0',
+        'gateway_target_failing{service="old",target="127.0.0.1:8001"} 2',
+        'gateway_target_failing{service="new",target="127.0.0.1:8002"} 0',
         'gateway_reloads_total{result="rejected"} 1',
     ],
 )
@@ -105,6 +113,10 @@ def test_a_large_scrape_comes_in_small_pieces() -> None:
 def test_the_documents_have_every_counter() -> None:
     table = (ROOT / "docs/operate.md").read_text()
     assert [kind for kind in COUNTERS if f"\n| `gateway_{kind}_total` |" not in table] == []
+
+
+def test_targets_are_those_of_the_rules() -> None:
+    assert not any("127.0.0.1:8003" in line for line in lines())
 
 
 def test_clients_are_no_labels() -> None:

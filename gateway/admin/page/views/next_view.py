@@ -8,6 +8,7 @@ from gateway.admin.notifications.notification import NotifyDocument
 from gateway.admin.notifications.webhook_trouble import webhook_troubles
 from gateway.admin.operator import Operator
 from gateway.admin.page.catalog import CatalogVersion
+from gateway.admin.page.failing_services import failing_services
 from gateway.admin.page.standing import Standing
 from gateway.admin.page.views.audit_view import known_replicas, known_word, latest_changes
 from gateway.admin.page.waiting import DAY, Situation, Waiting, waiting
@@ -59,6 +60,7 @@ async def next_items(
             trouble=operator.state.trouble,
             changes=made,
             webhooks=[*webhook_troubles(word, webhooks)],
+            services=[*failing_services(operator.targets(), operator.rules.services)],
         )
     )
 

@@ -7,6 +7,7 @@ import pytest
 
 from gateway.admin.notifications.webhook_trouble import WebhookTrouble
 from gateway.admin.page.catalog import catalog
+from gateway.admin.page.failing_services import FailingService
 from gateway.admin.page.standing import Standing
 from gateway.admin.page.waiting import DAY, Situation, name_of, version_link, waiting
 from gateway.core.cutover.cutover_state import CutoverState, DecidedBy
@@ -18,6 +19,7 @@ from gateway.state.state_access import FleetView, ReplicaView
 from gateway.state.state_changes import StateChanges
 from gateway.state.totals import Totals
 from gateway.telemetry.delta import CounterDelta, Delta
+from gateway.telemetry.target_watch import TargetTrouble
 from tests.gateway.config.rules import RULES, edited, loaded
 
 NOW = 1_000 * DAY  # 1972-09-27
@@ -34,6 +36,9 @@ STEPS = '{ via: "2", steps: [10, 90], gates: { errors: 1%, minimum: 100 } }'
 STEPPING = edited("{ service: old }", f"{{ service: old, cutover: {STEPS} }}")
 OVER = BROWN.replace("brownout:", "lifecycle: { sunset: 1972-10-07 }, brownout:")
 OTHER = AuditEntry(NOW, "bob", "", "cutover", "person", "2", "of another version", "", "")
+
+
+TROUBLE = TargetTrouble("s", "h:1", "failing", NOW - 60, "refused")
 
 
 def by_hand(what: str, why: str = "a customer asked") -> AuditEntry:
@@ -117,6 +122,18 @@ CASES = {
     "a webhook": (
         situation(webhooks=[WebhookTrouble("pager", NOW - 60, 0, 2, "it answered 410")]),
         *("now", "Webhook fails", "it answered 410. 2 messages were given up."),
+    ),
+    "a service": (
+        situation(services=[FailingService("s", 1, [TROUBLE])]),
+        *(
+            "now",
+            "Service fails",
+            "1 of 1 target fails: h:1 since 26 Sep 1972, 23:59 UTC (refused).",
+        ),
+    ),
+    "a target": (
+        situation(services=[FailingService("s", 2, [TROUBLE])]),
+        *("soon", "Service fails", "1 of 2 targets fails: h:1 since"),
     ),
     "rules that differ": (
         situation(fleet=FleetView([], ["the rules differ"])),

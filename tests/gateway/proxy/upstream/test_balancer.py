@@ -11,9 +11,14 @@ def balancer(*targets: Target) -> Balancer:
 
 
 def fail(balancer: Balancer, target: Target, now: float, times: int = 1) -> None:
-    for _ in range(times):
+    for number in range(times):
         balancer.began(target)
-        balancer.ended(target, now, failed=True)
+        balancer.ended(target, now, failed=True, cause=f"failure {number}")
+
+
+def succeed(balancer: Balancer, target: Target, now: float) -> None:
+    balancer.began(target)
+    balancer.ended(target, now, failed=False)
 
 
 def test_the_idle_take_turns() -> None:
@@ -107,3 +112,49 @@ def test_what_is_no_target_any_more_is_forgotten_once_it_is_idle() -> None:
     three.ended(C, 0, failed=False)
     three.forget((A,))
     assert set(three.healths) == {A}
+
+
+def test_a_target_is_ejected_until_it_answers() -> None:
+    """Also once the time is over, while it is on trial or waits for one."""
+    two = balancer(A, B)
+    assert two.state_of(A, 0) is None
+    fail(two, A, 0)
+    assert two.state_of(A, 0) is None
+    fail(two, A, 0, times=2)
+    assert two.healths[A].cause == "failure 1"
+    assert [two.state_of(A, now) for now in (0, 9, 10, 11)] == ["ejected"] * 4
+    two.began(A)
+    assert two.state_of(A, 11) == "ejected"
+    two.ended(A, 11, failed=False)
+    assert two.state_of(A, 11) is None
+
+
+def test_the_last_in_favour_fails_and_is_asked() -> None:
+    one, two = balancer(A), balancer(A, B)
+    fail(one, A, 0, times=2)
+    assert one.state_of(A, 0) == "failing"
+    succeed(one, A, 1)
+    assert one.state_of(A, 1) is None
+    fail(two, A, 0, times=2)
+    fail(two, B, 0, times=2)
+    assert (two.state_of(A, 0), two.state_of(B, 0)) == ("ejected", "failing")
+    succeed(two, A, 10)
+    fail(two, B, 10)
+    assert (two.state_of(A, 10), two.state_of(B, 10)) == (None, "ejected")
+
+
+def test_what_was_not_asked_for_long_is_not_known_to_fail() -> None:
+    """As on a worker to which no client has come since."""
+    one, two = balancer(A), balancer(A, B)
+    fail(one, A, 100, times=2)
+    fail(two, A, 100, times=2)
+    assert [one.state_of(A, now) for now in (400, 401)] == ["failing", None]
+    assert [two.state_of(A, now) for now in (410, 411)] == ["ejected", None]
+
+
+def test_what_health_checks_find_down_is_down_whatever_else_it_is() -> None:
+    one = balancer(A)
+    one.health_of(A).down = True
+    assert one.state_of(A, 0) == "down"
+    fail(one, A, 0, times=2)
+    assert one.state_of(A, 9999) == "down"

@@ -1,0 +1,91 @@
+"""A target that fails is in the metrics, on Next and in the log until it answers again."""
+
+import asyncio
+import http.client
+import socket
+
+import pytest
+
+from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream
+from tests.gateway.talk import OK, Reader, Writer, get, soon
+
+
+def read(program: Program, path: str) -> str:
+    connection = http.client.HTTPConnection("127.0.0.1", program.admin, timeout=60)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
+def rules(*ports: int) -> str:
+    listed = ", ".join(f'"http://127.0.0.1:{port}"' for port in ports)
+    return f"""
+services: {{ s: {{ targets: [{listed}], ejection: {{ failures: 1, seconds: 1, longest: 1 }} }} }}
+apis: {{ plain: {{ service: s, endpoints: [ {{ path: /plain }} ] }} }}
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+async def test_one_of_two_targets(
+    workers: str, gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """Its clients notice nothing, so that nobody but operators can."""
+    with socket.socket() as closed:  # bound, but nobody listens
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        program = gateway(rules((await upstream(OK)).port, port), GATEWAY_WORKERS=workers)
+        failing = f'gateway_target_failing{{service="s",target="127.0.0.1:{port}"}}'
+        assert f"{failing} 0" in read(program, "/metrics").splitlines()
+        async with asyncio.timeout(60):
+            while f"{failing} {workers}" not in await asyncio.to_thread(read, program, "/metrics"):
+                assert (await get(program)).status == 200
+        shown = await asyncio.to_thread(read, program, "/")
+        assert "Service fails" in shown
+        assert f"1 of 2 targets fails: 127.0.0.1:{port} since " in shown
+        events = program.log("target_ejected")
+        assert len(events) == int(workers)
+        assert (events[0]["service"], events[0]["target"]) == ("s", f"127.0.0.1:{port}")
+        assert events[0]["reason"] == "Connection refused"
+        closed.listen()
+
+        async def answer() -> None:
+            loop = asyncio.get_running_loop()
+            closed.setblocking(False)
+            while True:
+                accepted, _ = await loop.sock_accept(closed)
+                with accepted:
+                    await loop.sock_recv(accepted, 65536)
+                    await loop.sock_sendall(
+                        accepted, b"HTTP/1.1 204 No\r\nConnection: close\r\n\r\n"
+                    )
+
+        answering = asyncio.create_task(answer())
+        async with asyncio.timeout(60):
+            while f"{failing} 0" not in await asyncio.to_thread(read, program, "/metrics"):
+                assert (await get(program)).status in (200, 204)
+        answering.cancel()
+        assert "Service fails" not in await asyncio.to_thread(read, program, "/")
+        assert len(program.log("target_recovered")) == int(workers)
+
+
+async def test_the_only_target(reloaded: StartGateway, upstream: StartUpstream) -> None:
+    """It is never ejected, and each request fails."""
+    well = False
+
+    async def moody(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        if well:
+            writer.write(b"HTTP/1.1 204 No\r\nConnection: close\r\n\r\n")
+
+    program = reloaded(rules((await upstream(moody)).port))
+    assert (await get(program)).status == 502
+    await soon(lambda: program.log("target_failing"))
+    shown = await asyncio.to_thread(read, program, "/")
+    assert "1 of 1 target fails: " in shown
+    assert "Its requests fail." in shown
+    well = True
+    assert (await get(program)).status == 204
+    await soon(lambda: program.log("target_recovered"))
+    assert "Service fails" not in await asyncio.to_thread(read, program, "/")
