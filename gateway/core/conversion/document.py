@@ -45,6 +45,7 @@ class JsonForm:
             RecursionError for a value that JSON cannot represent.
         typed: Whether scalars have types. If not, each is a text, as in the fields of a form.
         message: The message that the document is the body of; None where nothing of it is known.
+        of_places: Whether a null stands for a place whose value is not there, and not for a value.
     """
 
     open: Callable[[Document], Document]
@@ -55,6 +56,7 @@ class JsonForm:
     take: Callable[[Document], Document]
     typed: bool = True
     message: LinkReceiver | None = None
+    of_places: bool = False
 
 
 class Missing:

@@ -69,6 +69,8 @@ def convert(
     conversion: BodyConversion,
     message: Message | None = None,
     abandoned: Event | None = None,
+    *,
+    of_places: bool = False,
 ) -> bytes:
     """Return a converted JSON body.
 
@@ -78,6 +80,7 @@ def convert(
         message: the message that has the body, converted with it as far as the conversion needs
             it; None where nothing of it is known.
         abandoned: stops the conversion when it is set; None for one that cannot be stopped.
+        of_places: whether a null stands for a place; see `JsonForm`.
 
     Raises:
         AbandonedError: the conversion was stopped.
@@ -91,10 +94,10 @@ def convert(
             _check_utf8(body)  # values left unparsed are not checked for it later
         before = None if message is None else message.copied()
         try:
-            bare = message is None and abandoned is None
+            bare = message is None and abandoned is None and not of_places
             form = _FORM if large else _SMALL_FORM
             if not bare:
-                form = _form(form, message, abandoned)
+                form = _form(form, message, abandoned, of_places)
             try:
                 if large:
                     return _convert_large(body, conversion, form)
@@ -107,7 +110,7 @@ def convert(
                 raise
             if message is not None and before is not None:
                 message.restore(before)
-            form = _form(_REPLACED, message, abandoned)
+            form = _form(_REPLACED, message, abandoned, of_places)
             try:
                 return surrogates.restore(_convert_large(replaced, conversion, form))
             except ConversionError as error:
@@ -135,9 +138,11 @@ def _check_utf8(body: bytes) -> None:
     decode(b"", True)
 
 
-def _form(form: JsonForm, message: Message | None, abandoned: Event | None) -> JsonForm:
-    if message is not None:
-        form = replace(form, message=message)
+def _form(
+    form: JsonForm, message: Message | None, abandoned: Event | None, of_places: bool
+) -> JsonForm:
+    if message is not None or of_places:
+        form = replace(form, message=message, of_places=of_places)
     return form if abandoned is None else replace(form, open=_opener(abandoned))
 
 

@@ -91,7 +91,8 @@ class PythonChange:
         key = self.field[-1]
         if holder is None or key not in holder:
             return
-        if not self.in_patch or form.open(holder[key]) is not None:
+        keeps_null = self.in_patch or form.of_places
+        if not keeps_null or form.open(holder[key]) is not None:
             holder[key] = _made(code, holder[key], self.field, form)
 
 

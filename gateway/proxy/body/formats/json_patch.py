@@ -1,15 +1,15 @@
 """Conversion of JSON Patch: `application/json-patch+json` (RFC 6902).
 
 Each operation has a place in the document, and perhaps a value. The place is converted by way of a
-document that has nothing but that place, which holds null, since changes keep null. The value is
-converted in the same document. Where the other version has several places in its stead, as for a
-text that is joined of parts, there is an operation for each.
+document that has nothing but that place, which holds null, since changes keep null; Python
+functions are not given it. The value is converted in the same document. Where the other version has
+several places in its stead, as for a text that is joined of parts, there is an operation for each.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from threading import Event
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 # msgspec leaves the values of operations unparsed, and so their numbers exact (see `json_body`).
 import msgspec
@@ -23,7 +23,6 @@ from gateway.proxy.body import json_body
 
 _Place = tuple[str, ...]
 _Operation = dict[str, Raw]
-_JsonConversion = Callable[[bytes], bytes]
 _NULL = Raw(b"null")
 _NO_EQUAL = "a place for which the other version has no equal"
 _WITH_VALUE = ("add", "replace", "test")
@@ -36,6 +35,10 @@ _DEEPEST = 64
 _operations = msgspec.json.Decoder(list[dict[str, Raw]])
 _level = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
 _text = msgspec.json.Decoder(str)
+
+
+class _JsonConversion(Protocol):
+    def __call__(self, document: bytes, *, of_places: bool = False) -> bytes: ...
 
 
 def convert_patch(
@@ -59,9 +62,9 @@ def convert_patch(
             version: its place is a part of another field there, for instance.
     """
 
-    def convert(document: bytes) -> bytes:
+    def convert(document: bytes, *, of_places: bool = False) -> bytes:
         copy = None if message is None else message.copied()
-        return json_body.convert(document, conversion, copy, abandoned)
+        return json_body.convert(document, conversion, copy, abandoned, of_places=of_places)
 
     try:
         operations = _operations.decode(body)
@@ -130,7 +133,7 @@ def _moved(place: _Place, convert: _JsonConversion, name: str) -> list[_Place]:
     if not place:
         return [place]
     try:
-        document = convert(_holder(place, _NULL))
+        document = convert(_holder(place, _NULL), of_places=True)
     except ConversionError as error:
         # What is wrong with the document is of no use to the sender, who has sent none.
         raise ConversionError(_NO_EQUAL, (name,), error.cause or str(error)) from None

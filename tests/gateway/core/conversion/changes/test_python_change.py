@@ -1,5 +1,6 @@
 """Functions: code of others, which may do anything."""
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote
@@ -107,6 +108,12 @@ def test_null_stays_in_a_patch() -> None:
         PythonChange((), BODY, double, half),
     ):
         assert whole.for_patch() == whole
+
+
+def test_a_place_without_a_value_is_not_given() -> None:
+    change, form = PythonChange((("i",),), ("f",), double, half), replace(PLAIN, of_places=True)
+    assert up(change, {"i": [{"f": None}]}, form) == {"i": [{"f": None}]}
+    assert up(change, {"i": [{"f": "a"}]}, form) == {"i": [{"f": "aa"}]}
 
 
 def test_what_is_no_object_cannot_be_the_document() -> None:

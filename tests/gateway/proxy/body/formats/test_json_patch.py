@@ -131,6 +131,44 @@ def test_a_place_whose_value_a_function_makes() -> None:
     assert made.decode() == patch.replace("xl", "XL")
 
 
+def priced(value: Any) -> Any:
+    """Return an amount for a price, which is a text."""
+    return {"amount": value.upper()}
+
+
+A = {"amount": "A"}
+
+
+@pytest.mark.parametrize("patched", [False, True])
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"path": "/lines/3/price", "value": "a"}, {"path": "/lines/3/price", "value": A}),
+        ({"path": "/lines/3/price", "value": None}, "/0/value: the Python function refuses it"),
+        (
+            {"path": "/lines/-", "value": {"price": "a"}},
+            {"path": "/lines/-", "value": {"price": A}},
+        ),
+        ({"op": "remove", "path": "/lines/3/price"}, {"path": "/lines/3/price"}),
+    ],
+)
+def test_a_function_within_an_array_is_given_the_value(
+    given: dict[str, Any], expected: Any, patched: bool
+) -> None:
+    """Its place is found without it, as it cannot read what is not there."""
+    change = PythonChange((("lines",),), ("price",), priced, str)
+    link = VersionLink(Version(1), Version(2), (change,))
+    body = json.dumps([{"op": "replace", **given}]).encode()
+    conversion = BodyConversion((link.for_patch() if patched else link,), Direction.UP)
+    if isinstance(expected, str):
+        with pytest.raises(ConversionError) as caught:
+            convert_patch(body, conversion)
+        assert str(caught.value).startswith(expected)
+        return
+    (made,) = json.loads(convert_patch(body, conversion))
+    assert made == {"op": made["op"], **expected}
+
+
 @pytest.mark.parametrize("kind", ["add", "copy"])
 def test_a_new_element_that_would_be_a_part_of_one_is_refused(kind: str) -> None:
     """A place within `-` is one within an element that is not there (RFC 6901, section 4)."""
@@ -146,12 +184,12 @@ def test_a_new_element_that_would_be_a_part_of_one_is_refused(kind: str) -> None
 
 @pytest.mark.parametrize(
     ("path", "value", "pointer"),
-    [("/phones/0", "1", "/0/path"), ("/phones", "1", "/0/path"), ("/one", "1", "/0/value")],
+    [("/phones/0", "1", "/0/path"), ("/ones/0", "1", "/0/value")],
 )
 def test_places_that_the_other_version_has_not_at_once(path: str, value: str, pointer: str) -> None:
     changes = (
         PythonChange((), ("phones",), lambda _: [None, None], str),
-        PythonChange((), ("one",), lambda one: {"a": None, "b": None} if one is None else {}, str),
+        PythonChange((), ("ones",), lambda ones: [{"a": one} for one in ones if one is None], str),
     )
     link = VersionLink(Version(1), Version(2), changes)
     patch = json.dumps([{"op": "replace", "path": path, "value": value}]).encode()
