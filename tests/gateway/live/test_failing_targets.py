@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import socket
 
+import psutil
 import pytest
 
 from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream
@@ -89,3 +90,19 @@ async def test_the_only_target(reloaded: StartGateway, upstream: StartUpstream) 
     assert (await get(program)).status == 204
     await soon(lambda: program.log("target_recovered"))
     assert "Service fails" not in await asyncio.to_thread(read, program, "/")
+
+
+async def test_what_a_worker_reported_ends_with_it(gateway: StartGateway) -> None:
+    """Else a target would fail for ever that its replacement has no word against."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        program = gateway(rules(port), GATEWAY_WORKERS="2")
+        failing = f'gateway_target_failing{{service="s",target="127.0.0.1:{port}"}}'
+        async with asyncio.timeout(60):
+            while f"{failing} 2" not in await asyncio.to_thread(read, program, "/metrics"):
+                assert (await get(program)).status == 502
+        for worker in psutil.Process(program.process.pid).children():
+            worker.kill()
+        await soon(lambda: len(program.log("worker_replaced")) == 2)
+        assert f"{failing} 0" in await asyncio.to_thread(read, program, "/metrics")
