@@ -7,6 +7,7 @@ turn of the event loop.
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
 from aiohttp import StreamReader
 from aiohttp.http import HttpRequestParser, RawRequestMessage
@@ -103,7 +104,10 @@ class RequestReceiver(RequestHandler):
         try:
             came, self._upgraded, tail = self._parser.feed_data(data)
         except HttpProcessingError as error:
-            came, tail = [(queued(MalformedRequest(error)), EMPTY_PAYLOAD)], b""
+            # Only these ends are surely between two requests.
+            apart = arriving is None and not waiting and self._end in (b"", _END_OF_HEAD)
+            came, tail = self._last_request(data) if apart else [], b""
+            came.append((queued(MalformedRequest(error)), EMPTY_PAYLOAD))
         if came:
             messages += came
             if self._waiter is not None and not self._waiter.done():
@@ -212,7 +216,33 @@ class RequestReceiver(RequestHandler):
         """
         if self._messages or self._end != b"\r\n\r\n":
             return False
-        self._parser = HttpRequestParser(
+        self._parser = self._new_parser()
+        return True
+
+    def _last_request(self, data: bytes) -> list[tuple[RawRequestMessage, StreamReader]]:
+        """Return the whole request that refused bytes begin with, if it is the last one.
+
+        What follows a request with `Connection: close` is ignored (RFC 9112, section 9.6). The
+        parser refuses it, and loses the request where both arrive together. So they are parsed
+        anew, as if the client had sent them in two pieces.
+        """
+        if b" HTTP/1." not in data[: data.find(b"\r\n")]:
+            return []  # the parser reads RTSP as well
+        end = data.find(_END_OF_HEAD) + len(_END_OF_HEAD)
+        parser = self._new_parser()
+        try:
+            came, _, _ = parser.feed_data(data[:end])
+        except HttpProcessingError:
+            return []
+        if not came or not came[0][0].should_close:
+            return []
+        with suppress(HttpProcessingError):
+            parser.feed_data(data[end:])
+        content = came[0][1]
+        return [*came] if content.is_eof() and content.exception() is None else []
+
+    def _new_parser(self) -> HttpRequestParser:
+        return HttpRequestParser(
             self,
             self._loop,
             self._read_bufsize,
@@ -223,7 +253,6 @@ class RequestReceiver(RequestHandler):
             auto_decompress=False,
             max_msg_queue_size=self._max_msg_queue_size,
         )
-        return True
 
     def _let_parser_go_on(self) -> None:
         # aiohttp's parser counts the pipelined requests, and stops at a limit.

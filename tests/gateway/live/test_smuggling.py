@@ -187,6 +187,46 @@ def test_a_request_that_is_refused(data: bytes, tapped: Program, tap: Tap) -> No
     assert tap.taken == []
 
 
+LAST = {
+    "no body": get(b"Connection: close"),
+    "a length": post(b"Connection: close", b"Content-Length: 3", body=b"abc"),
+    "chunks": post(b"Connection: close", CHUNKED, body=CHUNKS),
+    "HTTP/1.0": get().replace(b"HTTP/1.1", b"HTTP/1.0"),
+}
+
+
+@pytest.mark.parametrize("behind", [SMUGGLED, b"\0", b"POST / HTTP/1.1\r\nHost"])
+@pytest.mark.parametrize("data", LAST.values(), ids=LAST)
+def test_what_follows_the_last_request(
+    data: bytes, behind: bytes, tapped: Program, tap: Tap
+) -> None:
+    """It is ignored (RFC 9112, section 9.6), also in the same segment."""
+    for before in (b"", get()):
+        asked = len(tap.asked)
+        with socket.create_connection(("127.0.0.1", tapped.port), 5) as client:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            client.sendall(before)
+            if before:
+                client.recv(65536)
+            client.sendall(data + behind)
+            answer = b"".join(iter(lambda: client.recv(65536), b""))
+        assert statuses(answer) == [b"200"]
+        assert b"\r\nConnection: close" in answer.partition(b"\r\n\r\n")[0]
+        assert len(tap.asked) - asked == (2 if before else 1)
+
+
+@pytest.mark.parametrize("data", LAST.values(), ids=LAST)
+def test_a_last_request_in_two_segments(data: bytes, tapped: Program, tap: Tap) -> None:
+    with socket.create_connection(("127.0.0.1", tapped.port), 5) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.sendall(data)
+        wait_for(lambda: tap.taken)
+        client.sendall(SMUGGLED)
+        answer = b"".join(iter(lambda: client.recv(65536), b""))
+    assert statuses(answer) == [b"200"]
+    assert len(tap.asked) == 1
+
+
 BAD_CHUNKS: dict[str, bytes] = {
     **{
         f"size {size!r}": size + b"\r\nabc\r\n0\r\n\r\n"
