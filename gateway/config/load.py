@@ -13,7 +13,7 @@ from gateway.config.build import build
 from gateway.config.python_functions import look_in
 from gateway.config.root import Config
 from gateway.config.schema_files import check_documents
-from gateway.config.text.mistakes import ConfigError, Issue, Mistakes, printable
+from gateway.config.text.mistakes import ConfigError, Issue, Mistakes, in_order, printable
 from gateway.config.text.regular_file import read_regular
 from gateway.config.text.source import read
 from gateway.core.snapshot import Snapshot
@@ -126,4 +126,4 @@ def check(
         issues = [document.issue(mistake.location, mistake.text) for mistake in mistakes.found]
         raise ConfigError(source, issues)
     warnings = (document.issue(warning.location, warning.text) for warning in mistakes.warnings)
-    return snapshot, sorted(warnings, key=lambda issue: (issue.line, issue.column))
+    return snapshot, in_order(warnings)

@@ -5,7 +5,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from gateway.config.load import check_file
-from gateway.config.text.mistakes import ConfigError, report
+from gateway.config.text.mistakes import ConfigError, in_order, report
 from gateway.verify.checks.conversion_check import check_conversions
 
 
@@ -21,7 +21,7 @@ def run(arguments: Namespace) -> int:
     warnings += check_conversions(arguments.file, os.environ, snapshot)
     if arguments.strict and warnings:
         raise ConfigError(str(arguments.file), warnings)
-    for line in report(str(arguments.file), warnings):
+    for line in report(str(arguments.file), in_order(warnings)):
         print(line)
     print(f"{arguments.file}: {snapshot.summary}")
     return 0

@@ -87,12 +87,11 @@ def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes:
         for field in taken:
             for known, other in gone.items():
                 if within(field, known):
-                    # A second name for what has one would clash with that.
-                    name = renamed.get(field) if field in makes else None
-                    right = f": write '{name}' here, or list this one first" if name else ""
+                    name = renamed[known] and renamed[known] + field[len(known) :]
+                    right = _remedy(name, field, makes)
                     mistakes.add(
                         f"'{field}' is taken by {place(other)}, which comes before;"
-                        f" {_ORDER}{right}{use}",
+                        f" {_ORDER}: {right}{use}",
                         *at,
                     )
             # What becomes a part of an object of its own name would take the other parts along.
@@ -135,6 +134,13 @@ def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes:
         used |= {field: here for field in taken if field in kept}
         made = {f: other for f, other in made.items() if f not in taken or f in kept}
         made |= {field: here for field in makes if field not in taken}
+
+
+def _remedy(name: str, field: str, makes: Sequence[str]) -> str:
+    """Return what is right for a change of a field that another took, which has a name by then."""
+    stays = field in makes
+    right = "list this one first" if stays else "keep one of the two"
+    return f"write '{name}' here, or {right}" if name and (stays or name not in makes) else right
 
 
 _Known = dict[str, tuple[ValueKinds, Location]]

@@ -19,7 +19,7 @@ from gateway.config.conversions.groups import (
     listed_changes,
 )
 from gateway.config.conversions.operations import build_statuses
-from gateway.config.text.mistakes import Location, Mistake, Mistakes
+from gateway.config.text.mistakes import LOSSY, Location, Mistake, Mistakes
 from gateway.core.conversion.change import Change, Whole
 from gateway.core.conversion.operations.operation import MappedOperation
 from gateway.core.conversion.parameter_change import ParameterChange
@@ -199,7 +199,7 @@ def _warn(config: ConversionConfig, at: Location, mistakes: Mistakes, groups: Gr
     changes = listed_changes(config.changes, (*at, "changes"), groups, (*at[:-2], "groups"))
     for change in (*changes, *parameters):
         for newer, text in change.section.losses():
-            lossy = f"warning: lossy towards version {config.between[newer]}: {text}"
+            lossy = f"{LOSSY} version {config.between[newer]}: {text}"
             # The same group may be used by several conversions between the same versions.
             if Mistake(change.at, lossy) not in mistakes.warnings:
                 mistakes.warn(lossy, *change.at)

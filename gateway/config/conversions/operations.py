@@ -9,7 +9,7 @@ from gateway.config.conversions.conversion_section import (
     OperationConfig,
     StatusConfig,
 )
-from gateway.config.text.mistakes import Location, Mistakes, place
+from gateway.config.text.mistakes import LOSSY, Location, Mistakes, place
 from gateway.core.conversion.operations.operation import (
     MappedOperation,
     OperationPattern,
@@ -300,7 +300,7 @@ def build_statuses(
         same = [str(newer) for newer, each in statuses.items() if each == older]
         if len(same) > 1:
             mistakes.warn(
-                f"warning: lossy towards the newer version: status {older} becomes {same[0]},"
+                f"{LOSSY} the newer version: status {older} becomes {same[0]},"
                 f" whichever of {', '.join(same)} it was",
                 *at,
             )

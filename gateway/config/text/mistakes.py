@@ -11,6 +11,9 @@ Location = tuple[str | int, ...]
 _MAX_SHOWN = 100
 _MAX_LENGTH = 1000
 
+LOSSY = "warning: lossy towards"
+"""How the warnings of conversions begin that lose what one version has."""
+
 
 class Issue(NamedTuple):
     """One mistake or warning, with its line.
@@ -34,7 +37,7 @@ class ConfigError(Exception):
     def __init__(self, source: str, issues: list[Issue]) -> None:
         self.source = source
         once = dict.fromkeys(issues)  # a mistake of an API may be found at each endpoint
-        self.issues = tuple(sorted(once, key=lambda issue: (issue.line, issue.column)))
+        self.issues = tuple(in_order(once))
         super().__init__(self.report())
 
     def report(self) -> str:
@@ -43,6 +46,11 @@ class ConfigError(Exception):
         if len(self.issues) > _MAX_SHOWN:
             lines.append(f"{self.source}: and {len(self.issues) - _MAX_SHOWN} more")
         return "\n".join(lines)
+
+
+def in_order(issues: Iterable[Issue]) -> list[Issue]:
+    """Return issues in the order of the file; what is lossy, which may be much, comes last."""
+    return sorted(issues, key=lambda one: (one.text.startswith(LOSSY), one.line, one.column))
 
 
 def report(source: str, issues: Iterable[Issue]) -> Iterator[str]:

@@ -52,6 +52,38 @@ def test_clashes(changes: list[str], clash: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("first", "second", "right"),
+    [
+        (
+            LINES.replace("lines, to: items", "items, to: lines"),
+            "map: { field: 'lines[].kind', values: { a: b } }",
+            "write 'items[].kind' here, or list this one first",
+        ),
+        (
+            "rename: { field: total, to: amount }",
+            "rename: { field: sum, to: amount }",
+            "write 'total' here, or keep one of the two",
+        ),
+        (COUNT, COUNT, "keep one of the two"),
+        (
+            "remove: { field: amount }",
+            "type: { field: amount, newer: number, older: text }",
+            "list this one first",
+        ),
+    ],
+)
+def test_what_to_write_for_a_field_that_is_taken(first: str, second: str, right: str) -> None:
+    text, *_ = said(first, second)
+    assert text.endswith(f"; changes are listed in the order that upgrades a document: {right}")
+    written = right.partition("'")[2].partition("'")[0]
+    if written:  # what is said is accepted
+        old = "'lines[].kind'" if "map" in second else "amount"
+        assert said(first, second.replace(old, f"'{written}'")) == []
+    if "first" in right:
+        assert said(second, first) == []
+
+
+@pytest.mark.parametrize(
     "changes",
     [
         # The parts are taken out of the container before it is made anew.

@@ -8,6 +8,7 @@ from gateway.config.text.mistakes import (
     Location,
     Mistake,
     Mistakes,
+    in_order,
     place,
     suggest,
 )
@@ -29,6 +30,14 @@ def test_a_line_for_each_issue_in_the_order_of_the_file() -> None:
         "gateway.yaml:2:9: services.old: is bad",
         "gateway.yaml:7:3: apis.person: is wrong",
     ]
+
+
+def test_what_is_lossy_comes_last() -> None:
+    lossy = [Issue(line, 1, "", f"warning: lossy towards version {line}") for line in (1, 2, 3)]
+    others = [Issue(9, 1, "", "warning: is odd"), Issue(2, 1, "", "is wrong")]
+    expected = (*reversed(others), *lossy)
+    assert tuple(in_order([lossy[2], *others, lossy[0], lossy[1]])) == expected
+    assert ConfigError("x", [*reversed(lossy), *others]).issues == expected
 
 
 def test_the_same_issue_is_reported_once() -> None:
