@@ -117,8 +117,8 @@ def convert(
                 raise within(error, Raw(replaced), form) from None
     except UnicodeDecodeError:
         raise NotJsonError("not UTF-8, which JSON is (RFC 8259, section 8.1)") from None
-    except msgspec.MsgspecError as error:
-        raise NotJsonError(f"not JSON: {error}") from None
+    except msgspec.MsgspecError as mistake:
+        raise NotJsonError(f"not JSON: {mistake}") from None
     except RecursionError:
         raise ConversionError("nested too deep") from None
 

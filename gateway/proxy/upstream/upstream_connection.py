@@ -178,10 +178,10 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             self._is_1_1 = not self._head_size and data.startswith(b"HTTP/1.1 ")
         try:
             self._parser.feed_data(data)
-        except HttpParserUpgrade as error:
+        except HttpParserUpgrade as upgrade:
             if self._state is not UpstreamState.SWITCHED:
                 self._fail_by(FaultCode.UPSTREAM_PROTOCOL, "it switched protocols unasked")
-            elif rest := data[error.args[0] :]:
+            elif rest := data[upgrade.args[0] :]:
                 response.feed(rest)
         except HttpParserError as error:
             self._fail_by(FaultCode.UPSTREAM_PROTOCOL, str(error.__context__ or error))

@@ -25,7 +25,7 @@ from gateway.config.text.mistakes import Mistakes
 from gateway.core.conversion.change import Change
 from gateway.core.conversion.changes.rename import Rename
 from gateway.core.conversion.document import MISSING, PLAIN, Document, get, kind
-from gateway.core.conversion.field_path import parse_path
+from gateway.core.conversion.field_path import keys_of, parse_path
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.message.places import QueryPlace
 from gateway.core.conversion.parameter_change import in_direction, rewrite_fields, rewrite_query
@@ -734,7 +734,7 @@ def test_an_upgrade_does_with_fields_what_it_is_declared_to(
     after = up(built(name, example), before)
     paths = {*upgrade.takes, *upgrade.makes}
     if WHOLE not in paths:
-        touched = {parse_path(path).keys[0] for path in paths}
+        touched = {_first_key(path) for path in (*paths, *upgrade.moves, *upgrade.moves.values())}
         assert {*before, *_object(after)} - {"u"} <= touched
         assert _object(after)["u"] == before["u"]
     for where, document in ((upgrade.reads, before), (upgrade.leaves, after)):
@@ -748,9 +748,34 @@ def test_an_upgrade_does_with_fields_what_it_is_declared_to(
                 assert value is None or kind(value) in kinds.types
                 assert value is None or kinds.words is None or value in kinds.words
     for target, source in upgrade.moves.items():
-        moved, given = _found(after, target), _found(before, source)
-        # Null stays null, so that there is nothing in it.
-        assert moved == given or all(one is None or one is MISSING for one in (moved, given))
+        moved, given = _values(after, target), _values(before, source)
+        if "[]" in target + source:  # of elements there may be none, or more than are moved
+            assert not given or all(value in given for value in moved)
+        else:
+            assert moved == given
+
+
+def _first_key(path: str) -> str:
+    """Return the key of the outermost object that leads along a path."""
+    scopes, keys, *_ = parse_path(path)
+    return keys_of(scopes[0])[0] if scopes else keys[0]
+
+
+def _values(document: Document, path: str) -> list[Any]:
+    """Return the values at a path, of all elements; null stays null, so it counts as none."""
+    arrays: list[tuple[str, ...]] = []
+    keys: tuple[str, ...] = ()
+    found: list[Any] = [PLAIN.open(document)]
+    if path != WHOLE:
+        scopes, keys, elements, _ = parse_path(path)
+        arrays = [keys_of(scope) for scope in scopes]
+        arrays, keys = ([*arrays, keys], ()) if elements else (arrays, keys)
+    for way in arrays:
+        lists: list[Any] = [PLAIN.open(get(dict(_object(one)), way, PLAIN)) for one in found]
+        found = [PLAIN.open(value) for one in lists if one for value in one]
+    if keys:
+        found = [PLAIN.open(get(dict(_object(one)), keys, PLAIN)) for one in found]
+    return [one for one in found if one is not None and one is not MISSING]
 
 
 def _found(document: Document, path: str) -> Document:
