@@ -24,7 +24,7 @@ from gateway.admin.operator import Operator
 from gateway.config.load import rules_hash
 from gateway.config.text.mistakes import ConfigError
 from gateway.core.overrides import Overrides
-from gateway.descriptors import raise_limit
+from gateway.descriptors import open_standard_streams, raise_limit
 from gateway.process.listening import is_worker, listening_sockets
 from gateway.process.reloader import Reloader
 from gateway.process.serving import Serving
@@ -53,6 +53,7 @@ class ListenError(Exception):
 def run() -> int:
     """Serve until asked to stop; return the exit status: 0 done, 1 refused, 2 wrongly set."""
     sys.setswitchinterval(_THREAD_TURN)
+    open_standard_streams()
     raise_limit()
     try:
         log.configure()

@@ -4,13 +4,30 @@ A stranger opens connections for nothing. So clients and the admin port have sha
 left is for listeners, the log, the state, the rules and workers that have to be started again.
 """
 
+import os
 import resource
+import sys
 
 # For all that no stranger opens.
 _RESERVE = 64
 # Admin connections of each kind, and their share while descriptors are few: a sixteenth.
 _MOST_ADMIN = 256
 _ADMIN_SHARE = 16
+
+
+def open_standard_streams() -> None:
+    """Open the null device in place of each standard stream that is closed.
+
+    A socket would get its number otherwise: it would receive what is meant for the stream, and
+    libuv aborts the process when it closes such a descriptor.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # It gets the lowest number that is free, which is this one.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # for workers
+            setattr(sys, name, os.fdopen(number, mode))
 
 
 def raise_limit() -> None:
