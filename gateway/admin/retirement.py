@@ -88,8 +88,9 @@ def verdict(
     totals, now = view.totals, view.now
     # What is counted a moment later must not be outside of a period that ends now.
     begin, late = view.until - period, now - view.until
+    over, named = _is_over(key, rules, now), rules.naming is not None
     reasons = [
-        *_callers(key, totals, begin, period + late, spelled, is_over=_is_over(key, rules, now)),
+        *_callers(key, totals, begin, period + late, spelled, is_over=over, named=named),
         *_dates(key, rules, now),
         *_service(key, rules),
         *_cutover(key, rules, overrides),
@@ -127,7 +128,14 @@ def _doubt(doubt: Doubt) -> Reason:
 
 
 def _callers(
-    key: VersionKey, totals: Totals, begin: float, period: float, spelled: str, *, is_over: bool
+    key: VersionKey,
+    totals: Totals,
+    begin: float,
+    period: float,
+    spelled: str,
+    *,
+    is_over: bool,
+    named: bool,
 ) -> Iterator[Reason]:
     served: dict[str | None, float] = {}
     refused: dict[str | None, float] = {}
@@ -140,7 +148,9 @@ def _callers(
     nobody = "nobody was let through to it" if refused else "nobody has called it"
     if served:
         yield Reason(
-            "no", f"{_number_of(served)} called it {window}: {_latest(served)}", _remedy(served)
+            "no",
+            f"{_number_of(served)} called it {window}: {_latest(served)}",
+            _remedy(served, named=named),
         )
     elif totals.since > begin:
         yield Reason(
@@ -157,7 +167,7 @@ def _callers(
         yield Reason(
             "note" if is_over else "no",
             f"{_number_of(refused)} called it {window} and got only refusals: {_latest(refused)}",
-            _remedy(refused),
+            _remedy(refused, named=named),
         )
 
 
@@ -178,7 +188,12 @@ def _latest(lasts: Mapping[str | None, float]) -> str:
     return ", ".join(texts) + (f", and {more} more" if more else "")
 
 
-def _remedy(lasts: Mapping[str | None, float]) -> str:
+def _remedy(lasts: Mapping[str | None, float], *, named: bool) -> str:
+    if lasts.keys() == {""} and named:
+        return (
+            "they sent no name where 'clients' in the rules looks for one; have them send it, or"
+            " add what they do send there"
+        )
     if lasts.keys() == {""}:
         return "name them with 'clients' in the rules to see who they are"
     return "have them ask for another version"

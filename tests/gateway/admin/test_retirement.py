@@ -85,6 +85,18 @@ def test_somebody_does() -> None:
     assert judged(totals(("acme", 980)), within="10d").answer == "yes"
 
 
+def test_how_to_see_who_calls_without_a_name() -> None:
+    called = totals(("", 990), ("!", 991))
+    unnamed = "name them with 'clients' in the rules to see who they are"
+    silent = (
+        "they sent no name where 'clients' in the rules looks for one; have them send it, or add"
+        " what they do send there"
+    )
+    named = f"clients: {{ by: [ {{ header: X }} ] }}\n{RULES}"
+    for rules, remedy in ((RULES, unnamed), (named, silent)):
+        assert judged(called, rules).reasons[0].remedy == remedy
+
+
 def test_many_do() -> None:
     (text,) = said(judged(totals(*((f"c{day}", day) for day in range(980, 990)))), "no")
     assert text.startswith("10 clients called it")
