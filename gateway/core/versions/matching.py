@@ -28,6 +28,7 @@ class Matching:
         nearest_lower: a version that is not on offer stands for the newest one before it.
         ranges: `1.2+` is the newest version from there on, `1.x` the newest that begins so.
         aliases: the versions that other names stand for, such as `latest`.
+        own: those of the ladder that ranges choose among.
     """
 
     ladder: tuple[Version, ...] = ()
@@ -35,6 +36,7 @@ class Matching:
     nearest_lower: bool = False
     ranges: bool = False
     aliases: Mapping[str, Version] = field(default_factory=lambda: MappingProxyType({}))
+    own: tuple[Version, ...] | None = None
 
     @property
     def is_exact(self) -> bool:
@@ -44,16 +46,11 @@ class Matching:
     def among(self, versions: Collection[Version]) -> "Matching":
         """Return the matching at an endpoint that has only some of the versions.
 
-        An alias of another version stands for the nearest lower one as that version does, or stays:
-        it names a version, and is not malformed.
+        A range leaves the choice to the gateway, so it is made among these. What stands for one
+        version stays so: what version 3 has no longer, a client of version 4 or of an alias of 3
+        is not given by version 2.
         """
-        ladder = tuple(each for each in self.ladder if each in versions)
-        here = replace(self, ladder=ladder, aliases={})
-        aliases = {
-            alias: of if of in ladder else here.find(str(of)) or of
-            for alias, of in self.aliases.items()
-        }
-        return replace(here, aliases=aliases)
+        return replace(self, own=tuple(each for each in self.ladder if each in versions))
 
     def find(self, raw: str) -> Version | None:
         """Return the version that `raw` stands for, or None."""
@@ -63,7 +60,7 @@ class Matching:
             low, end = asked
             fits = [
                 each
-                for each in self.ladder
+                for each in (self.ladder if self.own is None else self.own)
                 if low <= each and (each < end if end else each.written is low.written)
             ]
         elif self.nearest_lower and (version := parse(raw, *self.formats)) is not None:
@@ -85,7 +82,7 @@ class Matching:
             versions: those that are on offer.
         """
         text = ""
-        if self.nearest_lower:
+        if self.nearest_lower and _newest(self.ladder) in versions:
             text += ", or a later one, which stands for the newest before it"
         offered = [each for each in self.ladder if each in versions] if self.ranges else []
         newest = _newest(offered) if offered else None

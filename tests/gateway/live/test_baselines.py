@@ -122,7 +122,9 @@ async def test_an_endpoint_chooses_among_its_own_versions(
     for text in ("1.x", "1.2+", "1+"):
         answer = await get(gateway, f"GET /some?v={text}")
         assert (answer.status, answer["x-own"]) == (200, "1.2.0")
-    assert (await get(gateway, "GET /old?v=2025-01-01"))["x-served"] == "2024-01-01"
+    assert (await get(gateway, "GET /old?v=2024-02-01"))["x-served"] == "2024-01-01"
+    refused = await get(gateway, "GET /old?v=2031-01-01")
+    assert problem(refused) == (400, "version_unknown", ["2024-01-01"])
     for text in ("2.x", "1.3+", "1.10.0"):
         refused = await get(gateway, f"GET /some?v={text}")
         assert problem(refused) == (400, "version_unknown", ["1.2.0", "2.0.0-rc.1"])
