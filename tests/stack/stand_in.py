@@ -8,26 +8,29 @@ import os
 import signal
 import socket
 import sys
-from typing import NoReturn
+import threading
 
 NAME = sys.argv[1]
 PORTS = {"users_service": "USERS_PORT", "gateway": "GATEWAY_ADMIN_PORT"}
 
 
-def stop(*_: object) -> NoReturn:
-    """Log as the four programs do, and end."""
-    sys.stdout.write(json.dumps({"event": "stopped", "program": NAME}) + "\n")
-    sys.stdout.flush()
-    sys.exit(0)
-
-
-if NAME == "users_service" and os.environ.get("USERS_GRACE") == "soon":
-    sys.exit(2)  # as for any setting that is wrong
-signal.signal(signal.SIGTERM, stop)
-port = int(os.environ[PORTS.get(NAME, f"{NAME.upper()}_PORT")])
-with socket.create_server(("127.0.0.1", port)) as server:
+def answer(server: socket.socket) -> None:
+    """Say to whoever asks that the program is ready."""
     while True:
         connection, _ = server.accept()
         with connection:
             connection.recv(65536)
             connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n")
+
+
+if NAME == "users_service" and os.environ.get("USERS_GRACE") == "soon":
+    sys.exit(2)  # as for any setting that is wrong
+# A handler would wait for accept to return where the signal comes just before accept is called.
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+port = int(os.environ[PORTS.get(NAME, f"{NAME.upper()}_PORT")])
+with socket.create_server(("127.0.0.1", port)) as server:
+    threading.Thread(target=answer, args=(server,), daemon=True).start()
+    signal.sigwait({signal.SIGTERM})
+    sys.stdout.write(json.dumps({"event": "stopped", "program": NAME}) + "\n")
+    sys.stdout.flush()
+    os._exit(0)  # the thread waits for ever
