@@ -18,7 +18,8 @@ from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.cutover.shadow import ShadowMode
 from gateway.core.errors import Fault, FaultCode, method_not_allowed, not_offered, unconvertible
 from gateway.core.headers import FieldLines
-from gateway.core.request import BOUNDED, RequestHead, ends_here
+from gateway.core.max_forwards import BOUNDED, ends_here
+from gateway.core.request import RequestHead
 from gateway.core.snapshot import Endpoint, Route, ShadowAlternative, Snapshot
 from gateway.core.versions.chosen_by import UNNAMED, ChosenBy
 from gateway.core.versions.selection import Selected

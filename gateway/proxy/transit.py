@@ -25,8 +25,8 @@ from gateway.core.conversion.chain import BodyConversion
 from gateway.core.cutover.shadow import SAFE
 from gateway.core.errors import FaultError, method_not_allowed
 from gateway.core.headers import LINK, FieldFates, FieldLines, HeaderFields
+from gateway.core.max_forwards import BOUNDED, counted_down
 from gateway.core.plan import Plan
-from gateway.core.request import BOUNDED, counted_down
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
 from gateway.core.snapshot import Route
 from gateway.proxy import answer_links, cors_fields

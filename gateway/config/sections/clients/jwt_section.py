@@ -7,10 +7,10 @@ from math import inf
 from pathlib import Path
 from typing import Literal
 
+from gateway.config.sections.clients.unverified_token import LONGEST, unverified
 from gateway.config.shape import FieldName, NonEmptyText, SectionModel
 from gateway.config.text.regular_file import read_regular
 from gateway.core.clients import Claims
-from gateway.core.unverified_token import LONGEST, unverified
 
 # Verifying a signature costs as much as answering a request: those of busy clients are remembered.
 _REMEMBERED = 1024

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.unverified_token import LONGEST, unverified
+from gateway.config.sections.clients.unverified_token import LONGEST, unverified
 from tests.gateway.core.world import LAW
 
 
