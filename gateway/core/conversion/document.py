@@ -45,7 +45,8 @@ class JsonForm:
             RecursionError for a value that JSON cannot represent.
         typed: Whether scalars have types. If not, each is a text, as in the fields of a form.
         message: The message that the document is the body of; None where nothing of it is known.
-        of_places: Whether a null stands for a place whose value is not there, and not for a value.
+        of_places: Whether a null stands for a place whose value is not there, and not for a value;
+            no change fills anything in then, as a null would be another place.
     """
 
     open: Callable[[Document], Document]

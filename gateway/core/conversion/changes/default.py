@@ -39,7 +39,7 @@ class Default:
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Add the field where it is absent."""
-        if self.value is MISSING:
+        if self.value is MISSING or form.of_places:
             return
         if self.field[0] in fields:
             if get(fields, self.field, form) is not MISSING:

@@ -62,7 +62,7 @@ class Map(FieldChange):
             return
         word = unknown
         if value is None:
-            word = words.get(None)
+            word = None if form.of_places else words.get(None)
         elif isinstance(value, str | bool | Number):
             word = words.get(value, unknown)
             if word is unknown and isinstance(value, str) and not form.typed:

@@ -89,7 +89,7 @@ class Wrap(FieldChange):
             return
         value = form.open(holder[key])
         if value is None:
-            if self.empty is Nothing.NULL:
+            if self.empty is Nothing.NULL and not form.of_places:
                 holder[key] = []
         elif not isinstance(value, list):
             holder[key] = [holder[key]]

@@ -49,7 +49,7 @@ class Flatten(FieldChange):
             raise ConversionError("is there already", self.field)
         if members:
             holder[self.field[-1]] = form.close(members)
-        elif self.empty is not MISSING:
+        elif self.empty is not MISSING and not form.of_places:
             holder[self.field[-1]] = self.empty
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:

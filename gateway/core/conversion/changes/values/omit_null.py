@@ -47,14 +47,16 @@ class OmitNull:
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Write the value where the field is absent."""
-        stays = self.in_patch or not (form.typed or isinstance(self.value, str))
+        stays = self._stays(form) or not (form.typed or isinstance(self.value, str))
         holder = None if stays else reach(fields, self.field, form)
         if holder is not None:
             holder.setdefault(self.field[-1], copy(self.value))
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Remove the field where it has the value."""
-        if not self.in_patch and _same(get(fields, self.field, form), PLAIN.open(self.value)):
+        if self._stays(form):
+            return
+        if _same(get(fields, self.field, form), PLAIN.open(self.value)):
             take(fields, self.field, form)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:  # as others ask it
@@ -64,6 +66,9 @@ class OmitNull:
     def for_patch(self) -> "OmitNull":
         """Return the change without effect; the elements of an array are given as a whole."""
         return replace(self, in_patch=not any(map(is_array, self.scopes)))
+
+    def _stays(self, form: JsonForm) -> bool:
+        return self.in_patch or form.of_places
 
 
 def _same(one: Document, other: Document) -> bool:

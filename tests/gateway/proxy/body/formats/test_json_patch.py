@@ -6,9 +6,15 @@ from typing import Any
 import pytest
 
 from gateway.core.conversion.chain import BodyConversion
+from gateway.core.conversion.change import Change
+from gateway.core.conversion.changes.default import Default
+from gateway.core.conversion.changes.map import Map
 from gateway.core.conversion.changes.python_change import PythonChange
+from gateway.core.conversion.changes.values.omit_null import OmitNull
+from gateway.core.conversion.changes.wrap import Wrap
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.shapes.entries import Entries
+from gateway.core.conversion.shapes.flatten import Flatten
 from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version
 from gateway.proxy.body.formats.json_patch import convert_patch
@@ -211,3 +217,63 @@ def test_a_refusal_names_a_member_of_the_operation(operation: str, error: str) -
     with pytest.raises(ConversionError) as caught:
         convert_patch(body, conversion("PATCH"))
     assert str(caught.value).startswith(error)
+
+
+LINES = (("lines",),)
+
+
+@pytest.mark.parametrize(
+    ("change", "direction", "given", "expected"),
+    [
+        (
+            Map(LINES, ("on",), {None: "none", True: "yes"}, {"none": None, "yes": True}),
+            Direction.DOWN,
+            {"path": "/lines/3/on", "value": True},
+            {"path": "/lines/3/on", "value": "yes"},
+        ),
+        (
+            OmitNull(LINES, ("note",)),
+            Direction.DOWN,
+            {"path": "/lines/3/note", "value": "x"},
+            {"path": "/lines/3/note", "value": "x"},
+        ),
+        (
+            OmitNull(LINES, ("note",)),
+            Direction.UP,
+            {"path": "/lines/3/price", "value": 5},
+            {"path": "/lines/3/price", "value": 5},
+        ),
+        (
+            Default(LINES, ("note",), None),
+            Direction.UP,
+            {"path": "/lines/3/price", "value": 5},
+            {"path": "/lines/3/price", "value": 5},
+        ),
+        (
+            Wrap(LINES, ("tags",)),
+            Direction.DOWN,
+            {"path": "/lines/3/tags", "value": "red"},
+            {"path": "/lines/3/tags", "value": ["red"]},
+        ),
+        (
+            Flatten(LINES, ("look",), "look_", empty=None),
+            Direction.UP,
+            {"path": "/lines/3/price", "value": 5},
+            {"path": "/lines/3/price", "value": 5},
+        ),
+        (
+            Flatten(LINES, ("look",), "look_", empty=None),
+            Direction.UP,
+            {"path": "/lines/3/look_size", "value": 5},
+            {"path": "/lines/3/look/size", "value": 5},
+        ),
+    ],
+)
+def test_a_place_within_an_array_is_no_null(
+    change: Change, direction: Direction, given: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    """The null that stands for its value is neither mapped nor left out, and none is added."""
+    body = json.dumps([{"op": "replace", **given}]).encode()
+    link = VersionLink(Version(1), Version(2), (change,)).for_patch()
+    (made,) = json.loads(convert_patch(body, BodyConversion((link,), direction)))
+    assert made == {"op": "replace", **expected}
