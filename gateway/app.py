@@ -35,7 +35,7 @@ from gateway.state.state_access import StateAccess
 from gateway.state.state_changes import StateError
 from gateway.telemetry import log
 from gateway.telemetry.span_export import SpanExport
-from gateway.telemetry.target_watch import TargetTrouble
+from gateway.telemetry.target_watch import FailingTarget
 from gateway.verify.live.documented_operations import DocumentedOperations
 
 # After how many seconds Python has a running thread give way to another. By default it is 5 ms, and
@@ -88,10 +88,10 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
     _on_hangup(reloader.reload)
     async with _state(settings, reloader) as (state, tasks):
         export = _export(reloader, state, tasks)
-        failing: list[TargetTrouble] = []
+        failing: list[FailingTarget] = []
 
-        def report(troubles: list[TargetTrouble]) -> None:
-            failing[:] = troubles
+        def report(latest: list[FailingTarget]) -> None:
+            failing[:] = latest
 
         load = settings.shadow_load
         serving = Serving(reloader, state.in_force, export.absorb, tasks, load, report)
@@ -174,7 +174,7 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
             lambda: supervisor.ready,
             unready,
             documented,
-            lambda: supervisor.troubles,
+            lambda: supervisor.failing_targets,
         )
         async with _admin(settings, operator, tasks) as admin:
             listeners = _listen(settings.host, settings.port, count)

@@ -15,7 +15,7 @@ from gateway.core.snapshot import Snapshot
 from gateway.state.state_access import StateAccess
 from gateway.state.totals import Totals
 from gateway.telemetry.delta import CounterDelta, Delta
-from gateway.telemetry.target_watch import TargetTrouble
+from gateway.telemetry.target_watch import FailingTarget
 from gateway.verify.live.documented_operations import DocumentedOperations
 
 # For how many seconds after its last failure a task is reported on /readyz.
@@ -57,7 +57,7 @@ class Operator:
     workers: Callable[[], int]
     unready: Callable[[], str | None]
     documented: DocumentedOperations
-    targets: Callable[[], list[TargetTrouble]] = list
+    targets: Callable[[], list[FailingTarget]] = list
     curves: GateCurves = field(default_factory=GateCurves)
     webhooks: dict[str, bool] = field(default_factory=dict)
 

@@ -8,7 +8,7 @@ import msgspec
 from gateway.core.overrides import Overrides
 from gateway.telemetry import log
 from gateway.telemetry.delta import Delta
-from gateway.telemetry.target_watch import TargetTrouble
+from gateway.telemetry.target_watch import FailingTarget
 
 _LENGTH = 4
 # A supervisor that reads no more, which is a fault, must not fill a worker's memory.
@@ -28,7 +28,7 @@ class Counted(msgspec.Struct, tag=True, frozen=True):
 class FailingTargets(msgspec.Struct, tag=True, frozen=True):
     """Up: all targets that fail in this worker, whenever that has changed."""
 
-    troubles: list[TargetTrouble]
+    targets: list[FailingTarget]
 
 
 class Alive(msgspec.Struct, tag=True, frozen=True):

@@ -37,7 +37,7 @@ from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD
 from gateway.process.tasks import LongTask, Tasks
 from gateway.telemetry import log
 from gateway.telemetry.delta import Deliver
-from gateway.telemetry.target_watch import TargetTrouble
+from gateway.telemetry.target_watch import FailingTarget
 
 # A worker that dies young is replaced after a while, each time after a longer one, in seconds.
 _YOUNG = 5.0
@@ -63,7 +63,7 @@ class _RunningWorker:
     channel: Channel
     applied: int = 0
     changed: asyncio.Condition = field(default_factory=asyncio.Condition)
-    troubles: list[TargetTrouble] = field(default_factory=list)
+    failing: list[FailingTarget] = field(default_factory=list)
 
     async def set_applied(self, number: int) -> None:
         """Set the number of the overrides in force."""
@@ -120,9 +120,9 @@ class Supervisor:
         return len(self._ready)
 
     @property
-    def troubles(self) -> list[TargetTrouble]:
+    def failing_targets(self) -> list[FailingTarget]:
         """Return the targets that fail, once for each worker in which they do."""
-        return [trouble for worker in self._running.values() for trouble in worker.troubles]
+        return [target for worker in self._running.values() for target in worker.failing]
 
     async def start(self) -> None:
         """Start all workers; return when each serves, or has died or could not be started."""
@@ -247,8 +247,8 @@ class Supervisor:
                     first.set()
                 case Counted(delta=delta):
                     self._deliver(delta)
-                case FailingTargets(troubles=troubles):
-                    worker.troubles = troubles
+                case FailingTargets(targets=targets):
+                    worker.failing = targets
                 case Applied(number=number):
                     await worker.set_applied(number)
                 case LoadRules() | ApplyOverrides() | SetClock() | OrphanedListeners():

@@ -21,7 +21,7 @@ from gateway.process.channel import (
 from gateway.process.listening import CHANNEL, LISTENERS, UNHEARD
 from gateway.process.silence import Silence
 from gateway.telemetry.delta import Delta
-from gateway.telemetry.target_watch import TargetTrouble
+from gateway.telemetry.target_watch import FailingTarget
 
 # Between two reports that this worker is alive, in seconds; less than between looks at them, and as
 # much as between two deltas.
@@ -78,9 +78,9 @@ class Worker:
         """Send what was counted."""
         self._channel.send(Counted(delta))
 
-    def report_targets(self, troubles: list[TargetTrouble]) -> None:
+    def report_targets(self, failing: list[FailingTarget]) -> None:
         """Send which targets fail in this worker."""
-        self._channel.send(FailingTargets(troubles))
+        self._channel.send(FailingTargets(failing))
 
     async def listen(
         self,

@@ -17,7 +17,7 @@ from gateway.telemetry import log
 _INTERVAL = 1.0
 
 
-class TargetTrouble(msgspec.Struct, array_like=True, frozen=True):
+class FailingTarget(msgspec.Struct, array_like=True, frozen=True):
     """A target that fails, or gets no requests, in one process.
 
     Attributes:
@@ -35,7 +35,7 @@ class TargetTrouble(msgspec.Struct, array_like=True, frozen=True):
     error: str
 
 
-ReportTargets = Callable[[list[TargetTrouble]], None]
+ReportTargets = Callable[[list[FailingTarget]], None]
 """Takes all targets that fail in a process, whenever that has changed."""
 
 
@@ -50,7 +50,7 @@ class TargetWatch:
     def __init__(self, balancer: Callable[[Service], Balancer], report: ReportTargets) -> None:
         self._balancer = balancer
         self._report = report
-        self._known: dict[tuple[str, str], TargetTrouble] = {}
+        self._known: dict[tuple[str, str], FailingTarget] = {}
 
     async def run(self, services: Callable[[], Iterable[Service]]) -> None:
         """Look at the targets of the services of the moment, until cancelled."""
@@ -66,7 +66,7 @@ class TargetWatch:
             now: the time of the balancers, in seconds.
             clock: the time in seconds since 1970.
         """
-        found: dict[tuple[str, str], TargetTrouble] = {}
+        found: dict[tuple[str, str], FailingTarget] = {}
         for service in services:
             balancer = self._balancer(service)
             for target in service.targets:
@@ -77,13 +77,13 @@ class TargetWatch:
                     since = clock if known is None else known.since
                     cause = "" if state == "down" else balancer.healths[target].cause
                     error = cause.removeprefix(f"{target.authority}: ")
-                    found[key] = TargetTrouble(*key, state, since, error)
+                    found[key] = FailingTarget(*key, state, since, error)
         if found != self._known:
             self._log(found)
             self._known = found
             self._report([*found.values()])
 
-    def _log(self, found: dict[tuple[str, str], TargetTrouble]) -> None:
+    def _log(self, found: dict[tuple[str, str], FailingTarget]) -> None:
         """Log what has changed; the health checks log themselves what they find."""
         for key, latest in found.items():
             former = self._known.get(key)

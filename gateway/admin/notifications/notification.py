@@ -202,7 +202,7 @@ def forget_webhooks(document: NotifyDocument, names: Iterable[str]) -> None:
         for name, delivery in one.deliveries.items():
             if name in kept:
                 continue
-            delivery.tried = 0.0  # no trouble of one that has the name later on
+            delivery.tried = 0.0  # one that has the name later on does not fail for it
             if delivery.state == "waiting":
                 delivery.state, delivery.error = "failed", "the rules have no such webhook any more"
 

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import msgspec
 
+from gateway.admin.notifications.failing_webhooks import failing_webhooks
 from gateway.admin.notifications.notification import (
     DOCUMENT,
     Attempt,
@@ -24,7 +25,6 @@ from gateway.admin.notifications.notification import (
 )
 from gateway.admin.notifications.notify_report import WebhookTest
 from gateway.admin.notifications.webhook_client import WebhookClient
-from gateway.admin.notifications.webhook_trouble import webhook_troubles
 from gateway.admin.notify import observation
 from gateway.admin.operator import Operator
 from gateway.admin.page.catalog import catalog
@@ -133,7 +133,7 @@ class Notifier:
         stored, now = await documents.read(DOCUMENT)
         document = read_document(stored)
         names = [webhook.name for webhook in rules.webhooks]
-        failing = {each.webhook for each in webhook_troubles(document, names)}
+        failing = {each.webhook for each in failing_webhooks(document, names)}
         webhooks.update({name: name in failing for name in names})
         sent = await asyncio.gather(
             *(self._send(document, webhook, client, now) for webhook in rules.webhooks)

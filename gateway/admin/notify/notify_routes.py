@@ -48,7 +48,7 @@ def notify_routes(operator: Operator) -> list[web.RouteDef]:
 
 
 async def _note(operator: Operator, results: "Sequence[WebhookTest]") -> None:
-    """Note which webhooks took a test message, so that they are in trouble no more."""
+    """Note which webhooks took a test message, so that they fail no more."""
     import msgspec
 
     from gateway.admin.notifications.notification import DOCUMENT, note_taken, read_document

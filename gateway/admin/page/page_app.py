@@ -10,7 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from gateway.admin.access.rights import KnownBy, form_token, known_principal, order
-from gateway.admin.notifications.webhook_trouble import webhook_troubles
+from gateway.admin.notifications.failing_webhooks import failing_webhooks
 from gateway.admin.operator import Operator
 from gateway.admin.page.acts import ACTS
 from gateway.admin.page.catalog import CatalogVersion, catalog
@@ -182,7 +182,7 @@ class Page:
             "fleet": await known_replicas(state),
             "word": word.items[::-1],
             "webhooks": names,
-            "troubles": [*webhook_troubles(word, names)],
+            "failing_webhooks": [*failing_webhooks(word, names)],
         }
         return await self._html(request, "audit.html", values)
 

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from urllib.parse import quote
 
 from gateway.admin.formatting import moment_text, period_text, plural, sentence
-from gateway.admin.notifications.webhook_trouble import WebhookTrouble
+from gateway.admin.notifications.failing_webhooks import FailingWebhook
 from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.failing_services import FailingService
 from gateway.admin.page.standing import Standing
@@ -97,7 +97,7 @@ class Situation:
     stale_since: float | None = None
     trouble: str = ""
     changes: Sequence[AuditEntry] = ()
-    webhooks: Sequence[WebhookTrouble] = ()
+    webhooks: Sequence[FailingWebhook] = ()
     services: Sequence[FailingService] = ()
 
 
@@ -193,10 +193,10 @@ def _replicas(seen: Situation) -> Iterator[Waiting]:
 
 
 def _webhooks(seen: Situation) -> Iterator[Waiting]:
-    for trouble in seen.webhooks:
+    for webhook in seen.webhooks:
         yield Waiting(
-            *("now", 4, trouble.since, "bad", "Webhook fails", trouble.webhook),
-            *(trouble.text, "See the messages", "/page/audit#word"),
+            *("now", 4, webhook.since, "bad", "Webhook fails", webhook.webhook),
+            *(webhook.text, "See the messages", "/page/audit#word"),
         )
 
 

@@ -13,7 +13,7 @@ from gateway.core.overrides import Overrides
 from gateway.state.state_changes import StateChanges
 from gateway.state.totals import Totals
 from gateway.telemetry.delta import COUNTERS, CounterDelta, Delta, TrafficDelta
-from gateway.telemetry.target_watch import TargetTrouble
+from gateway.telemetry.target_watch import FailingTarget
 from tests.gateway.admin.totals import FAST, totals
 from tests.gateway.config.rules import RULES, loaded
 from tests.gateway.kit import ROOT
@@ -41,9 +41,9 @@ def pieces(counted: Totals) -> Iterator[bytes]:
         reloader=SimpleNamespace(loaded=2, rejected=1),
         webhooks={"pager": True, "chat": False},
         targets=lambda: [
-            TargetTrouble("old", "127.0.0.1:8001", "ejected", 0.0, "refused"),
-            TargetTrouble("old", "127.0.0.1:8001", "failing", 5.0, "refused"),
-            TargetTrouble("gone", "127.0.0.1:8003", "failing", 5.0, "refused"),
+            FailingTarget("old", "127.0.0.1:8001", "ejected", 0.0, "refused"),
+            FailingTarget("old", "127.0.0.1:8001", "failing", 5.0, "refused"),
+            FailingTarget("gone", "127.0.0.1:8003", "failing", 5.0, "refused"),
         ],
     )
     return exposition(cast(Operator, operator))

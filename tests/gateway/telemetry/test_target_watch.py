@@ -8,7 +8,7 @@ import pytest
 from gateway.core.service import Ejection, Service, Target
 from gateway.proxy.upstream.balancer import Balancer
 from gateway.telemetry import log, target_watch
-from gateway.telemetry.target_watch import TargetTrouble, TargetWatch
+from gateway.telemetry.target_watch import FailingTarget, TargetWatch
 
 A, B = Target("a", 1), Target("b", 1)
 SERVICE = Service("s", (A, B), ejection=Ejection(failures=1, seconds=10))
@@ -20,7 +20,7 @@ class Watched:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.balancer = Balancer(SERVICE)
-        self.reported: list[list[TargetTrouble]] = []
+        self.reported: list[list[FailingTarget]] = []
         self.events: list[tuple[str, str, Any]] = []
         self.watch = TargetWatch(lambda _: self.balancer, self.reported.append)
 
@@ -57,7 +57,7 @@ def test_only_changes_are_reported(watched: Watched) -> None:
     for now in (3, 4):
         watched.look(now)
     watched.ended(A, 12, failed=True)  # a trial: it has failed since the first time
-    assert watched.reported == [[TargetTrouble("s", "a:1", "ejected", CLOCK + 2, "refused")]]
+    assert watched.reported == [[FailingTarget("s", "a:1", "ejected", CLOCK + 2, "refused")]]
     watched.ended(A, 32, failed=False)
     assert watched.reported[1:] == [[]]
     assert watched.events == [
@@ -76,7 +76,7 @@ def test_a_target_that_is_ejected_later(watched: Watched) -> None:
         *("target_ejected", "target_failing", "target_recovered", "target_ejected")
     ]
     assert watched.events[1] == ("target_failing", "warning", about(B, reason="refused"))
-    last = [TargetTrouble("s", "b:1", "ejected", CLOCK, "refused")]
+    last = [FailingTarget("s", "b:1", "ejected", CLOCK, "refused")]
     assert watched.reported[-1] == last
 
 
@@ -85,7 +85,7 @@ def test_health_checks_log_what_they_find_themselves(watched: Watched) -> None:
     watched.look(0)
     watched.balancer.health_of(A).down = False
     watched.look(5)
-    assert watched.reported == [[TargetTrouble("s", "a:1", "down", CLOCK, "")], []]
+    assert watched.reported == [[FailingTarget("s", "a:1", "down", CLOCK, "")], []]
     assert watched.events == []
 
 

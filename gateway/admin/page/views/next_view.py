@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Mapping
 from itertools import islice
 
+from gateway.admin.notifications.failing_webhooks import failing_webhooks
 from gateway.admin.notifications.notification import NotifyDocument
-from gateway.admin.notifications.webhook_trouble import webhook_troubles
 from gateway.admin.operator import Operator
 from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.failing_services import failing_services
@@ -59,7 +59,7 @@ async def next_items(
             stale_since=operator.state.stale_since,
             trouble=operator.state.trouble,
             changes=made,
-            webhooks=[*webhook_troubles(word, webhooks)],
+            webhooks=[*failing_webhooks(word, webhooks)],
             services=[*failing_services(operator.targets(), operator.rules.services)],
         )
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.admin.notifications.webhook_trouble import WebhookTrouble
+from gateway.admin.notifications.failing_webhooks import FailingWebhook
 from gateway.admin.page.catalog import catalog
 from gateway.admin.page.failing_services import FailingService
 from gateway.admin.page.standing import Standing
@@ -19,7 +19,7 @@ from gateway.state.state_access import FleetView, ReplicaView
 from gateway.state.state_changes import StateChanges
 from gateway.state.totals import Totals
 from gateway.telemetry.delta import CounterDelta, Delta
-from gateway.telemetry.target_watch import TargetTrouble
+from gateway.telemetry.target_watch import FailingTarget
 from tests.gateway.config.rules import RULES, edited, loaded
 
 NOW = 1_000 * DAY  # 1972-09-27
@@ -38,7 +38,7 @@ OVER = BROWN.replace("brownout:", "lifecycle: { sunset: 1972-10-07 }, brownout:"
 OTHER = AuditEntry(NOW, "bob", "", "cutover", "person", "2", "of another version", "", "")
 
 
-TROUBLE = TargetTrouble("s", "h:1", "failing", NOW - 60, "refused")
+FAILING_TARGET = FailingTarget("s", "h:1", "failing", NOW - 60, "refused")
 
 
 def by_hand(what: str, why: str = "a customer asked") -> AuditEntry:
@@ -120,11 +120,11 @@ CASES = {
         *("now", "Replica lost", "since 26 Sep 1972, 23:59 UTC"),
     ),
     "a webhook": (
-        situation(webhooks=[WebhookTrouble("pager", NOW - 60, 0, 2, "it answered 410")]),
+        situation(webhooks=[FailingWebhook("pager", NOW - 60, 0, 2, "it answered 410")]),
         *("now", "Webhook fails", "it answered 410. 2 messages were given up."),
     ),
     "a service": (
-        situation(services=[FailingService("s", 1, [TROUBLE])]),
+        situation(services=[FailingService("s", 1, [FAILING_TARGET])]),
         *(
             "now",
             "Service fails",
@@ -132,7 +132,7 @@ CASES = {
         ),
     ),
     "a target": (
-        situation(services=[FailingService("s", 2, [TROUBLE])]),
+        situation(services=[FailingService("s", 2, [FAILING_TARGET])]),
         *("soon", "Service fails", "1 of 2 targets fails: h:1 since"),
     ),
     "rules that differ": (

@@ -1,5 +1,6 @@
-"""A webhook is in trouble from its third failure, or a message given up, until it takes one."""
+"""A webhook fails from its third failure, or a message given up, until it takes one."""
 
+from gateway.admin.notifications.failing_webhooks import failing_webhooks
 from gateway.admin.notifications.notification import (
     Attempt,
     NotifyDocument,
@@ -9,7 +10,6 @@ from gateway.admin.notifications.notification import (
     note,
     note_taken,
 )
-from gateway.admin.notifications.webhook_trouble import webhook_troubles
 from tests.gateway.admin.notifications.test_notification import (
     BUSY,
     LOST,
@@ -24,8 +24,8 @@ GONE = Attempt("it answered 410", final=True)
 
 
 def told(document: NotifyDocument) -> list[tuple[float, int, int, str]]:
-    """Return the troubles of one webhook, and fail if another has any."""
-    found = [*webhook_troubles(document, ["ops", "chat", "unknown"])]
+    """Return how one webhook fails, if it does; no other may."""
+    found = [*failing_webhooks(document, ["ops", "chat", "unknown"])]
     assert {each.webhook for each in found} <= {OPS.name}
     return [each[1:] for each in found]
 
@@ -53,14 +53,14 @@ def test_a_message_was_given_up() -> None:
     document = happened()
     note(document, "ops", {FIRST: TAKEN, SECOND: GONE}, 100.0)
     assert told(document) == [(60.0, 0, 1, "it answered 410")]
-    (trouble,) = webhook_troubles(document, ["ops"])
-    assert trouble.text == (
+    (failing,) = failing_webhooks(document, ["ops"])
+    assert failing.text == (
         "It has taken no messages since 1 Jan 1970, 00:01 UTC: it answered 410."
         " 1 message was given up."
     )
     assert (
         "3 messages wait and 2 messages were given up."
-        in trouble._replace(waiting=3, given_up=2).text
+        in failing._replace(waiting=3, given_up=2).text
     )
     note_taken(document, "ops", 101.0)
     note_taken(document, "ops", 50.0)  # a clock that was set back

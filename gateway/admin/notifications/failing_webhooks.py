@@ -1,4 +1,4 @@
-"""WebhookTrouble: which webhooks take no word, and since when; by what the document has."""
+"""The webhooks that fail: which take no word, and since when; by what the document has."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from gateway.admin.notifications.notification import NotifyDocument
 _ATTEMPTS = 3
 
 
-class WebhookTrouble(NamedTuple):
+class FailingWebhook(NamedTuple):
     """A webhook that has taken nothing since it lost or refused a message.
 
     Attributes:
@@ -44,7 +44,7 @@ class WebhookTrouble(NamedTuple):
         )
 
 
-def webhook_troubles(document: NotifyDocument, names: Iterable[str]) -> Iterator[WebhookTrouble]:
+def failing_webhooks(document: NotifyDocument, names: Iterable[str]) -> Iterator[FailingWebhook]:
     """Yield which of these webhooks fail, until they take a message again, or a test message."""
     for name in names:
         taken = document.taken.get(name, 0.0)
@@ -55,7 +55,7 @@ def webhook_troubles(document: NotifyDocument, names: Iterable[str]) -> Iterator
         ]
         given_up = sum(each.state == "failed" for _, each in missed)
         if given_up or any(each.attempts >= _ATTEMPTS for _, each in missed):
-            yield WebhookTrouble(
+            yield FailingWebhook(
                 name,
                 min(at for at, _ in missed),
                 sum(
