@@ -108,9 +108,9 @@ class LocalState:
         return time.time()
 
     @property
-    def trouble(self) -> str:
+    def stale_reason(self) -> str:
         """Why the state could not be written at last; empty if it is."""
-        return self.writer.trouble
+        return self.writer.failing_reason
 
     def follow(self, apply: Apply, set_ahead: SetAhead) -> None:
         """Set the function that applies overrides; the clock of this machine is right."""

@@ -212,7 +212,7 @@ class StateAccess(Protocol):
         ...
 
     @property
-    def trouble(self) -> str:
+    def stale_reason(self) -> str:
         """Why the store was not reached at last, for people; empty if it was."""
         ...
 

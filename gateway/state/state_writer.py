@@ -50,7 +50,7 @@ class StateWriter:
         self.audit = deque((AuditEntry(*row) for row in state.audit), maxlen=_MAX_AUDIT)
         self._unwritten: list[AuditEntry] = []
         self.failing_since: float | None = None
-        self.trouble = ""
+        self.failing_reason = ""
 
     async def keep(self, name: str, document: object) -> None:
         """Keep a document under a name; on return it is written, unless writing fails."""
@@ -145,7 +145,7 @@ class StateWriter:
                 if self.failing_since is None:
                     log.event("state_unwritten", "error", reason=str(error))
                     self.failing_since = time.time()
-                self.trouble = str(error)
+                self.failing_reason = str(error)
                 if act is not None:
                     raise
             else:
@@ -153,4 +153,4 @@ class StateWriter:
                     self._adopt(act)
                 if self.failing_since is not None:
                     log.event("state_written", store=store.name)
-                self.failing_since, self.trouble = None, ""
+                self.failing_since, self.failing_reason = None, ""

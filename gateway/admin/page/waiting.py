@@ -76,7 +76,7 @@ class Situation:
         unready: why the gateway cannot serve; None if it can.
         failing: the tasks that fail.
         stale_since: since when the store of the state has not been reached; None if it is.
-        trouble: what was met instead.
+        stale_reason: why it has not.
         changes: the audit log, the latest last; needed if anything is paused by hand.
         webhooks: those that take no messages.
         services: those with targets that fail.
@@ -95,7 +95,7 @@ class Situation:
     unready: str | None = None
     failing: tuple[str, ...] = ()
     stale_since: float | None = None
-    trouble: str = ""
+    stale_reason: str = ""
     changes: Sequence[AuditEntry] = ()
     webhooks: Sequence[FailingWebhook] = ()
     services: Sequence[FailingService] = ()
@@ -141,7 +141,7 @@ def _gateway(seen: Situation) -> Iterator[Waiting]:
     if seen.stale_since is not None:
         yield Waiting(
             *("now", 0, 2.0, "bad", "State is stale", "The store of the state"),
-            f"It has not been reached since {moment_text(seen.stale_since)}: {seen.trouble}."
+            f"It has not been reached since {moment_text(seen.stale_since)}: {seen.stale_reason}."
             " Requests are answered all the same, and counts wait.",
             *("See the replicas", "/page/audit#replicas"),
         )

@@ -24,7 +24,7 @@ class Contact:
     Attributes:
         heard: when a beat was confirmed last, by the database; 0 if none ever was.
         stale_since: since when it has not been reached; None if it has.
-        trouble: what was met instead, at last; empty if it has been reached.
+        stale_reason: why it was not, at last; empty if it has been reached.
         behind: whether it may lack more than what is counted between two beats.
     """
 
@@ -35,7 +35,7 @@ class Contact:
         self._missed: Callable[[], StateError] | None = None
         self.heard = 0.0
         self.stale_since: float | None = None
-        self.trouble = ""
+        self.stale_reason = ""
         self.behind = False
 
     def reached(self, now: float) -> None:
@@ -43,7 +43,7 @@ class Contact:
         self.behind = self.stale_since is not None  # what was added meanwhile comes with the next
         if self.behind:
             log.event("state_written", store=self._name)
-        self.stale_since, self._missed, self.trouble = None, None, ""
+        self.stale_since, self._missed, self.stale_reason = None, None, ""
         self.heard = now
 
     def missed(self, error: StateError) -> float:
@@ -51,7 +51,7 @@ class Contact:
         if self.stale_since is None:
             log.event("state_unwritten", "error", reason=str(error))
             self.stale_since = self.heard or self._clock()
-        self.behind, self.trouble = True, str(error)
+        self.behind, self.stale_reason = True, str(error)
         self._missed = partial(StateUnreachableError, str(error))  # without its frames
         return self.stale_since
 

@@ -131,9 +131,9 @@ class FleetState(FleetReader):
         return self._clock.now()
 
     @property
-    def trouble(self) -> str:
+    def stale_reason(self) -> str:
         """Why the database was not reached at last; empty if it is."""
-        return self._contact.trouble
+        return self._contact.stale_reason
 
     def follow(self, apply: Apply, set_ahead: SetAhead) -> None:
         """Set the functions that put overrides and the time of the database in force."""

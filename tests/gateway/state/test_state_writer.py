@@ -44,7 +44,7 @@ async def test_a_file_that_was_removed_has_all_of_the_state_again(
     await writer.write()
     assert events == ["state_unwritten"]
     await writer.close()
-    assert (writer.failing_since, writer.trouble) == (None, "")
+    assert (writer.failing_since, writer.failing_reason) == (None, "")
     assert events == ["state_unwritten", "state_written"]
     after = await stored(path)
     assert sorted(after.usage)[:2] == sorted(before.usage)
@@ -62,7 +62,7 @@ async def test_a_file_that_was_replaced_is_reported_once(tmp_path: Path, events:
     for _ in range(3):
         await writer.write()
         assert writer.failing_since is not None
-        assert writer.trouble.startswith(f"{path}: ")
+        assert writer.failing_reason.startswith(f"{path}: ")
     assert events == ["state_unwritten"]
     path.unlink()
     (tmp_path / "former.db").rename(path)

@@ -57,7 +57,7 @@ async def next_items(
             unready=operator.unready(),
             failing=tuple(operator.failing_tasks(view.now)),
             stale_since=operator.state.stale_since,
-            trouble=operator.state.trouble,
+            stale_reason=operator.state.stale_reason,
             changes=made,
             webhooks=[*failing_webhooks(word, webhooks)],
             services=[*failing_services(operator.targets(), operator.rules.services)],

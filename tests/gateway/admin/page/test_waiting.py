@@ -111,7 +111,7 @@ CASES = {
         *("now", "Rules refused", "stay in force: a mistake."),
     ),
     "stale": (
-        situation(stale_since=NOW - 60, trouble="a.db: the disk is full"),
+        situation(stale_since=NOW - 60, stale_reason="a.db: the disk is full"),
         *("now", "State is stale", "since 26 Sep 1972, 23:59 UTC: a.db: the disk is full. Req"),
     ),
     "a task": (situation(failing=("state",)), "now", "Task fails", "started again"),

@@ -17,9 +17,9 @@ async def test_it_is_stale_since_it_was_heard(monkeypatch: pytest.MonkeyPatch) -
     async with contact.reading():
         pass
     assert contact.missed(StateError("refused")) == 50.0
-    assert contact.trouble == "refused"
+    assert contact.stale_reason == "refused"
     contact.reached(60.0)
-    assert contact.trouble == ""
+    assert contact.stale_reason == ""
     # What was counted meanwhile comes with the next beat.
     found = [(contact.stale_since, contact.behind)]
     async with contact.reading():
@@ -29,7 +29,7 @@ async def test_it_is_stale_since_it_was_heard(monkeypatch: pytest.MonkeyPatch) -
     assert found == [(None, True), (None, False)]
     assert contact.missed(StateUnreachableError("gone")) == 61.0
     assert contact.missed(StateError("other")) == 61.0
-    assert (contact.behind, contact.trouble) == (True, "other")
+    assert (contact.behind, contact.stale_reason) == (True, "other")
     with pytest.raises(StateError, match="other"):
         async with contact.reading():
             pass

@@ -39,7 +39,7 @@ async def test_the_time_is_that_of_the_database(
     before = stale.now
     monkeypatch.setattr("time.time", lambda: 5.0)
     assert 0 <= stale.now - before < 60
-    assert "cannot be reached" in stale.trouble
+    assert "cannot be reached" in stale.stale_reason
 
 
 async def test_it_reports_itself_since_it_cannot_know_who_judges(stale: FleetState) -> None:
