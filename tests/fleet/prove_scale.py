@@ -60,7 +60,11 @@ QUERIES = (
     (fleet_reading._COUNTS_OF, """'["person","7"', '["person","7#'""", 2 * 257 + 1),
     (fleet_reading._VIOLATIONS, "'violations'", 0),
     (fleet_reading._CALLED, "NULL, NULL", VERSIONS),
-    (history_reading._HISTORY, f"'day', {TODAY - 29 * 86_400}, NULL, NULL", 30 * VERSIONS),
+    (
+        history_reading._HISTORY,
+        f"{TODAY - 6 * 86_400}, '', 'day', {TODAY - 29 * 86_400}, NULL, NULL",
+        30 * VERSIONS,
+    ),
     (
         history_reading._OF_VERSION,
         f"'day', {TODAY - 399 * 86_400}, 'person', '7', '', 'minute', {TODAY - 86_400}",

@@ -432,6 +432,9 @@ async def test_the_history_is_of_all_replicas(database: str, tmp_path: Path) -> 
             assert {3} >= {each.callers.count for each in intervals} - {1, 2}
             assert all(view.now - start < 86_400 for start in view.series[KEY])
             assert (await one.history(HistoryQuery(by, "users"))).series == {}
+            unasked = (await one.history(HistoryQuery(by, callers=-3600.0))).series[KEY].values()
+            assert sum(each.requests for each in unasked) == 10
+            assert {each.callers.count for each in unasked} == {0}
         assert view.replica is None
 
 

@@ -19,7 +19,9 @@ from gateway.state.state_access import StateView
 DAYS = 30
 """The days that are summed up; today is the last of them."""
 # A view waits so long for new sums, in seconds, before it goes by the former ones.
-_PATIENCE = 0.02
+_PATIENCE = 0.01
+# Days that are over change where counts come late alone: they are read so seldom, in seconds.
+_WHOLE = 600.0
 # Sums are so old at least before they are made anew, and so many times as old as making them took:
 # it costs a twentieth of the time at most.
 _AGE, _TIMES = 2.0, 20.0
@@ -70,6 +72,8 @@ class Standings:
     _known: tuple[StateView, Mapping[VersionKey, Standing]] | None = None
     _until: float = 0.0
     _making: "asyncio.Task[None] | None" = field(default=None)
+    _days: dict[VersionKey, dict[int, Interval]] = field(default_factory=dict)
+    _whole_until: float = 0.0
 
     async def latest(self) -> tuple[StateView, Mapping[VersionKey, Standing]]:
         """Return what was counted, and how each version is used; both may be a little old.
@@ -97,12 +101,11 @@ class Standings:
             self._known = view, self._known[1]
             self._until = time.monotonic() + _AGE
             return
-        query = HistoryQuery(Resolution.DAY, span=DAYS * Resolution.DAY.seconds)
-        series = (await self.operator.state.history(query)).series
+        days = await self._latest_days(began)
         today = Resolution.DAY.start(view.now)
         found: dict[VersionKey, Standing] = {}
-        for key in {*series, *view.totals.clients}:
-            found[key] = one = _sums(series.get(key, {}), today)
+        for key in {*days, *view.totals.clients}:
+            found[key] = one = _sums(days.get(key, {}), today)
             clients = view.totals.clients.get(key)
             if clients is not None:
                 one.last, one.served = clients.last, clients.served
@@ -110,18 +113,33 @@ class Standings:
         self._known = view, found
         self._until = time.monotonic() + max(_AGE, _TIMES * (time.monotonic() - began))
 
+    async def _latest_days(self, began: float) -> Mapping[VersionKey, Mapping[int, Interval]]:
+        """Return the days of each version, with those read again that may have changed."""
+        day = Resolution.DAY.seconds
+        whole = began >= self._whole_until
+        query = HistoryQuery(
+            Resolution.DAY, span=(DAYS if whole else 2) * day, callers=_RECENT * day
+        )
+        read = await self.operator.state.history(query)
+        if whole:
+            self._days = {}
+            # Those of this replica alone, as the store is away, are read again at once.
+            self._whole_until = 0.0 if read.replica is not None else began + _WHOLE
+        for key, found in read.series.items():
+            self._days.setdefault(key, {}).update(found)
+        return self._days
+
 
 def _sums(days: Mapping[int, Interval], today: int) -> Standing:
-    length = Resolution.DAY.seconds
-    whole = Interval(Resolution.DAY)
+    first = today - (DAYS - 1) * Resolution.DAY.seconds
     trend = [0] * DAYS
-    callers = 0
+    parts, callers = [], 0
     for start, each in days.items():
-        age = (today - start) // length
-        if 0 <= age < DAYS:
-            whole.add_counts(each.requests, each.errors, each.refused)
-            whole.add_durations(each.buckets, each.seconds)
-            trend[DAYS - 1 - age] = each.requests
-            if age < _RECENT:
+        place = (start - first) // Resolution.DAY.seconds
+        if 0 <= place < DAYS:
+            parts.append(each)
+            trend[place] = each.requests
+            if place >= DAYS - _RECENT:
                 callers = max(callers, each.callers.count)
+    whole = Interval.total(Resolution.DAY, parts)
     return Standing(whole.requests, whole.errors, whole.quantile(0.95), callers, tuple(trend))

@@ -23,17 +23,24 @@ class HistoryQuery(NamedTuple):
         api: the API of the versions; None for all.
         span: how far they reach back, in seconds; None for as far as they are kept.
         version: the label of the only version; None for all of the API, or of all.
+        callers: how far back it is asked who called, in seconds, which is most of what a store
+            reads; those of earlier intervals may be missing. None for as far as they reach.
     """
 
     by: Resolution
     api: str | None = None
     span: float | None = None
     version: str | None = None
+    callers: float | None = None
 
     def since(self, now: float) -> float:
         """Return the earliest start of these intervals, in seconds since 1970."""
         span = self.by.seconds * self.by.most if self.span is None else self.span
         return now - span
+
+    def callers_since(self, now: float) -> float:
+        """Return the earliest start of those whose callers are asked for."""
+        return self.since(now) if self.callers is None else now - self.callers
 
 
 def whole_history(key: VersionKey) -> tuple[HistoryQuery, HistoryQuery]:

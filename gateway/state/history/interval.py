@@ -1,6 +1,6 @@
 """Interval: what was counted of one version in one minute or one day."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import accumulate
 from typing import NamedTuple
@@ -108,6 +108,16 @@ class Interval:
         self.add_counts(other.requests, other.errors, other.refused)
         self.add_durations(other.buckets, other.seconds)
         self.callers.merge(other.callers)
+
+    @classmethod
+    def total(cls, by: Resolution, parts: Sequence["Interval"]) -> "Interval":
+        """Return the requests of some intervals, without their callers."""
+        found = cls(by)
+        for each in parts:
+            found.add_counts(each.requests, each.errors, each.refused)
+        columns = zip(*(each.buckets for each in parts), strict=True)
+        found.add_durations(map(sum, columns), sum(each.seconds for each in parts))
+        return found
 
     def numbers(self) -> tuple[int, int, int, float, bytes, bytes]:
         """Return what the constructor takes after the resolution."""

@@ -14,7 +14,9 @@ from sqlalchemy import (
     Select,
     Table,
     Text,
+    case,
     delete,
+    literal,
     select,
     tuple_,
 )
@@ -39,6 +41,7 @@ history = Table(
     # The latest days of all versions are few of the rows.
     Index("history_by_start", "by", "start"),
 )
+ALL_BUT_CALLERS = [each for each in history.columns if each is not history.c.callers]
 # As text, as it runs every two seconds; see `replace_rows`.
 _KNOWN = (
     "SELECT api, version, by, start, requests, errors, refused, seconds, buckets, callers"
@@ -48,8 +51,10 @@ _KNOWN = (
 
 def select_history(query: HistoryQuery, now: float) -> Select[Any]:
     """Return the statement for the rows of the intervals that are asked for at a time."""
-    since = query.since(now)
-    found = select(history).where(history.c.by == query.by.value, history.c.start >= since)
+    known = history.c.start >= query.callers_since(now)
+    callers = case((known, history.c.callers), else_=literal(b"", LargeBinary))
+    since = history.c.start >= query.since(now)
+    found = select(*ALL_BUT_CALLERS, callers).where(history.c.by == query.by.value, since)
     if query.api is not None:
         found = found.where(history.c.api == query.api)
     if query.version is not None:

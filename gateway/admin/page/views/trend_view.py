@@ -172,7 +172,7 @@ async def _latest_day(minutes: Mapping[int, Interval], now: float) -> list[Chart
         place = count - 1 - (end - start) // (60 * _PART)
         if 0 <= place < count:
             parts[place].append(each)
-    sums = [_sum(part) async for part in turns(parts)]
+    sums = [Interval.total(Resolution.MINUTE, part) async for part in turns(parts)]
     requests: list[float | None] = [each.requests / _PART for each in sums]
     errors: list[float | None] = [each.errors / _PART for each in sums]
     slow = [each.quantile(0.95) for each in sums]
@@ -189,16 +189,6 @@ async def _latest_day(minutes: Mapping[int, Interval], now: float) -> list[Chart
             line(slow, HEIGHT, longest),
         ),
     ]
-
-
-def _sum(part: Sequence[Interval]) -> Interval:
-    """Return the requests of some minutes, without their callers."""
-    total = Interval(Resolution.MINUTE)
-    for each in part:
-        total.add_counts(each.requests, each.errors, each.refused)
-    columns = zip(*(each.buckets for each in part), strict=True)
-    total.add_durations(map(sum, columns), sum(each.seconds for each in part))
-    return total
 
 
 def _requests(

@@ -9,6 +9,7 @@ from sqlalchemy import (
     Table,
     Text,
     bindparam,
+    case,
     literal,
     or_,
     select,
@@ -20,7 +21,7 @@ from gateway.state.fleet.database.fixed_statement import FixedStatement
 from gateway.state.fleet.database.postgres_connection import PostgresConnection
 from gateway.state.history.history import History, HistoryQuery, HistoryView
 from gateway.state.history.interval import Resolution
-from gateway.state.schema.history_table import history
+from gateway.state.schema.history_table import ALL_BUT_CALLERS, history
 
 # So many rows are fetched at a time, some MB.
 _ROWS = 5000
@@ -32,7 +33,8 @@ async def read_history(
     """Return the intervals that are asked for at a time; raises SQLAlchemyError."""
     found = History(bounded=False)
     asked = {"by": query.by.value, "api": query.api, "label": query.version}
-    async for part in connection.parts(_HISTORY, _ROWS, since=ceil(query.since(now)), **asked):
+    times = {"since": ceil(query.since(now)), "callers": ceil(query.callers_since(now))}
+    async for part in connection.parts(_HISTORY, _ROWS, **times, **asked):
         found.add(part)
     return found.view(query, now)
 
@@ -66,20 +68,22 @@ def _since(name: str) -> ColumnElement[bool]:
     return history.c.start >= bindparam(name, type_=BigInteger)
 
 
+_NO_CALLERS = literal(b"", LargeBinary)
 _HISTORY = FixedStatement(
-    select(history).where(history.c.by == bindparam("by"), _since("since"), *of_version(history))
+    select(*ALL_BUT_CALLERS, case((_since("callers"), history.c.callers), else_=_NO_CALLERS)).where(
+        history.c.by == bindparam("by"), _since("since"), *of_version(history)
+    )
 )
-_ALL_BUT_CALLERS = [each for each in history.columns if each is not history.c.callers]
 # Nobody asks who called in a minute, and that is the half of what there is.
 _OF_VERSION = FixedStatement(
     union_all(
         *(
-            select(*_ALL_BUT_CALLERS, callers).where(
+            select(*ALL_BUT_CALLERS, callers).where(
                 history.c.by == by.value, _since(name), *of_version(history)
             )
             for by, name, callers in (
                 (Resolution.DAY, "days", history.c.callers),
-                (Resolution.MINUTE, "minutes", literal(b"", LargeBinary)),
+                (Resolution.MINUTE, "minutes", _NO_CALLERS),
             )
         )
     ),

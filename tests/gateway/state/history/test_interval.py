@@ -41,6 +41,21 @@ def test_durations_of_another_release_are_left_out() -> None:
     assert interval.requests == 5
 
 
+@pytest.mark.parametrize("parts", [0, 1, 3])
+def test_a_total(parts: int) -> None:
+    """It is that of adding one after the other, but for the callers."""
+    some, expected = [], Interval(Resolution.DAY)
+    for part in range(parts):
+        one = Interval(Resolution.MINUTE)
+        one.add_counts(5 + part, 2, 1)
+        one.add_durations([5, part, *NONE[2:]], 0.25)
+        one.callers.add([part])
+        some.append(one)
+        expected.add_counts(5 + part, 2, 1)
+        expected.add_durations([5, part, *NONE[2:]], 0.25)
+    assert Interval.total(Resolution.DAY, some).numbers() == expected.numbers()
+
+
 @pytest.mark.parametrize(
     ("share", "expected"),
     [

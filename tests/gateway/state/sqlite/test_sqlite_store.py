@@ -285,6 +285,20 @@ async def test_the_history_is_added_up_and_cut(tmp_path: Path) -> None:
         assert kept == sorted(row for row in memory.rows() if row.by == by)
 
 
+async def test_callers_are_read_as_far_back_as_they_are_asked_for(tmp_path: Path) -> None:
+    path, totals = tmp_path / "state.db", Totals(StateChanges())
+    for day in range(5):
+        usage = UsageDelta("a", "1", "/p", "acme", 2, 1, 0, 1)
+        totals.absorb(Delta(86_400.0 * day, [usage], [], [], [], []))
+    await put(path, totals.changes())
+    query = HistoryQuery(Resolution.DAY, span=4 * 86_400, callers=2 * 86_400)
+    async with opened(path, read_only=True) as store:
+        found = (await store.history(query, 5 * 86_400.0)).view(query, 5 * 86_400.0)
+    days = found.series["a", "1"].values()
+    assert [each.requests for each in days] == [2, 2, 2, 2]
+    assert [each.callers.count for each in days] == [0, 0, 1, 1]
+
+
 def test_history_that_was_not_written_is_returned_again() -> None:
     totals = Totals(StateChanges())
     totals.absorb(REPORT)
