@@ -33,8 +33,8 @@ from gateway.admin.page.views.next_view import retirable
 from gateway.config.text.mistakes import suggest
 from gateway.core.operators.notify_rules import MessageForm, NotifyRules, Webhook
 from gateway.core.overrides import VersionKey
-from gateway.state.history.history import HistoryQuery
-from gateway.state.history.interval import Interval, Resolution
+from gateway.state.history.history import whole_history
+from gateway.state.history.interval import Interval
 from gateway.state.state_changes import StateError
 from gateway.telemetry import log
 
@@ -216,7 +216,8 @@ class Notifier:
         return observe
 
     async def _minutes(self, key: VersionKey) -> Mapping[int, Interval]:
-        view = await self._operator.state.history(HistoryQuery(Resolution.MINUTE, key[0]))
+        _, by_minute = whole_history(key)
+        view = await self._operator.state.history(by_minute)
         return view.series.get(key, {})
 
 

@@ -1,19 +1,21 @@
 """The state file: what is put in comes out, and what cannot be used is refused in one line."""
 
+import re
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, event
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateTable
 
 from gateway.state import schema
-from gateway.state.history.history import History, HistoryQuery
+from gateway.state.history.history import History, HistoryQuery, whole_history
 from gateway.state.history.interval import Resolution
 from gateway.state.schema.state_tables import REVISION, metadata
 from gateway.state.sqlite.sqlite_store import SqliteStore
@@ -297,6 +299,46 @@ async def test_callers_are_read_as_far_back_as_they_are_asked_for(tmp_path: Path
     days = found.series["a", "1"].values()
     assert [each.requests for each in days] == [2, 2, 2, 2]
     assert [each.callers.count for each in days] == [0, 0, 1, 1]
+
+
+async def test_statements_find_what_they_ask_for_by_an_index(tmp_path: Path) -> None:
+    """All that run again and again: those of views and those of each write."""
+    path, totals = tmp_path / "state.db", Totals(StateChanges())
+    run: dict[str, Any] = {}
+
+    def note(*told: Any) -> None:
+        _, _, statement, given, _, many = told
+        run[statement] = given[0] if many else given
+
+    async with opened(path) as store:
+        event.listen(store._engine, "before_cursor_execute", note)
+        for _ in range(2):
+            totals.absorb(REPORT)
+            await store.write(totals.changes())
+        totals.reset_shadow(("a", "1"))
+        changes = totals.changes()
+        changes.gone.append(("a", "1", "/p", "acme"))
+        await store.write(changes)
+        written = len(run)
+        month = HistoryQuery(Resolution.DAY, span=30 * 86_400, callers=7 * 86_400)
+        for query in (month, *whole_history(("a", "1")), HistoryQuery(Resolution.DAY, "a")):
+            await store.history(query, 100.0)
+    plans = {}
+    with closing(sqlite3.connect(path)) as connection:
+        for statement, given in run.items():
+            if statement.startswith(("SELECT", "DELETE", "INSERT")):
+                steps = connection.execute(f"EXPLAIN QUERY PLAN {statement}", given)
+                plans[statement] = [step for *_, step in steps if "SUBQUERY" not in step]
+    some = [step for steps in plans.values() for step in steps]
+    assert [
+        step for step in some if not re.match(r"SEARCH \w+ USING (COVERING )?INDEX", step)
+    ] == []
+    read = [steps for statement, steps in plans.items() if statement in [*run][written:]]
+    all_of_them = ["SEARCH history USING INDEX history_by_start (by=? AND start>?)"]
+    (month_steps, (one,), api_steps) = read
+    assert month_steps == api_steps == all_of_them
+    assert one.endswith("(api=? AND version=? AND by=? AND start>?)")
+    assert {step.split()[1] for step in some} == {"history", "usage", "counts"}
 
 
 def test_history_that_was_not_written_is_returned_again() -> None:
