@@ -277,7 +277,7 @@ async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncI
         reason = "others than this machine can read; name tokens in 'admin' in the rules"
         log.event("admin_exposed", "warning", url=url, reason=reason)
     state = operator.state
-    state.admin = url
+    state.admin, state.failing = url, operator.failing_services
     accepting = tasks.start("admin", admin.run)
     tasks.start("notify", partial(_notify, operator))
     for name, run in state.tasks.items():

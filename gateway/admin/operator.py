@@ -15,6 +15,7 @@ from gateway.core.snapshot import Snapshot
 from gateway.state.state_access import StateAccess
 from gateway.state.totals import Totals
 from gateway.telemetry.delta import CounterDelta, Delta
+from gateway.telemetry.failing_service import FailingService, failing_services
 from gateway.telemetry.target_watch import FailingTarget
 from gateway.verify.live.documented_operations import DocumentedOperations
 
@@ -83,6 +84,11 @@ class Operator:
             for (name,), failures in self.totals.counted("task_failures")
             if now - failures.last < _FAILING_SECONDS
         )
+
+    def failing_services(self) -> list[FailingService]:
+        """Return the services with targets that fail here, with times of the fleet."""
+        ahead = self.state.now - time.time()
+        return [*failing_services(self.targets(), self.rules.services, ahead)]
 
     async def uncompared(self, key: VersionKey, totals: Totals) -> list[str]:
         """Return the operations of a version of which no request was ever compared."""

@@ -25,6 +25,7 @@ from gateway.state.state_access import (
 from gateway.state.state_writer import StateWriter
 from gateway.telemetry import log
 from gateway.telemetry.delta import Delta
+from gateway.telemetry.failing_service import FailingService
 
 # Seconds between two judgements.
 _INTERVAL = 1.0
@@ -49,6 +50,7 @@ class LocalState:
         replica: the name of this gateway.
         totals: all that was counted.
         admin: the address of its admin port, once it has one.
+        failing: returns the services with targets that fail.
         writer: holds the state.
         documents: what else is kept.
         unheard: the file of a worker whose counts were not taken.
@@ -77,6 +79,7 @@ class LocalState:
         self._started = time.time()
         self.replica = replica
         self.admin = ""
+        self.failing: Callable[[], list[FailingService]] = list
         self.tasks: Mapping[str, Callable[[], Coroutine[None, None, None]]] = {
             "state": writer.run,
             "cutovers": self._judge_on,
@@ -202,6 +205,7 @@ class LocalState:
             lag=0.0,
             behind=0,
             refused=self._refused(),
+            failing=self.failing(),
         )
         return FleetView([itself], [])
 

@@ -1,6 +1,6 @@
 """StateAccess: what operators read and change, of one gateway or of a whole fleet."""
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -13,6 +13,7 @@ from gateway.state.history.interval import Interval
 from gateway.state.ledger import AuditEntry, Order, SharedDocuments
 from gateway.state.totals import Totals
 from gateway.telemetry.delta import Delta
+from gateway.telemetry.failing_service import FailingService
 
 SetAhead = Callable[[float], None]
 SILENT_SECONDS = 5.0
@@ -120,6 +121,7 @@ class ReplicaView(NamedTuple):
         lag: how long ago that was, in seconds.
         behind: the number of its batches that are not in the sums yet.
         refused: why its rules on disk are not in force; empty if they are.
+        failing: the services with targets that fail there.
     """
 
     replica: str
@@ -133,6 +135,7 @@ class ReplicaView(NamedTuple):
     lag: float
     behind: int
     refused: str = ""
+    failing: Sequence[FailingService] = ()
 
 
 class FleetView(NamedTuple):
@@ -164,6 +167,7 @@ class StateAccess(Protocol):
         replica: the name of this gateway.
         totals: what this gateway has counted.
         admin: the address of its admin port, once it has one.
+        failing: returns the services with targets that fail in this gateway.
         documents: what all replicas share beside that.
 
     Raises:
@@ -174,6 +178,7 @@ class StateAccess(Protocol):
     replica: str
     totals: Totals
     admin: str
+    failing: Callable[[], list[FailingService]]
     documents: SharedDocuments
 
     @property

@@ -1,6 +1,8 @@
 """A fleet of real gateways on one database: each answers for all, and none depends on it."""
 
+import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -100,6 +102,53 @@ def test_another_judges(fleet: Fleet) -> None:
     assert admin(back, "DELETE", f"/fleet/{first}")[0] == 404
     assert admin(back, "DELETE", f"/fleet/{other}?why=its+machine+burnt")[0] == 200
     assert verdict(back)["answer"] == "yes"
+
+
+def test_what_fails_in_one_replica_is_shown_by_all(
+    database: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    """With its name, until it is over."""
+    with ExitStack() as stack:
+        fleet = Fleet(stack, tmp_path, database, cluster, "")
+        one, other = fleet.start("a"), fleet.start("b")
+        assert other.config is not None
+        right = other.config.read_text()
+        target = f'"http://127.0.0.1:{fleet.service.port}"'
+        closed = stack.enter_context(socket.socket())  # bound, but nobody listens
+        closed.bind(("127.0.0.1", 0))
+        port = closed.getsockname()[1]
+        wrong = f'{target}, "http://127.0.0.1:{port}"'
+        ejecting = "], ejection: { failures: 1, seconds: 60, longest: 60 }"
+        other.reload(right.replace(f"{target}]", f"{wrong}{ejecting}", 1))
+
+        def seen() -> bool:
+            call(other)
+            return f"1 of 2 targets fails: 127.0.0.1:{port} since " in page(one, "/")[1]
+
+        wait_for(seen)
+        assert "old in b" in page(one, "/")[1]
+        assert "Connection refused" in page(one, "/")[1]
+        (failing,) = admin(one, "GET", "/fleet")[1]["replicas"][1]["failing"]
+        assert failing["errors"] == {f"127.0.0.1:{port}": "Connection refused"}
+        shown = fleet_show(one)
+        assert "warning: in b, 1 of 2 targets of service old fail since " in shown
+        assert "warning: in a" not in shown
+        other.reload(right)
+        wait_for(lambda: "Service fails" not in page(one, "/")[1])
+        assert "targets" not in fleet_show(one)
+
+
+def fleet_show(program: Program) -> str:
+    """Return what the command prints, asking one replica."""
+    return subprocess.run(
+        [sys.executable, "-m", "gateway", "fleet", "show"],
+        check=True,
+        cwd=ROOT,
+        env={**os.environ, "GATEWAY_ADMIN_PORT": str(program.admin)},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=DEADLINE,
+    ).stdout
 
 
 WRONG_CLOCK = """

@@ -31,6 +31,7 @@ from gateway.state.schema.revisions import upgrade
 from gateway.state.schema.state_tables import REVISION, metadata
 from gateway.state.state_changes import StateError, StateUnreachableError
 from gateway.telemetry.delta import CounterDelta, Delta, SampleDelta, UsageDelta
+from gateway.telemetry.failing_service import FailingService, TargetError
 from tests.fleet.cluster import Cluster
 from tests.gateway.config.rules import RULES, edited, loaded
 from tests.gateway.kit import ROOT
@@ -336,6 +337,20 @@ async def test_whose_rules_are_refused_is_known_to_all(database: str, tmp_path: 
             await other.close()
 
 
+async def test_what_fails_in_a_replica_is_known_to_all(database: str, tmp_path: Path) -> None:
+    """Until it is over; of many services, some are handed in."""
+    async with opened(database, tmp_path, "a", "b") as (here, other):
+        service = FailingService("s", 2, 1, 3.5, [TargetError("h:1", 3.5, "a \0 refused")])
+        met = [service] * 101
+        other.failing = lambda: met
+        await other._beat()
+        failing = {each.replica: each.failing for each in (await here.fleet()).replicas}
+        assert failing == {"a": [], "b": [service] * 100}
+        met.clear()
+        await other._beat()
+        assert not any(each.failing for each in (await here.fleet()).replicas)
+
+
 async def test_a_new_database_is_as_the_revisions_make_it(cluster: Cluster, database: str) -> None:
     """And as the tables are described; it needs no Alembic."""
     name = database.rpartition("/")[2]
@@ -498,6 +513,7 @@ async def test_when_versions_were_called_is_made_up_for(
         await one._beat()
         assert await judged(one)
     before = (
+        "ALTER TABLE gateway.replicas DROP COLUMN failing;"
         "DROP TABLE gateway.called; DROP INDEX gateway.history_by_start, gateway.counts_by_labels;"
         "UPDATE gateway.alembic_version SET version_num = '0004'"
     )

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from gateway.admin.formatting import moment_text, period_text, plural, sentence
 from gateway.admin.notifications.failing_webhooks import FailingWebhook
 from gateway.admin.page.catalog import CatalogVersion
-from gateway.admin.page.failing_services import FailingService
+from gateway.admin.page.service_failures import service_failures
 from gateway.admin.page.standing import Standing
 from gateway.core.cutover.cutover_state import DecidedBy, awaited
 from gateway.core.cutover.gates import GateOutcome
@@ -19,6 +19,7 @@ from gateway.state.cutover_controller import CurrentCutover
 from gateway.state.ledger import GATES, AuditEntry
 from gateway.state.state_access import FleetView
 from gateway.state.totals import Totals
+from gateway.telemetry.failing_service import FailingService
 
 DAY = 86_400.0
 # A sunset is near from so many days before it on.
@@ -79,7 +80,7 @@ class Situation:
         stale_reason: why it has not.
         changes: the audit log, the latest last; needed if anything is paused by hand.
         webhooks: those that take no messages.
-        services: those with targets that fail.
+        services: those with targets that fail in this gateway.
     """
 
     now: float
@@ -201,11 +202,10 @@ def _webhooks(seen: Situation) -> Iterator[Waiting]:
 
 
 def _services(seen: Situation) -> Iterator[Waiting]:
-    for found in seen.services:
+    for subject, whole, since, text in service_failures(seen.replica, seen.services, seen.fleet):
         yield Waiting(
-            "now" if found.whole else "soon",
-            *(0, found.since, "bad" if found.whole else "warn", "Service fails", found.service),
-            *(found.text, "See the targets", "/page/rules"),
+            *("now" if whole else "soon", 0, since, "bad" if whole else "warn"),
+            *("Service fails", subject, text, "See the targets", "/page/rules"),
         )
 
 

@@ -5,6 +5,17 @@ import msgspec
 from gateway.admin.formatting import columns, format_time
 from gateway.state.ledger import AuditEntry
 from gateway.state.state_access import FleetView
+from gateway.telemetry.failing_service import FailingService
+
+
+class FailingReport(msgspec.Struct, frozen=True):
+    """A service with targets that fail in a replica; see `failing_service.FailingService`."""
+
+    service: str
+    targets: int
+    failing: int
+    since: str
+    errors: dict[str, str]
 
 
 class ReplicaReport(msgspec.Struct, frozen=True):
@@ -21,6 +32,7 @@ class ReplicaReport(msgspec.Struct, frozen=True):
     lag: float
     behind: int
     refused: str = ""
+    failing: tuple[FailingReport, ...] = ()
 
 
 class FleetReport(msgspec.Struct, frozen=True):
@@ -60,11 +72,18 @@ def fleet_report(view: FleetView) -> FleetReport:
                 round(each.lag, 1),
                 each.behind,
                 each.refused,
+                (*map(_failing, each.failing),),
             )
             for each in view.replicas
         ],
         view.warnings,
     )
+
+
+def _failing(found: FailingService) -> FailingReport:
+    errors = {each.target: each.error for each in found.listed}
+    since = format_time(found.since)
+    return FailingReport(found.service, found.targets, found.failing, since, errors)
 
 
 def audit_report(entries: list[AuditEntry]) -> list[AuditReport]:
@@ -93,7 +112,14 @@ def fleet_table(found: FleetReport) -> str:
         for each in found.replicas
         if each.refused
     )
-    return "\n".join([*lines, *(f"warning: {text}" for text in (*found.warnings, *refused))])
+    failing = (
+        f"in {each.replica}, {one.failing} of {one.targets} targets of service {one.service} fail"
+        f" since {one.since}"
+        for each in found.replicas
+        for one in each.failing
+    )
+    told = (*found.warnings, *refused, *failing)
+    return "\n".join([*lines, *(f"warning: {text}" for text in told)])
 
 
 def audit_table(found: list[AuditReport]) -> str:

@@ -1,6 +1,6 @@
 """Beat: the one transaction a second of a replica."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,9 +35,11 @@ from gateway.state.fleet.kept.last_start import StartRecord
 from gateway.state.fleet.lease import NO_LEASE, Lease
 from gateway.state.fleet.outbox import Outbox
 from gateway.state.fleet.postgres import LOCK_JUDGE, PostgresDatabase
+from gateway.state.fleet.roster import encode_failing
 from gateway.state.fleet.transaction_ledger import count_anew, read_shared, select_shared
 from gateway.state.schema.state_tables import batches, documents, leases, replicas
 from gateway.telemetry import log
+from gateway.telemetry.failing_service import FailingService
 
 # A clock that is off by so many seconds is not corrected in what was counted by it.
 _TOLERATED = 1.0
@@ -85,6 +87,7 @@ class Report(NamedTuple):
             database; 0 if it never did.
         before: the start whose place it takes.
         refused: why the rules on disk are not in force; empty if they are.
+        failing: the services with targets that fail in it.
     """
 
     start: str
@@ -95,6 +98,7 @@ class Report(NamedTuple):
     heard: float = 0.0
     before: StartRecord | None = None
     refused: str = ""
+    failing: Sequence[FailingService] = ()
 
 
 class Heard(NamedTuple):
@@ -197,6 +201,7 @@ async def report_start(
         "version": __version__,
         "rules": report.rules,
         "refused": report.refused,
+        "failing": encode_failing(report.failing),
         "admin": report.admin,
         "heard": now,
         "sequence": sequence,
@@ -209,7 +214,8 @@ async def report_start(
 
 def _reporting() -> ReturningInsert[tuple[float]]:
     statement = insert(replicas)
-    changing = ("version", "rules", "refused", "admin", "heard", "sequence", "applied", "gone")
+    told = ("version", "rules", "refused", "failing", "admin")
+    changing = (*told, "heard", "sequence", "applied", "gone")
     # A query in RETURNING sees the table as it was before the statement.
     former = replicas.alias("former")
     heard = select(former.c.heard).where(former.c.start == bindparam("of"))

@@ -41,6 +41,7 @@ from gateway.state.state_access import (
 from gateway.state.state_changes import StateError, StateUnreachableError
 from gateway.telemetry import log
 from gateway.telemetry.delta import Delta
+from gateway.telemetry.failing_service import FailingService
 
 # Seconds between two beats, two attempts to listen, and two judgements while batches wait.
 _INTERVAL, _LISTEN_AGAIN, _CATCH_UP = 1.0, 5.0, 0.05
@@ -68,6 +69,7 @@ class FleetState(FleetReader):
         self._applied, self._prepared = -1, False
         self._apply: Apply | None = None
         self.admin, self.unheard = "", self._last_start.unheard
+        self.failing: Callable[[], list[FailingService]] = list
         self.tasks: Mapping[str, Callable[[], Coroutine[None, None, None]]] = {
             "state": self._beat_on,
             "overrides": self._listen,
@@ -294,7 +296,8 @@ class FleetState(FleetReader):
     def _report(self) -> Report:
         rules, revision = self._membership.rules_hash(), max(self._applied, 0)
         now = self.admin, revision, self._contact.heard, self._last_start.before
-        return Report(self._start, self.replica, rules, *now, self._membership.refused())
+        refused, failing = self._membership.refused(), self.failing()
+        return Report(self._start, self.replica, rules, *now, refused, failing)
 
     def _recalled(self) -> CutoverController:
         ledger = HeardLedger(self._documents)

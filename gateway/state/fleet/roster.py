@@ -5,6 +5,8 @@ from enum import StrEnum
 from math import inf
 from typing import NamedTuple
 
+import msgspec
+
 from gateway.state.state_access import (
     SILENT_SECONDS,
     Doubt,
@@ -13,7 +15,10 @@ from gateway.state.state_access import (
     ReplicaView,
     UnknownReplicaError,
 )
+from gateway.telemetry.failing_service import FailingService
 
+# So many services with targets that fail are handed in.
+_FAILING = 100
 DEPUTY = "deputy"
 """The document with the start of the replica that acts if the judge is gone with the database."""
 
@@ -42,6 +47,7 @@ class ReplicaRow(NamedTuple):
         gone: when it left, was forgotten, or its next start took its place; None while it takes
             part.
         refused: why the rules on disk are not in force there; empty if they are.
+        failing: the services with targets that fail there, encoded.
     """
 
     start: str
@@ -56,6 +62,7 @@ class ReplicaRow(NamedTuple):
     applied: int
     gone: float | None
     refused: str = ""
+    failing: str = ""
 
 
 def presence(row: ReplicaRow, now: float) -> ReplicaPresence:
@@ -131,6 +138,7 @@ def fleet_view(
             max(now - row.heard, 0.0),
             row.sequence - row.merged,
             row.refused,
+            decode_failing(row.failing),
         )
         for row, found in present(rows, now)
     ]
@@ -170,6 +178,16 @@ def lost(replica: str, rows: Sequence[ReplicaRow], now: float) -> list[ReplicaRo
         raise UnknownReplicaError(f"{replica} is heard; stop it, and it leaves by itself")
     names = ", ".join(row.replica for row, how in known if how is ReplicaPresence.LOST) or "none"
     raise UnknownReplicaError(f"no replica is called '{replica}'; lost: {names}")
+
+
+def encode_failing(services: Sequence[FailingService]) -> str:
+    """Return services with targets that fail as a replica hands them in, as JSON; bounded."""
+    return msgspec.json.encode(services[:_FAILING]).decode() if services else ""
+
+
+def decode_failing(encoded: str) -> list[FailingService]:
+    """Return what a replica handed in; raises DecodeError if none did."""
+    return msgspec.json.decode(encoded, type=list[FailingService]) if encoded else []
 
 
 def is_over(row: ReplicaRow, now: float, lost_for: float, since: float = -inf) -> bool:

@@ -32,7 +32,7 @@ from sqlalchemy.types import TypeEngine
 
 from gateway.state.state_changes import AuditRow, CountKey, StateChanges, UsageKey
 
-REVISION = "0005"
+REVISION = "0006"
 """The newest revision of the schema; see `gateway.state.schema`."""
 
 
@@ -89,6 +89,8 @@ replicas = Table(
     Column("gone", _MOMENT),  # when it left or was forgotten
     # Why its rules on disk are not in force; releases before do not write it.
     Column("refused", Text, nullable=False, server_default=""),
+    # The services with targets that fail in it, as JSON; releases before do not write it.
+    Column("failing", Text, nullable=False, server_default=""),
 )
 batches = Table(
     "batches",

@@ -8,7 +8,6 @@ from gateway.admin.notifications.failing_webhooks import failing_webhooks
 from gateway.admin.notifications.notification import NotifyDocument
 from gateway.admin.operator import Operator
 from gateway.admin.page.catalog import CatalogVersion
-from gateway.admin.page.failing_services import failing_services
 from gateway.admin.page.standing import Standing
 from gateway.admin.page.views.audit_view import known_replicas, known_word, latest_changes
 from gateway.admin.page.waiting import DAY, Situation, Waiting, waiting
@@ -60,7 +59,7 @@ async def next_items(
             stale_reason=operator.state.stale_reason,
             changes=made,
             webhooks=[*failing_webhooks(word, webhooks)],
-            services=[*failing_services(operator.targets(), operator.rules.services)],
+            services=operator.failing_services(),
         )
     )
 

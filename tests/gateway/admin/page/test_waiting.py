@@ -7,7 +7,6 @@ import pytest
 
 from gateway.admin.notifications.failing_webhooks import FailingWebhook
 from gateway.admin.page.catalog import catalog
-from gateway.admin.page.failing_services import FailingService
 from gateway.admin.page.standing import Standing
 from gateway.admin.page.waiting import DAY, Situation, name_of, version_link, waiting
 from gateway.core.cutover.cutover_state import CutoverState, DecidedBy
@@ -19,7 +18,7 @@ from gateway.state.state_access import FleetView, ReplicaView
 from gateway.state.state_changes import StateChanges
 from gateway.state.totals import Totals
 from gateway.telemetry.delta import CounterDelta, Delta
-from gateway.telemetry.target_watch import FailingTarget
+from gateway.telemetry.failing_service import FailingService, TargetError
 from tests.gateway.config.rules import RULES, edited, loaded
 
 NOW = 1_000 * DAY  # 1972-09-27
@@ -38,7 +37,9 @@ OVER = BROWN.replace("brownout:", "lifecycle: { sunset: 1972-10-07 }, brownout:"
 OTHER = AuditEntry(NOW, "bob", "", "cutover", "person", "2", "of another version", "", "")
 
 
-FAILING_TARGET = FailingTarget("s", "h:1", "failing", NOW - 60, "refused")
+def failing(targets: int) -> FailingService:
+    since = NOW - 60
+    return FailingService("s", targets, 1, since, [TargetError("h:1", since, "refused")])
 
 
 def by_hand(what: str, why: str = "a customer asked") -> AuditEntry:
@@ -124,7 +125,7 @@ CASES = {
         *("now", "Webhook fails", "it answered 410. 2 messages were given up."),
     ),
     "a service": (
-        situation(services=[FailingService("s", 1, [FAILING_TARGET])]),
+        situation(services=[failing(1)]),
         *(
             "now",
             "Service fails",
@@ -132,7 +133,11 @@ CASES = {
         ),
     ),
     "a target": (
-        situation(services=[FailingService("s", 2, [FAILING_TARGET])]),
+        situation(services=[failing(2)]),
+        *("soon", "Service fails", "1 of 2 targets fails: h:1 since"),
+    ),
+    "a target of another replica": (
+        situation(fleet=FleetView([replica("heard")._replace(failing=[failing(2)])], [])),
         *("soon", "Service fails", "1 of 2 targets fails: h:1 since"),
     ),
     "rules that differ": (
