@@ -3,6 +3,10 @@
 A cookie has the name of the holder, its end in seconds since 1970, and a signature (HMAC-SHA256)
 whose key is the digest of the token. So no gateway has to keep sessions, each replica with the same
 rules takes them, and they end with their token.
+
+The end is by the clock of the machine, as that of a token with `exp`: a monotonic clock begins anew
+with each start and differs between machines, while a session outlives a start and is of the whole
+fleet.
 """
 
 from collections.abc import Iterable

@@ -1,11 +1,13 @@
-"""NotifyLine: the messages that webhooks get, as JSON and as a table."""
+"""NotifyLine: the messages that webhooks get, as JSON and as a text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from gateway.admin.formatting import columns, format_time
+from gateway.admin.formatting import format_time
+from gateway.config.text.mistakes import printable
 
 # A command that prints these needs none of what sends them.
 if TYPE_CHECKING:
@@ -81,16 +83,21 @@ def notify_report(document: "NotifyDocument") -> list[NotifyLine]:
 
 
 def notify_table(lines: Sequence[NotifyLine]) -> str:
-    """Return the events as a table for people."""
+    """Return the events as a text for people, which fits a terminal of 80 columns."""
     if not lines:
         return "No word was sent yet."
-    head = ("AT", "KIND", "WEBHOOK", "STATE", "TEXT")
-    rows = [
-        (line.at, line.kind, each.webhook, _state(each), line.text)
-        for line in lines
-        for each in line.deliveries
-    ]
-    return "\n".join(columns([head, *rows]))
+    return "\n".join(part for line in lines for part in _event(line))
+
+
+def _event(line: NotifyLine) -> Iterator[str]:
+    yield f"{line.at}  {line.kind}"
+    yield from _wrapped(line.text)
+    for each in line.deliveries:
+        yield from _wrapped(f"{each.webhook}: {_state(each)}")
+
+
+def _wrapped(text: str) -> list[str]:
+    return wrap(printable(text), 80, initial_indent="  ", subsequent_indent="    ")
 
 
 def _state(one: DeliveryLine) -> str:

@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from gateway.core.cutover.cutover import Cutover, first
-from gateway.core.cutover.gates import GateAction, GateEvidence, GateResult
+from gateway.core.cutover.gates import GateAction, GateEvidence, GateResult, Gates
 from gateway.core.cutover.judgement import doubt, judge, missing, objection
 
 
@@ -78,9 +78,7 @@ def advance(
     if gates is not None:
         then = gates.then
         if against is None and (against := _inconclusive(cutover, state, evidence, now)):
-            then = gates.inconclusive
-            if then is GateAction.ROLL_BACK and missing(gates, evidence) is None:
-                then = GateAction.HOLD  # a healthy route leaves doubt, too
+            then = _inconclusive_action(gates, evidence)
     if against is not None and then is GateAction.ROLL_BACK and state.percent > 0:
         return CutoverState(0.0, DecidedBy.ROLLED_BACK, against, now, results)
     wanted = _wanted(cutover, state, evidence, now)
@@ -100,16 +98,36 @@ def outlook(cutover: Cutover, state: CutoverState, evidence: GateEvidence, now: 
         return "stays until it is cleared"
     if state.decided_by is DecidedBy.ROLLED_BACK:
         return "stays at 0% until it is cleared or set"
-    if state.decided_by is DecidedBy.HELD:
-        return "is held until nothing speaks against it"
+    held = state.decided_by is DecidedBy.HELD
+    if held and objection(judge(cutover.gates, evidence)) is not None:
+        return "is held as long as a gate is exceeded"
     following = _following(cutover, state)
     if following is None:
         return "has arrived" if cutover.percent == 100 else "is where the rules end"
-    left = state.since + cutover.every - now
+    left, more = state.since + cutover.every - now, _missing(cutover, evidence)
     if left > 0:
-        return f"goes to {following:g}% in {_spelled(left)} at the earliest"
-    more = _missing(cutover, evidence)
-    return f"goes to {following:g}% " + ("now" if more is None else f"after {more}")
+        then = "" if more is None else _without(cutover, evidence, more)
+        return f"goes to {following:g}% in {_spelled(left)} at the earliest{then}"
+    if more is None:
+        return f"goes to {following:g}% now"
+    return f"{'is held, and ' if held else ''}goes to {following:g}% after {more}"
+
+
+def _without(cutover: Cutover, evidence: GateEvidence, more: str) -> str:
+    """Return what is done if a step cannot be judged when it has lasted its time."""
+    gates = cutover.gates
+    then = GateAction.WAIT if gates is None else _inconclusive_action(gates, evidence)
+    if then is GateAction.WAIT:
+        return ""
+    done = "is held" if then is GateAction.HOLD else "goes back to 0%"
+    return f"; without {more} by then, it {done}"
+
+
+def _inconclusive_action(gates: Gates, evidence: GateEvidence) -> GateAction:
+    """Return what is done about a step that cannot be judged."""
+    if gates.inconclusive is GateAction.ROLL_BACK and missing(gates, evidence) is None:
+        return GateAction.HOLD  # a healthy route leaves doubt, too
+    return gates.inconclusive
 
 
 def awaited(

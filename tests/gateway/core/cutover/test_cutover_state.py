@@ -30,6 +30,7 @@ BAD = GateEvidence(new=outcomes(100, _5xx=50))
 NONE = GateEvidence()
 DRY = replace(STEPS, gates=replace(GATES, dry_run=True))
 HELD_BY_LITTLE = replace(STEPS, gates=replace(GATES, inconclusive=GateAction.HOLD))
+LITTLE = "without 10 more requests on the new route by then"
 BACK_BY_LITTLE = replace(STEPS, gates=replace(GATES, inconclusive=GateAction.ROLL_BACK))
 
 
@@ -154,7 +155,28 @@ def test_doubt_keeps_a_step(cutover: Cutover, decided_by: DecidedBy) -> None:
     [
         (CUTOVER, ordered(5, 0), GOOD, "stays until it is cleared"),
         (CUTOVER, at(0, DecidedBy.ROLLED_BACK), GOOD, "stays at 0% until it is cleared or set"),
-        (CUTOVER, at(50, DecidedBy.HELD), BAD, "is held until nothing speaks against it"),
+        (HOLDING, at(50, DecidedBy.HELD), BAD, "is held as long as a gate is exceeded"),
+        (
+            replace(HELD_BY_LITTLE, every=10),
+            at(1, DecidedBy.HELD),
+            NONE,
+            "is held, and goes to 25% after 10 more requests on the new route",
+        ),
+        (replace(HELD_BY_LITTLE, every=10), at(1, DecidedBy.HELD), GOOD, "goes to 25% now"),
+        (
+            HELD_BY_LITTLE,
+            at(1),
+            NONE,
+            f"goes to 25% in 50 s at the earliest; {LITTLE}, it is held",
+        ),
+        (
+            BACK_BY_LITTLE,
+            at(1),
+            NONE,
+            f"goes to 25% in 50 s at the earliest; {LITTLE}, it goes back to 0%",
+        ),
+        (HELD_BY_LITTLE, at(1), GOOD, "goes to 25% in 50 s at the earliest"),
+        (STEPS, at(1), NONE, "goes to 25% in 50 s at the earliest"),
         (CUTOVER, at(50), GOOD, "is where the rules end"),
         (STEPS, at(100), GOOD, "has arrived"),
         (STEPS, at(1), GOOD, "goes to 25% in 50 s at the earliest"),
