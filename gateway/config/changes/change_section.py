@@ -5,7 +5,7 @@ A change of bodies is a `BodySection`; a change of query parameters and header f
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -47,6 +47,22 @@ class Nesting(NamedTuple):
     newer: bool
 
 
+class KeyRewriting(NamedTuple):
+    """All keys of a value, and of the objects and arrays in it, written otherwise.
+
+    Attributes:
+        field: the value; WHOLE for the whole object.
+        to_newer: returns the newer version's key for the older one's; it may raise ValueError.
+        to_older: the way back.
+        but: the newer version's keys of objects whose own keys stay.
+    """
+
+    field: str
+    to_newer: Callable[[str], str]
+    to_older: Callable[[str], str]
+    but: frozenset[str]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upgrade:
     """What an upgrade by a change does with fields, by their names in gateway.yaml.
@@ -56,10 +72,11 @@ class Upgrade:
         makes: the fields that it writes.
         reads: the values that it can read, for the fields where not every value will do.
         leaves: the values that it leaves, for the fields where that is known.
-        moves: for a field whose value is moved unchanged, the field that it is moved from; WHOLE,
-            where that is the whole body.
+        moves: for a field whose value is moved, the field that it is moved from; WHOLE, where that
+            is the whole body. The value stays, but for what is taken out of it or made in it.
         count: beside the value in an envelope of the whole body; empty where there is none.
         nesting: the fields that it gathers in an object, or the reverse.
+        rewriting: the keys that it writes otherwise, where that is all that it does.
     """
 
     takes: tuple[str, ...]
@@ -69,6 +86,7 @@ class Upgrade:
     moves: Mapping[str, str] = field(default_factory=dict)
     count: str = ""
     nesting: Nesting | None = None
+    rewriting: KeyRewriting | None = None
 
     @classmethod
     def in_place(

@@ -36,7 +36,7 @@ class DeclaredChange(NamedTuple):
         one, named = self.section.upgrade(), self._named
         if not self.place:
             return one
-        nesting = one.nesting
+        nesting, rewriting = one.nesting, one.rewriting
         return Upgrade(
             takes=tuple(map(named, one.takes)),
             makes=tuple(map(named, one.makes)),
@@ -44,6 +44,7 @@ class DeclaredChange(NamedTuple):
             leaves={named(field): kinds for field, kinds in one.leaves.items()},
             moves={named(target): named(source) for target, source in one.moves.items()},
             nesting=nesting and nesting._replace(field=named(nesting.field)),
+            rewriting=rewriting and rewriting._replace(field=named(rewriting.field)),
         )
 
     @property

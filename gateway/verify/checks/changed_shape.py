@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from gateway.config.changes.change_section import WHOLE, Upgrade
 from gateway.core.conversion.field_path import FieldPath, parse_path, spell
 from gateway.verify.openapi.body_shape import BodyShape
-from gateway.verify.openapi.field_shape import FieldShape, Presence
+from gateway.verify.openapi.field_shape import FieldShape, NameRewriting, Presence
 
-# The place of a group may be any member of an object, which no path of a field ends in.
-_MEMBERS = re.compile(r"(?:(?<!\\)\.|\A)\*(?:\[\])*\Z")
+# The place of a group may be what no path of a field ends in, such as members of members.
 _OBJECTS = re.compile(r"(?:\[\]|(?<!\\)\.\*)+\Z")
 _LAST = re.compile(r"(?:\\.|[^.\\])+\Z", re.DOTALL)
 
@@ -22,14 +22,19 @@ class SoughtField(NamedTuple):
         name: as gateway.yaml has it; of the members beside an object, their prefix and `*`.
         prefix: that of members beside an object; None for one field.
         but: the fields that begin so as well, and are no such members.
+        anywhere: whether it is a key that may be at any place.
     """
 
     name: str
     prefix: str | None = None
     but: frozenset[str] = frozenset()
+    anywhere: bool = False
 
     def presence(self, shape: BodyShape) -> Presence | None:
         """Return whether bodies may have it; None for the whole body, which is always there."""
+        if self.anywhere:
+            there = shape.has_anywhere(self.name)
+            return Presence.DECLARED if there else Presence.UNDECLARED
         path = _path(self.name)
         if path is None:
             return None
@@ -52,8 +57,12 @@ def sought(upgrade: Upgrade, *, upwards: bool) -> Iterator[SoughtField]:
         names = dict.fromkeys((*upgrade.makes, *upgrade.moves))
     if upgrade.count and WHOLE in (upgrade.moves if upwards else upgrade.moves.values()):
         names[upgrade.count] = None
-    # Where its elements are looked for, the list is as well.
-    yield from (SoughtField(name) for name in names if f"{name}[]" not in names)
+    # Where its elements or members are looked for, the list or map is as well.
+    holders = {name[:-2] for name in names if name.endswith(("[]", ".*"))}
+    yield from (SoughtField(name) for name in names if name not in holders)
+    if upgrade.rewriting is not None:
+        for name in sorted(upgrade.rewriting.but):
+            yield SoughtField(upgrade.rewriting.to_older(name) if upwards else name, anywhere=True)
 
 
 class LostField(NamedTuple):
@@ -91,6 +100,11 @@ def changed_shape(shape: BodyShape, upgrade: Upgrade, *, upwards: bool) -> BodyS
     if upgrade.nesting is not None:
         _nest(shape, upgrade, upwards=upwards)
         return shape
+    if upgrade.rewriting is not None:
+        field, to_newer, to_older, but = upgrade.rewriting
+        one = NameRewriting(to_newer, frozenset(map(to_older, but)))
+        shape.rewrite(_path(field), one if upwards else NameRewriting(to_older, but))
+        return shape
     moved = {
         target: shape.body if (path := _path(source)) is None else shape.find(path)
         for target, source in moves
@@ -112,7 +126,7 @@ def changed_shape(shape: BodyShape, upgrade: Upgrade, *, upwards: bool) -> BodyS
 
 def _made(name: str, others: tuple[str, ...]) -> FieldShape:
     """Return the shape of what a change makes, by what it makes in it."""
-    if f"{name}[]" in others:
+    if f"{name}[]" in others and not name.endswith("[]"):
         return FieldShape([{"type": "array"}])
     return FieldShape(bare=any(other.startswith(f"{name}.") for other in others))
 
@@ -130,5 +144,9 @@ def _nest(shape: BodyShape, upgrade: Upgrade, *, upwards: bool) -> None:
 
 def _path(name: str) -> FieldPath | None:
     """Return the path of a field, or of what holds the objects of a group; None for the body."""
-    inner = name if _MEMBERS.search(name) is None else _OBJECTS.sub("", name)
-    return parse_path(inner) if inner not in (WHOLE, "*") else None
+    inner = _OBJECTS.sub("", name)
+    if inner in (WHOLE, "*"):
+        return None
+    with suppress(ValueError):
+        return parse_path(name)
+    return parse_path(inner)

@@ -4,7 +4,7 @@ from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 
 from gateway.core.conversion.field_path import FieldPath, is_array, keys_of, pointer, spell
-from gateway.verify.openapi.field_shape import FieldShape, Presence
+from gateway.verify.openapi.field_shape import FieldShape, NameRewriting, Presence
 from gateway.verify.openapi.json_schema import Schema, definitions
 
 # A schema may hold itself: arrays in arrays, and fields for suggestions, are followed so deep.
@@ -89,39 +89,46 @@ class BodyShape:
         return root
 
     def look_up(self, path: FieldPath) -> Presence:
-        """Return whether bodies may have the field, or its elements where these are meant."""
+        """Return whether bodies may have the field, or the elements or members that are meant."""
         holder = self._holder(path)
         found = holder if isinstance(holder, Presence) else holder.inside(path.keys[-1])
         for _ in range(path.elements):
             if not isinstance(found, Presence):
                 found = found.elements or Presence.FORBIDDEN
+        if path.members and not isinstance(found, Presence):
+            found = found.members()
         return found if isinstance(found, Presence) else Presence.DECLARED
 
     def find(self, path: FieldPath) -> FieldShape:
-        """Return a field, or its elements where these are meant; without it, anything."""
+        """Return a field, or its elements or members that are meant; without it, anything."""
         holder = self._holder(path)
         found = holder if isinstance(holder, Presence) else holder.inside(path.keys[-1])
         for _ in range(path.elements):
             found = Presence.FORBIDDEN if isinstance(found, Presence) else found.as_array()
+        if path.members and not isinstance(found, Presence):
+            found = found.members()
         return FieldShape() if isinstance(found, Presence) else found
 
     def take(self, path: FieldPath) -> FieldShape:
         """Take a field out and return it; one that is not there may be anything.
 
-        Elements are not taken out of their array.
+        Elements are not taken out of their array, nor members out of their object.
         """
         found, holder = self.find(path), self._holder(path)
-        if not isinstance(holder, Presence) and not path.elements:
+        if not (isinstance(holder, Presence) or path.elements or path.members):
             holder.taken.add(path.keys[-1])
         return found
 
     def put(self, path: FieldPath, shape: FieldShape) -> None:
-        """Set a field, or its elements; containers that are not there are made."""
+        """Set a field, or its elements or members; containers that are not there are made."""
         place = self._made_holder(path)
-        if not path.elements:
+        if not path.elements and not path.members:
             place.put(path.keys[-1], shape)
             return
         place = _made(place, path.keys[-1])
+        if path.members:
+            place.put_members(shape)
+            return
         for _ in range(path.elements - 1):
             place = place.as_array()
         place.put_elements(shape)
@@ -135,7 +142,8 @@ class BodyShape:
             source: where it is.
         """
         holder = self._holder(target)
-        if target.scopes != source.scopes or target.elements or isinstance(holder, Presence):
+        in_container = target.elements or target.members
+        if target.scopes != source.scopes or in_container or isinstance(holder, Presence):
             return []
         *outer, key = target.keys
         if source.keys[:-1] == tuple(outer):
@@ -206,7 +214,20 @@ class BodyShape:
 
     def names(self) -> Iterator[str]:
         """Yield the fields that bodies have, as changes name them, of very many the outermost."""
-        return islice(_names(self.root), _MANY)
+        found = (f"{at}{spell(name)}" for place, at in _places(self.root) for name in place.names)
+        return islice(found, _MANY)
+
+    def has_anywhere(self, name: str) -> bool:
+        """Return whether bodies may have a field of that name, however deep."""
+        places = islice(_places(self.root), _MANY)
+        return any(isinstance(place.inside(name), FieldShape) for place, _ in places)
+
+    def rewrite(self, path: FieldPath | None, rewriting: NameRewriting) -> None:
+        """Write all names in a field otherwise, or in all of the body where there is no path."""
+        if path is None:
+            self.body.rewrite(rewriting)
+        elif self.look_up(path) is Presence.DECLARED:
+            self.find(path).rewrite(rewriting)
 
     def _holder(self, path: FieldPath) -> FieldShape | Presence:
         """Return what holds the last key of a path, or how it is missing."""
@@ -236,20 +257,19 @@ def _made(place: FieldShape, key: str) -> FieldShape:
     return place.put(key, FieldShape(bare=True) if isinstance(inner, Presence) else inner)
 
 
-def _names(root: FieldShape) -> Iterator[str]:
-    """Yield the fields level by level, so that none is left out beside one that is not."""
+def _places(root: FieldShape) -> Iterator[tuple[FieldShape, str]]:
+    """Yield objects and where they are, level by level, so that none is left out beside another."""
     level = [(root, "")]
     for depth in range(_DEEP, 0, -1):
         below: list[tuple[FieldShape, str]] = []
         for place, at in level:
+            yield place, at
             if place.is_map and isinstance(members := place.members(), FieldShape):
                 below.append((members, f"{at}*."))
             for name in place.names:
-                inner = place.inside(name)
+                inner, spelt = place.inside(name), at + spell(name)
                 if isinstance(inner, Presence):
                     continue
-                spelt = at + spell(name)
-                yield spelt
                 for _ in range(depth):
                     if inner.is_array and inner.elements is not None:
                         inner, spelt = inner.elements, f"{spelt}[]"

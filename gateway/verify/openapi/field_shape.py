@@ -1,7 +1,8 @@
 """The shape of one place in a body: what the schemas that apply to it allow there."""
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from enum import Enum
+from typing import NamedTuple
 
 from gateway.verify.openapi.json_schema import PLACE, Schema
 
@@ -15,6 +16,25 @@ class Presence(Enum):
     """The schema declares other fields there, and does not forbid further ones."""
     FORBIDDEN = "forbidden"
     """The schema forbids fields that it does not declare, or has no object there."""
+
+
+class NameRewriting(NamedTuple):
+    """All names of a place, and of what is inside it, written otherwise.
+
+    Attributes:
+        write: returns the other name; a name for which it raises ValueError stays.
+        but: the names of fields inside which all stay.
+    """
+
+    write: Callable[[str], str]
+    but: frozenset[str]
+
+    def __call__(self, name: str) -> str:
+        """Return the other name."""
+        try:
+            return self.write(name)
+        except ValueError:
+            return name
 
 
 class FieldShape:
@@ -51,14 +71,17 @@ class FieldShape:
         self.free: set[str] = set()
         declared: dict[str, list[object]] = {}
         for schema in self.declaring:
-            properties = schema["properties"]
-            assert isinstance(properties, dict)
-            for name, inner in properties.items():
+            for name, inner in _properties(schema).items():
                 declared.setdefault(name, []).append(inner)
         self._declared = declared
+        self._together = [set(_properties(schema)) for schema in self.declaring]
         self._shapes: dict[str, FieldShape] = {}
         self._elements: FieldShape | None = None
         self._members: FieldShape | None = None
+        self._is_mapped = False
+        # Of what is made of the schemas later on: a schema may hold itself.
+        self._rewritings: tuple[NameRewriting, ...] = ()
+        self._rewritings_of: dict[str, tuple[NameRewriting, ...]] = {}
 
     @property
     def names(self) -> list[str]:
@@ -73,7 +96,8 @@ class FieldShape:
     @property
     def is_map(self) -> bool:
         """Whether the place is an object with free keys, and declares no fields of its own."""
-        return not self.declaring and any(_is_map(schema) for schema in self._schemas)
+        free = any(_is_map(schema) for schema in self._schemas)
+        return self._is_mapped or (free and not self.declaring)
 
     @property
     def elements(self) -> "FieldShape | None":
@@ -87,7 +111,7 @@ class FieldShape:
     def as_array(self) -> "FieldShape":
         """Return the elements, of the array that the place holds from here on if it held none."""
         if self._elements is None:
-            self._elements = FieldShape(self._items, self._known)
+            self._elements = self._made(self._items, self._rewritings)
         return self._elements
 
     def with_prefix(self, prefix: str, but: Container[str]) -> list[str]:
@@ -96,11 +120,7 @@ class FieldShape:
 
     def beside(self, name: str) -> list[str]:
         """Return the names of its fields that a schema declares together with one of them."""
-        together: set[str] = set()
-        for schema in self.declaring:
-            properties = schema["properties"]
-            assert isinstance(properties, dict)
-            together |= properties.keys() if name in properties else set()
+        together = {other for names in self._together if name in names for other in names}
         return [one for one in self.names if one != name and one in together]
 
     def rest(self, prefix: str) -> Presence:
@@ -113,16 +133,19 @@ class FieldShape:
         if name in self.taken:
             return Presence.FORBIDDEN if self._is_closed else Presence.UNDECLARED
         if name in self._declared and name not in self._shapes:
-            self._shapes[name] = FieldShape(self._declared[name], self._known)
+            rewritings = self._rewritings_of.get(name, ())
+            self._shapes[name] = self._made(self._declared[name], rewritings)
         if name in self._shapes:
             return self._shapes[name]
+        if self._is_mapped and self._members is not None:
+            return self._members
         if self._is_open or name.startswith((*self.free,)):
             return FieldShape()
         if self.types and "object" not in self.types and not self.declaring:
             return Presence.FORBIDDEN
         further = [inner for schema in self._schemas for inner in _further(schema)]
         if further:
-            return FieldShape(further, self._known)
+            return self._made(further, self._rewritings)
         if any("patternProperties" in schema for schema in self._schemas):
             return FieldShape()
         if self.declaring or self._bare:
@@ -141,7 +164,7 @@ class FieldShape:
             members += [inner for inners in self._declared.values() for inner in inners]
             if not members and self._is_closed:
                 return Presence.FORBIDDEN
-            self._members = FieldShape(members, self._known)
+            self._members = self._made(members, self._rewritings)
         return self._members
 
     def has_free_key(self, name: str) -> bool:
@@ -158,6 +181,38 @@ class FieldShape:
     def put_elements(self, shape: "FieldShape") -> None:
         """Set the elements of the array that the place holds from here on."""
         self._elements = shape
+
+    def put_members(self, shape: "FieldShape") -> None:
+        """Set every member of the object with free keys that the place holds from here on."""
+        self._members, self._is_mapped = shape, True
+        self._shapes = dict.fromkeys(self.names, shape)
+
+    def rewrite(self, rewriting: NameRewriting) -> None:
+        """Write its names otherwise, and those inside it."""
+        for name, inner in self._shapes.items():
+            if name not in rewriting.but:
+                inner.rewrite(rewriting)
+        for one in (self._elements, self._members):
+            if one is not None:
+                one.rewrite(rewriting)
+        self._rewritings = (*self._rewritings, rewriting)
+        self._rewritings_of = {
+            rewriting(name): (
+                *self._rewritings_of.get(name, ()),
+                *(() if name in rewriting.but else (rewriting,)),
+            )
+            for name in self._declared
+        }
+        self._declared = {rewriting(name): inner for name, inner in self._declared.items()}
+        self._shapes = {rewriting(name): inner for name, inner in self._shapes.items()}
+        self._together = [{rewriting(name) for name in names} for names in self._together]
+        self.taken = {rewriting(name) for name in self.taken}
+
+    def _made(self, schemas: Sequence[object], rewritings: Sequence[NameRewriting]) -> "FieldShape":
+        made = FieldShape(schemas, self._known)
+        for rewriting in rewritings:
+            made.rewrite(rewriting)
+        return made
 
     @property
     def _is_closed(self) -> bool:
@@ -184,6 +239,12 @@ def _flat(schemas: Sequence[object], known: Mapping[str, object]) -> Iterator[Sc
         waiting.extend(schema.get(key) for key in ("if", "then", "else"))
         if isinstance(dependent := schema.get("dependentSchemas"), dict):
             waiting.extend(dependent.values())
+
+
+def _properties(schema: Schema) -> Mapping[str, object]:
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    return properties
 
 
 def _types(schema: Schema) -> list[str]:

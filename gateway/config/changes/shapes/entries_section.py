@@ -8,6 +8,7 @@ from gateway.config.changes.change_site import BodySite
 from gateway.config.changes.value_kinds import ARRAY, OBJECT
 from gateway.config.shape import NonEmptyText
 from gateway.core.conversion.change import Change, Inverse
+from gateway.core.conversion.field_path import spell
 from gateway.core.conversion.shapes.entries import Entries
 
 
@@ -34,8 +35,19 @@ class _EntriesSection(BodySection):
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it makes a map of the list, or the list of the map."""
+        member, element = f"{self.field}.*", f"{self.field}[]"
+        value = element if self.value is None else f"{element}.{spell(self.value)}"
+        of_map = (self.field, member)
+        of_list = tuple(dict.fromkeys((self.field, element, value, f"{element}.{spell(self.key)}")))
+        before, after = (of_map, of_list) if self.inverse else (of_list, of_map)
         kinds = (OBJECT, ARRAY) if self.inverse else (ARRAY, OBJECT)
-        return Upgrade.in_place(self.field, *kinds)
+        return Upgrade(
+            takes=before,
+            makes=after,
+            reads={self.field: kinds[0]},
+            leaves={self.field: kinds[1]},
+            moves={value: member} if self.inverse else {member: value},
+        )
 
     def body_change(self, site: BodySite) -> Change | None:
         """Return the change of a field."""

@@ -1,10 +1,18 @@
 """`case` and `key_case`: words and keys that the older version writes in another case."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from gateway.config.changes.change_section import WHOLE, BodySection, ChangeSection, Loss, Upgrade
+from gateway.config.changes.change_section import (
+    WHOLE,
+    BodySection,
+    ChangeSection,
+    KeyRewriting,
+    Loss,
+    Upgrade,
+)
 from gateway.config.changes.change_site import BodySite, ChangeSite
 from gateway.config.changes.value_kinds import TEXT
 from gateway.config.changes.values.rewrite_section import FormWays, RewriteSection
@@ -35,6 +43,10 @@ class _CasesSection(ChangeSection):
         if self.newer == self.older:
             site.complain("is the case that it has already; remove the change", "older")
             return None
+        return self._both
+
+    @property
+    def _both(self) -> tuple[CaseRewriting, CaseRewriting]:
         newer, older, keep = WordCase(self.newer), WordCase(self.older), self.unknown == "keep"
         return CaseRewriting(older, newer, keep), CaseRewriting(newer, older, keep)
 
@@ -65,8 +77,10 @@ class KeyCaseConfig(_CasesSection, BodySection):
     """The newer version's keys of objects whose own keys are data and stay, such as metadata."""
 
     def upgrade(self) -> Upgrade:
-        """Return the upgrade: it replaces a value, or the whole object, by any other."""
-        return Upgrade.in_place(WHOLE if self.field is None else self.field)
+        """Return the upgrade: it writes the keys in the newer version's case."""
+        field = WHOLE if self.field is None else self.field
+        rewriting = KeyRewriting(field, *self._both, frozenset(self.but))
+        return replace(Upgrade.in_place(field), rewriting=rewriting)
 
     def losses(self) -> Iterable[Loss]:
         """Return what `keep` leaves as it is."""

@@ -86,6 +86,15 @@ LOST = (
     " becomes 'fine' here, and 'fine.{1}' would be lost; list a change that takes it away {2} this"
     " one"
 )
+MAP = {"type": "object", "additionalProperties": closed(free=TEXT)}
+LIST = {"type": "array", "items": closed(name=TEXT, free=TEXT)}
+SNAKE = closed(
+    order_lines={"type": "array", "items": closed(unit_price=TEXT)}, meta_data=closed(a_b=TEXT)
+)
+CAMEL = closed(
+    orderLines={"type": "array", "items": closed(unitPrice=TEXT)}, metaData=closed(a_b=TEXT)
+)
+KEYS = "key_case: { newer: camel, older: snake, but: [metaData] }"
 USED = " (of a group, used by apis.loans.conversions[0].changes[0].use)"
 RENAMED = "rename: { field: books, to: items }"
 TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
@@ -208,6 +217,46 @@ TITLED = 'rename: { field: "books[].title", to: "books[].name" }'
             [
                 "map: { field: currency, values: { a: b } }",
                 'collect: { field: "lines[].currency", into: currency, keep: false }',
+            ],
+        ),
+        # A list by keys, and the map of it.
+        (
+            closed(days=LIST),
+            closed(days=MAP),
+            [
+                'map: { field: "days[].free", values: { a: a } }',
+                "entries: { field: days, key: name }",
+                'map: { field: "days.*.free", values: { a: a } }',
+                "map: { field: days.spa.free, values: { a: a } }",
+            ],
+        ),
+        (
+            closed(fees={"additionalProperties": TEXT}),
+            closed(fees={"type": "array", "items": closed(name=TEXT, amount=TEXT)}),
+            [
+                'map: { field: "fees.*", values: { a: a } }',
+                "index: { field: fees, key: name, value: amount }",
+                'map: { field: "fees[].amount", values: { a: a } }',
+                'map: { field: "fees[].name", values: { a: a } }',
+            ],
+        ),
+        # All keys in another case, but those that are data.
+        (
+            SNAKE,
+            CAMEL,
+            [
+                'map: { field: "order_lines[].unit_price", values: { a: b } }',
+                KEYS,
+                'map: { field: "orderLines[].unitPrice", values: { a: b } }',
+                "map: { field: metaData.a_b, values: { a: b } }",
+            ],
+        ),
+        (
+            closed(item=SNAKE),
+            closed(item=CAMEL),
+            [
+                KEYS.replace("{ n", "{ field: item, n"),
+                "map: { field: item.metaData, values: {a: b} }",
             ],
         ),
         (
@@ -413,6 +462,51 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
                 f"! no body of version 1 has 'curency' {UP}; did you mean 'currency'?",
                 f"! no body of version 1 has 'lines[].m' {UP}; did you mean 'lines[].n'?",
                 f"! no body of version 2 has 'lines[].m' {DOWN}; did you mean 'lines[].n'?",
+            ],
+        ),
+        # A list by keys, and the map of it.
+        (
+            closed(days=LIST),
+            closed(days=MAP),
+            [
+                "entries: { field: days, key: nam }",
+                'map: { field: "days.*.fre", values: { a: b } }',
+            ],
+            [
+                f"! no body of version 1 has 'days[].nam' {UP}; did you mean 'days[].name'?",
+                f"! no body of version 1 has 'days.*.fre' {UP}; did you mean 'days.*.free'?",
+                f"! no body of version 2 has 'days.*.fre' {DOWN}; did you mean 'days.*.free'?",
+            ],
+        ),
+        (
+            closed(fees={"additionalProperties": TEXT}),
+            closed(fees={"type": "array", "items": closed(name=TEXT, sum=TEXT)}),
+            ["index: { field: fees, key: name, value: amount }"],
+            [f"! no body of version 2 has 'fees[].amount' {DOWN}; did you mean 'fees[].name'?"],
+        ),
+        # All keys in another case, but those that are data.
+        (
+            SNAKE,
+            CAMEL,
+            [KEYS.replace("metaData", "metData")],
+            [
+                f"warning: no body of version 1 has 'met_data' {UP}; did you mean 'meta_data'?",
+                f"warning: no body of version 2 has 'metData' {DOWN}; did you mean 'metaData'?",
+            ],
+        ),
+        (
+            SNAKE,
+            CAMEL,
+            [KEYS, 'map: { field: "orderLines[].unit_price", values: { a: b } }'],
+            [
+                (
+                    f"! no body of version 1 has 'orderLines[].unit_price' {UP};"
+                    " did you mean 'orderLines[].unitPrice'?"
+                ),
+                (
+                    f"! no body of version 2 has 'orderLines[].unit_price' {DOWN};"
+                    " did you mean 'orderLines[].unitPrice'?"
+                ),
             ],
         ),
         # Of the parts of an object, the one that has its name in the other version stands apart.
