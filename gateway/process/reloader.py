@@ -5,12 +5,14 @@ import gc
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
 from gateway.config.load import RefusedRules, load, read_rules
 from gateway.config.text.mistakes import ConfigError, Issue
 from gateway.core.snapshot import Snapshot
+from gateway.daemon_thread import in_daemon_thread
 from gateway.telemetry import log
 
 # A file that changes is read when it has stayed the same for so long, in seconds, so that no half
@@ -19,6 +21,8 @@ _SETTLED = 0.2
 _MAX_LOOKS = 100
 # One that is not there is between the two halves of a rename, or gone after so many looks.
 _GONE_LOOKS = 10
+# Rules that are not loaded after so many seconds are refused: what they name may never answer.
+_LONGEST_LOAD = 120.0
 
 
 class Reloader:
@@ -68,8 +72,10 @@ class Reloader:
         self.former: bytes | None = None
         self.since = time.time()
         self.refused: RefusedRules | None = None
-        self._tried = b""
-        self._first = self.latest = self._load()
+        with _NoCollection():
+            text = self._read() if content is None else content
+            self._first = self.latest = self._build(text, documents=content is None)
+        self._adopt(text)
         gc.collect()  # as after each reload
         self.loaded = self.rejected = 0
 
@@ -82,15 +88,26 @@ class Reloader:
         """Yield the new rules each time; mistakes in the file are logged."""
         while True:
             await self._wait()
+            content, given = b"", self._given
             try:
-                # Off the loop: a large file takes a while, and requests go on meanwhile.
-                self.latest = await asyncio.to_thread(self._load)
+                with _NoCollection():
+                    # Off the loop: a large file takes a while, and requests go on meanwhile.
+                    async with asyncio.timeout(_LONGEST_LOAD) as limit:
+                        content = await in_daemon_thread(self._read) if given is None else given
+                        build = partial(self._build, content, documents=given is None)
+                        self.latest = await in_daemon_thread(build)
             except ConfigError as error:
-                self._reject(error)
+                self._reject(content, error)
             except Exception as error:  # whatever a file brings about, the next one is loaded
                 reason = f"cannot be loaded: {type(error).__name__}: {error}; undo the last change"
-                self._reject(ConfigError(str(self._path), [Issue(0, 0, "", reason)]))
+                if limit.expired():
+                    reason = (
+                        f"is not loaded after {_LONGEST_LOAD:g} s; a module or a file that it names"
+                        " may keep it waiting: mend that, and restart the gateway"
+                    )
+                self._reject(content, ConfigError(str(self._path), [Issue(0, 0, "", reason)]))
             else:
+                self._adopt(content)
                 self.loaded += 1
                 if self._interval is not None:  # a worker's supervisor warns for all
                     _warn(self._first, self.latest)
@@ -98,27 +115,15 @@ class Reloader:
                 # What loading left behind would wait until there is as much again.
                 gc.collect()
 
-    def _load(self) -> Snapshot:
-        self._tried = b""  # a file that cannot be read has no text
-        content = self._tried = self._read() if self._given is None else self._given
-        # The garbage collector would go over all new objects again and again, and stop every
-        # request each time; it runs once when the rules are in force.
-        gc.disable()
-        try:
-            # A supervisor has checked what a worker is given; documents may be broken since then.
-            snapshot = load(
-                content,
-                str(self._path),
-                self.environment,
-                self.folder,
-                documents=self._given is None,
-            )
-        finally:
-            gc.enable()
+    def _build(self, content: bytes, *, documents: bool) -> Snapshot:
+        # A supervisor has checked what a worker is given; documents may be broken since then.
+        source, folder = str(self._path), self.folder
+        return load(content, source, self.environment, folder, documents=documents)
+
+    def _adopt(self, content: bytes) -> None:
         if content != self.content:
             self.former, self.content = self.content or None, content
         self.since, self.refused = time.time(), None
-        return snapshot
 
     def _read(self) -> bytes:
         """Return the text of the file; one that changed while it was read is read again."""
@@ -128,9 +133,9 @@ class Reloader:
                 break
         return content
 
-    def _reject(self, error: ConfigError) -> None:
+    def _reject(self, content: bytes, error: ConfigError) -> None:
         self.rejected += 1
-        self.refused = RefusedRules(self._tried, error.issues, time.time())
+        self.refused = RefusedRules(content, error.issues, time.time())
         for issue in error.report().splitlines():
             log.event("config_rejected", "error", issue=issue)
 
@@ -159,6 +164,20 @@ class Reloader:
         except OSError:
             return None
         return status.st_mtime_ns, status.st_ino, status.st_size
+
+
+class _NoCollection:
+    """Keeps the garbage collector from running.
+
+    It would go over all new objects of large rules again and again, and stop every request each
+    time. It runs once they are in force.
+    """
+
+    def __enter__(self) -> None:
+        gc.disable()
+
+    def __exit__(self, *_: object) -> None:
+        gc.enable()
 
 
 def _warn(first: Snapshot, latest: Snapshot) -> None:

@@ -54,17 +54,17 @@ class LongTask:
             return
         if time.monotonic() - self._began > _SOON:
             self._wait = _FIRST_WAIT
+        wait, self._wait = self._wait, min(self._wait * 2, _LONGEST_WAIT)
+        task.get_loop().call_later(wait, self._start)  # first: an error may have no text
         log.event(
             "task_failed",
             "error",
             task=self.name,
             reason=f"{type(error).__name__}: {error}",
-            restart_in=self._wait,
+            restart_in=wait,
             traceback="".join(traceback.format_exception(error)),
         )
         self._failed(self.name)
-        task.get_loop().call_later(self._wait, self._start)
-        self._wait = min(self._wait * 2, _LONGEST_WAIT)
 
 
 class Tasks:

@@ -11,12 +11,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from threading import Thread
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gateway import __version__
 from gateway.core.tracing.span import Span
 from gateway.core.tracing.trace_parent import Tracing
+from gateway.daemon_thread import in_daemon_thread
 from gateway.telemetry.delta import CounterDelta, Deliver, Delta
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class SpanExport:
             while self._waiting:
                 size = min(len(self._waiting), _AT_ONCE)
                 batch = [self._waiting.popleft() for _ in range(size)]
-                if not await _in_thread(lambda: self._send(batch)):  # noqa: B023  # awaited here
+                if not await self._sent(batch):
                     self._drop(len(batch), "collector")
             self._came.clear()
             self._idle.set()
@@ -89,8 +90,15 @@ class SpanExport:
             dropped = CounterDelta("spans_dropped", (reason,), spans)
             self._deliver(Delta(time.time(), [], [], [dropped], [], []))
 
-    def _send(self, batch: Sequence[Span]) -> bool:
+    async def _sent(self, batch: Sequence[Span]) -> bool:
         """Send spans, in a thread; return whether the collector took them."""
+        try:
+            return await in_daemon_thread(partial(self._send, batch))
+        except Exception:  # whatever the SDK raises
+            logging.getLogger(__name__).exception("spans could not be sent")
+            return False
+
+    def _send(self, batch: Sequence[Span]) -> bool:
         tracing = self._tracing()
         if tracing is None:  # it was on when the spans were made
             return False
@@ -105,28 +113,6 @@ class SpanExport:
             self._sender = tracing, OTLPSpanExporter(tracing.endpoint, timeout=_SECONDS)
         sent = self._sender[1].export(_readable(batch, self._replica))
         return sent is SpanExportResult.SUCCESS
-
-
-async def _in_thread(send: Callable[[], bool]) -> bool:
-    """Return what a function returns, called in a thread that does not keep the process alive."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[bool] = loop.create_future()
-
-    def settle(done: bool) -> None:
-        if not future.done():
-            future.set_result(done)
-
-    def run() -> None:
-        try:
-            done = send()
-        except Exception:
-            logging.getLogger(__name__).exception("spans could not be sent")
-            done = False
-        with suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(settle, done)
-
-    Thread(target=run, daemon=True).start()
-    return await future
 
 
 def _readable(batch: Sequence[Span], replica: str) -> "list[ReadableSpan]":

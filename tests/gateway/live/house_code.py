@@ -1,6 +1,10 @@
 """Functions that house.yaml names."""
 
+from asyncio import CancelledError
+
 from gateway.core.conversion.message.message_view import MessageView
+
+_ENDS = {"EXIT": SystemExit, "CANCEL": CancelledError}
 
 
 def sign(value: object, message: MessageView) -> object:
@@ -30,8 +34,8 @@ def whisper(text: str) -> object:
     """Say it softly; some texts cannot be."""
     if text == "TOO MUCH":
         raise ValueError("SECRET")
-    if text == "EXIT":
-        raise SystemExit("SECRET")
+    if text in _ENDS:
+        raise _ENDS[text]("SECRET")
     return {"ODD": [float("nan")], "ODDER": object()}.get(text, text.lower())
 
 

@@ -112,6 +112,7 @@ def test_a_number_that_no_function_can_be_given(house: House) -> None:
     ("note", "cause"),
     [
         ("EXIT", "raised SystemExit at house_code.py:"),
+        ("CANCEL", "raised CancelledError at house_code.py:"),
         ("TOO MUCH", "raised ValueError at house_code.py:"),
         ("ODD", "returned what JSON cannot hold: nan is no JSON number"),
         ("ODDER", "returned what JSON cannot hold: Encoding objects of type object"),

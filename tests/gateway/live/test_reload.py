@@ -9,8 +9,16 @@ from time import monotonic
 
 import pytest
 
-from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, rules, wait_for
-from tests.gateway.talk import Reader, Writer, ask, connect, get, soon
+from tests.gateway.kit import (
+    DEADLINE,
+    Program,
+    Scripted,
+    StartGateway,
+    StartUpstream,
+    rules,
+    wait_for,
+)
+from tests.gateway.talk import OK, Reader, Writer, ask, connect, get, reply, soon
 
 
 def named(name: str) -> bytes:
@@ -280,3 +288,28 @@ async def test_no_half_of_an_edit_reaches_a_worker(
     await soon(lambda: news("config_loaded") == 2)  # each worker has loaded them
     assert {(await get(program)).body for _ in range(8)} == {b"two"}
     assert (news("config_loaded"), news("config_rejected")) == (2, 0)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_modules_that_end_or_keep_who_imports_them(
+    gateway: StartGateway, upstream: StartUpstream, workers: int
+) -> None:
+    up = await upstream(reply(OK, "close"))
+    program = gateway(rules(up.port), GATEWAY_WORKERS=str(workers))
+    assert program.config is not None
+    for name, line in (("ends", "raise KeyboardInterrupt"), ("hangs", "time.sleep(1000)")):
+        code = f"import pathlib, time\npathlib.Path('{name}').touch()\n{line}\n"
+        (program.config.parent / f"{name}.py").write_text(code)
+
+    def change(name: str) -> str:
+        return rules(up.port, via=True, changes=f"- python: {{ up: {name}:a, down: {name}:a }}")
+
+    program.replace_rules(change("ends"))
+    (refused,) = await soon(lambda: program.log("config_rejected"))
+    assert "cannot be loaded: RuntimeError: it raises KeyboardInterrupt" in refused["issue"]
+    assert (await get(program)).status == 200
+    program.replace_rules(change("hangs"))
+    await soon((program.config.parent / "hangs").exists)
+    assert (await get(program)).status == 200
+    program.process.send_signal(signal.SIGTERM)
+    assert await asyncio.to_thread(program.process.wait, DEADLINE) == 0

@@ -1,10 +1,12 @@
 """The reloader: whatever becomes of the file, the rules in force stay and the next ones load."""
 
 import asyncio
+import gc
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -135,6 +137,24 @@ async def test_an_error_of_any_kind(
         assert rejected == [
             f"{path}: cannot be loaded: {type(error).__name__}: {error}; undo the last change"
         ]
+
+
+async def test_a_load_that_never_ends(
+    tmp_path: Path, rejected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "gateway.yaml"
+    monkeypatch.setattr(reloader_module, "_LONGEST_LOAD", 0.2)
+    async with reloading(path) as reloader:
+        in_force = reloader.latest
+        with monkeypatch.context() as patch:
+            patch.setattr(reloader_module, "load", lambda *_, **__: Event().wait())
+            reloader.reload()
+            await soon(lambda: reloader.rejected)
+        assert reloader.latest is in_force
+        assert gc.isenabled()
+        (issue,) = rejected
+        assert issue.startswith(f"{path}: is not loaded after 0.2 s; a module or a file that it")
+        monkeypatch.setattr(reloader_module, "_LONGEST_LOAD", 60.0)
 
 
 async def test_half_of_a_file_is_read_again(tmp_path: Path, rejected: list[str]) -> None:

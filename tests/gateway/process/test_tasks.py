@@ -58,6 +58,25 @@ async def test_a_task_that_fails_is_started_again_and_counted() -> None:
     assert runs == 3
 
 
+async def test_an_error_that_cannot_be_printed() -> None:
+    class MuteError(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    runs = 0
+
+    async def run() -> None:
+        nonlocal runs
+        runs += 1
+        raise MuteError
+
+    tasks = Tasks(lambda _: None)
+    tasks.start("job", run)
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)  # as it is logged elsewhere
+    await until(lambda: runs == 3)
+    tasks.stop()
+
+
 async def test_a_task_whose_work_is_done_is_left_alone() -> None:
     deltas: list[Delta] = []
     runs = 0

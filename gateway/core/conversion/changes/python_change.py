@@ -157,7 +157,9 @@ def text_function(code: PythonFunction) -> Callable[[str], str]:
 def _called(code: PythonFunction, given: Document, keys: Keys) -> Document:
     try:
         return code(given)
-    except (Exception, SystemExit) as error:  # whatever code of others raises
+    except KeyboardInterrupt:  # Ctrl-C ends a command
+        raise
+    except BaseException as error:  # whatever code of others raises, as SystemExit
         cause = f"{_name(code)} raised {type(error).__name__} at {_where(error)}"
         raise ConversionError("the Python function refuses it", keys, cause) from error
 

@@ -123,7 +123,7 @@ def test_what_is_no_object_cannot_be_the_document() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [ValueError("secret"), ZeroDivisionError("secret"), KeyError("x"), SystemExit("secret")],
+    [ValueError("secret"), KeyError("x"), SystemExit("secret"), GeneratorExit("secret")],
 )
 def test_what_it_raises_is_for_the_log_alone(error: BaseException) -> None:
     def broken(value: Document) -> Document:
@@ -137,6 +137,14 @@ def test_what_it_raises_is_for_the_log_alone(error: BaseException) -> None:
     raised = f"broken raised {type(error).__name__} at test_python_change.py:"
     assert raised in caught.value.cause
     assert "secret" not in caught.value.cause  # it may quote the body
+
+
+def test_ctrl_c_ends_a_command() -> None:
+    def interrupted(value: Document) -> Document:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        up(PythonChange((), ("f",), interrupted, interrupted), {"f": "x"})
 
 
 def test_what_python_cannot_hold_is_refused() -> None:
