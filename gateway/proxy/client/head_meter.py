@@ -31,8 +31,8 @@ class HeadMeter:
         """Count bytes that complete no head."""
         self.unfinished += len(data)
 
-    def add_body(self, data: bytes, *, content: bool, ended: bool) -> None:
-        """Count bytes that arrived during a body.
+    def add_body(self, data: bytes, *, content: bool, ended: bool) -> bool:
+        """Count bytes that arrived during a body; return whether they surely end with it.
 
         Args:
             data: the received bytes.
@@ -41,6 +41,7 @@ class HeadMeter:
         """
         if self._due is not None:
             self._due -= len(data)
+        last = ended and self._due == 0
         if ended:
             self.unfinished = max(0, -(self._due or 0))
             self._due = None
@@ -48,9 +49,10 @@ class HeadMeter:
             self.unfinished = 0
         else:
             self.unfinished += len(data)
+        return last
 
-    def add_requests(self, data: bytes, before: bytes, requests: Iterable[object]) -> None:
-        """Count bytes that complete the heads of some requests.
+    def add_requests(self, data: bytes, before: bytes, requests: Iterable[object]) -> bool:
+        """Count bytes that complete some heads; return whether they surely end with a request.
 
         Args:
             data: the received bytes.
@@ -63,13 +65,14 @@ class HeadMeter:
         for request in requests:
             end = text.find(_BLANK_LINE, position)
             if end < 0 or not isinstance(request, RawRequestMessage) or request.chunked:
-                return  # the parser is behind, or no request can follow
+                return False  # the parser is behind, or no request can follow
             length = request.headers.get("Content-Length", "0")
             if len(length) > _DIGITS:
-                return  # the request will be refused
+                return False  # the request will be refused
             position = end + 4 + int(length)
         if position > len(text):
             self._due = position - len(text)
         else:
             # Empty lines before a request line are ignored (RFC 9112, section 2.2).
             self.unfinished = len(text[position:].lstrip(b"\r\n"))
+        return position == len(text)

@@ -6,12 +6,12 @@ turn of the event loop.
 """
 
 import asyncio
+import re
 from collections.abc import Callable
-from contextlib import suppress
 
 from aiohttp import StreamReader
-from aiohttp.http import HttpRequestParser, RawRequestMessage
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http import HttpRequestParser, HttpVersion10, RawRequestMessage
+from aiohttp.http_exceptions import BadStatusLine, HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestHandler, RequestPayloadError, Server
 
@@ -29,6 +29,12 @@ from gateway.proxy.client.parser_limits import UNREAD, HeavyRequest, MalformedRe
 _PARSED_A_TURN = 16 * 1024
 _CHUNKS_A_TURN = 128
 _END_OF_HEAD = b"\r\n\r\n"
+# Into so many pieces received bytes are cut that are parsed again, which bounds the time of that.
+_PIECES = 256
+_LATER_VERSION = re.compile(rb"((?:\r\n)*[^\r\n]* HTTP/1\.)[2-9](?=\r|\Z)")
+
+_Parsed = tuple[list[tuple[RawRequestMessage, StreamReader]], bool, bytes]
+"""Requests and the streams of their bodies, whether another protocol follows, and its bytes."""
 
 _IDLE, _TUNNEL = ClientState.IDLE, ClientState.TUNNEL
 _REQUEST = TRANSITIONS.after(ClientEvent.REQUEST)
@@ -52,6 +58,7 @@ class RequestReceiver(RequestHandler):
         "_deadline",
         "_end",
         "_limits",
+        "_line",
         "_meter",
         "_resuming",
         "_state",
@@ -85,7 +92,8 @@ class RequestReceiver(RequestHandler):
         self._meter = HeadMeter()
         self._arriving: StreamReader | None = None  # the body that is being parsed
         self._content = EMPTY_PAYLOAD  # the body of the request that is being answered
-        self._end = b""
+        self._end = b""  # of what was received; `_END_OF_HEAD` also behind a whole request
+        self._line = b""  # a request line that has begun
         self._resuming = False
 
     def data_received(self, data: bytes) -> None:  # noqa: C901  # one frame, for speed
@@ -105,9 +113,10 @@ class RequestReceiver(RequestHandler):
             came, self._upgraded, tail = self._parser.feed_data(data)
         except HttpProcessingError as error:
             # Only these ends are surely between two requests.
-            apart = arriving is None and not waiting and self._end in (b"", _END_OF_HEAD)
-            came, tail = self._last_request(data) if apart else [], b""
-            came.append((queued(MalformedRequest(error)), EMPTY_PAYLOAD))
+            apart = bool(self._line) or self._end in (b"", _END_OF_HEAD)
+            again = self._line + data if apart and arriving is None and not waiting else b""
+            came, self._upgraded, tail = self._parse_again(again, error)
+            state = ClientState.HEAD  # whatever it was, this is not the most frequent case
         if came:
             messages += came
             if self._waiter is not None and not self._waiter.done():
@@ -117,10 +126,12 @@ class RequestReceiver(RequestHandler):
         if self._upgraded and tail:
             self._message_tail = tail
         if state is _IDLE and len(messages) == 1 and len(data) <= self._limits.header_bytes:
-            content, end = messages[0][1], data[-4:]
-            if end == _END_OF_HEAD if content is EMPTY_PAYLOAD else _is_whole(data, content):
+            (message, content), end = messages[0], data[-4:]
+            whole = end == _END_OF_HEAD if content is EMPTY_PAYLOAD else _is_whole(data, content)
+            # An error does not come here, and has no version.
+            if whole and message.version is not HttpVersion10:  # type: ignore[union-attr]
                 # A request in one piece: the most frequent case.
-                self._end = end
+                self._end = _END_OF_HEAD
                 self._state = _ASKED
                 self._deadline.clear()
                 return
@@ -131,22 +142,27 @@ class RequestReceiver(RequestHandler):
         elif arriving is not None:
             self._body_came(data, arriving, content=arriving.total_bytes > body)
         elif data:
-            self._head_came(data)
+            self._head_came(data, before)
 
     def _requests_came(self, data: bytes, before: bytes, waiting: int) -> None:
         messages, limits = self._messages, self._limits
         content = messages[-1][1]
+        line, self._line = self._line, b""
         self._arriving = None if content.is_eof() else content
         if self._arriving is not None:
             # aiohttp derives both from the bytes, and has no other way to set them.
             content._high_water_chunks = _CHUNKS_A_TURN  # noqa: SLF001
             content._low_water_chunks = _CHUNKS_A_TURN // 2  # noqa: SLF001
         fresh = [messages[at][0] for at in range(waiting, len(messages))]
-        self._meter.add_requests(data, before, fresh)
+        if self._meter.add_requests(data, before, fresh):
+            self._end = _END_OF_HEAD
         for at, message in enumerate(fresh, waiting):
             if isinstance(message, RawRequestMessage):
                 if parser_limits.size(message) > limits.header_bytes:
                     messages[at] = queued(HeavyRequest(message)), messages[at][1]
+                elif message.version == HttpVersion10 and _is_rtsp(message, line + data):
+                    refused = MalformedRequest(BadStatusLine(error="RTSP is another protocol"))
+                    messages[at] = queued(refused), messages[at][1]
             elif not self._content.is_eof():
                 self._content.set_exception(RequestPayloadError())
         if len(messages) > 1 and not self._buffer_paused:
@@ -161,7 +177,8 @@ class RequestReceiver(RequestHandler):
         ended = arriving.is_eof()
         if ended:
             self._arriving = None
-        self._meter.add_body(data, content=content, ended=ended)
+        if self._meter.add_body(data, content=content, ended=ended):
+            self._end = _END_OF_HEAD
         if self._reading_paused:
             self._meter.unfinished = 0
         elif self._meter.unfinished > parser_limits.largest_head(self._limits) and not ended:
@@ -169,8 +186,11 @@ class RequestReceiver(RequestHandler):
             self._close = True
             arriving.set_exception(RequestPayloadError())
 
-    def _head_came(self, data: bytes) -> None:
+    def _head_came(self, data: bytes, before: bytes) -> None:
         self._meter.add_head(data)
+        if self._line or before in (b"", _END_OF_HEAD):
+            line = (self._line + data).lstrip(b"\r\n")
+            self._line = line if b"\n" not in line else b""  # the parser has accepted it
         if self._meter.unfinished > parser_limits.largest_head(self._limits):
             self._refuse_head()
             if self._waiter is not None and not self._waiter.done():
@@ -219,27 +239,45 @@ class RequestReceiver(RequestHandler):
         self._parser = self._new_parser()
         return True
 
-    def _last_request(self, data: bytes) -> list[tuple[RawRequestMessage, StreamReader]]:
-        """Return the whole request that refused bytes begin with, if it is the last one.
+    def _parse_again(self, data: bytes, error: HttpProcessingError) -> _Parsed:
+        """Return the requests that refused bytes begin with, and what stands for the refused rest.
 
-        What follows a request with `Connection: close` is ignored (RFC 9112, section 9.6). The
-        parser refuses it, and loses the request where both arrive together. So they are parsed
-        anew, as if the client had sent them in two pieces.
+        The parser loses the requests that come with what it refuses, and refuses what follows a
+        request with `Connection: close`, which is to be ignored (RFC 9112, section 9.6). So a new
+        parser gets the same bytes piece by piece. It gets later minor versions of HTTP as 1.1, the
+        highest one that is known here (RFC 9110, section 2.5).
+
+        Args:
+            data: received bytes from the beginning of a request on; empty if that is not known.
+            error: the error of the parser.
         """
-        if b" HTTP/1." not in data[: data.find(b"\r\n")]:
-            return []  # the parser reads RTSP as well
-        end = data.find(_END_OF_HEAD) + len(_END_OF_HEAD)
-        parser = self._new_parser()
-        try:
-            came, _, _ = parser.feed_data(data[:end])
-        except HttpProcessingError:
-            return []
-        if not came or not came[0][0].should_close:
-            return []
-        with suppress(HttpProcessingError):
-            parser.feed_data(data[end:])
-        content = came[0][1]
-        return [*came] if content.is_eof() and content.exception() is None else []
+        parser, position = self._new_parser(), 0
+        found: list[tuple[RawRequestMessage, StreamReader]] = []
+        for _ in range(_PIECES if data else 0):
+            end = data.find(_END_OF_HEAD, position) + len(_END_OF_HEAD)
+            if end < len(_END_OF_HEAD):
+                end = len(data)
+            piece = data[position:end]
+            if not found or found[-1][1].is_eof():
+                if found and found[-1][0].should_close:
+                    break
+                piece = _in_known_version(piece)
+            elif (length := found[-1][0].headers.get("Content-Length")) is not None:
+                end = position + int(length) - found[-1][1].total_bytes
+                piece = data[position:end]
+            try:
+                came, upgraded, tail = parser.feed_data(piece)
+            except HttpProcessingError as refused:
+                error = refused
+                if found and not found[-1][1].is_eof():
+                    found.pop()  # its body is what is refused
+                break
+            found += came
+            position = end
+            if upgraded or position >= len(data):
+                self._parser = parser
+                return found, upgraded, tail + data[position:]
+        return [*found, (queued(MalformedRequest(error)), EMPTY_PAYLOAD)], False, b""
 
     def _new_parser(self) -> HttpRequestParser:
         return HttpRequestParser(
@@ -268,3 +306,15 @@ def _is_whole(data: bytes, content: StreamReader) -> bool:
         return False
     # The chunks of a body take more bytes than their content.
     return len(data) - data.find(_END_OF_HEAD) - len(_END_OF_HEAD) == content.total_bytes
+
+
+def _in_known_version(head: bytes) -> bytes:
+    """Return the head of a request, or a part of it, in a version of HTTP that the parser knows."""
+    line = _LATER_VERSION.match(head)
+    return head if line is None else line[1] + b"1" + head[line.end() :]
+
+
+def _is_rtsp(message: RawRequestMessage, data: bytes) -> bool:
+    """Return whether a request in these bytes is of RTSP/1.0, which the parser takes for HTTP."""
+    line = f"{message.method} {message.path} RTSP/"
+    return line.encode("utf-8", "surrogateescape") in data

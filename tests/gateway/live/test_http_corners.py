@@ -1,5 +1,9 @@
 """Corners of HTTP that checkers look into."""
 
+import asyncio
+
+import pytest
+
 from tests.gateway.kit import StartGateway, StartUpstream, rules
 from tests.gateway.talk import OK, ask, connect, get
 
@@ -44,3 +48,26 @@ async def test_how_often_a_request_may_be_forwarded(
         assert (await get(program, f"{method} /plain", f"Max-Forwards: {given}")).status == 200
         head = bytes(scripted.requests[-1]).lower()
         assert b"max-forwards: %b\r\n" % forwarded.encode() in head
+
+
+@pytest.mark.parametrize("minor", [2, 9])
+async def test_later_minor_versions_of_http(
+    reloaded: StartGateway, upstream: StartUpstream, minor: int
+) -> None:
+    """RFC 9110, section 2.5: they are 1.1 here, however the request arrives."""
+    scripted = await upstream(OK)
+    program = reloaded(rules(scripted.port))
+    whole = ask("POST /plain", "Content-Length: 4", body=b"1234")
+    later = whole.replace(b"HTTP/1.1", b"HTTP/1.%d" % minor)
+    at = later.index(b"HTTP/")
+    async with connect(program) as client:
+        pieces = [later, later + whole + later, later[:3], later[3:at], later[at : at + 8]]
+        for piece in [*pieces, later[at + 8 : at + 30], later[at + 30 : -2], later[-2:]]:
+            client.send(piece)
+            await asyncio.sleep(0.05)
+        answers = [await client.answer() for _ in range(5)]
+    assert [(each.status, each.body) for each in answers] == [(200, b"ok")] * 5
+    assert len(scripted.requests) == 5
+    for forwarded in scripted.requests:
+        assert b" HTTP/1.1\r\n" in forwarded
+        assert bytes(forwarded).endswith(b"\r\n\r\n1234")
