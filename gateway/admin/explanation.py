@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from ipaddress import ip_address
 
 from multidict import CIMultiDict
 
@@ -57,6 +58,18 @@ def parse_fields(lines: Sequence[str], rules: Snapshot) -> CIMultiDict[str]:
             raise ValueError(f"{text!r} is not a header; write it like '{right}'")
         headers.add(field[1], field[2].strip(" \t"))
     return headers
+
+
+def parse_address(text: str) -> str:
+    """Return an IP address in its usual form; empty for an empty text.
+
+    Raises:
+        ValueError: the text is no address; the message has the correct form.
+    """
+    try:
+        return text and str(ip_address(text))
+    except ValueError:
+        raise ValueError(f"'{text}' is not an address; write one like 192.0.2.7") from None
 
 
 def example_request(rules: Snapshot) -> tuple[str, list[str]]:

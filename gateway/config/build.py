@@ -21,8 +21,6 @@ from gateway.core.overrides import VersionKey
 from gateway.core.routing import Router
 from gateway.core.snapshot import Api, Endpoint, Snapshot
 
-# While requests are traced, these are written anew; a trace that is not valid goes no further.
-
 
 def build(
     config: Config,
@@ -97,20 +95,20 @@ def build(
         build_limits(config.limits),
         trusted,
         config.workers,
-        naming or _naming_by_address(cutovers, trusted, mistakes),
-        build_state(config.state, mistakes),
-        cutovers,
-        tuple(apis),
-        config.compress,
-        headers.withheld(read),
-        frozenset(name.lower().encode() for name in read),
-        build_forget_after(config.fleet),
-        bypass,
-        front_proxies,
-        admin,
-        tracing,
-        notify,
-        cors,
+        naming=naming or _naming_by_address(cutovers, trusted, mistakes),
+        state=build_state(config.state, mistakes),
+        cutovers=cutovers,
+        apis=tuple(apis),
+        compress=config.compress,
+        withheld=headers.withheld(read),
+        read=frozenset(name.lower().encode() for name in read),
+        forget_after=build_forget_after(config.fleet),
+        bypass=bypass,
+        front_proxies=front_proxies,
+        admin=admin,
+        tracing=tracing,
+        notify=notify,
+        cors=cors,
     )
 
 

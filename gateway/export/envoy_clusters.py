@@ -1,8 +1,8 @@
 """Clusters of Envoy: the services that are reached straight, and the gateway."""
 
 from collections.abc import Iterable
-from ipaddress import ip_address
 
+from gateway.core.answers.url_parts import is_address
 from gateway.core.service import Ejection, Service, Target
 from gateway.export.manifest import Object
 
@@ -105,7 +105,7 @@ def _cluster(name: str, targets: tuple[Target, ...], connect: float) -> Object:
     ]
     return {
         "name": name,
-        "type": "STATIC" if all(_is_address(target.host) for target in targets) else "STRICT_DNS",
+        "type": "STATIC" if all(is_address(target.host) for target in targets) else "STRICT_DNS",
         # By itself, Envoy asks IPv6 alone where a name has both, though nobody may listen there.
         "dns_lookup_family": "V4_PREFERRED",
         "connect_timeout": seconds(connect),
@@ -122,11 +122,3 @@ def _cluster(name: str, targets: tuple[Target, ...], connect: float) -> Object:
             "endpoints": [{"lb_endpoints": endpoints}],
         },
     }
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

@@ -7,7 +7,6 @@ across sites. Both are refused by what browsers always send: Host, Origin and Se
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from ipaddress import ip_address
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -15,6 +14,7 @@ from aiohttp import web
 from aiohttp.web_protocol import RequestPayloadError
 
 from gateway.admin.access.connection_places import ConnectionPlaces
+from gateway.core.answers.url_parts import is_address
 
 # From the connection to the end of the first request, and for each body, in seconds.
 REQUEST_SECONDS = 10.0
@@ -97,7 +97,12 @@ class AdminGuard:
             host = urlsplit(f"//{authority}").hostname or ""
         except ValueError:
             raise AdminProblemError(400, "bad_request", "the field Host is no host") from None
-        if host in self._hosts or "." not in host or host.endswith(".localhost") or _is_ip(host):
+        if (
+            host in self._hosts
+            or "." not in host
+            or host.endswith(".localhost")
+            or is_address(host)
+        ):
             return
         raise AdminProblemError(
             421,
@@ -200,11 +205,3 @@ def _is_of(origin: str, host: str) -> bool:
         return urlsplit(origin).netloc.lower() == host.lower()
     except ValueError:
         return False
-
-
-def _is_ip(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

@@ -3,11 +3,16 @@
 import os
 import time
 from argparse import ArgumentParser, Namespace
-from ipaddress import ip_address
 from pathlib import Path
 
 from gateway.admin.body_trace import ExplainedBody
-from gateway.admin.explanation import explain, field_lines, parse_fields, parse_request
+from gateway.admin.explanation import (
+    explain,
+    field_lines,
+    parse_address,
+    parse_fields,
+    parse_request,
+)
 from gateway.cli.rules.command_files import declared_parts, read_body
 from gateway.config.load import load_file
 from gateway.config.text.dates import parse_date
@@ -49,12 +54,5 @@ def run(arguments: Namespace) -> int:
         body = ExplainedBody(content, arguments.status, parts, lines)
     elif arguments.status is not None:
         raise ValueError("--status is of the answer that has a body; name one with --body FILE")
-    print(explain(rules, head, now, _address(arguments.peer), arguments.client, body))
+    print(explain(rules, head, now, parse_address(arguments.peer), arguments.client, body))
     return 0
-
-
-def _address(text: str) -> str:
-    try:
-        return text and str(ip_address(text))
-    except ValueError:
-        raise ValueError(f"'{text}' is not an address; write one like 192.0.2.7") from None

@@ -31,61 +31,71 @@ _HOSTNAME = re.compile(
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the formats."""
     actions = add_actions(parser)
-    envoy = actions.add_parser("envoy", help="a configuration of Envoy, to stand in front")
-    _add_file(envoy)
+    _add_envoy(actions.add_parser("envoy", help="a configuration of Envoy, to stand in front"))
+    _add_kubernetes(
+        actions.add_parser("kubernetes", help="objects that run the gateway in a cluster")
+    )
+    versions = "for the versions of the rules"
+    _add_monitoring(actions.add_parser("grafana", help=f"a dashboard of Grafana, {versions}"))
+    alerts = actions.add_parser("alerts", help=f"alerts of Prometheus, {versions}")
+    _add_monitoring(alerts)
+    alerts.add_argument(
+        "--objective",
+        type=float,
+        default=99.9,
+        metavar="PERCENT",
+        help="of the requests that are to succeed; 99.9",
+    )
+
+
+def _add_envoy(parser: ArgumentParser) -> None:
+    _add_file(parser)
     address: dict[str, Any] = {"type": parse_target, "metavar": "HOST:PORT"}
-    envoy.add_argument(
+    parser.add_argument(
         "--listen", default="0.0.0.0:10000", help="where Envoy listens; 0.0.0.0:10000", **address
     )
-    envoy.add_argument(
+    parser.add_argument(
         "--gateway", action="append", help="a gateway, may be repeated; 127.0.0.1:8080", **address
     )
-    envoy.add_argument(
+    parser.add_argument(
         "--log", default="/dev/stdout", metavar="PATH", help="of the access log; /dev/stdout"
     )
-    kubernetes = actions.add_parser("kubernetes", help="objects that run the gateway in a cluster")
-    _add_file(kubernetes)
-    kubernetes.add_argument(
+
+
+def _add_kubernetes(parser: ArgumentParser) -> None:
+    _add_file(parser)
+    parser.add_argument(
         "--out", type=Path, metavar="DIR", help="write a file each; without it, one stream"
     )
-    kubernetes.add_argument("--name", default="version-gateway", help="of the objects")
-    kubernetes.add_argument("--namespace", default="", metavar="NAME", help="of the objects")
-    kubernetes.add_argument(
-        "--image", default=f"version-gateway:{__version__}", help="of the gateway"
-    )
-    kubernetes.add_argument(
+    parser.add_argument("--name", default="version-gateway", help="of the objects")
+    parser.add_argument("--namespace", default="", metavar="NAME", help="of the objects")
+    parser.add_argument("--image", default=f"version-gateway:{__version__}", help="of the gateway")
+    parser.add_argument(
         "--grace", type=float, default=10.0, metavar="SECONDS", help="for requests in flight; 10"
     )
-    kubernetes.add_argument(
+    parser.add_argument(
         "--gateway-api", action="store_true", help="add HTTPRoutes of the Gateway API"
     )
-    kubernetes.add_argument(
+    parser.add_argument(
         "--parent",
         default="gateway",
         metavar="[NAMESPACE/]NAME",
         help="the Gateway of the routes; 'gateway'",
     )
-    kubernetes.add_argument(
+    parser.add_argument(
         "--hostname",
         action="append",
         default=[],
         metavar="NAME",
         help="of the routes; may be repeated",
     )
-    for name, about in (("grafana", "a dashboard of Grafana"), ("alerts", "alerts of Prometheus")):
-        monitoring = actions.add_parser(name, help=f"{about}, for the versions of the rules")
-        monitoring.add_argument("file", type=Path, nargs="?", metavar="FILE", help=RULES)
-        monitoring.add_argument(
-            "--out", type=Path, metavar="FILE", help="write a file; without it, standard output"
-        )
-        if name == "alerts":
-            monitoring.add_argument(
-                "--objective",
-                type=float,
-                default=99.9,
-                metavar="PERCENT",
-                help="of the requests that are to succeed; 99.9",
-            )
+
+
+def _add_monitoring(parser: ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help=RULES)
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="write a file; without it, standard output"
+    )
 
 
 def _add_file(parser: ArgumentParser) -> None:

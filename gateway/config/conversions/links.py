@@ -109,8 +109,7 @@ def build_link(
     changes = declared_changes(config.changes, (*at, "changes"), groups.configs, ())
     sections = [change.section for change in changes]
     beside = [one for entry in (*config.query, *config.headers) for one in entry.named().values()]
-    limits = [section.seconds() for section in sections]
-    timeouts = [seconds for seconds in limits if seconds is not None]
+    timeouts = [limit for section in sections if (limit := section.seconds()) is not None]
     if config.unfit == "keep":
         from gateway.core.conversion.shapes.kept import kept_parameter  # few files
 
@@ -129,20 +128,20 @@ def build_link(
                 ),
             )
         ),
-        frozenset(status for text in config.statuses for status in _statuses(text)),
-        _ON[config.on],
-        None if config.methods is None else frozenset(config.methods),
-        None if config.paths is None else frozenset(config.paths),
-        query,
-        parameters("headers", config.headers),
-        operations,
-        build_statuses(config.status, (*at, "status"), mistakes),
-        any(change.maps_links for change in sections),
-        _digest(config, groups.configs, [change.code for change in sections]),
-        any(change.varies for change in sections),
-        any(change.needs_message for change in sections),
-        any(change.needs_message for change in beside),
-        sum(timeouts) if timeouts else None,
+        statuses=frozenset(status for text in config.statuses for status in _statuses(text)),
+        on=_ON[config.on],
+        methods=None if config.methods is None else frozenset(config.methods),
+        paths=None if config.paths is None else frozenset(config.paths),
+        query=query,
+        headers=parameters("headers", config.headers),
+        operations=operations,
+        status=build_statuses(config.status, (*at, "status"), mistakes),
+        maps_links=any(change.maps_links for change in sections),
+        digest=_digest(config, groups.configs, [change.code for change in sections]),
+        varies=any(change.varies for change in sections),
+        needs_message=any(change.needs_message for change in sections),
+        shows_message=any(change.needs_message for change in beside),
+        timeout=sum(timeouts) if timeouts else None,
         forms=_forms(config.forms),
         events=config.events,
         keeps_unfit=config.unfit == "keep",

@@ -1,6 +1,7 @@
 """The parts of URLs and of references (RFC 3986), and links with and without a host."""
 
 import re
+from ipaddress import ip_address
 
 from gateway.core.answers.link_directory import LinkForm
 
@@ -42,6 +43,15 @@ def split_url(link: str) -> tuple[str | None, str | None, str, str | None, str]:
 def query_and_fragment(query: str | None, fragment: str) -> str:
     """Return what follows a path."""
     return fragment if query is None else f"?{query}{fragment}"
+
+
+def is_address(host: str) -> bool:
+    """Return whether a host, without brackets, is an IP address and no name."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def resolved(base: str, path: str, *, absolute: bool = False) -> str:

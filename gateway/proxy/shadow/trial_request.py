@@ -40,7 +40,7 @@ class TrialRequest(msgspec.Struct, frozen=True):
 
 
 class RequestValidator(Protocol):
-    """Validates requests by OpenAPI documents; see `gateway.verify.live.request_validation`."""
+    """Validates requests by OpenAPI documents; see `gateway.verify.live.contracts`."""
 
     async def validate(self, request: TrialRequest) -> list[RefusedField] | None:
         """Return what the service would refuse; None if the document cannot be had."""

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import unified_diff
 from functools import lru_cache
-from ipaddress import ip_address
 from typing import NamedTuple
 
-from gateway.admin.explanation import Fact, example_request, facts, parse_request
+from gateway.admin.explanation import Fact, example_request, facts, parse_address, parse_request
 from gateway.admin.operator import Operator, Rules
 from gateway.config.draft import MAX_BYTES, check_draft
 from gateway.config.load import rules_hash
@@ -173,15 +172,11 @@ def explained(operator: Operator, asked: Asked) -> list[Fact]:
     lines = [line for line in asked.headers.splitlines() if line.strip()]
     head = parse_request(asked.request, lines, operator.rules)
     now = parse_date(asked.at) if asked.at else operator.state.now
-    try:
-        peer = str(ip_address(asked.peer)) if asked.peer else ""
-    except ValueError:
-        raise ValueError(f"'{asked.peer}' is not an address; write one like 192.0.2.7") from None
     return facts(
         operator.rules,
         head,
         now,
-        peer,
+        parse_address(asked.peer),
         asked.client or None,
         overrides=operator.state.in_force,
     )

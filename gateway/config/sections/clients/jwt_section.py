@@ -90,16 +90,7 @@ def _key(config: JwtConfig, folder: Path) -> str | None:
     raise ValueError(f"the key_file '{config.key_file}' cannot be read: {reason}") from None
 
 
-def _verifying(config: JwtConfig, key: str) -> Claims:
-    # PyJWT: signatures, with cryptography where keys are public. Imported only where tokens are
-    # verified, as the import takes a fifth of a second.
-    try:
-        import jwt
-    except ModuleNotFoundError:
-        raise ValueError(
-            "a token is verified by PyJWT, which is not installed; install version-gateway[jwt]"
-        ) from None
-
+def _check_algorithms(config: JwtConfig) -> None:
     if not config.algorithms:
         raise ValueError(
             "the key is for no algorithm; add algorithms, such as [HS256] for a secret or [RS256]"
@@ -111,6 +102,19 @@ def _verifying(config: JwtConfig, key: str) -> Claims:
             "a key is either a secret (HS...) or a public one (RS..., PS..., ES..., EdDSA); keep"
             " the algorithms of one kind"
         )
+
+
+def _verifying(config: JwtConfig, key: str) -> Claims:
+    # PyJWT: signatures, with cryptography where keys are public. Imported only where tokens are
+    # verified, as the import takes a fifth of a second.
+    try:
+        import jwt
+    except ModuleNotFoundError:
+        raise ValueError(
+            "a token is verified by PyJWT, which is not installed; install version-gateway[jwt]"
+        ) from None
+
+    _check_algorithms(config)
     if "PRIVATE KEY-----" in key:
         raise ValueError("the key is a private one, which is its issuer's; give the public one")
     for name in config.algorithms:

@@ -3,7 +3,13 @@
 import pytest
 
 from gateway.core.answers.link_directory import LinkForm
-from gateway.core.answers.url_parts import in_form, query_and_fragment, resolved, split_url
+from gateway.core.answers.url_parts import (
+    in_form,
+    is_address,
+    query_and_fragment,
+    resolved,
+    split_url,
+)
 
 ABSOLUTE, RELATIVE = LinkForm.ABSOLUTE, LinkForm.RELATIVE
 
@@ -49,3 +55,11 @@ def test_parts() -> None:
 def test_resolved(path: str, wanted: str) -> None:
     assert resolved("/a/b", path) == wanted
     assert resolved("/a/b", path, absolute=True) == ("/" if not path else wanted)
+
+
+@pytest.mark.parametrize(
+    ("host", "wanted"),
+    [("192.0.2.7", True), ("::1", True), ("a.example", False), ("[::1]", False), ("", False)],
+)
+def test_an_address_is_no_name(host: str, wanted: bool) -> None:
+    assert is_address(host) is wanted
