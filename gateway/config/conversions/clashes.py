@@ -78,62 +78,98 @@ def _parameters(part: Part, key: str) -> Iterator[DeclaredChange]:
 
 
 def _find(changes: Iterator[_Use], within: Callable[[str, str], bool], mistakes: Mistakes) -> None:
-    gone: dict[str, Location] = {}
-    renamed: dict[str, str] = {}
-    made: dict[str, Location] = {}
-    used: dict[str, Location] = {}
-    for at, taken, makes, use in changes:
-        here = at[:-1]
-        for field in taken:
-            for known, other in gone.items():
-                if within(field, known):
-                    name = renamed[known] and renamed[known] + field[len(known) :]
-                    right = _remedy(name, field, makes)
-                    mistakes.add(
-                        f"'{field}' is taken by {place(other)}, which comes before;"
-                        f" {_ORDER}: {right}{use}",
-                        *at,
-                    )
-            # What becomes a part of an object of its own name would take the other parts along.
-            part = next((m for m in makes if m != field and within(m, field)), None)
-            for known, other in made.items() if part and field not in makes else ():
-                if known != field and within(known, field):
-                    mistakes.add(
-                        f"'{field}' becomes '{part}' here, and {place(other)}, which comes before,"
-                        f" has made '{known}'; {_ORDER}{use}",
-                        *at,
-                    )
-        for field in makes:
-            if field in used and field not in taken:
-                mistakes.add(
-                    f"'{field}' is made here, and {place(used[field])}, which comes before, looks"
-                    f" for it; {_ORDER}{use}",
-                    *at,
+    walk = _Walk(within, mistakes)
+    for change in changes:
+        walk.check(change)
+        walk.add(change)
+
+
+class _Walk:
+    """The fields that the changes of an upgrade have taken, looked for and made so far.
+
+    Args:
+        within: whether the first of two fields is the second or a part of it.
+        mistakes: takes what is found.
+    """
+
+    def __init__(self, within: Callable[[str, str], bool], mistakes: Mistakes) -> None:
+        self._within = within
+        self._mistakes = mistakes
+        # The fields that are not there any more, those still read and those made, each with the
+        # change; and the names that the first of them have now, empty where several became one.
+        self._gone: dict[str, Location] = {}
+        self._used: dict[str, Location] = {}
+        self._made: dict[str, Location] = {}
+        self._renamed: dict[str, str] = {}
+
+    def check(self, change: _Use) -> None:
+        """Report what does not go with the changes before."""
+        for field in change.taken:
+            self._check_taken(change, field)
+        for field in change.makes:
+            self._check_made(change, field)
+
+    def _check_taken(self, change: _Use, field: str) -> None:
+        within, makes = self._within, change.makes
+        for known, other in self._gone.items():
+            if within(field, known):
+                name = self._renamed[known] and self._renamed[known] + field[len(known) :]
+                self._mistakes.add(
+                    f"'{field}' is taken by {place(other)}, which comes before;"
+                    f" {_ORDER}: {_remedy(name, field, makes)}{change.use}",
+                    *change.at,
                 )
-            for known, other in (used | made).items():
-                if (
-                    known != field
-                    and within(known, field)
-                    and not any(within(known, each) and within(each, field) for each in taken)
-                ):
-                    mistakes.add(
-                        f"'{field}' is made here, and {place(other)}, which comes before, looks for"
-                        f" '{known}' in it; {_ORDER}{use}",
-                        *at,
-                    )
-            if field in made and field not in taken:
-                mistakes.add(
-                    f"'{field}' is made by {place(made[field])} already; keep one of the two{use}",
-                    *at,
+        # What becomes a part of an object of its own name would take the other parts along.
+        part = next((m for m in makes if m != field and within(m, field)), None)
+        for known, other in self._made.items() if part and field not in makes else ():
+            if known != field and within(known, field):
+                self._mistakes.add(
+                    f"'{field}' becomes '{part}' here, and {place(other)}, which comes before,"
+                    f" has made '{known}'; {_ORDER}{change.use}",
+                    *change.at,
                 )
-        kept = set(makes)
-        renamed |= dict.fromkeys(taken, makes[0] if len(taken) == len(makes) == 1 else "")
-        gone |= {field: here for field in taken if field not in kept}
-        gone = {f: other for f, other in gone.items() if not any(within(m, f) for m in makes)}
-        used = {f: other for f, other in used.items() if f not in gone}
-        used |= {field: here for field in taken if field in kept}
-        made = {f: other for f, other in made.items() if f not in taken or f in kept}
-        made |= {field: here for field in makes if field not in taken}
+
+    def _check_made(self, change: _Use, field: str) -> None:
+        within, taken = self._within, change.taken
+        if field in self._used and field not in taken:
+            self._mistakes.add(
+                f"'{field}' is made here, and {place(self._used[field])}, which comes before,"
+                f" looks for it; {_ORDER}{change.use}",
+                *change.at,
+            )
+        for known, other in (self._used | self._made).items():
+            if (
+                known != field
+                and within(known, field)
+                and not any(within(known, each) and within(each, field) for each in taken)
+            ):
+                self._mistakes.add(
+                    f"'{field}' is made here, and {place(other)}, which comes before, looks for"
+                    f" '{known}' in it; {_ORDER}{change.use}",
+                    *change.at,
+                )
+        if field in self._made and field not in taken:
+            self._mistakes.add(
+                f"'{field}' is made by {place(self._made[field])} already; keep one of the"
+                f" two{change.use}",
+                *change.at,
+            )
+
+    def add(self, change: _Use) -> None:
+        """Note what the change has taken, looked for and made."""
+        here, taken, makes = change.at[:-1], change.taken, change.makes
+        name = makes[0] if len(taken) == len(makes) == 1 else ""
+        self._renamed |= dict.fromkeys(taken, name)
+        gone = self._gone | {field: here for field in taken if field not in makes}
+        self._gone = {
+            field: other
+            for field, other in gone.items()
+            if not any(self._within(one, field) for one in makes)
+        }
+        used = {field: other for field, other in self._used.items() if field not in self._gone}
+        self._used = used | {field: here for field in taken if field in makes}
+        made = {f: other for f, other in self._made.items() if f not in taken or f in makes}
+        self._made = made | {field: here for field in makes if field not in taken}
 
 
 def _remedy(name: str, field: str, makes: Sequence[str]) -> str:
