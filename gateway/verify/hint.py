@@ -1,30 +1,46 @@
-"""Hints: the change, as gateway.yaml would declare it, that probably mends a finding."""
+"""Hints: the changes, as gateway.yaml would declare them, that probably mend a finding."""
 
-import json
 import re
+from collections.abc import Iterator
 
 from gateway.verify.claim import Claim, MessagePart
 from gateway.verify.openapi.body_shape import spelt
 from gateway.verify.openapi.schema_fields import Declared, declared
 from gateway.verify.proof import Finding
+from gateway.verify.reshaping import quoted, reshapings
 
+# Documents do not say what stands between them.
+_PAIRS = 'separator: ",", pairs: "="'
 _PLAIN = re.compile(r"[A-Za-z_][\w.-]*\Z", re.ASCII)
 # The types of JSON Schema, by the names that `type:` has for them in gateway.yaml: its `integer`
 # counts decimal places of the other type, which schemas do not give.
 _TYPES = {"string": "text", "integer": "number", "number": "number", "boolean": "boolean"}
+_BODIES = (MessagePart.REQUEST, MessagePart.RESPONSE)
+_SHAPED = ("required", "lost", "ignored", "additionalProperties", "unevaluatedProperties", "type")
 
 
-def hint(claim: Claim, finding: Finding) -> str | None:
-    """Return the change that is probably missing between the two versions, or None.
+def hints(claim: Claim, finding: Finding) -> Iterator[str]:
+    """Yield the changes one of which is probably missing between the two versions.
 
     A change reads from the newer version to the older one, whichever way the message travels.
     """
     if claim.part in (MessagePart.MESSAGE, MessagePart.FORM_MESSAGE):
-        return None  # a place in it may be in the body, in the query or in a header field
-    field = _spelt(claim, finding.field)
+        return  # a place in it may be in the body, in the query or in a header field
+    name = spelt(finding.field, claim.given, claim.wanted)
     down = (claim.part is MessagePart.RESPONSE) == (claim.client < claim.service)
-    if field is None:
-        return _reshaped(claim, down) if finding.keyword == "type" else None
+    if claim.part in _BODIES and finding.keyword in _SHAPED:
+        yield from reshapings(claim.given, claim.wanted, name, down=down)
+    one = _of_field(claim, finding, quoted(name), down) if name else None
+    if one is not None:
+        yield one
+
+
+def hint(claim: Claim, finding: Finding) -> str | None:
+    """Return the first of them, or None."""
+    return next(hints(claim, finding), None)
+
+
+def _of_field(claim: Claim, finding: Finding, field: str, down: bool) -> str | None:
     match finding.keyword:
         case "required" | "lost" if (other := _other_name(claim, finding.field)) is not None:
             newer, older = (other, field) if down else (field, other)
@@ -42,15 +58,9 @@ def hint(claim: Claim, finding: Finding) -> str | None:
     return None
 
 
-def _spelt(claim: Claim, pointer: str) -> str | None:
-    """Return a field as YAML in braces takes it, in quotes where it holds other signs.
-
-    None stands for the body, or for an element of a body that is an array.
-    """
-    path = spelt(pointer, claim.given, claim.wanted)
-    if not path:
-        return None
-    return path if _PLAIN.match(path) else json.dumps(path, ensure_ascii=False)
+def _spelt(claim: Claim, pointer: str) -> str:
+    """Return a field as YAML in braces takes it."""
+    return quoted(spelt(pointer, claim.given, claim.wanted))
 
 
 def _sides(claim: Claim, down: bool) -> tuple[Declared, Declared]:
@@ -63,39 +73,29 @@ def _types(side: Declared, pointer: str) -> set[str]:
     return side.types.get(pointer, set()) - {"null"}
 
 
-def _reshaped(claim: Claim, down: bool) -> str | None:
-    """Return the change between a bare array and an envelope that holds one."""
-    newer, older = _sides(claim, down)
-    if _types(newer, "") == {"object"} and _types(older, "") == {"array"}:
-        held, change = _arrays(newer), "extract: {{ key: {} }}"
-    elif _types(newer, "") == {"array"} and _types(older, "") == {"object"}:
-        held, change = _arrays(older), "envelope: {{ into: {} }}"
-    else:
-        return None
-    return change.format(_spelt(claim, held[0])) if len(held) == 1 else None
-
-
-def _arrays(side: Declared) -> list[str]:
-    return [name for name in side.fields if name.count("/") == 1 and "array" in _types(side, name)]
-
-
 def _retyped(claim: Claim, pointer: str, field: str, down: bool) -> str | None:
     newer, older = _sides(claim, down)
     before, after = _types(newer, pointer), _types(older, pointer)
+    for one, other, name in ((before, after, "unwrap"), (after, before, "wrap")):
+        if one == {"array"} and other and other != one:
+            many = ", many: keep" if "array" in other else ""
+            return f"{name}: {{ field: {field}{many} }}"
     if "object" in before and "object" not in after | {"array"}:
         parts = _parts(claim, newer, pointer) if after == {"string"} else []
         if len(parts) > 1:
             return f"join: {{ fields: [{', '.join(parts)}], into: {field} }}"
+        if after == {"string"} and not _inside(newer, pointer):
+            return f"join_list: {{ field: {field}, {_PAIRS} }}"
         key = _only_key(newer, pointer)
         return key and f"extract: {{ field: {field}, key: {key} }}"
     if "object" in after and "object" not in before | {"array"}:
         parts = _parts(claim, older, pointer) if before == {"string"} else []
         if len(parts) > 1:
             return f"split: {{ field: {field}, into: [{', '.join(parts)}] }}"
+        if before == {"string"} and not _inside(older, pointer):
+            return f"split_list: {{ field: {field}, {_PAIRS} }}"
         key = _only_key(older, pointer)
         return key and f"envelope: {{ field: {field}, into: {key} }}"
-    if ("array" in before) != ("array" in after):
-        return f"{'unwrap' if 'array' in before else 'wrap'}: {{ field: {field} }}"
     names = [_TYPES.get(min(types, default="")) for types in (before, after)]
     if None in names or names[0] == names[1]:
         return None
@@ -104,8 +104,12 @@ def _retyped(claim: Claim, pointer: str, field: str, down: bool) -> str | None:
 
 def _parts(claim: Claim, side: Declared, pointer: str) -> list[str]:
     """Return the texts in an object."""
-    inside = sorted(name for name in side.fields if name.startswith(f"{pointer}/"))
-    return [str(_spelt(claim, name)) for name in inside if _types(side, name) == {"string"}]
+    inside = _inside(side, pointer)
+    return [_spelt(claim, name) for name in inside if _types(side, name) == {"string"}]
+
+
+def _inside(side: Declared, pointer: str) -> list[str]:
+    return sorted(name for name in side.fields if name.startswith(f"{pointer}/"))
 
 
 def _only_key(side: Declared, pointer: str) -> str | None:

@@ -22,7 +22,7 @@ from gateway.verify.checks.field_check import (
     described_versions,
 )
 from gateway.verify.claim import Claim, MessagePart
-from gateway.verify.hint import hint
+from gateway.verify.hint import hints
 from gateway.verify.proof import Finding
 
 _KEYS = {MessagePart.QUERY: "query", MessagePart.HEADERS: "headers"}
@@ -53,12 +53,11 @@ class HintTrial:
 
     def hint(self, claim: Claim, finding: Finding) -> str | None:
         """Return the hint for a finding; None where there is none that `check` accepts."""
-        change = hint(claim, finding)
-        if change is None:
-            return None
         key = _KEYS.get(claim.part, "changes")
         older, newer = sorted((claim.client, claim.service))
-        return change if self._trial(claim.api).accepts(older, newer, key, change) else None
+        accepts = self._trial(claim.api).accepts
+        found = hints(claim, finding)
+        return next((change for change in found if accepts(older, newer, key, change)), None)
 
 
 class _ApiTrial:

@@ -45,13 +45,52 @@ def of(**fields: Schema) -> Schema:
     return {"type": "object", "properties": fields}
 
 
+def many(**fields: Schema) -> Schema:
+    """Return the schema of an object with objects that have these fields."""
+    return of(m={"type": "array", "items": of(**fields)})
+
+
+FLATTEN = "flatten: { field: a, prefix: a_, but: [a_b] }"
+NEST = FLATTEN.replace("flatten", "nest")
+FLAT = 'flatten: { field: a, prefix: "", but: [n] }'
+IN_ARRAY = 'flatten: { field: "m[].a", prefix: a_ }'
+LINES: Schema = {"type": "array", "items": of(n=TEXT)}
+PRICED: Schema = {"type": "array", "items": of(n=TEXT, c=TEXT)}
+SPREAD = 'spread: { field: c, into: "m[].c", keep: false }'
+COLLECT = 'collect: { field: "m[].c", into: c, keep: false }'
+SNAKE = of(id=TEXT, order_lines={"type": "array", "items": of(unit_price=TEXT)})
+CAMEL = of(id=TEXT, orderLines={"type": "array", "items": of(unitPrice=TEXT)})
+UNWRAP = "unwrap: { field: a, many: keep }"
+MAP: Schema = {"type": "object", "additionalProperties": TEXT}
+
+
 @pytest.mark.parametrize(
     ("newer", "older", "field", "expected"),
     [
         (DATA, LIST, "", "extract: { key: data }"),
         (LIST, DATA, "", "envelope: { into: data }"),
         (of(a=LIST, b=LIST), LIST, "", None),
-        (TEXT, PERSON, "", None),
+        (TEXT, PERSON, "", "envelope: { into: name }"),
+        ({"type": "boolean"}, PERSON, "", None),
+        (of(data=PERSON, next=TEXT), PERSON, "/id", "extract: { key: data }"),
+        (PERSON, of(data=PERSON, next=TEXT), "/data", "envelope: { into: data }"),
+        # An object, and its members at the level above.
+        (of(n=TEXT, a=NAME), of(n=TEXT, a_first=TEXT, a_last=TEXT, a_b=TEXT), "/a_last", FLATTEN),
+        (of(n=TEXT, a_first=TEXT, a_last=TEXT, a_b=TEXT), of(n=TEXT, a=NAME), "/a", NEST),
+        (of(n=TEXT, a=NAME), of(n=TEXT, first=TEXT, last=TEXT), "/a", FLAT),
+        (many(n=TEXT, a=NAME), many(n=TEXT, a_first=TEXT, a_last=TEXT), "/m/*/a", IN_ARRAY),
+        # A value beside elements, and in each of them.
+        (of(c=TEXT, m=LINES), of(m=PRICED), "/m/*/c", SPREAD),
+        (of(c=TEXT, m=LINES), of(c=TEXT, m=PRICED), "/m/*/c", SPREAD.replace(", keep: false", "")),
+        (of(m=PRICED), of(c=TEXT, m=LINES), "/c", COLLECT),
+        # All keys.
+        (SNAKE, CAMEL, "/orderLines", "key_case: { newer: snake, older: camel }"),
+        (CAMEL, SNAKE, "/order_lines/*/unit_price", "key_case: { newer: camel, older: snake }"),
+        # Lists that are written as their only element, and pairs.
+        (of(a=LIST), of(a={"type": ["array", "object"]}), "/a", UNWRAP),
+        (of(a={"type": ["array", "object"]}), of(a=LIST), "/a", UNWRAP.replace("un", "")),
+        (of(a=MAP), of(a=TEXT), "/a", 'join_list: { field: a, separator: ",", pairs: "=" }'),
+        (of(a=TEXT), of(a=MAP), "/a", 'split_list: { field: a, separator: ",", pairs: "=" }'),
         (of(a=PERSON), of(a={"type": "integer"}), "/a", "extract: { field: a, key: id }"),
         (of(a={"type": "integer"}), of(a=PERSON), "/a", "envelope: { field: a, into: id }"),
         (of(a=NAME), of(a=TEXT), "/a", "join: { fields: [a.first, a.last], into: a }"),
@@ -62,10 +101,14 @@ def of(**fields: Schema) -> Schema:
         (of(a=TEXT), of(a=TEXT), "/a", None),
     ],
 )
-def test_another_type(newer: Schema, older: Schema, field: str, expected: str | None) -> None:
+def test_another_shape(newer: Schema, older: Schema, field: str, expected: str | None) -> None:
     about = ("x", Version(1), Version(2), "GET /x", MessagePart.RESPONSE, "200")
-    claim = Claim(*about, newer, older, None)
-    assert hint(claim, Finding(field, "type", "is of another type")) == expected
+    wrong = Finding(field, "type", "is of another type")
+    assert hint(Claim(*about, newer, older, None), wrong) == expected
+    # The same change, also where the message is a request of the older version.
+    asked = (*about[:4], MessagePart.REQUEST, "")
+    if wrong.keyword:
+        assert hint(Claim(*asked, older, newer, None), wrong) == expected
 
 
 def test_a_key_with_signs_is_quoted() -> None:

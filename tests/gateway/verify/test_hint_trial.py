@@ -122,6 +122,69 @@ def test_the_rules_are_not_built_anew_for_a_hint(
     assert len(located) == 2  # once for each document
 
 
+def closed(**fields: object) -> dict[str, object]:
+    """Return the schema of an object with some fields alone."""
+    return {"type": "object", "properties": fields, "additionalProperties": False}
+
+
+def listed(**fields: object) -> dict[str, object]:
+    """Return the schema of a list of objects with some fields alone."""
+    return {"type": "array", "items": closed(**fields)}
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "field", "expected"),
+    [
+        (
+            closed(id=TEXT, look_color=TEXT, look_size=TEXT),
+            closed(id=TEXT, look=closed(color=TEXT, size=TEXT)),
+            "/look",
+            "flatten: { field: look, prefix: look_ }",
+        ),
+        (
+            closed(id=TEXT, city=TEXT, street=TEXT),
+            closed(id=TEXT, address=closed(city=TEXT, street=TEXT)),
+            "/address",
+            'flatten: { field: address, prefix: "", but: [id] }',
+        ),
+        (
+            closed(lines=listed(price=TEXT, currency=TEXT)),
+            closed(lines=listed(price=TEXT), currency=TEXT),
+            "/currency",
+            'spread: { field: currency, into: "lines[].currency", keep: false }',
+        ),
+        (
+            closed(paid_at=TEXT, sent_lines=listed(unit_price=TEXT)),
+            closed(paidAt=TEXT, sentLines=listed(unitPrice=TEXT)),
+            "/paidAt",
+            "key_case: { newer: camel, older: snake }",
+        ),
+        (
+            closed(id=TEXT, name=TEXT),
+            closed(data=closed(id=TEXT, name=TEXT), meta=closed()),
+            "/data",
+            "extract: { key: data }",
+        ),
+    ],
+)
+def test_a_hint_of_a_whole_shape(
+    older: dict[str, object],
+    newer: dict[str, object],
+    field: str,
+    expected: str,
+    tmp_path: Path,
+) -> None:
+    """It is what `check` accepts, with the documents at hand."""
+    documents = document(older, loans="get"), document(newer, lendings="get")
+    path, snapshot = written(tmp_path, *documents)
+    about = ("loans", Version(1), Version(2), "GET /loans", MessagePart.RESPONSE, "200")
+    wrong = Finding(field, "additionalProperties", "is not known")
+    shown = HintTrial(path, {}, snapshot).hint(Claim(*about, newer, older, None), wrong)
+    assert shown == expected
+    path, snapshot = written(tmp_path, *documents, f"{{ {shown} }}")
+    assert check_conversions(path, {}, snapshot) == []
+
+
 @pytest.mark.parametrize(("name", "shown"), [("id", True), ("colour", False)])
 def test_a_field_that_the_documents_lack_is_in_no_hint(
     name: str, shown: bool, tmp_path: Path
