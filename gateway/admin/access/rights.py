@@ -265,10 +265,11 @@ def _user(request: web.Request, sign_on: SignOn) -> Principal | None:
 def _forbid(found: Principal, right: Right) -> NoReturn:
     who = f"{found.name} has" if found.name else "without a token, you have"
     what = "not even the right to read" if found.right is None else f"no right to {right}"
+    groups = {Right.READ: "readers", Right.OPERATE: "operators"}
     hints = {
         KnownBy.NOTHING: "; name one in 'admin' in the rules, or use the commands on the machine of"
         " the gateway",
-        KnownBy.SIGN_ON: f"; only groups of 'admin.sign_on.{right}' in the rules have it",
+        KnownBy.SIGN_ON: f"; only groups of 'admin.sign_on.{groups[right]}' in the rules have it",
     }
     hint = hints.get(found.by, f"; ask by a token with the right to {right}")
     raise AdminProblemError(403, "forbidden", f"{who} {what}{hint}")

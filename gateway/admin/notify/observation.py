@@ -12,7 +12,7 @@ from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.standing import Standing
 from gateway.config.load import RefusedRules, rules_hash
 from gateway.core.cutover.cutover_state import CutoverState, DecidedBy
-from gateway.core.lifecycle.openings import Opening, openings
+from gateway.core.lifecycle.openings import Opening
 from gateway.core.operators.notify_rules import EventKind
 from gateway.core.overrides import Overrides, VersionKey
 from gateway.state.history.distinct import Distinct
@@ -148,15 +148,14 @@ def brownouts_begun(
     """Yield which brownouts have begun since the document was written, and note it there."""
     known = dict(document.brownouts)
     for key, version in versions.items():
-        if version.brownout is None or key in overrides.paused or key in known:
+        if key in overrides.paused or key in known:
             continue
-        if version.terms is not None and version.terms.sunset <= now:
-            continue
-        first = next(openings(version.brownout, now), None)
+        first = next(iter(version.upcoming(now)), None)
         if first is None or first.begins > now:
             continue
         begins = max(first.begins, 0.0)
-        known[key] = (begins, min(first.ends, 1e12), first.percent)
+        # One that always was there has lasted since it was noticed, as far as anybody knows.
+        known[key] = (begins or now, min(first.ends, 1e12), first.percent)
         text = f"A brownout of {_name(key)} has begun; it refuses {_extent(first)}."
         yield Happening(
             EventKind.BROWNOUT_BEGUN, _name(key), f"{begins:.0f}", text, key, "#brownouts"
@@ -180,16 +179,18 @@ def brownout_ended(key: VersionKey, opening: Opening, minutes: Mapping[int, Inte
         minutes: the history of the version.
     """
     length = opening.ends - opening.begins
-    during = _summed(minutes, opening.begins, opening.ends)
-    former = _summed(minutes, opening.begins - length, opening.begins)
-    text = (
-        f"The brownout of {_name(key)} has ended after {period_text(length)}: {during.refused:,} of"
-        f" {during.requests:,} {plural(during.requests, 'request')} were refused, of"
-        f" {during.callers.count:,} {plural(during.callers.count, 'caller')};"
-        f" {former.callers.count:,} called in as long before it."
-    )
+    text = f"The brownout of {_name(key)} has ended after {period_text(length)}"
+    if 2 * length <= Resolution.MINUTE.most * Resolution.MINUTE.seconds:  # all of it is known
+        during = _summed(minutes, opening.begins, opening.ends)
+        former = _summed(minutes, opening.begins - length, opening.begins)
+        text += (
+            f": {during.refused:,} of"
+            f" {during.requests:,} {plural(during.requests, 'request')} were refused, of"
+            f" {during.callers.count:,} {plural(during.callers.count, 'caller')};"
+            f" {former.callers.count:,} called in as long before it"
+        )
     mark = f"{opening.begins:.0f}"
-    return Happening(EventKind.BROWNOUT_ENDED, _name(key), mark, text, key, "#callers")
+    return Happening(EventKind.BROWNOUT_ENDED, _name(key), mark, f"{text}.", key, "#callers")
 
 
 def _summed(minutes: Mapping[int, Interval], begins: float, ends: float) -> Interval:

@@ -49,14 +49,17 @@ class CatalogVersion:
     def upcoming(self, now: float) -> list[Opening]:
         """Return the next ten openings of its brownouts, from those that are open now on.
 
-        They are kept until the first one is over, since a schedule takes a while to be asked.
+        There is none once the version has ended, and what lasts longer ends with it. They are kept
+        until the first one is over, since a schedule takes a while to be asked.
         """
-        if self.brownout is None:
+        end = inf if self.terms is None else self.terms.sunset
+        if self.brownout is None or end <= now:
             return []
         if not self._upcoming or self._upcoming[0].ends <= now:
-            end = inf if self.terms is None else self.terms.sunset
             found = islice(openings(self.brownout, now), _UPCOMING)
-            self._upcoming = [each for each in found if each.begins < end]
+            self._upcoming = [
+                each._replace(ends=min(each.ends, end)) for each in found if each.begins < end
+            ]
         return self._upcoming
 
 

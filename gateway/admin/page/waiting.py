@@ -293,10 +293,6 @@ def _sunsets(seen: Situation) -> Iterator[Waiting]:
 
 def _brownouts(seen: Situation) -> Iterator[Waiting]:
     for key, version in seen.versions.items():
-        if version.brownout is None:
-            continue
-        if version.terms is not None and version.terms.sunset <= seen.now:
-            continue
         if (first := next(iter(version.upcoming(seen.now)), None)) is None:
             continue
         if key in seen.overrides.paused:

@@ -176,6 +176,11 @@ async def test_single_sign_on(
         assert await asking.act(user) == operate
         if operate == 200:
             assert await asking.who == "ann@example.com"
+        else:
+            assert "only groups of 'admin.sign_on.operators' in the rules have it" in asking.text
+        if read == 403:
+            await asking.status("GET", "/overrides", user)
+            assert "only groups of 'admin.sign_on.readers' in the rules have it" in asking.text
 
 
 async def test_only_the_proxy_is_believed(operating: MakeOperator) -> None:

@@ -176,6 +176,22 @@ def test_a_brownout_without_an_end() -> None:
     assert [*observation.brownouts_begun(NotifyDocument(), over, Overrides(), NOW)] == []
 
 
+def test_a_brownout_that_ends_with_its_version() -> None:
+    """It has lasted since it was noticed; nothing is said of requests long past."""
+    document, none = NotifyDocument(), Overrides()
+    found = versions("lifecycle: { sunset: 2027-01-18 }, brownout: { percent: 5 }")
+    (one,) = observation.brownouts_begun(document, found, none, NOW)
+    assert one.text.endswith("it refuses 5% of its requests until 18 Jan 2027, 00:00 UTC.")
+    ends = NOW + 2 * 86_400 + 16 * 3600
+    assert observation.brownouts_over(document, ends - 1) == {}
+    ((key, opening),) = observation.brownouts_over(document, ends).items()
+    assert (key, opening) == (KEY, Opening(NOW, ends, 5))
+    assert observation.brownout_ended(KEY, opening, {}).text == (
+        "The brownout of version 1 of person has ended after 2 days."
+    )
+    assert [*observation.brownouts_begun(document, found, none, ends)] == []
+
+
 def test_the_effect_of_a_brownout() -> None:
     history = History()
     for minute, clients, refused in ((-15, "abc", 0), (-5, "abcd", 0), (3, "ab", 1), (12, "a", 0)):

@@ -181,6 +181,10 @@ CASES = {
         *("soon", "Brownout", "refuses 100% of its requests until 27 Sep 1972, 09:30 UTC."),
     ),
     "one without an end": (situation(ALWAYS), "soon", "Brownout", "refuses 5% of its requests w"),
+    "one that ends with the version": (
+        situation(ALWAYS.replace("brownout:", "lifecycle: { sunset: 1972-12-24 }, brownout:")),
+        *("soon", "Brownout", "refuses 5% of its requests until 24 Dec 1972, 00:00 UTC."),
+    ),
     "brownouts paused by hand": (
         situation(
             BROWN,
