@@ -137,9 +137,9 @@ def making(hops: Sequence[Hop], *, newer: bool, patch: bool) -> Iterator[Version
 
 
 def carrying(link: VersionLink) -> VersionLink:
-    """Return a link with those changes alone that move values beside the body."""
-    changes = tuple(filter(is_carry, link.changes))
-    return link if len(changes) == len(link.changes) else replace(link, changes=changes)
+    """Return a link with those changes alone that move values beside the body, and no defaults."""
+    changes = tuple(change.for_patch() for change in link.changes if is_carry(change))
+    return link if changes == link.changes else replace(link, changes=changes)
 
 
 def message_steps(

@@ -141,6 +141,17 @@ def test_what_carries_values_alone() -> None:
     assert surrounding.headers == before.headers
 
 
+def test_a_default_of_what_carries_a_value_makes_no_body() -> None:
+    carry = Whole(Carry(("next",), HeaderPlace("X-Next"), default=None))
+    conversion = BodyConversion((link(V1, carry),), Direction.UP)
+    for header, made, apart in (
+        ("", {"next": None}, {}),
+        ("X-Next: b", {"next": "b"}, {"next": "b"}),
+    ):
+        assert conversion.convert({}, replace(PLAIN, message=message(header))) == made
+        assert conversion.carrying.convert({}, replace(PLAIN, message=message(header))) == apart
+
+
 @pytest.mark.parametrize(
     ("headers", "query", "place"),
     [
