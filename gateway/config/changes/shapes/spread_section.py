@@ -1,11 +1,14 @@
-"""`spread` and `collect`: a value in every element in one version, beside them in the other."""
+"""`spread` and `collect`: a value in every element in one version, beside them in the other.
+
+In place of elements, there may be one object beside the value.
+"""
 
 from collections.abc import Iterator
 
 from gateway.config.changes.change_section import BodySection, Loss, Upgrade
 from gateway.config.changes.change_site import BodySite
 from gateway.core.conversion.change import Change, Inverse
-from gateway.core.conversion.field_path import FieldPath
+from gateway.core.conversion.field_path import FieldPath, Inside
 
 
 class _SpreadSection(BodySection):
@@ -25,7 +28,7 @@ class _SpreadSection(BodySection):
         """
         yield Loss(newer, f"on the way back, every '{inside}' is that of '{beside}'")
         if not self.keep:
-            yield Loss(not newer, f"'{beside}' is left out where there are no elements")
+            yield Loss(not newer, f"'{beside}' is left out where nothing can hold '{inside}'")
 
     def _change(
         self, site: BodySite, beside: FieldPath | None, inside: FieldPath | None, key: str
@@ -36,22 +39,28 @@ class _SpreadSection(BodySection):
         if beside is None or inside is None:
             return None
         depth = len(beside.scopes)
-        if inside.scopes[:depth] != beside.scopes or len(inside.scopes) == depth:
+        inner, (*outer, last) = inside.scopes[depth:], inside.keys
+        is_beside = inside.scopes[:depth] == beside.scopes and (inner or outer)
+        if not is_beside or (not inner and inside.keys == beside.keys):
             site.complain(
-                "is not in elements beside the field; write one such as lines[].currency", key
+                "is not in elements or an object beside the field; write one such as"
+                " lines[].currency or price.currency",
+                key,
             )
             return None
-        inner = inside.scopes[depth:]
-        return Spread(beside.scopes, beside.keys, inner, inside.keys, self.keep)
+        if inner:
+            return Spread(beside.scopes, beside.keys, inner, inside.keys, self.keep)
+        return Spread(beside.scopes, beside.keys, (Inside(tuple(outer)),), (last,), self.keep)
 
 
 class SpreadConfig(_SpreadSection):
-    """Spread a value over elements: the older version has it in each, the newer one beside them."""
+    """Spread a value over elements, or into an object: the older version has it in each."""
 
     field: str
     """The field of the newer version that holds the value, such as currency."""
     into: str
-    """The field of each element in the older version, such as `lines[].currency`."""
+    """The field of each element in the older version, such as `lines[].currency`, or of one object,
+    such as `price.currency`."""
 
     def upgrade(self) -> Upgrade:
         """Return the upgrade: it takes the value out of the elements."""
@@ -73,7 +82,8 @@ class CollectConfig(_SpreadSection):
     """Collect a value from elements: the older version has it beside them, the newer in each."""
 
     field: str
-    """The field of each element in the newer version, such as `lines[].currency`."""
+    """The field of each element in the newer version, such as `lines[].currency`, or of one object,
+    such as `price.currency`."""
     into: str
     """The field of the older version that holds the value, such as currency."""
 

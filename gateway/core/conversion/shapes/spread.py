@@ -1,4 +1,7 @@
-"""Spread: the older version has the value of a field in every element of an array, too."""
+"""Spread: the older version has the value of a field in every element of an array, too.
+
+Or in an object that is there.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

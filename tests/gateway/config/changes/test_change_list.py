@@ -514,6 +514,12 @@ EXAMPLES: dict[str, list[Example]] = {
             {"i": st.lists(st.just({"c": 1}), max_size=2)},
             lost={True: {"i": [{"c": 1}, {}]}, False: {"c": 1, "i": []}},
         ),
+        Example(
+            {"field": "c", "into": "p.c"},
+            {"c": jsons, "p": st.just({"x": 1}) | st.none()},
+            {"c": st.just(1), "p": st.just({"c": 1})},
+            lost={True: {"c": 1, "p": {}}},
+        ),
     ],
     "flatten": [
         Example(

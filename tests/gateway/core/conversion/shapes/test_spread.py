@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.core.conversion.field_path import Inside
 from gateway.core.conversion.shapes.spread import Spread
 from tests.gateway.core.conversion.documents import (
     SEALED,
@@ -18,6 +19,7 @@ from tests.gateway.core.conversion.documents import (
 )
 from tests.gateway.core.world import LAW
 
+PRICE = Spread((), ("c",), (Inside(("p",)),), ("c",))
 COPY = Spread((), ("m", "c"), (("i",),), ("p", "c"))
 MOVE = Spread((("a",),), ("c",), (("i",),), ("c",), keep=False)
 
@@ -31,6 +33,9 @@ MOVE = Spread((("a",),), ("c",), (("i",),), ("c",), keep=False)
             {"m": {"c": "EUR"}, "i": [{"x": 1, "p": {"c": "EUR"}}, None, {"p": {"c": "EUR"}}]},
         ),
         (COPY, {"i": [{}]}, {"i": [{}]}),
+        (PRICE, {"c": 1, "p": {"a": 2}}, {"c": 1, "p": {"a": 2, "c": 1}}),
+        (PRICE, {"c": 1, "p": None}, {"c": 1, "p": None}),
+        (PRICE, {"c": 1}, {"c": 1}),
         (COPY, {"m": {"c": {"x": [1]}}}, {"m": {"c": {"x": [1]}}}),
         (MOVE, {"a": [{"i": [{}, {}], "c": 1}]}, {"a": [{"i": [{"c": 1}, {"c": 1}]}]}),
     ],
@@ -47,6 +52,8 @@ def test_what_is_refused() -> None:
     reason = "differs between elements, or from the field beside them"
     with fails("/m/c", reason):
         up(COPY, {"m": {"c": 1}, "i": [{"p": {"c": 2}}]})
+    with fails("/c", reason):
+        up(PRICE, {"c": 1, "p": {"c": 2}})
     with fails("/a/0/i", reason):
         up(MOVE, {"a": [{"i": [{"c": 1}, {"c": 2}]}]})
     with fails("/i/0/p/c", "is there already"):
