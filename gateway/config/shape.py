@@ -70,6 +70,9 @@ Date = Annotated[
 # As long as a name may be, with the mark of one that is only claimed (gateway.core.clients).
 ClientName = Annotated[str, Field(min_length=1, max_length=LONGEST + len(UNVERIFIED))]
 NonEmptyText = Annotated[str, Field(min_length=1)]
+SECRET = Field(json_schema_extra={"writeOnly": True})
+"""Marks what nobody should read, so that rules with it written out are not exported."""
+Secret = Annotated[str, Field(min_length=1), SECRET]
 
 
 def _number(value: object) -> object:

@@ -26,6 +26,7 @@ class ExportedFiles(NamedTuple):
         variable_services: The services that are written with variables.
         variable_apis: The APIs that are written with variables, other than in conversions.
         variable_state: Whether the place of the state is written with variables.
+        comments: The lines of the rules whose comment may hold a secret; empty if none does.
     """
 
     texts: Mapping[str, str]
@@ -34,6 +35,7 @@ class ExportedFiles(NamedTuple):
     variable_services: frozenset[str] = frozenset()
     variable_apis: frozenset[str] = frozenset()
     variable_state: bool = False
+    comments: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,11 @@ def notes(deployed: Deployed) -> list[str]:
     optional = [name for name, absent in deployed.files.variables.items() if absent]
     if optional:
         found.append(f"these have defaults, and the Secret may lack them: {', '.join(optional)}")
+    if deployed.files.comments:
+        found.append(
+            "comments of the rules are exported as they are: look whether they hold a secret, in"
+            f" line {deployed.files.comments}"
+        )
     if not deployed.shares_state:
         found.append(
             "state is no postgresql:// URL, so that each replica counts for itself and forgets with"

@@ -591,7 +591,7 @@ async def test_releases_one_apart_share_the_database(
         ),
         pytest.param(
             lambda url: f"{url}?sslmode=perhaps",
-            "not a usable URL; write postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
+            "no such sslmode; write one of disable, allow, prefer, require, verify-ca, verify-full",
             id="no mode of TLS",
         ),
         pytest.param(

@@ -1,18 +1,22 @@
 """The files that an export deploys: the rules, and what lies beside them."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from gateway.config.load import read_rules
+from gateway.config.root import Config
 from gateway.config.text.mistakes import ConfigError
 from gateway.config.text.source import Data, read
 from gateway.config.text.variables import names
+from gateway.config.text.written_secrets import comment_lines, secret_lines
 from gateway.export.deployed import ExportedFiles
 
 # The parts of the rules that no route depends on.
 _APART = frozenset({"state", "fleet", "clients", "workers", "limits", "trusted_proxies", "bypass"})
 _APART |= {"admin", "notify", "cors"}
+# So many lines are named.
+_LISTED = 10
 ADMIN_TOKEN = "GATEWAY_ADMIN_TOKEN"  # noqa: S105  # the name of a variable
 """The variable with the token of the admin port that an export adds; commands send it."""
 _ADDED = f"""\
@@ -29,11 +33,17 @@ def exported_files(path: Path) -> ExportedFiles:
 
     Raises:
         ConfigError: the file cannot be read.
-        ValueError: a file beside it lies in another folder, or cannot be read.
+        ValueError: it has a secret written out, or a file beside it lies in another folder, or
+            cannot be read; the text is for the operator.
     """
     content = read_rules(path)
     document = read(content, str(path), os.environ)
     folder = path.absolute().parent
+    if written := secret_lines(document, Config.model_json_schema()):
+        raise ValueError(
+            f"{path} has secrets written out, in line {_listed(written)}, and a ConfigMap is no"
+            " place for them; take them from the environment, ${NAME}"
+        )
     documents, modules, keys = _named(document.data)
     texts = {"gateway.yaml": content.decode()}
     for name in documents:
@@ -59,6 +69,7 @@ def exported_files(path: Path) -> ExportedFiles:
         frozenset(services),
         frozenset(apis),
         ("state",) in document.texts,
+        _listed(comment_lines(content.decode())),
     )
 
 
@@ -85,6 +96,10 @@ def with_token(files: ExportedFiles) -> ExportedFiles:
         texts={**files.texts, "gateway.yaml": added},
         variables={**files.variables, ADMIN_TOKEN: False},
     )
+
+
+def _listed(lines: Sequence[int]) -> str:
+    return ", ".join(map(str, lines[:_LISTED]))
 
 
 def _beside(folder: Path, name: str) -> str:

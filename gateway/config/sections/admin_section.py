@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from gateway.config.sections.trusted_proxies_section import network
-from gateway.config.shape import FieldName, Name, NonEmptyText, SectionModel, Some, matching
+from gateway.config.shape import SECRET, FieldName, Name, NonEmptyText, SectionModel, Some, matching
 from gateway.config.text.mistakes import Location, Mistakes
 from gateway.config.text.regular_file import read_regular
 from gateway.core.operators.admin_rules import (
@@ -30,7 +30,7 @@ class AdminTokenConfig(SectionModel):
 
     right: Literal["read", "operate"]
     """What the holder of the token may do: read, or operate, which has reading in it."""
-    token: Annotated[str, matching(_PATTERN, _RIGHT)] | None = None
+    token: Annotated[str, matching(_PATTERN, _RIGHT), SECRET] | None = None
     """The token, of 16 or more letters, digits and signs of ASCII. Take it from the environment:
     ${NAME}. A token is given by either token or token_file."""
     token_file: NonEmptyText | None = None

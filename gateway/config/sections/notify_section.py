@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from gateway.config.shape import Name, NonEmptyText, SectionModel, Some
+from gateway.config.shape import Name, Secret, SectionModel, Some
 from gateway.config.text.mistakes import Mistakes
 from gateway.core.operators.notify_rules import EventKind, MessageForm, NotifyRules, Webhook
 
@@ -34,13 +34,13 @@ EventName = Literal[
 class WebhookConfig(SectionModel):
     """A receiver of messages about events."""
 
-    url: NonEmptyText
+    url: Secret
     """The URL that messages are posted to. Take it from the environment, ${NAME}, where it is a
     secret, as those of chats are."""
     form: Literal["standard", "slack", "teams"] = "standard"
     """How messages are written: as Standard Webhooks has it, or as Slack or Microsoft Teams takes
     it. The default is standard."""
-    secret: NonEmptyText | None = None
+    secret: Secret | None = None
     """The key that signs messages as Standard Webhooks has it: `whsec_` and 24 to 64 random bytes
     as base64. Take it from the environment: ${NAME}. Without it, messages are not signed."""
     events: Some[EventName] | None = None

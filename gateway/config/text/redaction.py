@@ -57,17 +57,6 @@ def redacted(content: bytes) -> str | None:
     return _COMMENT.sub(rf"\1{_HIDDEN}", text)
 
 
-def secret_lines(content: bytes) -> list[int]:
-    """Return the numbers of the lines of rules, from 1, in which secrets are written out.
-
-    Raises:
-        YamlError: the text is not YAML.
-    """
-    lines = content.decode("utf-8-sig").split("\n"), _without(content).split("\n")
-    pairs = enumerate(zip(*lines, strict=True), 1)
-    return [number for number, (written, shown) in pairs if written != shown]
-
-
 def _without(content: bytes) -> str:
     root = compose(content)
     found = [] if root is None else [*_secrets(root)]

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from gateway.config.shape import ClientName, FieldName, NonEmptyText, SectionModel
+from gateway.config.shape import ClientName, FieldName, NonEmptyText, Secret, SectionModel
 from gateway.config.text.mistakes import Location, Mistakes
 from gateway.core.clients import ClientSource, HeaderName, KeyName, QueryName, digest
 from gateway.core.versions.mechanisms.query_reader import QueryReader
@@ -15,7 +15,7 @@ class ApiKeyConfig(SectionModel):
     """The request header that holds the API key. An API key is in either a header or the query."""
     query: NonEmptyText | None = None
     """The query parameter that holds the API key."""
-    keys: dict[ClientName, NonEmptyText] = Field(default_factory=dict)
+    keys: dict[ClientName, Secret] = Field(default_factory=dict)
     """The API keys by the names of their owners. A key that is not listed has a short hash of
     itself for a name. By default, none is listed."""
 

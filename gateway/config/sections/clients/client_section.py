@@ -9,7 +9,7 @@ from pydantic import Discriminator, Field, Tag
 
 from gateway.config.sections.clients.api_key_section import ApiKeyConfig, build_api_key
 from gateway.config.sections.clients.jwt_section import JwtConfig, build_claims
-from gateway.config.shape import FieldName, NonEmptyText, NumberText, SectionModel, Some
+from gateway.config.shape import FieldName, NumberText, Secret, SectionModel, Some
 from gateway.config.text.mistakes import Location, Mistakes
 from gateway.core.clients import (
     AddressName,
@@ -61,7 +61,7 @@ class ClientsConfig(SectionModel):
     by: Some[ClientSourceConfig]
     """The sources of client names. The first that finds a name in a request counts. If any of them
     checks a credential, a name that a client only claims begins with `unverified:`."""
-    hash: NonEmptyText | None = None
+    hash: Secret | None = None
     """The secret with which client names are hashed before they are kept or shown. Without it,
     names are kept and shown as they are."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from gateway.config.sections.clients.unverified_token import LONGEST, unverified
-from gateway.config.shape import FieldName, NonEmptyText, SectionModel
+from gateway.config.shape import FieldName, NonEmptyText, Secret, SectionModel
 from gateway.config.text.regular_file import read_regular
 from gateway.core.clients import Claims
 
@@ -40,7 +40,7 @@ class JwtConfig(SectionModel):
     header: FieldName = "Authorization"
     """The request header that holds the token, with or without `Bearer` before it. The default is
     Authorization."""
-    key: NonEmptyText | None = None
+    key: Secret | None = None
     """The key that verifies tokens: a shared secret, or a public key as PEM. Without key and
     key_file, tokens are not verified."""
     key_file: NonEmptyText | None = None

@@ -23,6 +23,8 @@ REASONS = {
     ),
 }
 """Why a database cannot be used, and what would be right, by SQLSTATE."""
+# What sslmode takes: https://www.postgresql.org/docs/current/libpq-ssl.html
+_MODES = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 # Parameters of a URL that name files.
 _FILES = ("sslrootcert", "sslcert", "sslkey", "sslcrl", "passfile")
 
@@ -56,6 +58,8 @@ def translated(name: str, url: str, error: Exception) -> StateError:
             f"{name}: the authority of the server's certificate is not known; name it with"
             " sslrootcert=FILE in the URL, beside sslmode"
         )
+    if "sslmode" in said:
+        return StateError(f"{name}: no such sslmode; write one of {', '.join(_MODES)}")
     if isinstance(original, ValueError) or isinstance(original.__cause__, ValueError):
         return StateError(
             f"{name}: not a usable URL; write postgresql://USER:PASSWORD@HOST:PORT/DATABASE"

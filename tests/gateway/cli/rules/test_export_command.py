@@ -147,6 +147,14 @@ def test_secrets_that_are_written_out_are_refused(
     assert f"has secrets written out, in line {rules.count(chr(10))}, and a ConfigMap" in errors
 
 
+def test_comments_that_may_hold_secrets_are_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "rules.yaml").write_text(f"# token: {SECRET}\n{RULES}")
+    assert run(folder) == 0
+    assert "look whether they hold a secret, in line 1\n" in capsys.readouterr().err
+
+
 def test_tokens_of_the_rules_are_used(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
