@@ -195,11 +195,17 @@ class FieldFates(FieldNames):
                 elif line[1] not in _ORDINARY:
                     watched.append(fate)
                     named = set() if named is None else named
-                    named.update([option.strip(b" \t").lower() for option in line[1].split(b",")])
+                    named |= connection_options(line[1])
         if named is not None:
             named.discard(b"content-length")  # without it, the end of the body would be unknown
             kept = [line for line in kept if line[0].lower() not in named]
         return kept, watched
+
+
+def connection_options(value: bytes) -> set[bytes]:
+    """Return the options in a value of Connection, in lower case."""
+    # Those that are alike are stripped once, as clients may send thousands.
+    return {option.strip(b" \t") for option in set(value.lower().split(b","))}
 
 
 def end_to_end(fields: Iterable[tuple[bytes, bytes]], drop: frozenset[bytes]) -> HeaderFields:

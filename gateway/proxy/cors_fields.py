@@ -9,6 +9,7 @@ from gateway.core.answers.preflight import PREFLIGHT
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.passage import find_passage
 from gateway.core.conversion.version_link import MessageKind
+from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan
 from gateway.proxy.answer_links import asked
@@ -20,8 +21,14 @@ _ALLOWED, _EXPOSED = b"Access-Control-Allow-Headers", b"Access-Control-Expose-He
 
 
 def for_service(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:
-    """Return the fields of an OPTIONS request with what a preflight asks the service about."""
+    """Return the fields of an OPTIONS request with what a preflight asks the service about.
+
+    Raises:
+        FaultError: The preflight asks about more header fields than a request may have.
+    """
     passage, pairs = plan.passage, _asked_about(exchange, plan)
+    if pairs:
+        _check_number(fields, exchange.snapshot.limits.header_fields)
     mapped: HeaderFields = []
     for name, value in fields:
         lower = name.lower()
@@ -68,6 +75,14 @@ def _asked_about(exchange: Exchange, plan: Plan) -> tuple[NamePair, ...]:
         except ConversionError:  # the request will be refused
             return ()
     return name_pairs(request, method, MessageKind.REQUEST)
+
+
+def _check_number(fields: HeaderFields, most: int) -> None:
+    if sum(value.count(b",") + 1 for value in _values(fields, _HEADERS)) > most:
+        detail = (
+            f"A preflight may ask about {most} header fields, since a request may have so many."
+        )
+        raise FaultError(Fault(FaultCode.HEADERS_TOO_LARGE, detail))
 
 
 def _is_allowed(fields: HeaderFields) -> bool:

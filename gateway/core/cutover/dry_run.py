@@ -4,7 +4,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from gateway.core.headers import HeaderFields
-from gateway.core.versions.mechanisms.query_reader import is_named
+from gateway.core.versions.mechanisms.query_reader import parameters
 
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -38,9 +38,7 @@ class DryRun(NamedTuple):
         if not self.in_query:
             return target
         path, _, query = target.partition("?")
-        pairs = [
-            pair for pair in query.split("&") if not is_named(pair.partition("=")[0], self.name)
-        ]
+        pairs = parameters(self.name).sub("", query).split("&")
         mark = f"{quote(self.name, safe='')}={quote(self.value, safe='')}"
         return f"{path}?{'&'.join([*filter(None, pairs), mark])}"
 

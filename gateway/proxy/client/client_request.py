@@ -16,7 +16,7 @@ from multidict import istr
 
 from gateway.core.clients import AddressName
 from gateway.core.errors import Fault, FaultCode, FaultError
-from gateway.core.headers import METHOD_OVERRIDES, OURS, takes_trailers
+from gateway.core.headers import METHOD_OVERRIDES, OURS, connection_options, takes_trailers
 from gateway.core.request import RequestHead
 from gateway.core.snapshot import Snapshot
 from gateway.proxy.client.client_response import ClientTransport, RequestMessage
@@ -118,8 +118,7 @@ class ClientRequest(Protocol):
         reserved = (self.snapshot.read | _CREDENTIALS) - OURS
         for line, value in self.message.raw_headers:
             if line.lower() == b"connection":
-                options = {option.strip(b" \t") for option in value.lower().split(b",")}
-                for name in sorted(options & reserved):
+                for name in sorted(connection_options(value) & reserved):
                     raise _bad(f"the Connection header must not name {name.decode()}")
 
     def _check_method(self) -> None:

@@ -122,6 +122,19 @@ def test_the_names_of_a_preflight(program: Program, house: House) -> None:
     assert sorted(names) == ["idempotency-key", "x-any", "x-from"]
 
 
+def test_a_preflight_asks_about_no_more_fields_than_a_request_may_have(
+    program: Program, house: House
+) -> None:
+    lines = [f"Access-Control-Request-Headers: {',x' * 63}"] * 2
+    asked = ORIGIN, "Access-Control-Request-Method: POST", *lines
+    assert ask(program, "OPTIONS", "/v2/pay", *asked).status == 200
+    got = ask(program, "OPTIONS", "/v2/pay", *asked, "Access-Control-Request-Headers: x")
+    # As with any refusal, the script gets to read that of the request itself.
+    assert (got.status, len(house.service.asked)) == (204, 1)
+    # Names of the same version pass unread.
+    assert ask(program, "OPTIONS", "/v3/pay", *asked, lines[0]).status == 200
+
+
 def test_names_that_the_gateway_takes_itself(program: Program, house: House) -> None:
     house.service.answer = b"HTTP/1.1 204 No Content\r\nAccess-Control-Allow-Origin: *\r\n\r\n"
     method = "Access-Control-Request-Method: POST"

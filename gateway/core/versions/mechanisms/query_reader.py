@@ -1,8 +1,10 @@
 """The version in the query: `?version=2`."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import quote, unquote, unquote_to_bytes
+from functools import lru_cache
+from urllib.parse import quote, unquote
 
 from gateway.core.request import RequestHead
 from gateway.core.versions.chosen_by import ChosenBy
@@ -30,11 +32,14 @@ class QueryReader(Reader):
         """
         if not head.query:
             return ()
+        if "%" in head.query or "+" in head.query:
+            coded = parameters(self.name).findall(head.query)
+            return tuple([unquote(value) for *_, value in coded])
         found = []
         for pair in head.query.split("&"):
             name, _, value = pair.partition("=")
-            if is_named(name, self.name):
-                found.append(unquote(value) if "%" in value else value)
+            if name == self.name:
+                found.append(value)
         return tuple(found)
 
     def exact(self, version: Version) -> ExactMatch:
@@ -47,19 +52,32 @@ class QueryReader(Reader):
 
     def rewrite_query(self, query: str, label: str) -> str:
         """Return the query with another value of the parameter; all else stays, byte for byte."""
+        if "%" in query or "+" in query:
+            return parameters(self.name).sub(lambda found: f"{found[1]}{found[2]}={label}", query)
         pairs = []
         for pair in query.split("&"):
             name = pair.partition("=")[0]
-            pairs.append(f"{name}={label}" if is_named(name, self.name) else pair)
+            pairs.append(f"{name}={label}" if name == self.name else pair)
         return "&".join(pairs)
 
 
-def is_named(text: str, name: str) -> bool:
-    """Return whether a raw text, form-decoded, is the name of a query parameter.
+@lru_cache(maxsize=1024)
+def parameters(name: str) -> re.Pattern[str]:
+    """Return a pattern of the parameters of a name in a query, however the name is encoded.
 
-    See the WHATWG URL standard, section 5.1. To decode to text would take ten times as long.
+    The name is form-decoded (WHATWG URL, section 5.1). One search through the whole query costs a
+    tenth of decoding each name in it. The groups are what precedes the name (`&` or nothing), the
+    name, and the value, which are as they stand in the query.
     """
-    if "%" not in text and "+" not in text:
-        return text == name
-    data = text.replace("+", " ").encode("utf-8", "surrogatepass")
-    return unquote_to_bytes(data) == name.encode()
+    spelling = "".join(map(_spelling, name))
+    return re.compile(rf"(\A|&)({spelling})(?:=([^&]*))?(?=&|\Z)")
+
+
+def _spelling(character: str) -> str:
+    coded = "".join(
+        f"%{''.join(f'[{digit}{digit.upper()}]' for digit in f'{byte:02x}')}"
+        for byte in character.encode()
+    )
+    # A plus is a blank, and a percent sign stands for itself where no byte follows it.
+    plain = {" ": r"\+| ", "+": r"(?!)", "%": "%(?![0-9A-Fa-f]{2})"}
+    return f"(?:{plain.get(character, re.escape(character))}|{coded})"

@@ -1,6 +1,6 @@
 """Query parameters are read as forms are, but for the plus."""
 
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote, unquote_to_bytes
 
 import pytest
 from hypothesis import given
@@ -66,3 +66,23 @@ def test_queries_are_read_as_forms_are_but_for_the_plus(query: str) -> None:
 def test_the_name_of_a_query_parameter_may_be_any_text() -> None:
     reader = QueryReader("API version")
     assert reader.read(head("/?API+version=1&API%20version=2"), {}) == ("1", "2")
+
+
+NAMES = st.text(st.sampled_from("ab %+é2"), min_size=1, max_size=3)
+PARTS = st.sampled_from([*"ab2%+ é&=", "%61", "%4", "%20", "%c3%A9", "%C3", "%2B", "%25"])
+
+
+@LAW
+@given(NAMES, st.lists(PARTS, max_size=9).map("".join))
+def test_a_name_may_be_coded_in_any_way(name: str, query: str) -> None:
+    """As decoding each name would find."""
+
+    def is_named(pair: str) -> bool:
+        text = pair.partition("=")[0].replace("+", " ")
+        return unquote_to_bytes(text.encode()) == name.encode()
+
+    pairs = query.split("&")
+    values = tuple(unquote(pair.partition("=")[2]) for pair in pairs if is_named(pair))
+    assert QueryReader(name).read(head("/")._replace(query=query), {}) == (values if query else ())
+    renamed = [f"{pair.partition('=')[0]}=7" if is_named(pair) else pair for pair in pairs]
+    assert QueryReader(name).rewrite_query(query, "7") == "&".join(renamed)
