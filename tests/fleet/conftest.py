@@ -1,19 +1,12 @@
 """Fixtures of the fleet's tests: one PostgreSQL server, and a database for each test."""
 
 import signal
-import socket
 from collections.abc import Iterator
 
 import pytest
 
 from tests.fleet.cluster import Cluster
-
-
-def free_port() -> int:
-    """Return a port that nothing listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
+from tests.gateway.kit import free_port
 
 
 @pytest.fixture(scope="session")

@@ -15,10 +15,9 @@ from urllib.parse import quote
 import pytest
 import yaml
 
-from tests.fleet.conftest import free_port
 from tests.fleet.envoy import export, start_envoy
 from tests.fleet.prove_envoy import Case, ask, start_backend
-from tests.gateway.kit import start_program
+from tests.gateway.kit import free_port, start_program
 
 # Characters of a path (RFC 3986, section 3.3), and octets that are encoded there.
 LETTERS = [*"abz09-._~!$&'()*+,;=:@", "%24", "%7B", "%25", "%2F", "%5c", "%C3%A4", "%22", "\\1"]

@@ -18,9 +18,8 @@ from typing import Any
 
 import pytest
 
-from tests.fleet.conftest import free_port
 from tests.fleet.envoy import export, start_envoy
-from tests.gateway.kit import DEADLINE, start_program, wait_for
+from tests.gateway.kit import DEADLINE, free_port, start_program, wait_for
 
 RULES = """\
 bypass: true

@@ -21,11 +21,10 @@ from gateway.state.fleet import postgres
 from gateway.state.fleet.fleet_reading import read_stored_fleet
 from gateway.state.state_changes import StateError, StateUnreachableError
 from tests.fleet.cluster import Cluster
-from tests.fleet.conftest import free_port
 from tests.fleet.envoy import export, start_envoy
 from tests.fleet.fleet import counted, presence
 from tests.fleet.relay import Relay
-from tests.gateway.kit import DEADLINE, ROOT, Program, start_program, wait_for
+from tests.gateway.kit import DEADLINE, ROOT, Program, free_port, start_program, wait_for
 from tests.gateway.live.raw import Service, answer
 from tests.gateway.live.shifting import admin
 

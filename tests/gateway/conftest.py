@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from gateway.telemetry import log
 from tests.gateway.kit import (
     ROOT,
     Program,
@@ -24,6 +25,14 @@ from tests.gateway.kit import (
 
 # A shell has its jobs in the background ignore Ctrl-C, and so would the programs that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Collect the names of events, which are not logged then."""
+    names: list[str] = []
+    monkeypatch.setattr(log, "event", lambda name, *_, **__: names.append(name))
+    return names
 
 
 @pytest.fixture

@@ -102,6 +102,13 @@ def wait_for(condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
     return found
 
 
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+        return port
+
+
 def start_program(stack: ExitStack, folder: Path, program: str, **variables: str) -> Program:
     """Start `python -m program` in a folder on a free port; return it once it listens."""
     folder.mkdir(exist_ok=True, parents=True)

@@ -8,9 +8,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.fleet.cluster import Cluster
-from tests.fleet.conftest import free_port
 from tests.fleet.fleet import CUTOVER, Fleet, call
-from tests.gateway.kit import Program
+from tests.gateway.kit import Program, free_port
 from tests.page.conftest import WIDTHS, Tabs, act, examine, token
 
 ADMIN = f'admin: {{ tokens: {{ ann: {{ right: operate, token: "{token("ann")}" }} }} }}\n'

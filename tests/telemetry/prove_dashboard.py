@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from tests.fleet.conftest import free_port
 from tests.gateway.conftest import stack  # noqa: F401  # the four programs, as a fixture
-from tests.gateway.kit import ROOT, Program, Stack, start_program, wait_for
+from tests.gateway.kit import ROOT, Program, Stack, free_port, start_program, wait_for
 
 HERE = Path(__file__).parent
 # The alerts that fire, or would after a while, of what the requests here meet.

@@ -2,14 +2,13 @@
 
 import json
 import re
-import socket
 import time
 from contextlib import suppress
 
 import pytest
 
 from tests.gateway.collector import Collector, collecting
-from tests.gateway.kit import Scripted, StartGateway, StartUpstream, rules
+from tests.gateway.kit import Scripted, StartGateway, StartUpstream, free_port, rules
 from tests.gateway.live.bounds import metric
 from tests.gateway.talk import Reader, Writer, ask, connect, reply, soon
 
@@ -22,13 +21,6 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r
 )
 TRACE, CALLER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 PARENT = f"traceparent: 00-{TRACE}-{CALLER}"
-
-
-def closed_port() -> int:
-    """Return a port where nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def fields(request: bytes, name: str) -> list[str]:
@@ -97,7 +89,7 @@ async def test_every_step_of_a_request(
 async def test_what_fails(gateway: StartGateway, upstream: StartUpstream) -> None:
     with collecting() as collector:
         program = gateway(
-            rules(closed_port()) + f'tracing: {{ endpoint: "{collector.url}", ratio: 1 }}\n'
+            rules(free_port()) + f'tracing: {{ endpoint: "{collector.url}", ratio: 1 }}\n'
         )
         async with connect(program) as client:
             client.send(ask("GET /v1/person"))
@@ -250,7 +242,7 @@ async def test_a_collector_that_is_gone_and_comes_back(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
     """Meanwhile requests are answered, and lost spans are counted; nothing is logged."""
-    service, port = await upstream(OK), closed_port()
+    service, port = await upstream(OK), free_port()
     program = gateway(f'{rules(service.port)}tracing: {{ endpoint: "http://127.0.0.1:{port}" }}\n')
     async with connect(program) as client:
         client.send(ask("GET /v2/person"))

@@ -7,7 +7,6 @@ import pytest
 
 from gateway.process import channel
 from gateway.process.channel import Channel, Counted, Ready
-from gateway.telemetry import log
 from gateway.telemetry.delta import CounterDelta, Delta
 
 
@@ -17,9 +16,8 @@ def counted(times: int, label: str = "") -> Counted:
 
 async def test_counts_that_are_lost_are_told_with_the_next_that_are_not(
     monkeypatch: pytest.MonkeyPatch,
+    events: list[str],
 ) -> None:
-    events: list[str] = []
-    monkeypatch.setattr(log, "event", lambda name, *_, **__: events.append(name))
     monkeypatch.setattr(channel, "_MAX_WAITING", 1000)
     ours, theirs = socket.socketpair()
     worker, supervisor = await Channel.over(ours), await Channel.over(theirs)

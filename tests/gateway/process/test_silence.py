@@ -2,17 +2,7 @@
 
 from pathlib import Path
 
-import pytest
-
 from gateway.process.silence import Silence
-from gateway.telemetry import log
-
-
-@pytest.fixture
-def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    names: list[str] = []
-    monkeypatch.setattr(log, "event", lambda name, *_, **__: names.append(name))
-    return names
 
 
 def report(silence: Silence, times: int, *, answered: bool) -> None:

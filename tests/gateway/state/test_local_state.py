@@ -14,7 +14,6 @@ from gateway.state.local_state import LocalState
 from gateway.state.state_changes import StateError
 from gateway.state.state_store import open_store
 from gateway.state.state_writer import StateWriter
-from gateway.telemetry import log
 from gateway.telemetry.delta import CounterDelta, CutoverDelta, Delta
 from tests.gateway.config.rules import edited, loaded
 
@@ -36,13 +35,6 @@ ACTS: dict[str, Callable[[LocalState], Awaitable[None]]] = {
     "reset": lambda state: state.reset_shadow(KEY, ANN),
     "record": lambda state: state.record(ANN, "notification test", "ops"),
 }
-
-
-@pytest.fixture
-def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    names: list[str] = []
-    monkeypatch.setattr(log, "event", lambda name, *_, **__: names.append(name))
-    return names
 
 
 @asynccontextmanager

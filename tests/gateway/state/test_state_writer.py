@@ -9,18 +9,10 @@ from gateway.state.sqlite.sqlite_store import SqliteStore
 from gateway.state.state_changes import StateChanges, StateError
 from gateway.state.state_store import open_store
 from gateway.state.state_writer import StateWriter
-from gateway.telemetry import log
 from gateway.telemetry.delta import CounterDelta, Delta, UsageDelta
 
 USAGES = [UsageDelta("a", "1", "/p", client, 2, 1, 0, 1) for client in ("", "acme")]
 DELTA = Delta(5.0, USAGES, [], [CounterDelta("differences", ("a", "1", "name"), 3)], [], [])
-
-
-@pytest.fixture
-def events(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    names: list[str] = []
-    monkeypatch.setattr(log, "event", lambda name, *_, **__: names.append(name))
-    return names
 
 
 async def stored(path: Path) -> StateChanges:

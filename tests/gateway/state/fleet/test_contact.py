@@ -7,12 +7,9 @@ import pytest
 from gateway.state.fleet import contact as contact_module
 from gateway.state.fleet.contact import Contact
 from gateway.state.state_changes import StateBusyError, StateError, StateUnreachableError
-from gateway.telemetry import log
 
 
-async def test_it_is_stale_since_it_was_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    events: list[str] = []
-    monkeypatch.setattr(log, "event", lambda name, *_, **__: events.append(name))
+async def test_it_is_stale_since_it_was_heard(events: list[str]) -> None:
     contact = Contact("postgresql://db/one", lambda: 50.0)
     async with contact.reading():
         pass

@@ -7,7 +7,6 @@ import pytest
 
 from gateway.core.versions.version import Version
 from gateway.proxy.shadow.trial_request import TrialRequest
-from gateway.telemetry import log
 from gateway.verify.live.contracts import Contracts
 from tests.gateway.verify.loans import document, written
 
@@ -30,10 +29,8 @@ async def test_a_document_is_loaded_once(tmp_path: Path) -> None:
 
 
 async def test_a_document_that_cannot_be_had(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
 ) -> None:
-    events: list[str] = []
-    monkeypatch.setattr(log, "event", lambda name, *_, **__: events.append(name))
     contracts, trial = Contracts(tmp_path), request(tmp_path)
     whole = (tmp_path / "v2.json").read_text()
     (tmp_path / "v2.json").write_text(whole[:9])

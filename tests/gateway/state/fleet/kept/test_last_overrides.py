@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from gateway.state.fleet.kept.last_overrides import LastOverrides
-from gateway.telemetry import log
 
 FOUND: dict[str, object] = {"overrides": {"paused": [["a", "1"]], "percents": []}, "revision": 4}
 
@@ -26,11 +25,7 @@ def test_what_cannot_be_read_is_not_used(tmp_path: Path, content: bytes) -> None
     assert LastOverrides(tmp_path / "kept", "postgresql://db/one").read() is None
 
 
-def test_a_disk_that_cannot_be_written_is_reported_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    events: list[str] = []
-    monkeypatch.setattr(log, "event", lambda name, *_, **__: events.append(name))
+def test_a_disk_that_cannot_be_written_is_reported_once(tmp_path: Path, events: list[str]) -> None:
     kept = LastOverrides(tmp_path / "absent" / "kept", "postgresql://db/one")
     kept.write(FOUND)
     kept.write(FOUND)
