@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz.targets import TARGETS
 
-FEW = settings(derandomize=True, max_examples=150, deadline=None)
+FEW = settings(derandomize=True, max_examples=150)
 
 
 def spoiled(seeds: tuple[bytes, ...]) -> st.SearchStrategy[bytes]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.config.load import RefusedRules, load, load_file
@@ -59,13 +59,11 @@ def check(content: bytes) -> None:
         assert issue.text
 
 
-@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes(content: bytes) -> None:
     check(content)
 
 
-@settings(deadline=None)
 @given(st.text("abc019 \n\t-:?,[]{}&*!|>'\"%@`#~$<./\\\ufeff\u2028é", max_size=60))
 def test_any_text(text: str) -> None:
     check(text.encode())
@@ -97,7 +95,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, len(RULES)), st.integers(0, 12), PIECES), min_size=1, max_size=4
@@ -141,7 +138,6 @@ def places(data: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 PLACES = places(yaml.safe_load(RULES))
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(PLACES[1:]), VALUES), min_size=1, max_size=3))
 def test_rules_of_another_shape(changes: list[tuple[tuple[Any, ...], Any]]) -> None:
     data = yaml.safe_load(RULES)

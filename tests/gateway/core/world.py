@@ -20,7 +20,7 @@ from gateway.core.versions.selection import Selector
 from gateway.core.versions.version import Version
 
 # Laws are checked on the same examples everywhere, so that a run says something of the code alone.
-LAW = settings(derandomize=True, max_examples=60, deadline=None)
+LAW = settings(derandomize=True, max_examples=60)
 
 V1, V2 = Version(1), Version(2)
 SUPPORTED = {"1": V1, "2": V2}

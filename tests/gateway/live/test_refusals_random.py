@@ -13,7 +13,6 @@ from tests.gateway.live.raw import answer, ask, get, parse_answer, request, send
 
 bounded = settings(
     max_examples=150,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 

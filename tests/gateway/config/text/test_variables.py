@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.config.text.mistakes import ConfigError
@@ -142,7 +142,6 @@ SECRETS = [
 AROUND = st.text("/'\"{}[]:.,?*&$\\ \té\n", max_size=4)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(SECRETS), AROUND, AROUND)
 @example(("127.0.0.1:8001", "${SECRET}"), "", "/:")  # a target with a path
 def test_no_report_shows_a_value(place: tuple[str, str], before: str, behind: str) -> None:

@@ -45,7 +45,7 @@ ANY = st.recursive(
 )
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
+@settings(derandomize=True, max_examples=60)
 @given(ANY)
 def test_of_all_documents_of_a_type_the_empty_one(document: object) -> None:
     found = smallest(document, lambda other: kind(other) == kind(document))
