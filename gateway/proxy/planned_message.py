@@ -32,13 +32,16 @@ def planned_message(
         link: Returns a URL for the receiver of the message.
     """
     lines = parse_query(query)
-    before = Message(method, path, plan.endpoint.template.text, captures, "/", status, query=lines)
-    way = QueryWalk(lines, _hops(plan, method), QUERY.of(before))
+    operation, hops, spelling = plan.endpoint.template.text, _hops(plan, method), QUERY
+    if any(hop.rewrites for hop in hops):  # they are shown the message as the client has sent it
+        sent = Message(method, path, operation, captures, "/", status, query=lines)
+        spelling = QUERY.of(sent)
+    way = QueryWalk(lines, hops, spelling)
     back = () if status is None or plan.response is None else plan.response.query_hops("GET")
     return Message(
         method,
         path,
-        plan.endpoint.template.text,
+        operation,
         captures,
         plan.target.partition("?")[0],
         status,

@@ -124,7 +124,7 @@ def convert_message(
         if has_body or making is not None:
             body = converted(whole if has_body or making is None else making)
         else:
-            before = message.copied()
+            before = message.lines()
             body = converted(whole.carrying)
             if body != _NOTHING:  # a value comes into it, and so all else
                 message.restore(before)

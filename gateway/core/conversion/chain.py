@@ -1,6 +1,6 @@
 """Chains: links between adjacent versions, composed to the conversion between two versions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter, is_
 from typing import NamedTuple
@@ -68,8 +68,7 @@ class BodyConversion:
     def __post_init__(self) -> None:
         for name in ("needs_message", "varies", "maps_links"):
             object.__setattr__(self, name, any(map(attrgetter(name), self.links)))
-        timeout = sum(link.timeout or 0 for link in self.links)
-        object.__setattr__(self, "timeout", timeout or None)
+        object.__setattr__(self, "timeout", sum(link.timeout or 0 for link in self.links) or None)
         way = self.direction, self.of_request
         keeps = {link.keeps_unfit for link in self.links if link.changes} == {True}
         object.__setattr__(self, "keeps_unfit", self.of_request and keeps)
@@ -79,8 +78,7 @@ class BodyConversion:
         steps = Steps(tuple(map(_CONVERT, made)), tuple(map(_ORIGIN, made)))
         object.__setattr__(self, "_steps", steps)
         only = tuple(map(carrying, self.links))
-        all_carry = all(map(is_, only, self.links))
-        apart = self if all_carry else BodyConversion(only, *way)
+        apart = self if all(map(is_, only, self.links)) else BodyConversion(only, *way)
         object.__setattr__(self, "carrying", apart)
 
     def convert(self, document: Document, form: JsonForm = PLAIN) -> Document:
@@ -145,11 +143,12 @@ class Conversion:
     needs_message: bool = field(init=False, repr=False, compare=False)
     shows_message: bool = field(init=False, repr=False, compare=False)
     drops_body: bool = field(init=False, repr=False, compare=False)
+    along: "OperationConversions" = field(init=False, repr=False, compare=False)
     # What makes the body of a request without one, by whether the request becomes a PATCH.
     _made: Mapping[bool, BodyConversion] = field(init=False, repr=False, compare=False)
     # By a method that links distinguish, and a status, or None for a request; a few answer for all.
     _parts: Mapping[tuple[str, int | None], _Part] = field(init=False, repr=False, compare=False)
-    along: "OperationConversions" = field(init=False, repr=False, compare=False)
+    _query_hops: Mapping[str, tuple[QueryHop, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         hops = tuple(hops_of(self.links, self.direction))
@@ -171,10 +170,12 @@ class Conversion:
         one_of = {kind: status for status, kind in kinds.items()}
         known: _Made = {(False,): None}
         parts: dict[tuple[str, int | None], _Part] = {}
-        for method in frozenset({_GET, _PATCH, _OTHER_METHOD}).union(*named):
+        methods = frozenset({_GET, _PATCH, _OTHER_METHOD}).union(*named)
+        for method in methods:
             alike = {kind: self._part(method, status, known) for kind, status in one_of.items()}
             parts |= {(method, status): alike[kind] for status, kind in kinds.items()}
         object.__setattr__(self, "_parts", parts)
+        object.__setattr__(self, "_query_hops", {one: tuple(self._walk(one)) for one in methods})
 
     def at(self, path: str) -> "Conversion":
         """Return the conversion with only the links that apply at the endpoint of a path."""
@@ -216,9 +217,8 @@ class Conversion:
 
     def query_hops(self, method: str) -> tuple[QueryHop, ...]:
         """Return the changes of the query of a request, hop by hop."""
-        return tuple(
-            QueryHop(hop.source, hop.target, self._rewritten(hop, method)) for hop in self.hops
-        )
+        known = self._query_hops
+        return known.get(method) or known[_GET if method == "HEAD" else _OTHER_METHOD]
 
     def fields(
         self,
@@ -267,10 +267,10 @@ class Conversion:
             rewrites((link.headers for link in links), self.direction),
         )
 
-    def _rewritten(self, hop: Hop, method: str) -> tuple[Rewrite, ...]:
-        known = method if (method, None) in self._parts else _GET if method == "HEAD" else ""
-        links = (link.query for link in hop.links if link.applies(known, None))
-        return rewrites(links, self.direction)
+    def _walk(self, method: str) -> Iterator[QueryHop]:
+        for hop in self.hops:
+            links = (link.query for link in hop.links if link.applies(method, None))
+            yield QueryHop(hop.source, hop.target, rewrites(links, self.direction))
 
     def _links(self, method: str, status: int | None) -> tuple[VersionLink, ...]:
         """Return the links that apply to a message."""

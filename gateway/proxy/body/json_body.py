@@ -92,7 +92,7 @@ def convert(
         large = len(body) > json_pieces.LARGE
         if large or not body.isascii():
             _check_utf8(body)  # values left unparsed are not checked for it later
-        before = None if message is None else message.copied()
+        before = None if message is None else message.lines()
         try:
             bare = message is None and abandoned is None and not of_places
             form = _FORM if large else _SMALL_FORM
@@ -141,9 +141,21 @@ def _check_utf8(body: bytes) -> None:
 def _form(
     form: JsonForm, message: Message | None, abandoned: Event | None, of_places: bool
 ) -> JsonForm:
-    if message is not None or of_places:
-        form = replace(form, message=message, of_places=of_places)
-    return form if abandoned is None else replace(form, open=_opener(abandoned))
+    if message is None and abandoned is None and not of_places:
+        return form
+    opens = form.open if abandoned is None else _opener(abandoned)
+    # Half of the cost of dataclasses.replace.
+    return JsonForm(
+        opens,
+        form.close,
+        form.digits,
+        form.number,
+        form.parse,
+        form.take,
+        form.typed,
+        message,
+        of_places,
+    )
 
 
 def parse(body: bytes) -> Document:

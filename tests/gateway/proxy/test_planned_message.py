@@ -58,9 +58,10 @@ def test_a_passage() -> None:
 
 def test_a_copy_changes_on_its_own() -> None:
     found = message(planned(), None)
-    before = found.copied()
+    copy, lines = found.copied(), found.lines()
+    assert copy == found
     found.headers.clear()
     found.query.clear()
-    assert before.headers
-    found.restore(before)
-    assert (found.headers, found.query) == (before.headers, before.query)
+    assert copy.headers
+    found.restore(lines)
+    assert (found.headers, found.query) == (copy.headers, copy.query)

@@ -1,8 +1,7 @@
 """Message: what surrounds a body while it is converted, and changes along with it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Self
+from dataclasses import dataclass, field
 
 from gateway.core.conversion.document import JsonForm
 from gateway.core.conversion.message.query_walk import QueryHop, QueryWalk
@@ -45,13 +44,30 @@ class Message:
     way: QueryWalk = _NO_WAY
     back: Sequence[QueryHop] = ()
 
-    def copied(self) -> Self:
+    def copied(self) -> "Message":
         """Return a copy, which changes on its own."""
-        return replace(self, headers=[*self.headers], query=[*self.query])
+        # A tenth of the cost of dataclasses.replace.
+        return Message(
+            self.method,
+            self.path,
+            self.operation,
+            self.captures,
+            self.target,
+            self.status,
+            [*self.headers],
+            [*self.query],
+            self.link,
+            self.way,
+            self.back,
+        )
 
-    def restore(self, before: "Message") -> None:
-        """Undo all changes since the copy was made."""
-        self.headers[:], self.query[:] = before.headers, before.query
+    def lines(self) -> tuple[ParameterLines, ParameterLines]:
+        """Return copies of the header fields and of the query, for `restore`."""
+        return [*self.headers], [*self.query]
+
+    def restore(self, lines: tuple[ParameterLines, ParameterLines]) -> None:
+        """Undo all changes since the copies were made."""
+        self.headers[:], self.query[:] = lines
 
 
 def request_message(

@@ -43,17 +43,20 @@ class MessageStep(NamedTuple):
         """Convert the message of the form, if there is one, and return the body unchanged."""
         message = message_of(form)
         if message is not None:
-            before = message.copied()
-            message.headers[:] = rewrite_lines(message.headers, self.headers, FIELDS.of(before))
+            # What the changes are shown is the message as it is before all of them.
+            before = message.copied() if self.headers or self.query else None
+            if self.headers:
+                message.headers[:] = rewrite_lines(message.headers, self.headers, FIELDS.of(before))
             if message.status is None:
                 self._convert_query(message, before)
             else:
                 message.query[:] = message.way.at(max(self.source, self.target))
         return document
 
-    def _convert_query(self, message: Message, before: Message) -> None:
+    def _convert_query(self, message: Message, before: Message | None) -> None:
         hop, lines = message.way.hop(self.source, self.target), message.query
         if self.is_first:
             lines = hop.without(lines)
-        lines = rewrite_lines(lines, self.query, QUERY.of(before))
+        if self.query:
+            lines = rewrite_lines(lines, self.query, QUERY.of(before))
         message.query[:] = [*hop.added, *lines] if self.is_last else lines

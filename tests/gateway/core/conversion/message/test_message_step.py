@@ -134,11 +134,11 @@ def test_what_carries_values_alone() -> None:
     carrying = BodyConversion(LINKS, Direction.UP).carrying
     assert [len(each.changes) for each in carrying.links] == [2, 0, 1]
     surrounding = message("X-Count: 9", "x=1")
-    before = surrounding.copied()
+    before = surrounding.lines()
     assert carrying.convert({"a": 1}, replace(PLAIN, message=surrounding)) == {"a": 1, "total": "9"}
     assert surrounding.headers == []
     surrounding.restore(before)
-    assert surrounding.headers == before.headers
+    assert surrounding.headers == before[0]
 
 
 def test_a_default_of_what_carries_a_value_makes_no_body() -> None:
