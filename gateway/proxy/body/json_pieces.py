@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 LARGE = 64 * 1024
 """An array or object of more bytes is opened in pieces."""
-_PIECE = 16 * 1024
+_PIECE = 64 * 1024
 _ESCAPE = re.compile(rb"\\.", re.DOTALL)
 # What may stand between the parts of JSON (RFC 8259, section 2).
 _BLANKS = b" \t\r\n"
@@ -33,7 +33,7 @@ def cut(inner: bytes | memoryview) -> Iterator[bytes]:
     """Yield pieces of what stands between the brackets of an array or object.
 
     Each piece has whole elements; one is as long as the longest element at most, and otherwise
-    about 16 KiB. If the text is no JSON, at least one piece, put between brackets, is none either.
+    about 64 KiB. If the text is no JSON, at least one piece, put between brackets, is none either.
 
     Args:
         inner: the text between the brackets.

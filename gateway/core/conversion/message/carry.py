@@ -19,7 +19,7 @@ from gateway.core.conversion.document import (
 from gateway.core.conversion.field_path import Keys, Scope, Tokens
 from gateway.core.conversion.message.message import message_of
 from gateway.core.conversion.parameter_change import MovedNames
-from gateway.core.conversion.scalars import NUMBER_TEXT, WORDS, Type
+from gateway.core.conversion.scalars import BOOLEAN, NUMBER, NUMBER_TEXT, TEXT, WORDS, Type
 from gateway.core.conversion.steps import BODY
 
 # Rules that put no value beside the body save the memory.
@@ -45,7 +45,7 @@ class Carry:
 
     field: Keys
     place: "Place"
-    kind: Type = Type.TEXT
+    kind: Type = TEXT
     default: Document | Missing = MISSING
 
     @property
@@ -109,9 +109,9 @@ class Carry:
         return replace(self, default=MISSING)
 
     def _read(self, text: str, form: JsonForm) -> Document:
-        if self.kind is Type.TEXT or not form.typed:
+        if self.kind is TEXT or not form.typed:
             return text
-        if self.kind is Type.NUMBER:
+        if self.kind is NUMBER:
             if NUMBER_TEXT.match(text):
                 return form.number(text)
         elif text in _BOOLEANS:
@@ -119,15 +119,15 @@ class Carry:
         raise ConversionError(f"is not a {self.kind}", self.place.beside)
 
     def _text(self, value: Document, opened: Document, form: JsonForm) -> str:
-        if self.kind is Type.NUMBER:
+        if self.kind is NUMBER:
             digits = form.digits(value)
             if digits is not None:
                 return digits
-        elif self.kind is Type.BOOLEAN and isinstance(opened, bool):
+        elif self.kind is BOOLEAN and isinstance(opened, bool):
             return WORDS[opened]
-        elif isinstance(opened, str) and (self.kind is Type.TEXT or not form.typed):
+        elif isinstance(opened, str) and (self.kind is TEXT or not form.typed):
             return opened
-        expected = "a string" if self.kind is Type.TEXT else f"a {self.kind}"
+        expected = "a string" if self.kind is TEXT else f"a {self.kind}"
         return refuse(expected, opened, *BODY, *self.field)
 
 

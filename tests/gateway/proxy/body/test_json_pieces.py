@@ -103,7 +103,7 @@ def test_the_parser_opens_no_large_text(monkeypatch: pytest.MonkeyPatch) -> None
     assert 0 < longest <= 2 * json_pieces._PIECE
     monkeypatch.setattr(json_pieces, "LARGE", 2**30)
     assert in_pieces == json_body.convert(members(b'"name":1'), conversion())
-    assert longest > json_pieces._PIECE * 10
+    assert longest > json_pieces._PIECE * 5
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gateway.core.conversion.scalars import NUMBER_TEXT, Type
+from gateway.core.conversion.scalars import NUMBER, NUMBER_TEXT, TEXT, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class AffixForm:
 
     prefix: str = ""
     suffix: str = ""
-    type: Type = Type.TEXT
+    type: Type = TEXT
 
     def read(self, text: str) -> str:
         """Return the value within a text; raises ValueError where it is not written so."""
@@ -29,6 +29,6 @@ class AffixForm:
 
     def write(self, bare: str) -> str:
         """Return the text for a value; raises ValueError where it is to be a number and is none."""
-        if self.type is Type.NUMBER and not NUMBER_TEXT.match(bare):
+        if self.type is NUMBER and not NUMBER_TEXT.match(bare):
             raise ValueError("expected a number within the prefix and suffix, found a text")
         return f"{self.prefix}{bare}{self.suffix}"

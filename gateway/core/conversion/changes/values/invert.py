@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gateway.core.conversion.change import FieldChange
 from gateway.core.conversion.document import JsonForm, JsonObject
-from gateway.core.conversion.scalars import Type, replace_scalar
+from gateway.core.conversion.scalars import BOOLEAN, replace_scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Invert(FieldChange):
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Make it the opposite."""
-        replace_scalar(fields, self.field, form, Type.BOOLEAN, Type.BOOLEAN, _is_false)
+        replace_scalar(fields, self.field, form, BOOLEAN, BOOLEAN, _is_false)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Make it the opposite."""

@@ -20,7 +20,7 @@ from gateway.core.conversion.document import (
     refuse,
 )
 from gateway.core.conversion.field_path import Keys, Scope, keys_of
-from gateway.core.conversion.scalars import Type, replace_scalar
+from gateway.core.conversion.scalars import NUMBER, Type, replace_scalar
 from gateway.core.conversion.steps import ConversionStep, ConversionTask, fuse
 
 
@@ -92,10 +92,10 @@ class Money:
         decimal = _refused if places is None else scale.amount
 
         def up(fields: JsonObject, form: JsonForm) -> None:
-            replace_scalar(fields, self.amount, form, self.older, Type.NUMBER, units)
+            replace_scalar(fields, self.amount, form, self.older, NUMBER, units)
 
         def down(fields: JsonObject, form: JsonForm) -> None:
-            replace_scalar(fields, self.amount, form, Type.NUMBER, self.older, decimal)
+            replace_scalar(fields, self.amount, form, NUMBER, self.older, decimal)
 
         return _Ways(self._through(up), self._through(down))
 
@@ -124,7 +124,7 @@ class MoneyByCurrency(FieldChange):
         self._change(fields, form, upwards=False)
 
     def _change(self, fields: JsonObject, form: JsonForm, *, upwards: bool) -> None:
-        kinds = (self.older, Type.NUMBER) if upwards else (Type.NUMBER, self.older)
+        kinds = (self.older, NUMBER) if upwards else (NUMBER, self.older)
 
         def changed(amounts: Document) -> Document:
             if not isinstance(amounts, dict):
