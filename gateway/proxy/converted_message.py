@@ -20,9 +20,11 @@ from gateway.proxy.body.body_format import (
     EMPTY_FORM,
     STREAMS,
     BodyFormat,
+    BodyKind,
     described,
     format_of,
     is_empty_form,
+    is_stream,
     is_unconverted,
 )
 from gateway.proxy.bounds.conversion_room import ConversionRoom
@@ -44,6 +46,7 @@ async def convert_request(
     exchange: Exchange,
     plan: Plan,
     fields: HeaderFields,
+    kind: BodyKind,
     body: RequestBody,
     conversion: BodyConversion,
     room: ConversionRoom,
@@ -54,6 +57,7 @@ async def convert_request(
         exchange: the request.
         plan: the plan for the request.
         fields: its header fields.
+        kind: what they say of its body; see `described`.
         body: its body, in pieces or whole; None for no body.
         conversion: the conversion of the body.
         room: the room for the body.
@@ -61,13 +65,14 @@ async def convert_request(
     Raises:
         FaultError: the request does not fit its version, or there is no room to convert it.
     """
-    assert plan.request is not None  # its body is converted
+    converting = plan.request
+    assert converting is not None  # its body is converted
     message = _message(exchange, plan, conversion, fields, None)
-    streams = is_stream(exchange)
+    streams = is_stream(kind)
     together = message if conversion.needs_message and not streams else None
     converted = fields
     if together is None:
-        converted = convert_request_fields(exchange, plan, fields, plan.request)
+        converted = convert_request_fields(exchange, plan, fields, converting)
     if streams:
         streamed = body_conversion.convert_request_stream(
             body, format_of(converted), conversion, room, message
@@ -77,7 +82,7 @@ async def convert_request(
     # Some clients give each request a body; here it means nothing (RFC 9110, section 9.3.1).
     if whole and exchange.method in SAFE and whole.strip() == _NOTHING:
         whole = body = b""
-    made = None if whole else plan.request.made(plan.method(exchange.method))
+    made = None if whole else converting.made(plan.method(exchange.method))
     if made is not None:
         whole, conversion = _NOTHING, made
         converted = [*headers.end_to_end(converted, _TYPE), _JSON]
@@ -90,20 +95,21 @@ async def convert_request(
         # It stays without a body, unless a value comes into it.
         whole, converted = _NOTHING, [*headers.end_to_end(fields, _TYPE), _JSON]
         carried = await body_conversion.convert_request(
-            whole, converted, conversion.carrying, room, together
+            whole, described(converted), conversion.carrying, room, together
         )
         if carried == _NOTHING:
             kept = headers.end_to_end(write_fields(together.headers), _OF_BODY)
             return _target(plan, together), kept, body if isinstance(body, bytes) else None
         message = together = _message(exchange, plan, conversion, converted, None)
-    whole = await body_conversion.convert_request(whole, converted, conversion, room, message)
-    target, drops = plan.target, plan.request.drops_body
+    sent = kind if converted is fields else described(converted)
+    whole = await body_conversion.convert_request(whole, sent, conversion, room, message)
+    target, drops = plan.target, converting.drops_body
     if together is not None:
         target, converted = _target(plan, together), write_fields(together.headers)
         drops = drops or plan.method(exchange.method) in _BODILESS
     if drops and whole == _NOTHING:
         return target, headers.end_to_end(converted, _OF_BODY), None
-    if format_of(fields) is _FORM:
+    if kind[0] is _FORM:
         from gateway.proxy.body.formats.form_body import retyped  # few requests are forms
 
         converted = retyped(converted, conversion)
@@ -184,7 +190,7 @@ def convert_response_fields(
     )
 
 
-def request_conversion(exchange: Exchange, plan: Plan) -> BodyConversion | None:
+def request_conversion(exchange: Exchange, plan: Plan, kind: BodyKind) -> BodyConversion | None:
     """Return the conversion of the body of a request, or None if the body passes unchanged."""
     conversion = plan.request
     if conversion is None:
@@ -194,14 +200,8 @@ def request_conversion(exchange: Exchange, plan: Plan) -> BodyConversion | None:
         return None
     # A merge patch has only the fields to change, by whatever method it is sent (RFC 7396). The
     # service takes the others by the method that it gets: what an old PUT lacks, a PATCH leaves.
-    patch = format_of(fields) is _MERGE_PATCH
+    patch = kind[0] is _MERGE_PATCH
     return conversion.for_request("PATCH" if patch else plan.method(exchange.method))
-
-
-def is_stream(exchange: Exchange) -> bool:
-    """Return whether the body of a request is a stream of documents, converted one by one."""
-    body_format, codings = described(exchange.message.raw_headers)
-    return body_format in STREAMS and not codings
 
 
 def bodiless(method: str, status: int) -> bool:

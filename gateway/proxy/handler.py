@@ -24,9 +24,10 @@ from gateway.core.snapshot import Limits, Snapshot
 from gateway.proxy.answer_buffer import AnswerBuffers, taken, trailers
 from gateway.proxy.answer_copy import AnswerCopy
 from gateway.proxy.body import compression
+from gateway.proxy.body.body_format import described, is_stream
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
-from gateway.proxy.converted_message import bodiless, is_stream, request_conversion
+from gateway.proxy.converted_message import bodiless, request_conversion
 from gateway.proxy.request_trace import RequestTraces
 from gateway.proxy.shadow.shadows import Shadows
 from gateway.proxy.transit import coded, coding_of, dressed, outgoing, returning
@@ -325,7 +326,8 @@ def _most(exchange: Exchange, planned: Plan, most: int | None) -> int | None:
         planned: the plan for the request.
         most: the maximum size of any body at its endpoint.
     """
-    if request_conversion(exchange, planned) is None or is_stream(exchange):
+    kind = described(exchange.message.raw_headers)
+    if is_stream(kind) or request_conversion(exchange, planned, kind) is None:
         return most
     convert = exchange.snapshot.limits.convert
     return convert if most is None else min(most, convert)

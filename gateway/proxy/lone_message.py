@@ -12,7 +12,7 @@ from gateway.core.cutover.shadow import SAFE
 from gateway.core.errors import Fault, FaultCode, FaultError, conversion_failed
 from gateway.core.headers import HeaderFields
 from gateway.proxy.body import content_coding, json_body
-from gateway.proxy.body.body_conversion import NOT_JSON, converter
+from gateway.proxy.body.body_conversion import NOT_JSON
 from gateway.proxy.body.body_format import (
     EMPTY_FORM,
     ERROR_TEXTS,
@@ -21,6 +21,7 @@ from gateway.proxy.body.body_format import (
     is_empty_form,
     is_unconverted,
 )
+from gateway.proxy.body.converter import converter
 from gateway.proxy.body.formats.form_body import retyped
 from gateway.proxy.body.slow_thread import run_now
 from gateway.proxy.bounds.conversion_room import ConversionRoom

@@ -31,7 +31,12 @@ from gateway.core.service import CLIENT_HOST, TARGET_HOST
 from gateway.core.snapshot import Route
 from gateway.proxy import answer_links, cors_fields
 from gateway.proxy.body import body_conversion, compression
-from gateway.proxy.body.body_format import ERROR_TEXTS, is_empty_form, is_unconverted
+from gateway.proxy.body.body_format import (
+    ERROR_TEXTS,
+    described,
+    is_empty_form,
+    is_unconverted,
+)
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.converted_message import (
@@ -58,7 +63,7 @@ _NEGOTIATED = "Accept-Encoding"
 _takes = compression.takes
 # Other statuses with the entity tag of the resource (RFC 9110, sections 15.4.5 and 15.5.13).
 _CURRENT = frozenset({304, 412})
-_CONVERTED = headers.ABOUT_BYTES | _EXPECT
+_CONVERTED = headers.fates(headers.ABOUT_BYTES | _EXPECT)
 
 
 async def outgoing(  # noqa: C901  # one walk in one frame, for speed
@@ -86,8 +91,7 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
         fates = _request_fates(fates.names, answer is not None, tagged)
     fields, watched = fates.sort(message.raw_headers)
     conversion: BodyConversion | None = None
-    target = plan.target
-    streamed = body is not None and not isinstance(body, bytes)
+    target, streamed = plan.target, body is not None and not isinstance(body, bytes)
     if watched:
         exchange.check_fields(watched)
         if route.tags is not None and not CONDITIONS.isdisjoint(watched):
@@ -95,23 +99,24 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
         if exchange.has_body and not streamed and b"expect" in watched:  # the body is complete
             fields = headers.end_to_end(fields, _EXPECT)
     if converting is not None:
-        has_body = exchange.has_body
-        fills = converting.makes_bodies and not has_body
-        conversion = made = converting.made(plan.method(method)) if fills else None
-        if not has_body and method not in SAFE:
-            has_body = is_empty_form(method, message.raw_headers)
-        if made is None and (has_body or converting.needs_message):
-            conversion = request_conversion(exchange, plan)
-        if not (conversion and (made or has_body or conversion.needs_message)):
-            fields = convert_request_fields(exchange, plan, fields, converting)
-            conversion = None
-        else:
+        fills = converting.makes_bodies and not exchange.has_body
+        has_body = exchange.has_body or (
+            method not in SAFE and is_empty_form(method, message.raw_headers)
+        )
+        if has_body or fills or converting.needs_message:
+            kind = described(fields)
+            conversion = made = converting.made(plan.method(method)) if fills else None
+            if made is None and (has_body or converting.needs_message):
+                conversion = request_conversion(exchange, plan, kind)
+        if conversion and (made or has_body or conversion.needs_message):
             if b"expect" in watched and streamed:
                 exchange.inform(100, [])
             target, fields, body = await convert_request(
-                exchange, plan, fields, body, conversion, room
+                exchange, plan, fields, kind, body, conversion, room
             )
-            fields = headers.end_to_end(fields, _CONVERTED)
+            fields, _ = _CONVERTED.sort(fields)
+        else:
+            fields, conversion = convert_request_fields(exchange, plan, fields, converting), None
     if method in BOUNDED:
         fields = counted_down(fields)
         if method == "OPTIONS":
@@ -160,10 +165,9 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
             the client's version does not have the method.
     """
     status, route, method = response.status, plan.route, exchange.method
-    converting = (plan.passage or route).response
+    converting, fates = (plan.passage or route).response, route.passed
     answered, conversion, tags = status, None, None
     body: bytes | AsyncIterator[bytes] | None = None
-    fates = route.passed
     if converting is not None:
         if status == 404 and plan.passage is not None:
             _check_method(exchange, plan)
@@ -300,8 +304,7 @@ def _date(second: int) -> tuple[bytes, bytes]:
 
 @lru_cache(maxsize=16)
 def _request_fates(drop: frozenset[bytes], converted: bool, tags: bool) -> FieldFates:
-    if converted:  # ranges and codings refer to bytes before the conversion
-        drop |= headers.SELECTING
+    drop |= headers.SELECTING if converted else frozenset()  # they refer to bytes before it
     return FieldFates(drop, CONDITIONS if tags else frozenset())
 
 

@@ -23,12 +23,12 @@ from gateway.core.conversion.steps import BodyConverting, Steps, body_steps
 from gateway.core.conversion.version_link import Direction, VersionLink, is_success, rewrites
 from gateway.core.versions.version import Version
 
-_GET = "GET"
+_GET, _POST = "GET", "POST"
 # A PATCH request leaves fields that it does not contain unchanged (RFC 5789, RFC 7396).
 _PATCH = "PATCH"
 # What stands for all methods, and all statuses, that no link names.
 _OTHER_METHOD, _SUCCESS, _OTHER_STATUS = "", 299, 0
-_OK = 200  # the most frequent status, which is found at once
+_OK, _CREATED = 200, 201  # the most frequent statuses, which are found at once
 # What a conversion does if any of its links does.
 _ANY = {"changes_query": "query", "changes_fields": "headers", "changes_status": "status"}
 _ANY |= {"needs_message": "needs_message", "shows_message": "shows_message"}
@@ -166,11 +166,11 @@ class Conversion:
         object.__setattr__(self, "_made", made)
         object.__setattr__(self, "makes_bodies", bool(made))
         named = (link.methods for link in self.links if link.methods is not None)
-        kinds = status_kinds(self.links, (None, _OK, _SUCCESS, _OTHER_STATUS))
+        kinds = status_kinds(self.links, (None, _OK, _CREATED, _SUCCESS, _OTHER_STATUS))
         one_of = {kind: status for status, kind in kinds.items()}
         known: _Made = {(False,): None}
         parts: dict[tuple[str, int | None], _Part] = {}
-        methods = frozenset({_GET, _PATCH, _OTHER_METHOD}).union(*named)
+        methods = frozenset({_GET, _PATCH, _POST, _OTHER_METHOD}).union(*named)
         for method in methods:
             alike = {kind: self._part(method, status, known) for kind, status in one_of.items()}
             parts |= {(method, status): alike[kind] for status, kind in kinds.items()}

@@ -1,7 +1,6 @@
 """Conversion of bodies and header fields between versions; failures become FaultErrors."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from functools import partial
 from threading import Event
 
 from gateway.core.conversion.chain import BodyConversion, Conversion
@@ -10,7 +9,8 @@ from gateway.core.conversion.message.message import Message
 from gateway.core.errors import Fault, FaultCode, FaultError, conversion_failed, unconvertible
 from gateway.core.headers import HeaderFields
 from gateway.proxy.body import content_coding, conversion_thread, json_body, surrogates
-from gateway.proxy.body.body_format import STREAMS, BodyFormat, described, has_more
+from gateway.proxy.body.body_format import STREAMS, BodyFormat, BodyKind, described, has_more
+from gateway.proxy.body.converter import WholeConversion, converter
 from gateway.proxy.body.formats.converted_stream import ConvertedStream
 from gateway.proxy.body.formats.document_stream import converted_stream
 from gateway.proxy.bounds.conversion_budget import AT_ONCE
@@ -25,14 +25,12 @@ _AT_ONCE_BESIDE_JSON = AT_ONCE // 4
 # A line of a stream costs some microseconds however short it is.
 _LINES_AT_ONCE = 500
 
-WholeConversion = Callable[[bytes, BodyConversion, Message | None, Event | None], bytes]
-"""Converts a whole body and its message until the event is set; it may raise ConversionError."""
 NOT_JSON = "This version takes JSON bodies: application/json."
 
 
 async def convert_request(
     body: bytes,
-    fields: HeaderFields,
+    kind: BodyKind,
     conversion: BodyConversion,
     room: ConversionRoom,
     message: Message | None = None,
@@ -41,7 +39,7 @@ async def convert_request(
 
     Args:
         body: the body.
-        fields: the header fields of the request.
+        kind: its format, and the values of Content-Encoding; see `described`.
         conversion: the conversion.
         room: the room for the body.
         message: the message, which is converted as well where the conversion needs it; else None.
@@ -52,14 +50,17 @@ async def convert_request(
     """
     if not body:
         return body  # no content is the same in every version
-    body_format, codings = described(fields)
+    body_format, codings = kind
     convert = json_body.convert if body_format is _JSON else converter(body_format, room)
     if convert is None:
         if conversion.keeps_unfit:
             return body
         raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, NOT_JSON))
     try:
-        return await _convert(convert, body_format, body, codings, conversion, room, message)
+        slow = len(body) > _NEVER_SLOW or len(body) > room.limit
+        if codings or slow or conversion.timeout is not None:
+            return await _convert(convert, body_format, body, codings, conversion, room, message)
+        converted = convert(body, conversion, message, None)
     except content_coding.DecodedTooLargeError as error:
         raise FaultError(Fault(FaultCode.BODY_TOO_LARGE, f"{str(error).capitalize()}.")) from None
     except content_coding.ContentCodingError as error:
@@ -69,6 +70,9 @@ async def convert_request(
         if conversion.keeps_unfit and not codings and isinstance(error, json_body.NotJsonError):
             return body
         raise FaultError(unconvertible(error, error.misfit), error.cause) from None
+    if len(converted) > AT_ONCE:
+        await room.grow(len(converted))
+    return converted
 
 
 async def convert_response(
@@ -307,43 +311,6 @@ def _small(body: bytes, codings: Sequence[str], limit: int, most: int) -> bytes 
         if limit <= most:
             raise
         return None
-
-
-def converter(body_format: BodyFormat, room: ConversionRoom) -> WholeConversion | None:
-    """Return what converts a whole body of a format; None for a format without conversion.
-
-    Args:
-        body_format: the format.
-        room: the bounds of each document of a stream.
-    """
-    # The formats beside JSON are imported when they are met: few APIs have them.
-    match body_format:
-        case BodyFormat.JSON | BodyFormat.MERGE_PATCH:
-            return json_body.convert
-        case BodyFormat.JSON_PATCH:
-            from gateway.proxy.body.formats.json_patch import convert_patch
-
-            return convert_patch
-        case BodyFormat.FORM:
-            from gateway.proxy.body.formats.form_body import convert_form
-
-            return convert_form
-        case BodyFormat.OTHER:
-            return None
-        case _:
-            return partial(_convert_documents, body_format, room)
-
-
-def _convert_documents(
-    body_format: BodyFormat,
-    room: ConversionRoom,
-    body: bytes,
-    conversion: BodyConversion,
-    message: Message | None,
-    abandoned: Event | None,
-) -> bytes:
-    stream = converted_stream(body_format, conversion, room, message, abandoned)
-    return stream.feed(body) + stream.finish()
 
 
 def _failed(response: UpstreamHead, what: object, cause: str = "") -> FaultError:

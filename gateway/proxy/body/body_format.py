@@ -64,7 +64,11 @@ _TYPES = {
 }
 
 
-def described(fields: Iterable[tuple[bytes, bytes]]) -> tuple[BodyFormat, list[bytes]]:
+BodyKind = tuple[BodyFormat, list[bytes]]
+"""The format of a body, and the values of Content-Encoding."""
+
+
+def described(fields: Iterable[tuple[bytes, bytes]]) -> BodyKind:
     """Return the format of a body, see `format_of`, and the values of Content-Encoding."""
     types: list[bytes] = []
     codings: list[bytes] = []
@@ -80,6 +84,11 @@ def described(fields: Iterable[tuple[bytes, bytes]]) -> tuple[BodyFormat, list[b
         return BodyFormat.OTHER, codings
     given = types[0]
     return _remembered(given) if len(given) <= _SHORT else _format(given), codings
+
+
+def is_stream(kind: BodyKind) -> bool:
+    """Return whether a body is a stream of documents, which are converted one by one."""
+    return kind[0] in STREAMS and not kind[1]
 
 
 def format_of(fields: Iterable[tuple[bytes, bytes]]) -> BodyFormat:

@@ -8,6 +8,7 @@ import pytest
 
 from gateway.core.errors import FaultError
 from gateway.proxy.body import body_conversion, conversion_thread
+from gateway.proxy.body.body_format import described
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.shadow.replay import CapturedAnswer
 from tests.gateway.proxy.body.formats.rules import conversion
@@ -74,7 +75,7 @@ async def test_a_body_of_many_surrogates_is_converted_beside(
     body = b'{"title":"%b"}' % (rb"\ud800" * halves)
     room = ConversionRoom(1_000_000, 1_000)
     answer = CapturedAnswer(200, [(b"Content-Type", b"application/json")], body)
-    sent = await body_conversion.convert_request(body, answer.fields, conversion(), room)
+    sent = await body_conversion.convert_request(body, described(answer.fields), conversion(), room)
     assert rb"\ud800" * halves in sent
     received = await body_conversion.convert_response(answer, conversion(), room)
     assert isinstance(received, bytes)

@@ -14,6 +14,7 @@ from gateway.config.load import load
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.errors import FaultCode, FaultError
 from gateway.proxy.body import body_conversion, slow_thread
+from gateway.proxy.body.body_format import described
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.shadow.replay import CapturedAnswer
 from tests.gateway.kit import DEADLINE, ROOT
@@ -127,7 +128,7 @@ async def test_a_body_by_the_rules(tmp_path: Path) -> None:
 
     turning = asyncio.create_task(turn())
     with pytest.raises(FaultError) as caught:
-        await body_conversion.convert_request(b'{"a":1}', JSON_TYPE, up, room)
+        await body_conversion.convert_request(b'{"a":1}', described(JSON_TYPE), up, room)
     turning.cancel()
     assert turns > 3
     assert caught.value.fault.code is FaultCode.UNCONVERTIBLE_REQUEST

@@ -1,0 +1,52 @@
+"""The conversions of whole bodies, by their formats."""
+
+from collections.abc import Callable
+from functools import partial
+from threading import Event
+
+from gateway.core.conversion.chain import BodyConversion
+from gateway.core.conversion.message.message import Message
+from gateway.proxy.body import json_body
+from gateway.proxy.body.body_format import BodyFormat
+from gateway.proxy.body.formats.document_stream import converted_stream
+from gateway.proxy.bounds.conversion_room import ConversionRoom
+
+WholeConversion = Callable[[bytes, BodyConversion, Message | None, Event | None], bytes]
+"""Converts a whole body and its message until the event is set; it may raise ConversionError."""
+
+
+def converter(body_format: BodyFormat, room: ConversionRoom) -> WholeConversion | None:
+    """Return what converts a whole body of a format; None for a format without conversion.
+
+    Args:
+        body_format: the format.
+        room: the bounds of each document of a stream.
+    """
+    # The formats beside JSON are imported when they are met: few APIs have them.
+    match body_format:
+        case BodyFormat.JSON | BodyFormat.MERGE_PATCH:
+            return json_body.convert
+        case BodyFormat.JSON_PATCH:
+            from gateway.proxy.body.formats.json_patch import convert_patch
+
+            return convert_patch
+        case BodyFormat.FORM:
+            from gateway.proxy.body.formats.form_body import convert_form
+
+            return convert_form
+        case BodyFormat.OTHER:
+            return None
+        case _:
+            return partial(_convert_documents, body_format, room)
+
+
+def _convert_documents(
+    body_format: BodyFormat,
+    room: ConversionRoom,
+    body: bytes,
+    conversion: BodyConversion,
+    message: Message | None,
+    abandoned: Event | None,
+) -> bytes:
+    stream = converted_stream(body_format, conversion, room, message, abandoned)
+    return stream.feed(body) + stream.finish()
