@@ -22,13 +22,14 @@ from gateway.core.plan import Plan
 from gateway.core.request import RequestHead
 from gateway.core.snapshot import Snapshot
 from gateway.core.versions.version import Version
+from gateway.proxy.answer_links import lone_link
 from gateway.proxy.body import json_body
 from gateway.proxy.body.body_format import BodyFormat, described
 from gateway.proxy.body.formats.form_body import FORM, json_from, read_form, typed, write_form
 from gateway.proxy.body.json_encoding import encode
 from gateway.proxy.body.slow_thread import run_now
 from gateway.proxy.bounds.conversion_room import ConversionRoom
-from gateway.proxy.lone_message import LoneMessage, convert_lone, lone_body
+from gateway.proxy.lone_message import LoneMessage, convert_lone, lone_body, lone_mapper
 from gateway.proxy.planned_message import planned_message
 
 
@@ -62,9 +63,18 @@ def explain_body(
         return
     found = snapshot.router.find(head.path)
     captures = {} if found is None else found[1]
-    message = planned_message(
-        chosen, method, head.path, head.query, captures, [*body.fields], status
+    mapper = lone_mapper(
+        snapshot,
+        chosen.endpoint,
+        chosen.route,
+        captures,
+        head.path,
+        chosen_by=chosen.chosen_by,
+        target=chosen.target.partition("?")[0],
+        authority=head.authority,
     )
+    fields, link = [*body.fields], lone_link(mapper, status)
+    message = planned_message(chosen, method, head.path, head.query, captures, fields, status, link)
     asked, ranges = chosen.method(method), chosen.endpoint.unconverted
     room = ConversionRoom(snapshot.limits.convert, snapshot.limits.elements)
     made: LoneMessage | Fault

@@ -6,6 +6,7 @@ are mapped. URLs in bodies are mapped where a conversion has the change `link`.
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from gateway.core.answers.allowed_methods import client_methods, methods_elsewhere
 from gateway.core.answers.cookie import map_cookie
@@ -49,17 +50,48 @@ def map_answer_fields(exchange: Exchange, plan: Plan, fields: HeaderFields) -> H
             if parts > _MOST_PARTS:
                 what = f"the links of its header fields have more than {_MOST_PARTS} parts"
                 raise failure(FaultCode.UPSTREAM_PROTOCOL, exchange.target or "", what)
-            value = line[1].decode("latin-1")
-            if place == "Set-Cookie":
-                path = _noting(exchange, place, mapper.cookie_path)
-                written = map_cookie(value, path, mapper.keeps_domain)
-            else:
-                link = _noting(exchange, place, mapper.to_client)
-                written = map_link_field(value, link) if place == "Link" else link(value)
-            if written != value:
-                line = (line[0], written.encode("latin-1"))
+            line = _mapped_line(line, place, mapper, partial(_noting, exchange))
         mapped.append(line)
     return mapped
+
+
+def lone_fields(
+    mapper: LinkMapper | None, fields: HeaderFields, status: int | None
+) -> HeaderFields:
+    """Return the fields of a message that no client waits for, with links as one would get them."""
+    if mapper is None or status is None:
+        return fields
+    places = [_NAMES.get(line[0].lower()) for line in fields]
+    return [
+        line if place is None else _mapped_line(line, place, mapper, lambda _, way: _text_of(way))
+        for line, place in zip(fields, places, strict=True)
+    ]
+
+
+def lone_link(mapper: LinkMapper | None, status: int | None) -> Callable[[str], str]:
+    """Return what maps the URLs in the body of a message that no client waits for."""
+    if mapper is None:
+        return str
+    return _once(_text_of(mapper.to_service if status is None else mapper.to_client))
+
+
+def _text_of(map_link: Callable[[str], MappedLink]) -> Callable[[str], str]:
+    return lambda link: map_link(link).text
+
+
+def _mapped_line(
+    line: tuple[bytes, bytes],
+    place: str,
+    mapper: LinkMapper,
+    noting: Callable[[str, Callable[[str], MappedLink]], Callable[[str], str]],
+) -> tuple[bytes, bytes]:
+    value = line[1].decode("latin-1")
+    if place == "Set-Cookie":
+        written = map_cookie(value, noting(place, mapper.cookie_path), mapper.keeps_domain)
+    else:
+        link = noting(place, mapper.to_client)
+        written = map_link_field(value, link) if place == "Link" else link(value)
+    return line if written == value else (line[0], written.encode("latin-1"))
 
 
 def map_allow(exchange: Exchange, plan: Plan, fields: HeaderFields) -> HeaderFields:

@@ -1,16 +1,20 @@
 """Conversion of one message without a connection: as live ones, for the commands that show it."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
 from gateway.core import headers
+from gateway.core.answers.link_directory import served_path
+from gateway.core.answers.link_mapper import LinkMapper
 from gateway.core.conversion.chain import BodyConversion, Conversion
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.parameter_change import parse_fields, write_fields, write_query
 from gateway.core.cutover.shadow import SAFE
 from gateway.core.errors import Fault, FaultCode, FaultError, conversion_failed
 from gateway.core.headers import HeaderFields
+from gateway.core.snapshot import Endpoint, Route, Snapshot
+from gateway.core.versions.chosen_by import ChosenBy
 from gateway.proxy.body import content_coding, json_body
 from gateway.proxy.body.body_conversion import NOT_JSON
 from gateway.proxy.body.body_format import (
@@ -30,6 +34,42 @@ from gateway.proxy.converted_message import bodiless
 _NOTHING = b"{}"
 _JSON = (b"Content-Type", b"application/json")
 _TYPE = frozenset({b"content-type"})
+
+
+# Whom the gateway is asked as, where nothing says so.
+_AUTHORITY = "localhost"
+
+
+def lone_mapper(
+    snapshot: Snapshot,
+    endpoint: Endpoint,
+    route: Route,
+    captures: Mapping[str, str],
+    path: str,
+    *,
+    chosen_by: ChosenBy | None = None,
+    target: str | None = None,
+    authority: str = "",
+) -> LinkMapper:
+    """Return what maps the links of a message without a connection.
+
+    Args:
+        snapshot: The rules.
+        endpoint: The endpoint of the request.
+        route: The route that the request takes.
+        captures: The raw captures of the path of the request.
+        path: The raw path of the request.
+        chosen_by: What chose the version; by default, the first mechanism of the endpoint.
+        target: The raw path that the service is asked for; by default, that of the route.
+        authority: The host and port of the request; by default, `localhost`.
+    """
+    if chosen_by is None and endpoint.selector is not None:
+        chosen_by = endpoint.selector.readers[0].mechanism
+    asked = served_path(endpoint, route).fill(captures) if target is None else target
+    name = authority or _AUTHORITY
+    return LinkMapper(
+        snapshot.links, endpoint, route, chosen_by, captures, path, asked, name, "http", name
+    )
 
 
 class LoneMessage(NamedTuple):

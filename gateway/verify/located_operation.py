@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from urllib.parse import urlencode
 
 from gateway.core.conversion.chain import Conversion
@@ -99,15 +99,18 @@ def _samples(shape: str, request: Conversion) -> Iterator[tuple[str, str | None]
             own = (
                 (part.name, part.filled("" if part.capture is None else "0")) for part in side.query
             )
-            yield _filled_in(shape, side.template), urlencode([*own]) or None
+            yield _filled_in(shape, side.template).replace("{}", "0"), urlencode([*own]) or None
 
 
 def _filled_in(shape: str, template: Template) -> str:
     """Return the path of an operation with what a template has around its captures."""
-    written = []
-    for text, part in zip_longest(shape.split("/")[1:], template.segments):
-        around = ("", "") if part is None or part.capture is None else (part.prefix, part.suffix)
-        written.append((text or "").replace("{}", "0".join(around) if text == "{}" else "0"))
+    written = [
+        text
+        if text != "{}" or part is None or part.capture is None
+        else f"{part.prefix}{{}}{part.suffix}"
+        for text, part in zip_longest(shape.split("/")[1:], template.segments)
+        if text is not None
+    ]
     return "".join(f"/{text}" for text in written)
 
 
@@ -119,16 +122,18 @@ def locate(
     A path belongs to the endpoint that a request for it would be routed to: of several that match,
     the one with the most literal text. A document may have the paths that the service is asked for
     (`upstream_path`), or the public ones, with the version in them or without. The path of its
-    server counts, unless it leads nowhere: behind the gateway, the API may stand elsewhere.
+    server counts, unless it leads nowhere: behind the gateway, the API may stand elsewhere. Where
+    it has `{id}`, an endpoint may have what all ids begin with, as in `mtr_{id}`.
     """
-    router = _router(endpoints, version)
+    places = list(_places(endpoints, version))
+    router = _router(places)
     # OpenAPI 3.1.0, section 4.8.8.1: paths with other names of parameters alone are identical.
     first: dict[tuple[str, str], str] = {}
     found = []
     for one in description.operations:
         path = first.setdefault((one.method, one.shape), one.path)
         if path == one.path:
-            found.append(_located(one, router))
+            found.append(_located(one, router, places))
         else:
             twin = f"{one.method} {path}"
             reason = f"requests for it are for {twin}; keep one of the two in the document"
@@ -145,19 +150,22 @@ class _Place:
     template: Template
 
 
-def _router(endpoints: Iterable[Endpoint], version: Version | None) -> Router[list[_Place]]:
-    by_shape: dict[object, list[_Place]] = {}
+def _places(endpoints: Iterable[Endpoint], version: Version | None) -> Iterator[_Place]:
     for endpoint in endpoints:
-        if endpoint.selector and version not in endpoint.selector.supported.values():
-            continue
-        for form, template in enumerate(_forms(endpoint, version)):
-            places = by_shape.setdefault(template.shape, [])
-            places.append(_Place(form, endpoint, template))
+        if not endpoint.selector or version in endpoint.selector.supported.values():
+            for form, template in enumerate(_forms(endpoint, version)):
+                yield _Place(form, endpoint, template)
+
+
+def _router(places: Iterable[_Place]) -> Router[list[_Place]]:
+    by_shape: dict[object, list[_Place]] = {}
+    for place in places:
+        by_shape.setdefault(place.template.shape, []).append(place)
     preferred = (
-        [place for place in places if place.form == min(each.form for each in places)]
-        for places in by_shape.values()
+        [place for place in some if place.form == min(each.form for each in some)]
+        for some in by_shape.values()
     )
-    return Router((places[0].template, places) for places in preferred)
+    return Router((some[0].template, some) for some in preferred)
 
 
 def _forms(endpoint: Endpoint, version: Version | None) -> Iterator[Template]:
@@ -180,16 +188,20 @@ def _filled(segments: Iterable[Segment], version: Version | None) -> Template:
     return Template("".join(f"/{part.prefix}" for part in filled), filled, captures)
 
 
-def _located(operation: Operation, router: Router[list[_Place]]) -> LocatedOperation:
-    found = router.find(operation.shape) or router.find(operation.bare_shape)
+def _located(
+    operation: Operation, router: Router[list[_Place]], places: Sequence[_Place]
+) -> LocatedOperation:
+    shapes = (operation.shape, operation.bare_shape)
+    filled = (_filled_in(shape, place.template) for shape in shapes for place in places)
+    found = next(filter(None, map(router.find, chain(shapes, filled))), None)
     if found is None:
         return LocatedOperation(operation, {}, NO_ENDPOINT)
-    places, texts = found
+    there, texts = found
     captures = {
         place.endpoint.template.text: dict(
             zip(place.template.captures, texts.values(), strict=True)
         )
-        for place in places
+        for place in there
         if place.endpoint.methods is None or operation.method in place.endpoint.methods
     }
     reason = "" if captures else f"its endpoint does not take {operation.method}"

@@ -12,6 +12,7 @@ from gateway.admin.explanation import field_lines, parse_fields, parse_request
 from gateway.cli.rules.command_files import read_body
 from gateway.config.load import load_file
 from gateway.config.text.mistakes import suggest
+from gateway.core.answers.link_mapper import LinkMapper
 from gateway.core.conversion.chain import Conversion, compose
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.message.message import Message
@@ -22,8 +23,9 @@ from gateway.core.conversion.passage import Passage, find_passage
 from gateway.core.errors import FaultError
 from gateway.core.snapshot import Api, Endpoint, Snapshot
 from gateway.core.versions.version import Version
+from gateway.proxy.answer_links import lone_fields, lone_link
 from gateway.proxy.bounds.conversion_room import ConversionRoom
-from gateway.proxy.lone_message import LoneMessage, convert_lone
+from gateway.proxy.lone_message import LoneMessage, convert_lone, lone_mapper
 from gateway.settings import Settings
 
 T = TypeVar("T")
@@ -110,6 +112,9 @@ def run(arguments: Namespace) -> int:
             way=QueryWalk(query, hops, QUERY.of(before)),
             back=answered.query_hops("GET"),
         )
+        client, service = (source, target) if status is None else (target, source)
+        mapper = _mapper(snapshot, endpoint, (client, service), before, path)
+        message = replace(message, link=lone_link(mapper, status))
         room = ConversionRoom(snapshot.limits.convert, snapshot.limits.elements)
         ranges = api.endpoints[0].unconverted if endpoint is None else endpoint.unconverted
         made = convert_lone(conversion, head.method, message, body, ranges, room)
@@ -121,6 +126,7 @@ def run(arguments: Namespace) -> int:
         fault = error.fault
         print(f"refused with {fault.status} {fault.code}: {fault.detail}", file=sys.stderr)
         return 1
+    made = made._replace(fields=lone_fields(mapper, made.fields, status))
     if made.kept:
         print(f"the body passes as it is: {made.kept}", file=sys.stderr)
     _write(made, f"{head.method} {head.path}" if status is None else None, arguments)
@@ -166,6 +172,35 @@ def _endpoint(snapshot: Snapshot, api: Api, path: str) -> tuple[Endpoint, Mappin
         known = ", ".join(endpoint.template.text for endpoint in api.endpoints)
         raise ValueError(f"no endpoint of {api.name} has the path {path}; known: {known}")
     return found
+
+
+def _mapper(
+    snapshot: Snapshot,
+    endpoint: Endpoint | None,
+    versions: tuple[Version, Version],
+    request: Message,
+    target: str,
+) -> LinkMapper | None:
+    """Return what maps the links of a message; None where no route leads between the versions.
+
+    Args:
+        snapshot: the rules.
+        endpoint: the endpoint of the request.
+        versions: that of the client, and that of the service.
+        request: the message of the client's request.
+        target: its path, or that of its operation in the version of the service.
+    """
+    client, service = versions
+    own = None if endpoint is None else endpoint.routes.get(client)
+    if endpoint is None or own is None:
+        return None
+    for route in (own, *(one.route for one in (own.cutover, own.shadow) if one is not None)):
+        if route.service_version == service:
+            captures = {**request.captures, "version": str(client)}
+            path = endpoint.template.fill(captures)
+            asked = None if target == request.path else target
+            return lone_mapper(snapshot, endpoint, route, captures, path, target=asked)
+    return None
 
 
 def _passage(

@@ -34,6 +34,16 @@ def test_the_endpoint_of_a_path(path: str, endpoint: str, captures: dict[str, st
     assert not located.reason
 
 
+@pytest.mark.parametrize("path", ["/loans/{id}/fee", "/v1/loans/{number}/fee", "/loans/lo_7-a/fee"])
+def test_what_all_ids_of_an_endpoint_begin_with(path: str) -> None:
+    fee = '- { path: "/v{version}/loans/lo_{id}-a/fee", version: { in: path } }\n      - { path: '
+    text = rules().replace("- { path: ", fee, 1)
+    described = Description({"openapi": "3.1.0", "paths": {path: {"get": {}}}}, "v1")
+    (located,) = locate(load(text.encode(), "g", {}).apis[0].endpoints, Version(1), described)
+    (captures,) = located.captures.values()
+    assert captures["id"] == ("7" if "7" in path else "{}")
+
+
 def test_an_endpoint_that_the_version_lacks() -> None:
     text = rules().replace("methods: [GET, PUT]", 'versions: ["2"]')
     endpoints = load(text.encode(), "gateway.yaml", {}).apis[0].endpoints
