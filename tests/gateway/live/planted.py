@@ -26,6 +26,7 @@ async def call_until_left(
     faults: Collection[str],
     statuses: Collection[int] | None = None,
     beside: Callable[[], Collection[bytes]] = tuple,
+    until: Callable[[], bool] = lambda: True,
 ) -> dict[str, dict[str, Any]]:
     """Ask until the cutover of each faulty API is left and a window is over; return `left`.
 
@@ -35,6 +36,7 @@ async def call_until_left(
         faults: the faulty APIs.
         statuses: those that may be answered; without them, all may.
         beside: returns what is asked once each time that the log is looked at.
+        until: returns whether what else is expected has come.
     """
 
     async def call(request: bytes, *, once: bool = False) -> None:
@@ -50,9 +52,11 @@ async def call_until_left(
     began = time.time()
     callers = [asyncio.create_task(call(request)) for request in requests]
     try:
-        while not (left(program).keys() >= set(faults) and time.time() > began + WINDOW):
+        while not (
+            left(program).keys() >= set(faults) and time.time() > began + WINDOW and until()
+        ):
             if time.time() > began + DEADLINE:
-                late = set(faults) - left(program).keys()
+                late = (set(faults) - left(program).keys()) or faults
                 pytest.fail(str([admin(program, "GET", f"/cutovers/{api}/1") for api in late]))
             callers += [asyncio.create_task(call(request, once=True)) for request in beside()]
             await asyncio.sleep(0.2)
