@@ -146,13 +146,14 @@ class _Admin:
 
     async def usage(self, request: web.Request) -> web.StreamResponse:
         # Reports are imported when they are first asked for, as metrics are.
-        from gateway.admin.reports.usage_report import usage_json, usage_lines
+        from gateway.admin.reports.usage_report import usage_json, used_versions
 
         asked = request.query.get("api"), request.query.get("version")
-        view = await self._view(request)
-        if next(usage_lines(view, *asked), None) is None:
+        view = await self._view(request, clients=False)
+        if not used_versions(view, *asked):
             self._check_named(*asked)  # a typing error must not read as no usage
-        return await send_pieces(request, usage_json(view, *asked), {"Content-Type": JSON})
+        pieces = usage_json(view, partial(self._view, request), *asked)
+        return await send_pieces(request, pieces, {"Content-Type": JSON})
 
     async def versions(self, _: web.Request) -> web.Response:
         return json_answer(self._operator.rules.labels)
@@ -263,8 +264,11 @@ class _Admin:
 
         return json_answer(audit_report(await self._operator.state.audit()))
 
-    async def _view(self, request: web.Request, key: VersionKey | None = None) -> StateView:
-        return await self._operator.state.view(key, request.query.get("replica"))
+    async def _view(
+        self, request: web.Request, key: VersionKey | None = None, *, clients: bool = True
+    ) -> StateView:
+        replica = request.query.get("replica")
+        return await self._operator.state.view(key, replica, clients=clients)
 
     async def _shadow_report(self, request: web.Request) -> "ShadowReport":
         from gateway.admin.shadow_report import shadow_report

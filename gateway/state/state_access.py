@@ -248,8 +248,8 @@ class StateAccess(Protocol):
             key: the version; None for all.
             replica: the name of the only replica; None for all.
             clients: whether the rows of clients and all counts are wanted, which are many.
-                Without them, it is known when a version was called last, and what violated
-                documents.
+                Without them, it is known when a version was called last, what violated documents,
+                and what is from the logs of front proxies.
 
         Raises:
             UnknownReplicaError: that replica is another one.

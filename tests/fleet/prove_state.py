@@ -595,6 +595,11 @@ async def test_releases_one_apart_share_the_database(
             id="no mode of TLS",
         ),
         pytest.param(
+            lambda url: f"{url}?connect_timeout=5",
+            'unrecognized configuration parameter "connect_timeout" in the URL; remove it',
+            id="a parameter that nobody knows",
+        ),
+        pytest.param(
             lambda url: f"{url}?sslmode=verify-full",
             "the authority of the server's certificate is not known; name it with sslrootcert=FILE",
             id="no authority",

@@ -5,12 +5,15 @@ is made at once.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
 from itertools import islice
 from time import perf_counter
 from typing import TypeVar
 
 from aiohttp import web
+
+from gateway.state.state_changes import StateError
+from gateway.telemetry import log
 
 _T = TypeVar("_T")
 # How long a piece may take, in seconds.
@@ -18,21 +21,37 @@ _PIECE = 0.001
 
 
 async def send_pieces(
-    request: web.Request, pieces: Iterable[bytes], fields: Mapping[str, str]
+    request: web.Request,
+    pieces: Iterable[bytes] | AsyncIterable[bytes],
+    fields: Mapping[str, str],
 ) -> web.StreamResponse:
     """Answer with a body in pieces; each is made when the client has taken those before it.
 
     Args:
         request: the request.
-        pieces: the body; what each of them needs to be made has to be short.
+        pieces: the body; what each of them needs to be made has to be short. Where a StateError
+            ends them, the connection is closed.
         fields: the header fields of the answer.
     """
     answer = web.StreamResponse(headers=fields)
     await answer.prepare(request)
-    for piece in pieces if request.method == "GET" else ():
-        await answer.write(piece)
-        await asyncio.sleep(0)  # requests that came meanwhile have their turn
+    if request.method != "GET":
+        return answer
+    try:
+        async for piece in pieces if isinstance(pieces, AsyncIterable) else _each(pieces):
+            await answer.write(piece)
+            await asyncio.sleep(0)  # requests that came meanwhile have their turn
+    except StateError as error:
+        # Without an end, so that nobody takes it for whole.
+        log.event("admin_answer_cut", "warning", path=request.path, reason=str(error))
+        if request.transport is not None:
+            request.transport.close()
     return answer
+
+
+async def _each(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
 
 
 async def turns(items: Iterable[_T]) -> AsyncIterator[_T]:

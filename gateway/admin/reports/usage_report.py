@@ -1,13 +1,15 @@
 """UsageReport: who calls what, as JSON and as a table for people."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, datetime
 
 import msgspec
 
 from gateway.admin.formatting import client_text, columns, doubt_text, format_time
 from gateway.admin.reports.piecewise import batches
+from gateway.core.overrides import VersionKey
 from gateway.state.state_access import StateView
+from gateway.state.state_changes import StateUnreachableError
 
 MOST_LINES = 200
 """The lines of a piece of JSON; it takes about a millisecond."""
@@ -71,48 +73,72 @@ def usage(view: StateView, api: str | None = None, version: str | None = None) -
         version: a version to restrict the report to.
     """
     found = _without_lines(view, api, version)
-    return msgspec.structs.replace(found, usage=list(usage_lines(view, api, version)))
+    lines = [line for key in used_versions(view, api, version) for line in _lines(view, key)]
+    return msgspec.structs.replace(found, usage=lines)
 
 
-def usage_json(
-    view: StateView, api: str | None = None, version: str | None = None
-) -> Iterator[bytes]:
-    """Yield the same report as JSON, in pieces that take little time each."""
+async def usage_json(
+    view: StateView,
+    read: Callable[[VersionKey], Awaitable[StateView]],
+    api: str | None = None,
+    version: str | None = None,
+) -> AsyncIterator[bytes]:
+    """Yield the same report as JSON, in pieces that take little time each.
+
+    The rows of one version are in memory at a time: those of all are hundreds of megabytes.
+
+    Args:
+        view: what was counted; its rows of clients may be missing.
+        read: returns what was counted of one version, with its rows.
+        api: an API to restrict the report to.
+        version: a version to restrict the report to.
+
+    Raises:
+        StateError: the store was lost meanwhile.
+    """
     whole = msgspec.json.encode(_without_lines(view, api, version))
     before, lines, after = whole.partition(b'"usage":[')
     yield before + lines
     comma = b""
-    for batch in batches(usage_lines(view, api, version), MOST_LINES):
-        yield comma + msgspec.json.encode(batch)[1:-1]
-        comma = b","
+    for key in used_versions(view, api, version):
+        found = await read(key)
+        if found.replica != view.replica:  # it has what one replica counted, in place of all
+            raise StateUnreachableError("the store was lost while usage was read; ask again")
+        for batch in batches(_lines(found, key), MOST_LINES):
+            yield comma + msgspec.json.encode(batch)[1:-1]
+            comma = b","
     yield after
 
 
-def usage_lines(
+def used_versions(
     view: StateView, api: str | None = None, version: str | None = None
-) -> Iterator[UsageLine]:
-    """Yield the lines of the report; what is counted meanwhile may be in later ones."""
-    totals = view.totals
-    keys = sorted(
-        key for key in totals.clients if api in (None, key[0]) and version in (None, key[1])
+) -> Sequence[VersionKey]:
+    """Return the versions that were called, in order."""
+    asked = (
+        key for key in view.totals.clients if api in (None, key[0]) and version in (None, key[1])
     )
-    for key in keys:
-        rows = list(totals.clients[key].rows.items())
-        rows.sort(key=lambda each: (-each[1].count, each[0][0], each[0][1] or ""))
-        for (endpoint, client), row in rows:
-            last = _moment(row.last)
-            yield UsageLine(
-                client,
-                *key,
-                endpoint,
-                row.count,
-                row.refused,
-                row.failed,
-                row.slack,
-                _moment(row.first),
-                last,
-                last if row.served == row.last else _moment(row.served) if row.served else None,
-            )
+    return sorted(asked)
+
+
+def _lines(view: StateView, key: VersionKey) -> Iterator[UsageLine]:
+    """Yield the lines of a version; what is counted meanwhile may be in later ones."""
+    known = view.totals.clients.get(key)
+    rows = [] if known is None else list(known.rows.items())
+    rows.sort(key=lambda each: (-each[1].count, each[0][0], each[0][1] or ""))
+    for (endpoint, client), row in rows:
+        last = _moment(row.last)
+        yield UsageLine(
+            client,
+            *key,
+            endpoint,
+            row.count,
+            row.refused,
+            row.failed,
+            row.slack,
+            _moment(row.first),
+            last,
+            last if row.served == row.last else _moment(row.served) if row.served else None,
+        )
 
 
 def _moment(seconds: float) -> datetime:

@@ -293,7 +293,7 @@ async def _add_counts(
     connection: PostgresConnection, totals: Totals, key: VersionKey | None, *, clients: bool
 ) -> None:
     if key is None:
-        parts = connection.parts(_COUNTS if clients else _VIOLATIONS, _ROWS)
+        parts = connection.parts(_COUNTS if clients else _FEW, _ROWS)
     else:
         # They begin with a quotation mark at the end, and so come before what has # there.
         first = labels_begin(key)
@@ -313,7 +313,9 @@ _USAGE = FixedStatement(
 _VERSIONS = FixedStatement(select(*_KEY).distinct())
 _CALLED = FixedStatement(select(called).where(*of_version(called)), kept=True)
 _COUNTS = FixedStatement(select(counts))
-_VIOLATIONS = FixedStatement(select(counts).where(counts.c.kind == "violations"))
+_FEW = FixedStatement(
+    select(counts).where(or_(counts.c.kind == "violations", counts.c.kind == "imported"))
+)
 # By the order of bytes, as the index has them; the order of the database's language has no use.
 _FIRST, _END = (
     counts.c.labels.bool_op(compared)(bindparam(name, type_=Text))

@@ -2,12 +2,14 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
-from aiohttp import web
+import pytest
+from aiohttp import ClientPayloadError, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from gateway.admin.reports.piecewise import batches, send_pieces, turns
+from gateway.state.state_changes import StateError
 
 
 def test_batches() -> None:
@@ -43,6 +45,22 @@ async def test_others_have_a_turn_between_pieces() -> None:
             assert await answered.read() == b"xxxxx"
     taking.cancel()
     assert len(set(seen)) == 5
+
+
+async def test_an_answer_that_cannot_be_ended_is_cut() -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"x"
+        raise StateError("the store was lost")
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return await send_pieces(request, pieces(), {"Content-Type": "text/plain"})
+
+    app = web.Application()
+    app.add_routes([web.get("/", answer)])
+    async with TestClient(TestServer(app)) as client, client.get("/") as answered:
+        assert await answered.content.readany() == b"x"
+        with pytest.raises(ClientPayloadError):
+            await answered.read()
 
 
 async def test_others_have_a_turn_after_a_millisecond() -> None:

@@ -5,7 +5,9 @@ import pytest
 
 from gateway.admin.reports import usage_report
 from gateway.admin.reports.usage_report import UsageReport, usage, usage_json, usage_table
+from gateway.core.overrides import VersionKey
 from gateway.state.state_access import Doubt, StateView
+from gateway.state.state_changes import StateUnreachableError
 from gateway.state.totals import Occurrences, Totals
 from tests.gateway.admin.totals import totals
 
@@ -31,14 +33,43 @@ def test_the_busiest_come_first(api: str | None, version: str | None, expected: 
 
 
 @pytest.mark.parametrize("most", [1, 2, 9])
-def test_json_comes_in_pieces(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_json_comes_in_pieces(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of a version are read when it is its turn, and may be gone by then."""
     monkeypatch.setattr(usage_report, "MOST_LINES", most)
+    read = list[VersionKey]()
+
+    async def one(key: VersionKey) -> StateView:
+        read.append(key)
+        found = totals()
+        if key == ("gone", "1"):
+            found.clients.clear()
+        return viewed(found, "a")
+
     for version in (None, "2", "3"):
         view = viewed(totals(), "a", Doubt("b", 10.0))
-        pieces = list(usage_json(view, version=version))
+        few = totals()
+        few.clients_of("gone", "1")
+        for known in few.clients.values():
+            known.rows = {}
+        brief = view._replace(totals=few)
+        pieces = [each async for each in usage_json(brief, one, version=version)]
         report = msgspec.json.decode(b"".join(pieces), type=UsageReport)
         assert report == usage(view, version=version)
         assert max(piece.count(b'"client"') for piece in pieces) <= most
+    assert read == [("gone", "1"), ("person", "1"), ("person", "2"), ("person", "2")]
+
+
+async def test_what_one_replica_counted_is_not_taken_for_all() -> None:
+    """As where the store is lost after the first version."""
+
+    async def one(key: VersionKey) -> StateView:
+        return viewed(totals(), None if key == ("person", "1") else "a", Doubt(None, 1.0))
+
+    pieces = usage_json(viewed(totals()), one)
+    assert (await anext(pieces)).endswith(b'"usage":[')
+    assert (await anext(pieces)).count(b'"client"') == 2
+    with pytest.raises(StateUnreachableError, match="the store was lost while usage was read"):
+        await anext(pieces)
 
 
 def test_the_table() -> None:
