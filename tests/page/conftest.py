@@ -25,6 +25,18 @@ expect.set_options(timeout=30_000)
 
 SHOTS = ROOT / ".page"
 WIDTHS = (320, 1280)
+VIEWS = {
+    "next": "/",
+    "versions": "/page/versions",
+    "version": "/page/versions/person/1",
+    "ended": "/page/versions/orders/2024-01-31",
+    "unversioned": "/page/versions/plain",
+    "rules": "/page/rules",
+    "explained": "/page/rules?request=GET+/v1/person&client=acme",
+    "audit": "/page/audit",
+    "missing": "/page/versions/person/9",
+}
+VERSION = "/page/versions/person/1"
 HOSTILE = ["<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "=1+1", "{{ 7 * 7 }}"]
 CLIENTS = ["acme", "globex", "initech", *HOSTILE, *(f"client-{number}" for number in range(24)), ""]
 TARGETS = [

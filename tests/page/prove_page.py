@@ -8,27 +8,24 @@ import signal
 from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
-from urllib.parse import urljoin
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from gateway.admin.page.live_updates import MOST_STREAMS
 from tests.gateway.kit import ROOT, Program, start_program, wait_for
-from tests.page.conftest import HOSTILE, SHOTS, WIDTHS, Tabs, act, examine, token, use
-
-VIEWS = {
-    "next": "/",
-    "versions": "/page/versions",
-    "version": "/page/versions/person/1",
-    "ended": "/page/versions/orders/2024-01-31",
-    "unversioned": "/page/versions/plain",
-    "rules": "/page/rules",
-    "explained": "/page/rules?request=GET+/v1/person&client=acme",
-    "audit": "/page/audit",
-    "missing": "/page/versions/person/9",
-}
+from tests.page.conftest import (
+    HOSTILE,
+    SHOTS,
+    VERSION,
+    VIEWS,
+    WIDTHS,
+    Tabs,
+    act,
+    examine,
+    token,
+    use,
+)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -71,91 +68,6 @@ def test_forms_without_scripts(tabs: Tabs) -> None:
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_role("alert")).to_contain_text("it from being used")
     expect(page.locator("#draft .issues li").first).to_contain_text("Line")
-
-
-def test_by_keyboard(tabs: Tabs) -> None:
-    """The first stop leads over the navigation; every view can be reached by Tab and Enter."""
-    page = tabs().open("/")
-    page.keyboard.press("Tab")
-    expect(page.get_by_text("Skip to the content")).to_be_focused()
-    for _ in range(3):
-        page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Versions", exact=True)).to_be_focused()
-    page.keyboard.press("Enter")
-    expect(page.locator("h1")).to_have_text("Versions")
-
-
-# Of what has the focus: whether it is seen, whether it looks so, and what a reader calls it.
-FOCUSED = """() => {
-  const one = document.activeElement, box = one.getBoundingClientRect();
-  if (one === document.body) return null;
-  const bar = document.querySelector(".top"), below = bar.getBoundingClientRect().bottom;
-  const first = one.className === "skip", above = first || bar.contains(one);
-  let seen = box.width > 1 && box.height > 1 && (above || box.bottom > below + 1);
-  for (let each = one.parentElement; each !== document.body; each = each.parentElement) {
-    const around = each.getBoundingClientRect();
-    const hides = getComputedStyle(each).overflow === "hidden";
-    if (hides && (box.right > around.right + 1 || box.bottom > around.bottom + 1)) seen = false;
-  }
-  const label = one.labels?.[0]?.innerText || one.getAttribute("aria-label") || one.innerText;
-  const outline = getComputedStyle(one).outlineStyle !== "none";
-  return { label: label.trim(), seen, outline, first };
-}"""
-STOPS = "a[href], button, input:not([type=hidden]), select, textarea, summary"
-
-
-@pytest.mark.parametrize("scripts", [True, False])
-@pytest.mark.parametrize("width", WIDTHS)
-def test_every_stop_of_tab_is_seen(tabs: Tabs, width: int, *, scripts: bool) -> None:
-    """Also the heads of columns, which sort; each has a label and an outline, none is left out."""
-    page = tabs(
-        java_script_enabled=scripts,
-        reduced_motion="reduce",
-        viewport={"width": width, "height": 800},
-    ).page
-    for view in VIEWS.values():
-        page.goto(urljoin(page.url, view))
-        stops: list[dict[str, Any]] = []
-        for _ in range(200):
-            page.keyboard.press("Tab")
-            stop = page.evaluate(FOCUSED)
-            if stop is None or (stops and stop["first"]):
-                break
-            stops.append(stop)
-        assert [each for each in stops if not (each["seen"] and each["outline"])] == []
-        assert "" not in {each["label"] for each in stops}
-        shown = [each for each in page.locator(STOPS).all() if each.is_visible()]
-        assert len(stops) >= len(shown)
-
-
-def test_an_act_by_keyboard(tabs: Tabs) -> None:
-    """From the form to the answer, without scripts; it is then gone back on in the same way."""
-    page = tabs(java_script_enabled=False).open(f"{VERSION}#act-pause-brownouts")
-    for label, why, chip in (("Pause them", "a holiday", True), ("Let them go on", "over", False)):
-        page.locator("#brownouts summary", has_text=f"{label}…").focus()
-        page.keyboard.press("Enter")
-        page.keyboard.press("Tab")
-        page.keyboard.type(why)
-        page.keyboard.press("Tab")
-        expect(page.get_by_role("button", name=label, exact=True)).to_be_focused()
-        page.keyboard.press("Enter")
-        expect(page.locator("#done")).to_contain_text("Done:")
-        expect(page.locator("#brownouts h2 .chip")).to_have_count(int(chip))
-
-
-@pytest.mark.parametrize("view", VIEWS)
-def test_on_paper(tabs: Tabs, view: str) -> None:
-    """No table is cut off, what can only be clicked is left out, and nothing is dark."""
-    page = tabs(color_scheme="dark", viewport={"width": 794, "height": 1123}).open(VIEWS[view])
-    page.emulate_media(media="print", color_scheme="dark")
-    cut = (
-        "[...document.querySelectorAll('.scroll, pre')].filter(e => e.scrollWidth > e.clientWidth)"
-    )
-    assert page.evaluate(f"{cut}.map(e => e.innerText)") == []
-    expect(page.locator(".act, .copy, .filter, .top").locator("visible=true")).to_have_count(0)
-    expect(page.locator("body")).to_have_css("color", "rgb(26, 31, 41)")
-    SHOTS.mkdir(exist_ok=True)
-    page.screenshot(path=SHOTS / f"{view}-paper.png", full_page=True)
 
 
 def test_hostile_names(tabs: Tabs) -> None:
@@ -207,7 +119,6 @@ def test_it_follows_the_rules(tabs: Tabs, gateway: Program) -> None:
     gateway.rewrite(right)
 
 
-VERSION = "/page/versions/person/1"
 FIELDS = "#shadow .fields-differ"
 
 

@@ -11,7 +11,7 @@ from gateway.admin.notifications.failing_webhooks import FailingWebhook
 from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.service_failures import service_failures
 from gateway.admin.page.standing import Standing
-from gateway.core.cutover.cutover_state import DecidedBy, awaited
+from gateway.core.cutover.cutover_state import DecidedBy, awaited, outlook
 from gateway.core.cutover.gates import GateOutcome
 from gateway.core.lifecycle.openings import Opening
 from gateway.core.overrides import Overrides, VersionKey
@@ -243,7 +243,8 @@ def _cutovers(seen: Situation) -> Iterator[Waiting]:
         elif state.decided_by is DecidedBy.HELD:
             yield Waiting(
                 *("soon", 1, -state.since, "warn", "Held", name_of(key)),
-                f"Its cutover stays at {state.percent:g}%: {state.why}.",
+                f"Its cutover stays at {state.percent:g}%: {state.why}. Now it"
+                f" {outlook(cutover, state, evidence, now)}.",
                 *("See the gates", there),
             )
         elif pressed:

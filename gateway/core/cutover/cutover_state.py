@@ -163,7 +163,8 @@ def _inconclusive(
     more = awaited(cutover, state, evidence, now)
     if more is None:
         return None
-    return f"inconclusive: {now - state.since:.0f} s have passed, and it takes {more}"
+    # It stays the reason while more requests come: it says what was missing then.
+    return f"inconclusive: after {now - state.since:.0f} s, it still took {more}"
 
 
 def _missing(cutover: Cutover, evidence: GateEvidence) -> str | None:

@@ -153,8 +153,13 @@ CASES = {
         *("now", "Gate exceeded", "Errors (5xx): 1 of 100."),
     ),
     "held": (
-        situation(MOVING, cutovers=cutover(DecidedBy.HELD)),
-        *("soon", "Held", "stays at 10%: errors: too many."),
+        situation(STEPPING, cutovers=cutover(DecidedBy.HELD, rules=STEPPING, since=10**6)),
+        "soon",
+        "Held",
+        (
+            "stays at 10%: errors: too many. Now it is held, and goes to 90% after 100 more"
+            " requests on the new route."
+        ),
     ),
     "a gate near its limit": (
         situation(MOVING, cutovers=cutover(DecidedBy.RULES, 10, result(GateOutcome.PASSED))),

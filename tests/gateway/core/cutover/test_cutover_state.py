@@ -127,7 +127,7 @@ def test_it_keeps_what_the_gates_rolled_it_back_for() -> None:
 
 
 def test_too_little_is_a_reason() -> None:
-    why = "inconclusive: 60 s have passed, and it takes 10 more requests on the new route"
+    why = "inconclusive: after 60 s, it still took 10 more requests on the new route"
     for cutover in (HELD_BY_LITTLE, BACK_BY_LITTLE):
         assert advance(cutover, at(1), NONE, 60).why == why
 
@@ -145,7 +145,7 @@ def test_doubt_keeps_a_step(cutover: Cutover, decided_by: DecidedBy) -> None:
     assert (found.percent, found.decided_by) == (1, decided_by)
     if decided_by is DecidedBy.HELD:
         assert found.why.startswith(
-            "inconclusive: 60 s have passed, and it takes more requests, since they leave doubt:"
+            "inconclusive: after 60 s, it still took more requests, since they leave doubt:"
             " errors (5xx): 2 of 12 requests"
         )
 
