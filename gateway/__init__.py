@@ -24,8 +24,8 @@ Exchange    the record of one request, written once: log line, metrics and usage
 Fault       what went wrong with one request, and whose fault it was.
 
 The floors, from the bottom, imports only downward: `core` (pure), `config` and `settings`, `proxy`,
-`telemetry`, `state`, `verify`, `admin`, `process`, and on top `app` and `cli`. A request passes
-through `proxy.handler`; start reading there.
+`telemetry`, `state`, `verify`, `export`, `admin`, `process`, and on top `app` and `cli`. A request
+passes through `proxy.handler`; start reading there.
 """
 
 __version__ = "1.0.0"

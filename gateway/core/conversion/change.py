@@ -78,8 +78,12 @@ class FieldChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Inverse:
-    """The inverse of a change: its `up` is the `down` of the change, and the reverse."""
+class ChangeVariant:
+    """What the variants of a change have in common: where the change is, there they are.
+
+    Attributes:
+        change: The change.
+    """
 
     change: Change
 
@@ -92,6 +96,11 @@ class Inverse:
     def touches(self) -> tuple[Keys, ...]:
         """The fields of the change."""
         return self.change.touches
+
+
+@dataclass(frozen=True, slots=True)
+class Inverse(ChangeVariant):
+    """The inverse of a change: its `up` is the `down` of the change, and the reverse."""
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Apply `down` of the change."""

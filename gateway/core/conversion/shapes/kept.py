@@ -7,12 +7,17 @@ service refuses it in its own words, and names the field that the client has sen
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from gateway.core.conversion.change import Change, ChangeSequence, FieldChange, Inverse
+from gateway.core.conversion.change import (
+    Change,
+    ChangeSequence,
+    ChangeVariant,
+    FieldChange,
+    Inverse,
+)
 from gateway.core.conversion.changes.values.money import Money
 from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.core.conversion.document import Document, JsonForm, JsonObject
 from gateway.core.conversion.elements import Elements
-from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.parameter_change import (
     MovedNames,
     ParameterChange,
@@ -28,20 +33,8 @@ from gateway.core.conversion.steps import ConversionStep
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(ChangeVariant):
     """A change of an object that leaves all of it as it is where it does not fit."""
-
-    change: Change
-
-    @property
-    def scopes(self) -> tuple[Scope, ...]:
-        """The scopes of the change."""
-        return self.change.scopes
-
-    @property
-    def touches(self) -> tuple[Keys, ...]:
-        """The fields of the change."""
-        return self.change.touches
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Convert an object to the newer version, if it fits."""
