@@ -8,9 +8,10 @@ from typing import TypeVar
 
 from gateway.config import shape
 from gateway.config.text.mistakes import Location, Mistakes
-from gateway.core.conversion.change import Change
+from gateway.core.conversion.change import Change, Whole
 from gateway.core.conversion.elements import ELEMENT, Elements
 from gateway.core.conversion.field_path import FieldPath, Keys, Scope, parse_path
+from gateway.core.conversion.steps import BODY
 from gateway.core.headers import HOP_BY_HOP
 from gateway.core.versions.version import Version
 
@@ -18,6 +19,8 @@ _NAME = re.compile(shape.FIELD_NAME)
 _TEXT = re.compile(r"[ -~]*\Z")
 # The gateway writes these itself, by what it sends.
 _OURS = HOP_BY_HOP | {b"content-length", b"content-encoding", b"host"}
+# The elements of arrays, nested in each other, or the members of an object.
+_LEVEL = re.compile(r"(?:\[\])+\Z|(?<=[^\\])\.\*\Z|\A\*\Z")
 T = TypeVar("T")
 
 
@@ -75,16 +78,28 @@ class BodySite(ChangeSite):
 
         Args:
             text: the path, of a field, of the elements of an array, `tags[]`, or of the members of
-                an object with free keys, `prices.*`.
+                an object with free keys, `prices.*`; or of both, `sizes.*[]`. Without a key before
+                them, they are those of the body, `[]`, or of the object itself, `*`.
             make: returns the change of a field, given its scopes and keys.
             location: where the path is written within the change.
         """
-        path = self.attempt(partial(parse_path, text), *location)
-        if path is None:
-            return None
-        if not path.elements and not path.members:
-            return make(path.scopes, path.keys)
-        return Elements(path.scopes, path.keys, path.elements, make((), ELEMENT))
+        levels: list[int] = []
+        while match := _LEVEL.search(text):
+            levels.append(match[0].count("[]"))
+            text = text[: match.start()]
+        if not levels:
+            path = self.attempt(partial(parse_path, text), *location)
+            return None if path is None else make(path.scopes, path.keys)
+        *inner, outermost = levels
+        change = make((), ELEMENT)
+        for depth in inner:
+            change = Elements((), ELEMENT, depth, change)
+        if text:
+            path = self.attempt(partial(parse_path, text), *location)
+            return path and Elements(path.scopes, path.keys, outermost, change)
+        if not outermost:
+            return Elements((), (), 0, change)
+        return Whole(Elements((), BODY, outermost, change))
 
     def keys(self, text: str, *location: str | int) -> Keys | None:
         """Return the keys of a field that no array leads to, or None after a mistake."""

@@ -28,7 +28,8 @@ class Elements:
 
     Attributes:
         scopes: The scopes that lead to the object with the array.
-        array: The keys that lead from that object to the array, or to the object with free keys.
+        array: The keys that lead from that object to the array, or to the object with free keys;
+            without any, that is the object itself.
         depth: The number of nested arrays around the elements; 1 is an array of them, 0 an object
             of members.
         change: The change of the field ELEMENT, whose value it replaces; it neither moves nor
@@ -86,7 +87,10 @@ class Elements:
                 return change_elements(value, self.depth - 1, form, changed)
             return change_members(value, changed)
 
-        change_value(fields, self.array, form, all_changed)
+        if self.array:
+            change_value(fields, self.array, form, all_changed)
+        else:
+            change_members(fields, changed)
 
 
 def _in_element(place: ErrorPlace) -> ErrorPlace:

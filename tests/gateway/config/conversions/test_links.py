@@ -12,7 +12,7 @@ from gateway.config.changes import python_section
 from gateway.config.changes.values.rewrite_section import ways_between
 from gateway.config.load import check, load_file
 from gateway.config.text.mistakes import ConfigError
-from gateway.core.conversion.change import Change, ChangeSequence, Inverse
+from gateway.core.conversion.change import Change, ChangeSequence, Inverse, Whole
 from gateway.core.conversion.changes.default import Default
 from gateway.core.conversion.changes.join import Join
 from gateway.core.conversion.changes.map import Map, Unknown
@@ -35,6 +35,7 @@ from gateway.core.conversion.elements import ELEMENT, Elements
 from gateway.core.conversion.parameter_change import in_direction, rewrite_query
 from gateway.core.conversion.scalars import Type
 from gateway.core.conversion.shapes.kept import KeptParameter
+from gateway.core.conversion.steps import BODY
 from gateway.core.conversion.version_link import MessageKind, VersionLink
 from tests.gateway.config.rules import edited, loaded
 
@@ -138,6 +139,20 @@ def link(old: str, new: str) -> VersionLink:
         ),
         ("round: { field: a.f, digits: 2 }", Round((), ("a", "f"), 2)),
         ('round: { field: "a[][]", digits: 2 }', Elements((), ("a",), 2, Round((), ELEMENT, 2))),
+        (
+            'round: { field: "a.*[][].*", digits: 2 }',
+            Elements(
+                (),
+                ("a",),
+                0,
+                Elements((), ELEMENT, 2, Elements((), ELEMENT, 0, Round((), ELEMENT, 2))),
+            ),
+        ),
+        ('round: { field: "*", digits: 2 }', Elements((), (), 0, Round((), ELEMENT, 2))),
+        (
+            'round: { field: "[][]", digits: 2 }',
+            Whole(Elements((), BODY, 2, Round((), ELEMENT, 2))),
+        ),
         (
             "rename: { field: a, to: b, default: null }",
             ChangeSequence((Rename((), ("a",), ("b",)), Default((), ("a",), None, keep=True))),

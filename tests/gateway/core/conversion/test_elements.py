@@ -28,6 +28,13 @@ def elements(array: Keys = ("a",), depth: int = 1, scopes: tuple[Keys, ...] = ()
         (elements(depth=0), {"a": {"x": 1, "y": None}}, {"a": {"x": "1", "y": None}}),
         (elements(depth=0), {"a": None}, {"a": None}),
         (elements(depth=2), {"a": [[1], [], None]}, {"a": [["1"], [], None]}),
+        (elements((), depth=0), {"a": 1, "b": None}, {"a": "1", "b": None}),
+        (Elements((), ("a",), 0, elements(ELEMENT)), {"a": {"x": [1]}}, {"a": {"x": ["1"]}}),
+        (
+            Elements((), ("a",), 1, elements(ELEMENT, depth=0)),
+            {"a": [{"x": 1}, None]},
+            {"a": [{"x": "1"}, None]},
+        ),
         (
             elements(("b",), scopes=(("a",),)),
             {"a": [{"b": [1]}, {"b": None}, {}, None]},
@@ -54,6 +61,10 @@ def test_what_is_no_array_is_refused() -> None:
 
 
 def test_an_element_is_refused_at_its_place() -> None:
+    with fails("/b", "expected a number, found a string"):
+        down(elements((), depth=0), {"a": 1, "b": "2"})
+    with fails("/a/x/1", "expected a number, found a string"):
+        down(Elements((), ("a",), 0, elements(ELEMENT)), {"a": {"x": [1, "2"]}})
     with fails("/a/1", "expected a number, found a string"):
         down(elements(), {"a": [1, "2"]})
     with fails("/a/0/1", "expected a number, found an object"):
