@@ -42,7 +42,7 @@ def reshapings(given: Schema, wanted: Schema, field: str, *, down: bool) -> Iter
     newer, older = (given, wanted) if down else (wanted, given)
     sides = _Side.of(newer, older), _Side.of(older, newer)
     fitting: dict[tuple[int, str], list[str]] = {}
-    for change in dict.fromkeys(_candidates(*sides)):
+    for change in dict.fromkeys(_candidates(*sides, field)):
         entry = ChangeConfig.model_validate_json(json.dumps(read(change.encode(), "hint", {}).data))
         ((kind, section),) = entry.named().items()
         upgrade = section.upgrade()
@@ -82,6 +82,10 @@ class _Side(NamedTuple):
             beside.setdefault(name[: -len(last)].removesuffix("."), []).append(last)
         return cls(names, [name for name in names if name not in others], beside)
 
+    def inside(self, name: str) -> list[str]:
+        """Return the names in an object."""
+        return self.beside.get(name, [])
+
 
 def _names(shape: BodyShape) -> list[str]:
     return list(islice(shape.names(), _MANY))
@@ -97,33 +101,50 @@ def _outer(name: str) -> str:
     return name[: -len(_last(name))]
 
 
-def _candidates(newer: _Side, older: _Side) -> Iterator[str]:
+def _candidates(newer: _Side, older: _Side, differing: str) -> Iterator[str]:
     yield from _recased(newer, older)
     yield from (f"extract: {{ key: {quoted(name)} }}" for name in newer.own if not _outer(name))
     yield from (f"envelope: {{ into: {quoted(name)} }}" for name in older.own if not _outer(name))
+    if differing:
+        same = f"field: {quoted(differing)}"
+        for key in newer.inside(differing):
+            yield f"extract: {{ {same}, key: {quoted(key)} }}"
+        for key in older.inside(differing):
+            yield f"envelope: {{ {same}, into: {quoted(key)} }}"
     yield from (f"flatten: {{ {nested} }}" for nested in _nested(newer, older))
     yield from (f"nest: {{ {nested} }}" for nested in _nested(older, newer))
-    for field, into, keep in _spread(newer, older):
-        yield f"spread: {{ field: {field}, into: {into}{keep} }}"
-    for into, field, keep in _spread(older, newer):
-        yield f"collect: {{ field: {field}, into: {into}{keep} }}"
+    for single, each, change in ((newer, older, "spread"), (older, newer, "collect")):
+        for beside, inner in _spread(single, each):
+            ways = (beside, inner) if single is newer else (inner, beside)
+            field, to = map(quoted, ways)
+            if beside in each.names:
+                yield f"{change}: {{ field: {field}, into: {to} }}"
+            elif _outer(inner).endswith("[]."):
+                yield f"{change}: {{ field: {field}, into: {to}, keep: false }}"
+            else:
+                yield f"rename: {{ field: {field}, to: {to} }}"
 
 
 def _recased(newer: _Side, older: _Side) -> Iterator[str]:
     """Yield the changes of all keys that make those of one version of those of the other."""
-    keys, others = ({_last(name) for name in side.own} for side in (newer, older))
+    others = {_last(name) for name in older.own}
     for one, other in permutations(WordCase, 2):
         with suppress(ValueError):
-            made = set(map(CaseRewriting(one, other), keys))
-            if len(made) > 1 and made == others:
-                yield f"key_case: {{ newer: {one.value}, older: {other.value} }}"
+            write = CaseRewriting(one, other)
+            made = {name: write(_last(name)) for name in newer.own}
+            found = {_last(name) for name, key in made.items() if key in others}
+            stay = {name for name, key in made.items() if key not in others}
+            holders = dict.fromkeys(_last(_outer(name)[:-1]) for name in stay if _outer(name))
+            but = f", but: [{', '.join(map(quoted, holders))}]" if holders else ""
+            if len(found) > 1:
+                yield f"key_case: {{ newer: {one.value}, older: {other.value}{but} }}"
 
 
 def _nested(deep: _Side, flat: _Side) -> Iterator[str]:
     """Yield the objects of one version whose members the other one has beside them."""
     for name in deep.own:
-        members, outer = deep.beside.get(name, []), _outer(name)
-        there = flat.beside.get(outer.removesuffix("."), [])
+        members, outer = deep.inside(name), _outer(name)
+        there = flat.inside(outer.removesuffix("."))
         for prefix in dict.fromkeys(
             one.removesuffix(members[0]) for one in there if members and one.endswith(members[0])
         ):
@@ -133,15 +154,14 @@ def _nested(deep: _Side, flat: _Side) -> Iterator[str]:
             yield f"field: {quoted(name)}, prefix: {quoted(prefix)}{but}"
 
 
-def _spread(single: _Side, each: _Side) -> Iterator[tuple[str, str, str]]:
-    """Yield the fields beside a list of which the other version has one in each element."""
+def _spread(single: _Side, each: _Side) -> Iterator[tuple[str, str]]:
+    """Yield the fields beside a list or object of which the other version has one inside it."""
     for inner in each.own:
-        array, _, key = inner.rpartition("[].")
-        outer = _outer(array) if array else ""
-        beside = f"{outer}{key}"
-        if array and beside in single.names:
-            keep = "" if beside in each.names else ", keep: false"
-            yield quoted(beside), quoted(inner), keep
+        key = _last(inner)
+        holder = _outer(inner).removesuffix(".").removesuffix("[]")
+        beside = f"{_outer(holder)}{key}" if holder else ""
+        if beside in single.names:
+            yield beside, inner
 
 
 def _differences(one: BodyShape, other: BodyShape) -> set[str]:

@@ -60,6 +60,12 @@ SPREAD = 'spread: { field: c, into: "m[].c", keep: false }'
 COLLECT = 'collect: { field: "m[].c", into: c, keep: false }'
 SNAKE = of(id=TEXT, order_lines={"type": "array", "items": of(unit_price=TEXT)})
 CAMEL = of(id=TEXT, orderLines={"type": "array", "items": of(unitPrice=TEXT)})
+INTO = "spread: { field: c, into: p.c }"
+OUT = "collect: { field: p.c, into: c }"
+DATED = of(sentAt=TEXT, paidAt=TEXT, metaData=of(aB=TEXT))
+BUT = "key_case: { newer: camel, older: snake, but: [metaData] }"
+HELD = 'extract: { field: "m[].a", key: data }'
+BARE = 'envelope: { field: "m[].a", into: data }'
 UNWRAP = "unwrap: { field: a, many: keep }"
 MAP: Schema = {"type": "object", "additionalProperties": TEXT}
 
@@ -83,6 +89,16 @@ MAP: Schema = {"type": "object", "additionalProperties": TEXT}
         (of(c=TEXT, m=LINES), of(m=PRICED), "/m/*/c", SPREAD),
         (of(c=TEXT, m=LINES), of(c=TEXT, m=PRICED), "/m/*/c", SPREAD.replace(", keep: false", "")),
         (of(m=PRICED), of(c=TEXT, m=LINES), "/c", COLLECT),
+        # Or beside an object, and in it.
+        (of(c=TEXT, p=of(n=TEXT)), of(c=TEXT, p=of(n=TEXT, c=TEXT)), "/p/c", INTO),
+        (of(c=TEXT, p=of(n=TEXT, c=TEXT)), of(c=TEXT, p=of(n=TEXT)), "/p/c", OUT),
+        (of(c=TEXT, p=of(n=TEXT)), of(p=of(n=TEXT, c=TEXT)), "/c", "rename: { field: c, to: p.c }"),
+        (of(p=of(n=TEXT, c=TEXT)), of(c=TEXT, p=of(n=TEXT)), "/c", "rename: { field: p.c, to: c }"),
+        # All keys, but those that are data.
+        (DATED, of(sent_at=TEXT, paid_at=TEXT, meta_data=of(aB=TEXT)), "/sent_at", BUT),
+        # A list in an object.
+        (many(a=of(data=LIST, n=TEXT)), many(a=LIST), "/m/*/a", HELD),
+        (many(a=LIST), many(a=of(data=LIST, n=TEXT)), "/m/*/a", BARE),
         # All keys.
         (SNAKE, CAMEL, "/orderLines", "key_case: { newer: snake, older: camel }"),
         (CAMEL, SNAKE, "/order_lines/*/unit_price", "key_case: { newer: camel, older: snake }"),
