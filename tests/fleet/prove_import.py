@@ -166,6 +166,22 @@ def test_a_log_is_counted_once(edge: Edge) -> None:
     assert (day["requests"], day["errors"], day["callers"], day["mean_ms"]) == (4, 1, 2, 20)
 
 
+def test_no_line_is_counted_twice_where_the_file_that_was_read_is_gone(edge: Edge) -> None:
+    """As where the log was truncated while nobody read it; older files are still there."""
+    for number, client in enumerate(("zero", "one", "two")):
+        edge.log.write_bytes(entry(client) * 2)
+        assert edge.imports()[0] == 0
+        if client != "two":
+            edge.log.rename(f"{edge.log}.{number}")
+    time.sleep(0.1)  # file systems keep times to some milliseconds
+    edge.log.write_bytes(entry("3"))
+    edge.log.rename(f"{edge.log}.2")
+    edge.log.write_bytes(entry("4"))
+    status, told = edge.imports()
+    assert (status, told.count("the file that was read is gone")) == (0, 1)
+    wait_for(lambda: counted(edge.gateway) == {"zero": 2, "one": 2, "two": 2, "3": 1, "4": 1})
+
+
 def test_the_database_is_read_without_a_gateway(edge: Edge, cluster: Cluster) -> None:
     """`usage --state` answers as the gateway does; its errors have no secrets."""
     edge.log.write_bytes(entry("acme") * 3)

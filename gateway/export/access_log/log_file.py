@@ -8,6 +8,7 @@ where it is copied and truncated instead, lines may be lost unseen.
 import os
 import re
 from hashlib import sha256
+from math import inf, nextafter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,8 +49,8 @@ class LogFile:
     Args:
         path: of the file that is written to.
         place: up to which it was read.
-        since: where nothing was read yet, files that were rotated since this time, in seconds since
-            1970, are read as well.
+        since: where nothing was read yet, or the file of the place is gone, files that were written
+            to since this time, in seconds since 1970, are read as well; those before were read.
         limit: the number of bytes that are read at a time, which is also the longest line.
     """
 
@@ -117,6 +118,8 @@ class LogFile:
             ):
                 break
         else:
+            # What was written until then is read, and not to be read again if this one is gone.
+            self._since = nextafter(own.st_mtime, inf)
             return self._part(at_end=True)
         # From now on, nothing is added to this one; what was added meanwhile is read first.
         if os.fstat(self._file).st_size > self._offset + len(unfinished):

@@ -97,7 +97,8 @@ class LogImport:
         asked = passed()
         position, known, now = await take(self._database, self._name, self._start)
         self._clock.set(now, asked)
-        log = LogFile(self._path, position.place, position.since if known else float("inf"))
+        read = max(position.since, position.until) - self._clock.ahead
+        log = LogFile(self._path, position.place, read if known else float("inf"))
         try:
             while True:
                 begin = self._clock.now()

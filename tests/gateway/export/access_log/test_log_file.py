@@ -176,6 +176,26 @@ def test_a_truncated_file_is_one_that_is_gone_unless_there_is_a_copy(log: Log) -
     ]
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_what_was_read_is_not_read_again_where_a_file_is_gone(log: Log, *, kept: bool) -> None:
+    """Those that were rotated before it are still there; whether the same reader goes on or not."""
+    log.write(b"one\n")
+    log.read()
+    log.rotate()
+    log.write(b"two\n")
+    log.read()
+    read = log.path.stat().st_mtime + 0.5
+    log.path.write_bytes(b"")
+    log.write(b"3\n")
+    log.rotate("access.log.2")
+    log.write(b"4\n")
+    if not kept:
+        log.reader.close()
+        log.opened(log.place, read)
+    gone = f"the file that was read is gone, with what was added to it: {log.path}"
+    assert log.read() == ([b"3", b"4"], [gone])
+
+
 def test_nothing_is_there(log: Log) -> None:
     with pytest.raises(FileNotFoundError):
         log.reader.read()
