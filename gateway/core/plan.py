@@ -15,7 +15,7 @@ from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.message.message import Message, request_message
 from gateway.core.conversion.passage import Passage, find_passage
 from gateway.core.cutover.cutover import CutoverRoute
-from gateway.core.cutover.shadow import ShadowMode
+from gateway.core.cutover.shadow import DRY_RUN, VALIDATE
 from gateway.core.errors import Fault, FaultCode, method_not_allowed, not_offered, unconvertible
 from gateway.core.headers import FieldLines
 from gateway.core.max_forwards import BOUNDED, ends_here
@@ -207,11 +207,11 @@ def _beside(
     route, target, passage = _by_operation(endpoint, beside.route, head, captures)
     # The other version may write where this one reads, and the other way round.
     mode = rule.mode(head.method if passage is None else passage.method, path)
-    if mode is None or (mode is ShadowMode.VALIDATE and route is not beside.route):
+    if mode is None or (mode is VALIDATE and route is not beside.route):
         return None  # the document is not that of a service for this operation alone
     if isinstance(target, Fault):
         return Refusal(endpoint, target, beside.route.version, fields)
-    if mode is ShadowMode.DRY_RUN and rule.dry_run is not None:
+    if mode is DRY_RUN and rule.dry_run is not None:
         target = rule.dry_run.target(target)
     called = _media_type(endpoint, route, chosen_by, head)
     return Plan(endpoint, route, chosen_by, target, fields, passage=passage, content_type=called)

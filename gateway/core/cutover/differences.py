@@ -207,7 +207,7 @@ def plain(value: Document, longest: int | None = _LONGEST_SAMPLE) -> str:
         start = value[: longest and longest * 4].decode("utf-8", "replace")
         text = "".join(one if one.isprintable() else repr(one)[1:-1] for one in start)
     else:
-        text = json.dumps(value, ensure_ascii=False, default=_written)
+        text = _as_json(value)
     return text if longest is None else truncated(text, longest)
 
 
@@ -274,3 +274,7 @@ _KINDS: Mapping[type, str] = {
 
 def _written(value: object) -> object:
     return value.text if isinstance(value, Huge) else str(value)
+
+
+# json.dumps would make an encoder for each value.
+_as_json = json.JSONEncoder(ensure_ascii=False, default=_written).encode

@@ -32,7 +32,7 @@ from gateway.core.cutover.differences import (
     truncated,
     without_noise,
 )
-from gateway.core.cutover.shadow import SAFE, Shadow, ShadowMode
+from gateway.core.cutover.shadow import DRY_RUN, SAFE, SEND, VALIDATE, Shadow
 from gateway.core.headers import HeaderFields
 from gateway.core.overrides import VersionKey
 from gateway.core.plan import Plan, Refusal
@@ -218,7 +218,7 @@ class _Case:
             seconds: from the request to its head.
         """
         self._status, self._fields, self._seconds = response.status, response.fields, seconds
-        copied = None if self._mode is ShadowMode.VALIDATE else self._answer
+        copied = None if self._mode is VALIDATE else self._answer
         return CapturingResponse(response, copied, self._over)
 
     def shed(self, why: str) -> None:
@@ -234,7 +234,7 @@ class _Case:
     def _over(self, whole: bool) -> None:
         self.ended = time.monotonic()
         lost = self._body.lost or self._answer.lost
-        if self._mode is ShadowMode.VALIDATE:
+        if self._mode is VALIDATE:
             # What the own service refuses as well is no request that a version has to take.
             lost = lost or ("refused" if self._status >= 400 else None)
         elif self._status in _PARTIAL:
@@ -265,7 +265,7 @@ class _Case:
         other = self._plan.shadow
         assert other is not None
         body = None if request.body is None else self._body.whole()
-        if self._mode is ShadowMode.VALIDATE:
+        if self._mode is VALIDATE:
             if isinstance(other, Refusal):
                 refused: Sequence[RefusedField] = (unconverted(other.fault),)
             else:
@@ -295,7 +295,7 @@ class _Case:
             differences, noise = find()
         self._count(differences, noise)
         # A body that the client still sends, or a write on one side alone, takes time of its own.
-        if new.seconds and self.passing is request and self._mode is ShadowMode.SEND:
+        if new.seconds and self.passing is request and self._mode is SEND:
             self._shadows.recorder.latency(*rule.key, self._seconds, new.seconds)
 
     def _replays(
@@ -303,7 +303,7 @@ class _Case:
     ) -> list[Awaitable[CapturedAnswer]]:
         """Return the replay to the other version's service, and the one to the own service."""
         rule, exchange, upstream = self._rule, self._exchange, self._shadows.upstream
-        dry_run = rule.dry_run if self._mode is ShadowMode.DRY_RUN else None
+        dry_run = rule.dry_run if self._mode is DRY_RUN else None
         replays: list[Awaitable[CapturedAnswer]] = [
             refuse(other)
             if isinstance(other, Refusal)
