@@ -111,8 +111,12 @@ async def connect(to: Program, *, window: int = 0) -> AsyncIterator[Client]:
     connection.setblocking(False)
     if window:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
-    await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", to.port))
-    reader, writer = await asyncio.open_connection(sock=connection, limit=window or 2**16)
+    try:
+        await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", to.port))
+        reader, writer = await asyncio.open_connection(sock=connection, limit=window or 2**16)
+    except BaseException:  # a test may end amid it
+        connection.close()
+        raise
     try:
         yield Client(reader, writer)
     finally:

@@ -11,6 +11,8 @@ from gateway.proxy.bounds.slow_holders import SlowHolders
 
 # With more unread bytes of the body than this, reading from the service pauses.
 _HIGH_WATER = 256 * 1024
+# With more unread pieces than this, the parser leaves others a turn.
+_CROWDED = 128
 
 SMALL = 64 * 1024
 """A body of at most so many bytes is awaited for a moment, so that it leaves in one write."""
@@ -97,6 +99,11 @@ class StreamedResponse:
         self.switched = False
         self.target = target
         self.trailers: HeaderFields = []
+
+    @property
+    def crowded(self) -> bool:
+        """Whether many pieces have arrived since the last ones were read."""
+        return len(self._pieces) > _CROWDED
 
     async def arrived(self) -> Self:
         """Wait for the head and return the response; cancelling the wait closes the connection.

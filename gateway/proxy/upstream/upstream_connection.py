@@ -12,6 +12,7 @@ from gateway.core.errors import FaultCode, FaultError
 from gateway.core.field_names import FieldNames
 from gateway.core.service import Timeouts
 from gateway.proxy.bounds.deadline import Deadline
+from gateway.proxy.bounds.paced_reading import SLICE, PacedReading
 from gateway.proxy.upstream.keep_alive import LOOK_AFTER, granted, is_quiet, jittered
 from gateway.proxy.upstream.request_head import write_request
 from gateway.proxy.upstream.streamed_response import MOMENT, SMALL, StreamedResponse
@@ -32,8 +33,7 @@ _MAX_HEAD = 256 * 1024
 _FRAMINGS = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
 _DIGITS, _CONTROLS = 18, bytes(byte for byte in (*range(32), 127) if byte != 9)
 _HOP = FieldNames({b"content-length", b"keep-alive", b"transfer-encoding"})  # connection, framing
-_KNOWN = _HOP.known
-_NO_PARSER, _SLOW = HttpResponseParser(None), "it took too long"
+_KNOWN, _NO_PARSER, _SLOW = _HOP.known, HttpResponseParser(None), "it took too long"
 _SPENT = UpstreamState.SPENT  # read often, like the transitions of an ordinary exchange:
 _SEND_ALL = TRANSITIONS.after(UpstreamEvent.SEND_ALL)
 _BEGIN = TRANSITIONS.after(UpstreamEvent.BEGIN)
@@ -60,16 +60,15 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         release: Callable[["UpstreamConnection"], None],
         lost: Callable[["UpstreamConnection"], None],
     ) -> None:
-        self.loop, self.name = loop, name
-        self._host = name.encode()
+        self.loop, self.name, self._host = loop, name, name.encode()
         self._release, self._lost = release, lost
         self._transport: asyncio.Transport | None = None
         self._parser = HttpResponseParser(self)
         self._writable: asyncio.Event | None = None
         self.deadline, self.timeouts = Deadline(loop, self._fail_by), Timeouts()
         self._state = UpstreamState.FRESH
-        self.may_rest = jittered(None)  # between two exchanges, in seconds
-        self._rested_since, self._paused = inf, False  # reading from the service pauses
+        self.may_rest, self._rested_since = jittered(None), inf  # between exchanges, in seconds
+        self._reading = PacedReading(loop, self.data_received, self._costly)
         # How much of a head came, its transfer coding, and whether it is surely of HTTP/1.1.
         self._head_size, self._coding, self._is_1_1 = 0, b"", False
         self._exchange_over()
@@ -92,8 +91,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         Waiting for it raises StaleConnectionError if a kept connection closes before a byte of it.
         """
         self._response = response = StreamedResponse(self, self.name)
-        self._request = request
-        self._head_size, self._coding, self.timeouts = 0, b"", timeouts
+        self._request, self.timeouts, self._head_size, self._coding = request, timeouts, 0, b""
         assert self._transport is not None
         write_request(self._transport.write, request, self._host)
         body = request.body
@@ -115,15 +113,11 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
     def pause(self) -> None:
         """Pause reading from the service."""
         self.deadline.clear()
-        self._paused = True
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.pause_reading()
+        self._reading.pause()
 
     def resume(self) -> None:
         """Resume reading from the service."""
-        self._paused = False
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.resume_reading()
+        self._reading.resume()
 
     async def write(self, data: bytes) -> None:
         """Send bytes of the protocol switched to; wait while the service reads too slowly."""
@@ -164,6 +158,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Store the transport."""
         self._transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
+        self._reading.transport = self._transport
 
     def data_received(self, data: bytes) -> None:  # noqa: C901  # one frame, for speed
         """Parse received bytes."""
@@ -173,6 +168,10 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             return
         if response.switched:
             response.feed(data)
+            return
+        reading = self._reading
+        if not reading.active and (reading.rest or (len(data) > SLICE and not response.sized)):
+            reading.feed(data)
             return
         if not response.head:
             self._is_1_1 = not self._head_size and data.startswith(b"HTTP/1.1 ")
@@ -195,6 +194,10 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             elif response.small:
                 self.loop.call_later(MOMENT, response.hand_on)
 
+    def _costly(self) -> bool:
+        response = self._response
+        return response is not None and (not response.head or response.crowded)
+
     def eof_received(self) -> None:
         """Have the transport close, as for any `asyncio.Protocol`."""
 
@@ -210,7 +213,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Complete the response or fail it, according to the state at the end."""
-        self._transport = None
+        self._transport = self._reading.transport = None
         self._lost(self)
         loss = AT_END[self._state]
         self._state = TRANSITIONS[self._state, UpstreamEvent.LOST]
@@ -228,8 +231,6 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         self.close()
         self._exchange_over()  # it refers to this connection, which is a cycle,
         self._parser = _NO_PARSER  # and so did the one before
-
-    # Callbacks of llhttp.
 
     def on_message_begin(self) -> None:
         """Begin a response; a second final one is illegal in the transition table."""
@@ -327,13 +328,13 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             self._response.wake()
 
     def _finish(self) -> None:
-        if self._state is _SPENT:
+        if self._state is _SPENT or self._reading.more:  # what follows answers nothing
             self.close()
             self._exchange_over()
         else:
             self._state = _RELEASE.get(self._state) or _RELEASE[self._state]
             self._exchange_over()
-            if self._paused:  # the end may have arrived while reading was paused
+            if self._reading.paused:  # the end may have arrived meanwhile
                 self.resume()
             self.expire(self.may_rest)
             self._release(self)

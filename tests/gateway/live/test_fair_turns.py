@@ -1,12 +1,13 @@
-"""One client that asks for much at a time leaves others their turns."""
+"""One client, or service, that sends much at a time leaves others their turns."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 
 import psutil
 import pytest
 
-from tests.gateway.kit import StartGateway, StartUpstream, rules
-from tests.gateway.talk import OK, ask, connect
+from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, rules
+from tests.gateway.talk import OK, Reader, Writer, ask, connect
 
 pytestmark = pytest.mark.slow
 
@@ -41,6 +42,34 @@ async def test_others_are_answered_meanwhile(
             finally:
                 sending.cancel()
 
+    await others_are_answered(program, greedy)
+
+
+async def test_others_are_answered_while_a_service_sends_chunks_of_one_byte(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    async def flood(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            writer.write(b"1\r\nx\r\n" * 20_000)
+            await writer.drain()
+
+    scripted = await upstream(flood)
+    program = gateway(rules(scripted.port))
+
+    async def greedy() -> None:
+        async with connect(program) as client:
+            client.send(ask())
+            while await client.reader.read(65536):
+                pass
+
+    await others_are_answered(program, greedy)
+
+
+async def others_are_answered(
+    program: Program, greedy: Callable[[], Coroutine[None, None, None]]
+) -> None:
     greedies = [asyncio.create_task(greedy()) for _ in range(GREEDY)]
     waits = []
     process = psutil.Process(program.process.pid)

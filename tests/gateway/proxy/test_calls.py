@@ -76,7 +76,7 @@ CASES = {
     ),
     "the same without traces": (rules(PORT), "GET /v2/person", TRACE, False, 77, 94),
     "shadow that gives way": (SHADOWED, "GET /v1/person", "A: b", True, 80, 95),
-    "shadowed": (SHADOWED, "GET /v1/person", "A: b", False, 335, 353),
+    "shadowed": (SHADOWED, "GET /v1/person", "A: b", False, 335, 355),
 }
 
 

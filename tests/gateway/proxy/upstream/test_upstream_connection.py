@@ -8,6 +8,7 @@ import pytest
 
 from gateway.core.errors import FaultCode, FaultError
 from gateway.core.service import Timeouts
+from gateway.proxy.bounds.paced_reading import SLICE
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.upstream import StaleConnectionError, UpstreamRequest
 from gateway.proxy.upstream.upstream_connection import UpstreamConnection
@@ -103,6 +104,28 @@ async def test_a_head_is_bounded() -> None:
         await kept.ask(pieces)
     assert failed.value.fault.code is FaultCode.UPSTREAM_PROTOCOL
     assert kept.wire.is_closing()
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("behind", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"])
+async def test_what_follows_a_response_that_is_parsed_in_slices(behind: bytes) -> None:
+    kept = Kept()
+    rest = SLICE - len(CHUNKED) - len(b"XXX\r\n" + b"\r\n0\r\n\r\n")
+    response = await kept.ask([CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (rest, bytes(rest)) + behind])
+    assert await whole(response) == bytes(rest)
+    assert kept.freed == (not behind)
+    assert kept.wire.is_closing() is bool(behind)
+
+
+async def test_chunks_of_a_byte_have_turns() -> None:
+    kept = Kept()
+    response = await kept.ask([CHUNKED + b"1\r\nx\r\n" * 10_000, b"1\r\ny\r\n0\r\n\r\n"])
+    assert len(await response.read()) < SLICE
+    assert kept.freed == 0
+    assert (await whole(response))[-2:] == b"xy"
+    assert (kept.freed, kept.wire.flow[-1]) == (1, "resume")
 
 
 async def test_what_waits_unread_pauses_the_service() -> None:
