@@ -48,6 +48,11 @@ class PacedReading:
         self.paused = False
         self._go_on()
 
+    def end(self) -> None:
+        """Let go of the connection, which is over and refers to this: that is a cycle."""
+        self.transport, self.rest = None, b""
+        self._parse, self._costly = _ignore, bool
+
     def feed(self, data: bytes) -> None:
         """Hand received bytes on, behind those that wait."""
         if self.rest:
@@ -82,3 +87,7 @@ class PacedReading:
         if self.rest or self.paused or self.transport is None or self.transport.is_closing():
             return
         self.transport.resume_reading()
+
+
+def _ignore(data: bytes) -> None:
+    del data

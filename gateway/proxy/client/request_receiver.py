@@ -268,7 +268,8 @@ class RequestReceiver(RequestHandler):
             try:
                 came, upgraded, tail = parser.feed_data(piece)
             except HttpProcessingError as refused:
-                error = refused
+                error = refused.with_traceback(None)  # which refers to this frame: a cycle
+                error.__context__ = None  # and so does that of the first error
                 if found and not found[-1][1].is_eof():
                     found.pop()  # its body is what is refused
                 break

@@ -63,10 +63,9 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         self.loop, self.name, self._host = loop, name, name.encode()
         self._release, self._lost = release, lost
         self._transport: asyncio.Transport | None = None
-        self._parser = HttpResponseParser(self)
         self._writable: asyncio.Event | None = None
         self.deadline, self.timeouts = Deadline(loop, self._fail_by), Timeouts()
-        self._state = UpstreamState.FRESH
+        self._state, self._parser = UpstreamState.FRESH, HttpResponseParser(self)
         self.may_rest, self._rested_since = jittered(None), inf  # between exchanges, in seconds
         self._reading = PacedReading(loop, self.data_received, self._costly)
         # How much of a head came, its transfer coding, and whether it is surely of HTTP/1.1.
@@ -213,7 +212,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Complete the response or fail it, according to the state at the end."""
-        self._transport = self._reading.transport = None
+        self._transport = None
         self._lost(self)
         loss = AT_END[self._state]
         self._state = TRANSITIONS[self._state, UpstreamEvent.LOST]
@@ -230,7 +229,8 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         self.resume_writing()
         self.close()
         self._exchange_over()  # it refers to this connection, which is a cycle,
-        self._parser = _NO_PARSER  # and so did the one before
+        self._parser = _NO_PARSER  # and so did the one before,
+        self._reading.end()  # and what this calls
 
     def on_message_begin(self) -> None:
         """Begin a response; a second final one is illegal in the transition table."""

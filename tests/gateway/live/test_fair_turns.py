@@ -51,9 +51,12 @@ async def test_others_are_answered_while_a_service_sends_chunks_of_one_byte(
     async def flood(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
         writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        while True:
-            writer.write(b"1\r\nx\r\n" * 20_000)
-            await writer.drain()
+        try:
+            while True:
+                writer.write(b"1\r\nx\r\n" * 20_000)
+                await writer.drain()
+        finally:
+            writer.transport.abort()  # what is left of it would wait for the gateway
 
     scripted = await upstream(flood)
     program = gateway(rules(scripted.port))
