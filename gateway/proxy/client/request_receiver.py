@@ -252,6 +252,8 @@ class RequestReceiver(RequestHandler):
             error: the error of the parser.
         """
         parser, position = self._new_parser(), 0
+        # A body that is not read yet pauses the parser of the connection.
+        refusing, self._parser = self._parser, parser
         found: list[tuple[RawRequestMessage, StreamReader]] = []
         for _ in range(_PIECES if data else 0):
             end = data.find(_END_OF_HEAD, position) + len(_END_OF_HEAD)
@@ -276,8 +278,8 @@ class RequestReceiver(RequestHandler):
             found += came
             position = end
             if upgraded or position >= len(data):
-                self._parser = parser
                 return found, upgraded, tail + data[position:]
+        self._parser = refusing
         return [*found, (queued(MalformedRequest(error)), EMPTY_PAYLOAD)], False, b""
 
     def _new_parser(self) -> HttpRequestParser:

@@ -71,3 +71,20 @@ async def test_later_minor_versions_of_http(
     for forwarded in scripted.requests:
         assert b" HTTP/1.1\r\n" in forwarded
         assert bytes(forwarded).endswith(b"\r\n\r\n1234")
+
+
+async def test_large_bodies_in_a_later_minor_version(
+    reloaded: StartGateway, upstream: StartUpstream
+) -> None:
+    """More than is parsed ahead comes together with the head."""
+    scripted = await upstream(OK)
+    program = reloaded(rules(scripted.port))
+    large = bytes(200_000)
+    async with connect(program) as client:
+        client.send(
+            ask("POST /plain", "Content-Length: 200000", body=large).replace(b"1.1", b"1.2", 1)
+        )
+        assert (await client.answer()).status == 200
+        client.send(ask("GET /plain"))
+        assert (await client.answer()).status == 200
+    assert bytes(scripted.requests[0]).endswith(b"\r\n\r\n" + large)
