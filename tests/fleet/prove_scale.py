@@ -97,6 +97,12 @@ async def test_a_year_of_a_large_fleet(
     shared = PostgresDatabase(database)
     begun: list[object] = []
     event.listen(shared._engine, "checkout", lambda *taken: begun.append(taken))
+    filled = time.time()
+
+    def left(most: int, length: int) -> range:
+        """Return how many intervals may be left of those that were filled in, as time goes on."""
+        return range(most - (int(time.time()) // length - int(filled) // length), most + 1)
+
     try:
         cluster.execute(FILL, name)
         outboxes = [Outbox(FleetClock().now) for _ in range(REPLICAS)]
@@ -147,7 +153,8 @@ async def test_a_year_of_a_large_fleet(
             reading = await judge.version(("person", "7"))
             assert len(begun) == 1
             assert len(reading.view.totals.clients["person", "7"].rows) == rows_read
-            assert (len(reading.days), len(reading.minutes)) == (400, 1440)
+            assert len(reading.days) in left(400, 86_400)
+            assert len(reading.minutes) in left(1440, 60)
             trips.append(len(answers))
         # Each connection of the pool prepares each statement once.
         assert (max(trips) <= 21, min(trips)) == (True, 12)
