@@ -88,3 +88,19 @@ async def test_large_bodies_in_a_later_minor_version(
         client.send(ask("GET /plain"))
         assert (await client.answer()).status == 200
     assert bytes(scripted.requests[0]).endswith(b"\r\n\r\n" + large)
+
+
+async def test_lines_of_a_body_are_no_requests_of_a_later_minor_version(
+    reloaded: StartGateway, upstream: StartUpstream
+) -> None:
+    """Behind more pipelined requests than the parser queues, too."""
+    scripted = await upstream(OK)
+    program = reloaded(rules(scripted.port))
+    body = b"GET / HTTP/1.2\r\n\r\nGET / HTTP/1.2\r\n\r\n"
+    many = [ask("GET /plain").replace(b"1.1", b"1.2", 1), *[ask("GET /plain")] * 39]
+    async with connect(program) as client:
+        client.send(b"".join(many) + ask("POST /plain", f"Content-Length: {len(body)}", body=body))
+        answers = [await client.answer() for _ in range(41)]
+    assert [each.status for each in answers] == [200] * 41
+    assert len(scripted.requests) == 41
+    assert bytes(scripted.requests[-1]).endswith(b"\r\n\r\n" + body)
