@@ -8,6 +8,7 @@ turn of the event loop.
 import asyncio
 import re
 from collections.abc import Callable
+from http import HTTPMethod
 
 from aiohttp import StreamReader
 from aiohttp.http import HttpRequestParser, HttpVersion10, RawRequestMessage
@@ -32,6 +33,11 @@ _END_OF_HEAD = b"\r\n\r\n"
 # Into so many pieces received bytes are cut that are parsed again, which bounds the time of that.
 _PIECES = 256
 _LATER_VERSION = re.compile(rb"((?:\r\n)*[^\r\n]* HTTP/1\.)[2-9](?=\r|\Z)")
+# A method, which may have any name (RFC 9110, section 9.1), in a whole head. llhttp lists names.
+_NAMED = re.compile(
+    rb"((?:\r\n)*)([\w!#$%&'*+.^`|~-]{1,32})(?= .*\r\n\r\n\Z)", re.ASCII | re.DOTALL
+)
+_LISTED = frozenset(HTTPMethod)
 
 _Parsed = tuple[list[tuple[RawRequestMessage, StreamReader]], bool, bytes]
 """Requests and the streams of their bodies, whether another protocol follows, and its bytes."""
@@ -245,7 +251,8 @@ class RequestReceiver(RequestHandler):
         The parser loses the requests that come with what it refuses, and refuses what follows a
         request with `Connection: close`, which is to be ignored (RFC 9112, section 9.6). So a new
         parser gets the same bytes piece by piece. It gets later minor versions of HTTP as 1.1, the
-        highest one that is known here (RFC 9110, section 2.5).
+        highest one that is known here (RFC 9110, section 2.5), and a method that it does not know
+        as another one, in whose place the request has its own again.
 
         Args:
             data: received bytes from the beginning of a request on; empty if that is not known.
@@ -260,10 +267,11 @@ class RequestReceiver(RequestHandler):
             if end < len(_END_OF_HEAD):
                 end = len(data)
             piece = data[position:end]
+            named = None
             if not found or found[-1][1].is_eof():
                 if found and found[-1][0].should_close:
                     break
-                piece = _in_known_version(piece)
+                piece, named = _in_known_words(piece)
             elif (length := found[-1][0].headers.get("Content-Length")) is not None:
                 end = position + int(length) - found[-1][1].total_bytes
                 piece = data[position:end]
@@ -275,6 +283,8 @@ class RequestReceiver(RequestHandler):
                 if found and not found[-1][1].is_eof():
                     found.pop()  # its body is what is refused
                 break
+            if named and came:
+                came[0] = came[0][0]._replace(method=named), came[0][1]
             found += came
             position = end
             if upgraded or position >= len(data):
@@ -311,10 +321,20 @@ def _is_whole(data: bytes, content: StreamReader) -> bool:
     return len(data) - data.find(_END_OF_HEAD) - len(_END_OF_HEAD) == content.total_bytes
 
 
-def _in_known_version(head: bytes) -> bytes:
-    """Return the head of a request, or a part of it, in a version of HTTP that the parser knows."""
+def _in_known_words(head: bytes) -> tuple[bytes, str | None]:
+    """Return the head of a request, or a part of it, in words of HTTP that the parser knows.
+
+    Returns:
+        the head with a version of HTTP and a method that the parser knows, and the method whose
+        place another one has taken; None for none.
+    """
     line = _LATER_VERSION.match(head)
-    return head if line is None else line[1] + b"1" + head[line.end() :]
+    if line is not None:
+        head = line[1] + b"1" + head[line.end() :]
+    named = _NAMED.match(head)
+    if named is None or (method := named[2].decode()) in _LISTED:
+        return head, None
+    return named[1] + b"POST" + head[named.end() :], method
 
 
 def _is_rtsp(message: RawRequestMessage, data: bytes) -> bool:

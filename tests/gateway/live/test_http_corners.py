@@ -104,3 +104,38 @@ async def test_lines_of_a_body_are_no_requests_of_a_later_minor_version(
     assert [each.status for each in answers] == [200] * 41
     assert len(scripted.requests) == 41
     assert bytes(scripted.requests[-1]).endswith(b"\r\n\r\n" + body)
+
+
+async def test_methods_of_any_name(reloaded: StartGateway, upstream: StartUpstream) -> None:
+    """RFC 9110, section 9.1: the service judges them, where an endpoint names no methods."""
+    scripted = await upstream(OK)
+    program = reloaded(rules(scripted.port))
+    plain = ask("GET /plain")
+    brew = ask("BREW /plain", "Content-Length: 4", body=b"1234")
+    chunked = ask("x~9 /plain", "Transfer-Encoding: chunked", body=b"2\r\nab\r\n0\r\n\r\n")
+    async with connect(program) as client:
+        for piece in (brew, brew + plain + chunked, plain):
+            client.send(piece)
+            await asyncio.sleep(0.05)
+        answers = [await client.answer() for _ in range(5)]
+    assert [(each.status, each.body) for each in answers] == [(200, b"ok")] * 5
+    asked = [bytes(each).partition(b" HTTP/1.1\r\n")[0] for each in scripted.requests]
+    assert asked == [b"BREW /plain", b"BREW /plain", b"GET /plain", b"x~9 /plain", b"GET /plain"]
+    assert bytes(scripted.requests[1]).endswith(b"\r\n\r\n1234")
+    assert bytes(scripted.requests[3]).endswith(b"\r\n\r\n2\r\nab\r\n0\r\n\r\n")
+
+
+async def test_a_method_of_another_name_in_pieces(
+    reloaded: StartGateway, upstream: StartUpstream
+) -> None:
+    """Nothing that follows a part of its name is taken for a request."""
+    scripted = await upstream(OK)
+    program = reloaded(rules(scripted.port))
+    for pieces in ((b"BR", ask("GET /plain")), (b"BREW /plain HTTP/1.1\r\n", ask("GET /plain"))):
+        async with connect(program) as client:
+            for piece in pieces:
+                client.send(piece)
+                await asyncio.sleep(0.05)
+            assert (await client.answer()).status == 400
+            assert await client.rest() == b""
+    assert not scripted.requests
