@@ -7,6 +7,7 @@ import os
 import re
 import ssl
 from collections.abc import Iterable
+from itertools import accumulate
 from pathlib import Path
 
 import aiohttp
@@ -19,9 +20,11 @@ from gateway.verify.openapi.openapi import Description, DocumentError
 
 # Each value takes up to 300 bytes, and YAML of a few lines can have more values than memory.
 _MOST = 1_000_000
-# PyYAML's composer recurses in C, so that a document nested too deep would end the process.
+# PyYAML's composer recurses in C, so that a document nested too deep would end the process. How
+# deep JSON may be for its parsers differs between versions of Python.
 _DEEPEST = 500
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_NO_BRACKETS = bytes({*range(256)} - {*b"[]{}"})
 # A coding could make a small response of any size.
 _UNCODED = {"Accept-Encoding": "identity"}
 _TIMEOUT = aiohttp.ClientTimeout(total=10)
@@ -81,9 +84,13 @@ def _is_json(text: bytes) -> bool:
 
 
 def _read_json(text: bytes) -> object:
-    # At one of these signs begins each value, but those that belong to a key.
-    if sum(map(_STRING.sub(b"", text).count, (b",", b"[", b"{"))) > _MOST:
+    signs = _STRING.sub(b"", text)
+    # At one of these begins each value, but those that belong to a key.
+    if sum(map(signs.count, (b",", b"[", b"{"))) > _MOST:
         raise _TooManyError
+    brackets = signs.translate(None, _NO_BRACKETS)
+    if max(accumulate(1 if sign in b"[{" else -1 for sign in brackets), default=0) > _DEEPEST:
+        raise RecursionError
     data = msgspec.json.decode(text)
     if _has_repeated_keys(text):
         yaml.load(text.replace(b"\t", b" "), _Loader)  # noqa: S506  # which says where

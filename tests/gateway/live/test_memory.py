@@ -8,14 +8,14 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, rules
+from tests.gateway.kit import IDLE, Program, Scripted, StartGateway, StartUpstream, rules
 from tests.gateway.talk import OK, Reader, Writer, ask, connect, settled, soon
 
 pytestmark = pytest.mark.slow
 
 TOTAL = 200_000_000
 PIECE = bytes(1_000_000)
-IDLE, RISE = 60e6, 20e6
+RISE = 20e6
 
 
 class Peak:

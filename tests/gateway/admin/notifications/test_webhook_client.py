@@ -57,7 +57,8 @@ async def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         await reader.read()
         writer.close()
 
-    async def cut(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")  # what is not read would reset the connection
         writer.close()
 
     async def babble(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -196,10 +196,11 @@ def test_the_schema_is_the_same_on_postgresql() -> None:
         assert "sqlite" not in str(CreateTable(table).compile(dialect=postgresql.dialect())).lower()  # type: ignore[no-untyped-call]  # SQLAlchemy has no types there
 
 
-def test_names_of_clients_are_for_its_owner_only(tmp_path: Path) -> None:
+async def test_names_of_clients_are_for_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     path.touch(0o644)
-    SqliteStore(path)
+    async with opened(path):
+        pass
     assert path.stat().st_mode & 0o777 == 0o600
 
 
