@@ -8,7 +8,7 @@ PY = $(VENV)/bin/python
 PINNED = --quiet --disable-pip-version-check --require-hashes --only-binary :all:
 INSTALL = $(PY) -m pip install $(PINNED)
 LOCK = $(VENV)/uv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-annotate --custom-compile-command "make lock"
+	--no-emit-index-url --no-annotate --no-strip-extras --custom-compile-command "make lock"
 
 # A program starts much faster from compiled files, and the tests start thousands.
 unexport PYTHONDONTWRITEBYTECODE
