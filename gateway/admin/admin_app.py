@@ -3,7 +3,6 @@
 Every refusal is a problem detail (RFC 9457), as on the port for clients.
 """
 
-import time
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
@@ -125,7 +124,7 @@ class _Admin:
 
     @needs(None)
     async def readyz(self, _: web.Request) -> web.Response:
-        reason, failing = self._operator.unready(), self._operator.failing_tasks(time.time())
+        reason, failing = self._operator.unready(), self._operator.failing_tasks()
         # A task that fails makes no request fail, and would fail on all replicas alike.
         found: dict[str, object] = {"failing": failing} if failing else {}
         stale = self._operator.state.stale_since

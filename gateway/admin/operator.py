@@ -77,13 +77,10 @@ class Operator:
         one = CounterDelta(kind, labels, 1)
         self.state.absorb(Delta(time.time(), [], [], [one], [], []))
 
-    def failing_tasks(self, now: float) -> list[str]:
-        """Return the names of the long-lived tasks that failed a short time before `now`."""
-        return sorted(
-            name
-            for (name,), failures in self.totals.counted("task_failures")
-            if now - failures.last < _FAILING_SECONDS
-        )
+    def failing_tasks(self) -> list[str]:
+        """Return the names of the long-lived tasks that failed a short time ago."""
+        begin = time.monotonic() - _FAILING_SECONDS
+        return sorted(name for name, at in self.totals.task_failed.items() if at > begin)
 
     def failing_services(self) -> list[FailingService]:
         """Return the services with targets that fail here, with times of the fleet."""

@@ -138,6 +138,7 @@ class Totals:
         history: by the minute and by the day.
         latencies: by API, version and route of a shadow, since this process started; the number of
             answers by the index of their bucket in `gateway.telemetry.latency`.
+        task_failed: by task, when it was heard last that it failed, by the monotonic clock.
     """
 
     def __init__(self, state: StateChanges) -> None:
@@ -158,6 +159,7 @@ class Totals:
         self.samples: dict[tuple[str, str, str], deque[SampleDelta]] = {}
         self.latencies: dict[tuple[str, str, str], Counter[int]] = {}
         self.history = History(state.history)
+        self.task_failed: dict[str, float] = {}
         self._counted: set[tuple[str, tuple[str, ...]]] = set()
 
     def clients_of(self, api: str, version: str) -> TopClients:
@@ -182,6 +184,8 @@ class Totals:
             self.upstream.setdefault(place, TrafficTotal()).add(asked)
         for count in delta.counts:
             self.count(count.kind, count.labels, Occurrences(count.count, delta.at, delta.at))
+            if count.kind == "task_failures":
+                self.task_failed[count.labels[0]] = time.monotonic()
         for outcome in delta.outcomes:
             place = outcome.api, outcome.version, outcome.route
             self.outcomes.setdefault(place, CutoverTotal()).add(outcome)

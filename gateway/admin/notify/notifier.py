@@ -179,7 +179,7 @@ class Notifier:
     def _own(self, _: NotifyDocument, now: float) -> list[Happening]:
         state = self._operator.state
         replica = state.replica
-        happenings = [*observation.tasks_failed(replica, self._operator.failing_tasks(now), now)]
+        happenings = [*observation.tasks_failed(replica, self._operator.failing_tasks(), now)]
         if not state.turn.rank:
             happenings += observation.state_stale(replica, state.stale_since, now, state.turn)
         happenings += observation.rules_refused(replica, self._operator.reloader.refused)

@@ -54,7 +54,7 @@ async def next_items(
             refused="" if refused is None else refused.summary,
             replica=operator.state.replica,
             unready=operator.unready(),
-            failing=tuple(operator.failing_tasks(view.now)),
+            failing=tuple(operator.failing_tasks()),
             stale_since=operator.state.stale_since,
             stale_reason=operator.state.stale_reason,
             changes=made,
