@@ -5,7 +5,7 @@ import errno
 import os
 import ssl
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 from aiohttp import (
     ClientConnectorCertificateError,
@@ -13,12 +13,14 @@ from aiohttp import (
     ClientError,
     ClientHttpProxyError,
     ClientProxyConnectionError,
+    ClientResponse,
     ClientResponseError,
     ClientSession,
     ClientSSLError,
     ClientTimeout,
     TCPConnector,
 )
+from aiohttp.connector import Connection
 
 from gateway.admin.notifications.notification import Attempt, Notification
 from gateway.admin.notifications.webhook_message import message
@@ -26,6 +28,72 @@ from gateway.core.operators.notify_rules import Webhook
 
 # From the connection to the head of the answer, in seconds; Standard Webhooks suggests 15 to 30.
 _SECONDS = 15.0
+# Of what comes up to the end of that head; an answer of a few lines is what Standard Webhooks asks.
+_BYTES = 64 * 1024
+
+
+class _TooLongError(ClientError):
+    """A receiver has sent too much before its answer."""
+
+
+class _BoundedConnection(asyncio.Protocol):
+    """A connection of which few bytes are taken; the client's own protocol does the rest.
+
+    aiohttp bounds one head, but reads any number of those that only announce another one (1xx).
+    """
+
+    def __init__(self, transport: asyncio.Transport, inner: asyncio.Protocol) -> None:
+        self._transport = transport
+        self._inner = inner
+        self._left = _BYTES
+
+    @property
+    def full(self) -> bool:
+        """Whether more has come than is taken."""
+        return self._left < 0
+
+    def data_received(self, data: bytes) -> None:
+        """Hand on what is taken, and end the connection where there is more."""
+        taken, self._left = data[: max(self._left, 0)], self._left - len(data)
+        if taken:
+            self._inner.data_received(taken)
+        if self.full:
+            self._transport.abort()
+
+    def eof_received(self) -> bool | None:
+        """Hand on that the receiver sends no more."""
+        return self._inner.eof_received()
+
+    def pause_writing(self) -> None:
+        """Hand on that the receiver reads too slowly."""
+        self._inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Hand on that the receiver reads again."""
+        self._inner.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Hand on that the connection has ended."""
+        self._inner.connection_lost(exc)
+
+
+class _BoundedResponse(ClientResponse):
+    """A response whose head is bounded, with all that comes before it."""
+
+    async def start(self, connection: Connection) -> ClientResponse:
+        """Read the head; raises _TooLongError."""
+        inner, transport = connection.protocol, cast(asyncio.Transport, connection.transport)
+        assert inner is not None  # it is, until the connection is released
+        bounded = _BoundedConnection(transport, inner)
+        transport.set_protocol(bounded)
+        try:
+            return await super().start(connection)
+        except ClientError:
+            if bounded.full:
+                raise _TooLongError from None
+            raise
+        finally:
+            transport.set_protocol(inner)
 
 
 class WebhookClient:
@@ -37,7 +105,12 @@ class WebhookClient:
         # aiohttp's own context has no authorities here, as it was made without them at the start.
         connector = TCPConnector(ssl=ssl.create_default_context())
         timeout = ClientTimeout(_SECONDS)
-        self._session = ClientSession(connector=connector, trust_env=True, timeout=timeout)
+        self._session = ClientSession(
+            connector=connector,
+            trust_env=True,
+            timeout=timeout,
+            response_class=_BoundedResponse,
+        )
         return self
 
     async def __aexit__(
@@ -59,6 +132,8 @@ class WebhookClient:
                 status = answer.status
         except TimeoutError:
             return Attempt(f"no answer within {_SECONDS:g} s")
+        except _TooLongError:
+            return Attempt(f"no answer within {_BYTES // 1024} KiB")
         except (ClientError, OSError, asyncio.IncompleteReadError) as error:
             reason = _reason(error, f"correct notify.webhooks.{webhook.name}.url in the rules")
             return Attempt(f"cannot be reached: {reason}")

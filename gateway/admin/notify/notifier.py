@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from math import inf
 from time import monotonic
 from uuid import uuid4
 
@@ -11,7 +10,6 @@ import msgspec
 from gateway.admin.notifications.failing_webhooks import failing_webhooks
 from gateway.admin.notifications.notification import (
     DOCUMENT,
-    Attempt,
     Happening,
     Notification,
     NotifyDocument,
@@ -21,11 +19,11 @@ from gateway.admin.notifications.notification import (
     merge,
     note,
     read_document,
-    waits,
 )
 from gateway.admin.notifications.notify_report import WebhookTest
 from gateway.admin.notifications.webhook_client import WebhookClient
 from gateway.admin.notify import observation
+from gateway.admin.notify.attempts import Attempts
 from gateway.admin.operator import Operator
 from gateway.admin.page.catalog import catalog
 from gateway.admin.page.standing import Standings
@@ -41,8 +39,6 @@ from gateway.telemetry import log
 # Between two looks, in seconds; what takes all rows of usage is looked at less often.
 _INTERVAL = 5.0
 _RARELY = 600.0
-# So many messages go to one webhook at a time, until one fails.
-_AT_ONCE = 10
 
 Observe = Callable[[NotifyDocument, float], list[Happening]]
 
@@ -59,26 +55,30 @@ class Notifier:
         self._standings = Standings(operator)
         self._looked = -_RARELY
         self._unstored = NotifyDocument()
-        # By webhook and id, when a message is due by the monotonic clock: the one that the document
-        # goes by may be set, and all attempts would be made at once, or none for as long.
-        self._due: dict[str, dict[str, float]] = {}
+        self._attempts = Attempts(operator)
 
     async def run(self) -> None:
         """Go on while the rules have webhooks."""
-        late = False
         async with WebhookClient() as client:
-            while (rules := self._operator.rules.notify).webhooks:
-                try:
-                    await self.look(rules)
-                    await self.deliver(rules, client)
-                    late = False
-                except StateError as error:
-                    if not late:  # once an outage
-                        log.event("notify_late", "warning", reason=str(error))
-                    late = True
-                    await self.deliver_unstored(rules, client)
-                await asyncio.sleep(_INTERVAL)
+            try:
+                await self._go_on(client)
+            finally:
+                self._attempts.stop()
         self._operator.webhooks.clear()
+
+    async def _go_on(self, client: WebhookClient) -> None:
+        late = False
+        while (rules := self._operator.rules.notify).webhooks:
+            try:
+                await self.look(rules)
+                await self.deliver(rules, client)
+                late = False
+            except StateError as error:
+                if not late:  # once an outage
+                    log.event("notify_late", "warning", reason=str(error))
+                late = True
+                await self.deliver_unstored(rules, client)
+            await asyncio.sleep(_INTERVAL)
 
     async def look(self, rules: NotifyRules) -> None:
         """Add what happened to the document; raises StateError."""
@@ -101,7 +101,8 @@ class Notifier:
         # Most looks change nothing, and need no lock.
         if brief(change(stored)) != brief(stored):
             await documents.change(DOCUMENT, change)
-            self._count("dropped", dropped)
+            for _ in range(dropped):
+                self._operator.count("notifications", "dropped")
         self._unstored = NotifyDocument()
 
     async def deliver_unstored(self, rules: NotifyRules, client: WebhookClient) -> None:
@@ -117,11 +118,10 @@ class Notifier:
             known = tuple(each for each in rules.webhooks if each.form is MessageForm.STANDARD)
             rules = NotifyRules(known, rules.page)
         add(document, found, rules, now)
-        sent = await asyncio.gather(
-            *(self._send(document, webhook, client, now) for webhook in rules.webhooks)
-        )
-        for webhook, attempts in zip(rules.webhooks, sent, strict=True):
-            note(document, webhook.name, attempts, now)
+        ended = await self._attempts.make(document, rules, client, now)
+        for name, attempts in ended.items():
+            note(document, name, attempts, now)
+        self._attempts.noted(ended)
 
     async def deliver(self, rules: NotifyRules, client: WebhookClient) -> None:
         """Send what is due, if this gateway judges; raises StateError."""
@@ -135,46 +135,18 @@ class Notifier:
         names = [webhook.name for webhook in rules.webhooks]
         failing = {each.webhook for each in failing_webhooks(document, names)}
         webhooks.update({name: name in failing for name in names})
-        sent = await asyncio.gather(
-            *(self._send(document, webhook, client, now) for webhook in rules.webhooks)
-        )
-        if not any(sent):
+        ended = await self._attempts.make(document, rules, client, now)
+        if not ended:
             return
 
         def change(former: object) -> object:
             document = read_document(former)
-            for webhook, attempts in zip(rules.webhooks, sent, strict=True):
-                note(document, webhook.name, attempts, now)
+            for name, attempts in ended.items():
+                note(document, name, attempts, now)
             return msgspec.to_builtins(document)
 
         await documents.change(DOCUMENT, change)
-
-    async def _send(
-        self, document: NotifyDocument, webhook: Webhook, client: WebhookClient, now: float
-    ) -> dict[str, Attempt]:
-        found: dict[str, Attempt] = {}
-        at, former = monotonic(), self._due.get(webhook.name, {})
-        left = waits(document, webhook.name, now)
-        due = {each: former.get(each, at + wait) for each, wait in left.items()}
-        self._due[webhook.name] = due
-        for one in [one for one in document.items if due.get(one.id, inf) <= at][:_AT_ONCE]:
-            del due[one.id]  # it is due again as the document will have it
-            attempt = found[one.id] = await client.send(one, webhook, self._operator.state.now)
-            self._count("failed" if attempt.error else "sent", 1)
-            if attempt.error:
-                log.event(
-                    "notify_failed",
-                    "warning",
-                    webhook=webhook.name,
-                    notification=one.id,
-                    reason=attempt.error,
-                )
-                break
-        return found
-
-    def _count(self, outcome: str, times: int) -> None:
-        for _ in range(times):
-            self._operator.count("notifications", outcome)
+        self._attempts.noted(ended)
 
     def _own(self, _: NotifyDocument, now: float) -> list[Happening]:
         state = self._operator.state

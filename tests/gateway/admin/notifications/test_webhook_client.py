@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+from contextlib import suppress
 from typing import NoReturn
 
 import pytest
@@ -48,6 +49,51 @@ async def test_an_answer(status: int, expected: Attempt) -> None:
     ((identity, body),) = seen
     assert identity == "evt_1"
     assert b"replica.lost" in body
+
+
+async def test_an_answer_without_end() -> None:
+    """A receiver takes no memory by what it announces, nor by fields or a body beyond a bound."""
+    sent = 0
+
+    async def serve(repeated: bytes, head: bytes) -> Attempt:
+        nonlocal sent
+        sent = 0
+
+        async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal sent
+            with suppress(ConnectionError):
+                writer.write(head)
+                while sent < 32 * 1024 * 1024:
+                    writer.write(repeated * 4096)
+                    sent += len(repeated) * 4096
+                    await writer.drain()
+            writer.close()
+
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server, WebhookClient() as client:
+            return await client.send(ONE, webhook(f"http://127.0.0.1:{port}/"), 7.0)
+
+    long = Attempt("no answer within 64 KiB")
+    for interim in (b"HTTP/1.1 102 Processing\r\n\r\n", b"HTTP/1.1 100 \r\n\r\n"):
+        assert await serve(interim, b"") == long
+        assert sent < 16 * 1024 * 1024  # what the system keeps for a connection
+    assert await serve(b"a: " + b"b" * 1000 + b"\r\n", b"HTTP/1.1 200 OK\r\n") == long
+    assert await serve(b"x" * 64, b"HTTP/1.1 200 OK\r\n\r\n") == Attempt("")
+
+
+async def test_a_connection_is_kept_between_answers() -> None:
+    async def receive(request: web.Request) -> web.Response:
+        seen.add(request.transport)
+        return web.Response()
+
+    seen: set[asyncio.Transport | None] = set()
+    app = web.Application()
+    app.router.add_post("/", receive)
+    async with TestServer(app) as server, WebhookClient() as client:
+        for _ in range(10):
+            assert await client.send(ONE, webhook(str(server.make_url("/"))), 7.0) == Attempt("")
+    assert len(seen) == 1
 
 
 async def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestServer
 
 from gateway.admin.notifications.notification import DOCUMENT, NotifyDocument, read_document
 from gateway.admin.notifications.webhook_client import WebhookClient
-from gateway.admin.notify import notifier as notifier_module
+from gateway.admin.notify import attempts
 from gateway.admin.notify.notifier import Notifier, chosen, send_test
 from gateway.admin.operator import Operator
 from gateway.config.load import RefusedRules
@@ -176,7 +176,7 @@ async def test_word_that_the_store_is_away(
         await notifier.look(rules)
         (one,) = (await document(operator)).items
         moment = monotonic() + 5
-        monkeypatch.setattr(notifier_module, "monotonic", lambda: moment)
+        monkeypatch.setattr(attempts, "monotonic", lambda: moment)
         for _ in range(2):
             await notifier.look(rules)
             await notifier.deliver(rules, client)
@@ -218,7 +218,7 @@ async def test_a_clock_that_is_set(
     refuse_rules(operator)
     clock, moment = time.time(), monotonic()
     monkeypatch.setattr("time.time", lambda: clock)
-    monkeypatch.setattr(notifier_module, "monotonic", lambda: moment)
+    monkeypatch.setattr(attempts, "monotonic", lambda: moment)
     receiver.status = 500
     async with WebhookClient() as client:
 
