@@ -14,7 +14,7 @@ from gateway.admin.access.admin_guard import AdminGuard, AdminProblemError, Hand
 from gateway.admin.access.admin_logger import AdminLogger
 from gateway.admin.access.admin_routes import add_routes
 from gateway.admin.access.login import Login, login_page
-from gateway.admin.access.rights import Rights, keep_form, needs, order
+from gateway.admin.access.rights import Rights, check_form, keep_form, needs, order, public
 from gateway.admin.notify.notify_routes import notify_routes
 from gateway.admin.operator import Operator, check_known
 from gateway.admin.page.page_routes import PageRoutes
@@ -32,6 +32,8 @@ _SHADOW_CASES = ("compared", "validated", "shed")
 
 # After an answer, a connection is kept for so many seconds; aiohttp would keep it for an hour.
 IDLE_SECONDS = 30.0
+# So many bytes of a body are kept that its handler has not read; aiohttp would keep 512 KiB.
+BYTES_AHEAD = 16 * 1024
 
 
 def admin_runner(operator: Operator, guard: AdminGuard) -> web.AppRunner:
@@ -43,6 +45,7 @@ def admin_runner(operator: Operator, guard: AdminGuard) -> web.AppRunner:
         logger=AdminLogger(),
         keepalive_timeout=IDLE_SECONDS,
         lingering_time=1.0,
+        read_bufsize=BYTES_AHEAD,
         auto_decompress=False,  # nobody has to send a body that is coded; the guard refuses it
     )
 
@@ -56,8 +59,11 @@ def admin_app(operator: Operator, guard: AdminGuard) -> web.Application:
     @web.middleware
     async def checked(request: web.Request, handler: Handle) -> web.StreamResponse:
         try:
-            await guard.check(request)
-            await rights.check(request)
+            guard.check(request)
+            form = rights.check(request)
+            await guard.read(request, large=not public(request))  # by those alone who may ask this
+            if form:
+                await check_form(request)
         except AdminProblemError as error:
             operator.count("admin_refusals", error.code)
             if error.status != 401 or "text/html" not in request.headers.get("Accept", ""):

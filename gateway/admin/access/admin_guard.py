@@ -6,8 +6,9 @@ across sites. Both are refused by what browsers always send: Host, Origin and Se
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -20,6 +21,12 @@ from gateway.core.answers.url_parts import is_address
 REQUEST_SECONDS = 10.0
 # For so many seconds at most, a client takes nothing of an answer that waits for it.
 STALL_SECONDS = 60.0
+# A larger body has one of so many places until it is answered: that of a draft is of 1 MiB at most.
+_SMALL = 16 * 1024
+_LARGE_BODIES = 4
+# So many bytes are parsed in a turn of the event loop, of all connections together: of a body in
+# chunks of one byte, they take some 2 ms.
+_BYTES_A_TURN = 2048
 # What probes ask, by whatever name they know the gateway, and what gives nothing away.
 NOWHERE = "nowhere"
 """The name of the part of a path that no other route has."""
@@ -62,9 +69,11 @@ class AdminGuard:
         self._count = count
         self._open = ConnectionPlaces[asyncio.Transport]()
         self._asked: set[asyncio.BaseTransport] = set()
+        self._bodies = ConnectionPlaces[asyncio.Task[object]](_LARGE_BODIES)
+        self._waiting: deque[GuardedConnection] = deque()
 
-    async def check(self, request: web.Request) -> None:
-        """Check a request, and read its body; that of a form is parsed for whoever reads it.
+    def check(self, request: web.Request) -> None:
+        """Check the head of a request.
 
         Raises:
             AdminProblemError: it is refused.
@@ -76,6 +85,27 @@ class AdminGuard:
         if request.path not in _OPEN_PATHS and NOWHERE not in request.match_info:
             self._check_host(request.host)
             self._check_origin(request)
+
+    async def read(self, request: web.Request, *, large: bool) -> None:
+        """Read the body of a request; that of a form is parsed for whoever reads it.
+
+        Args:
+            request: whose body has not been read.
+            large: whether it may have more than 16 KiB, and so a place among few.
+
+        Raises:
+            AdminProblemError: it is refused.
+        """
+        if not request.body_exists:
+            return
+        length = request.content_length
+        if length is None or length > _SMALL:  # chunks may become as large as any
+            if not large:
+                detail = (
+                    f"a body of this path has {_SMALL // 1024} KiB at most, and says its length"
+                )
+                raise AdminProblemError(413, "body_too_large", detail)
+            self._take_place(request)
         try:
             if request.headers.get("Content-Encoding", "identity").lower() != "identity":
                 raise ValueError("it is coded")
@@ -91,6 +121,28 @@ class AdminGuard:
         except (RequestPayloadError, LookupError, ValueError):
             detail = "the body cannot be read; send a form in UTF-8, without a content coding"
             raise AdminProblemError(400, "bad_request", detail) from None
+
+    def _take_place(self, request: web.Request) -> None:
+        """Give a large body a place until its request is answered."""
+        task = asyncio.current_task()
+        assert task is not None
+        lost = self._bodies.take(task, request.remote or "")
+        task.add_done_callback(self._bodies.leave)
+        if lost is not None:
+            self._count("bodies")
+            lost.cancel()  # which closes its connection
+
+    def parse(self, connection: "GuardedConnection") -> None:
+        """Have a connection parse what has come, in turn with others."""
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._parse)
+        self._waiting.append(connection)
+
+    def _parse(self) -> None:
+        connection = self._waiting.popleft()
+        if self._waiting:
+            asyncio.get_running_loop().call_soon(self._parse)
+        connection.parse(_BYTES_A_TURN)
 
     def _check_host(self, authority: str) -> None:
         try:
@@ -148,33 +200,67 @@ class AdminGuard:
 
 
 class GuardedConnection(asyncio.Protocol):
-    """One admin connection, counted and timed; the server's own protocol does the rest."""
+    """One admin connection, counted and timed; the server's own protocol does the rest.
 
-    _transport: asyncio.Transport
+    What comes is parsed in pieces, and the transport rests until it is; aiohttp would parse some
+    50,000 chunks of a body in one turn of the event loop.
+    """
+
+    _transport: "_Transport"
 
     def __init__(self, guard: AdminGuard, inner: asyncio.Protocol) -> None:
         self._guard = guard
         self._inner = inner
         self._stalled: asyncio.TimerHandle | None = None
+        self._come = b""
+        self._queued = False
+        self._ended = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Admit the connection."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
-        self._guard.admit(self._transport)
-        self._inner.connection_made(transport)
+        self._transport = _Transport(cast(asyncio.Transport, transport), self._go_on)
+        # It has the methods of a transport; uvloop's does not derive from it either.
+        inner = cast(asyncio.Transport, self._transport)
+        self._guard.admit(inner)
+        self._inner.connection_made(inner)
 
     def data_received(self, data: bytes) -> None:
-        """Hand bytes on."""
-        self._inner.data_received(data)
+        """Have bytes parsed in turn."""
+        self._come += data
+        self._go_on()
 
-    def eof_received(self) -> bool | None:
-        """Hand on that the client sends no more."""
-        return self._inner.eof_received()
+    def parse(self, most: int) -> None:
+        """Hand on so many bytes at most."""
+        self._queued = False
+        if self._transport.wanted:
+            data, self._come = self._come[:most], self._come[most:]
+            if data:
+                self._inner.data_received(data)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._queued:
+            return
+        self._transport.rest(bool(self._come))
+        if self._come and self._transport.wanted:
+            self._queued = True
+            self._guard.parse(self)
+        elif self._ended and not self._come:
+            self._ended = False
+            if not self._inner.eof_received():
+                self._transport.close()
+
+    def eof_received(self) -> bool:
+        """Hand on that the client sends no more, once what it sent is parsed."""
+        self._ended = True
+        self._go_on()
+        return True
 
     def pause_writing(self) -> None:
         """Hand on that the client reads too slowly, and close the connection if it stays so."""
         loop, close = asyncio.get_running_loop(), self._guard.close
-        self._stalled = loop.call_later(STALL_SECONDS, close, self._transport, "stall_seconds")
+        transport = cast(asyncio.Transport, self._transport)
+        self._stalled = loop.call_later(STALL_SECONDS, close, transport, "stall_seconds")
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
@@ -185,13 +271,47 @@ class GuardedConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._end_stall()
-        self._guard.leave(self._transport)
+        self._come = b""
+        self._guard.leave(cast(asyncio.Transport, self._transport))
         self._inner.connection_lost(exc)
 
     def _end_stall(self) -> None:
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None
+
+
+class _Transport:
+    """The transport of a connection, which reads while its parser wants more and has none left.
+
+    Attributes:
+        wanted: whether the parser takes more.
+    """
+
+    def __init__(self, inner: asyncio.Transport, go_on: Callable[[], None]) -> None:
+        self._inner = inner
+        self._go_on = go_on
+        self._reads = True
+        self.wanted = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def pause_reading(self) -> None:
+        """Note that the parser takes no more."""
+        self.wanted = False
+
+    def resume_reading(self) -> None:
+        """Note that the parser takes more again."""
+        self.wanted = True
+        self._go_on()
+
+    def rest(self, has_left: bool) -> None:
+        """Read, or do not."""
+        reads = self.wanted and not has_left
+        if reads is not self._reads and not self._inner.is_closing():
+            self._reads = reads
+            (self._inner.resume_reading if reads else self._inner.pause_reading)()
 
 
 def _follows_link(request: web.Request) -> bool:

@@ -11,6 +11,8 @@ from gateway.admin.access.connection_places import ConnectionPlaces
 
 # How long nothing is accepted when no descriptor is free, in seconds.
 _PAUSE = 1.0
+# So many bytes the system keeps of a connection, and doubles it: each read takes all that is there.
+_RECEIVED = 16 * 1024
 
 
 class AdminListener:
@@ -34,6 +36,7 @@ class AdminListener:
         count: Callable[[str], None],
     ) -> None:
         listener.setblocking(False)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVED)  # connections have it
         self._listener = listener
         self._protocol = protocol
         self._tls = tls

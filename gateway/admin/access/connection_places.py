@@ -15,10 +15,13 @@ class ConnectionPlaces(Generic[_C]):
     While all are taken, a new connection takes the place of the oldest one of the address that has
     the most. So whoever fills a port loses connections of their own, and probes and operators get
     in. nginx likewise closes connections for new ones when none is left (`drain_connections`).
+
+    Args:
+        most: fewer places than the file descriptors are enough for.
     """
 
-    def __init__(self) -> None:
-        self._most = most_admin()
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most_admin() if most is None else most
         self._addresses: dict[_C, str] = {}  # the oldest first
 
     def take(self, connection: _C, address: str) -> _C | None:

@@ -100,6 +100,12 @@ def needs(right: Right | None) -> Callable[[_Handler], _Handler]:
     return mark
 
 
+def public(request: web.Request) -> bool:
+    """Return whether anybody may ask this."""
+    handler = request.match_info.handler
+    return NOWHERE in request.match_info or getattr(handler, "right", Right.READ) is None
+
+
 def principal(request: web.Request) -> Principal:
     """Return who asks."""
     return request[_PRINCIPAL]
@@ -176,8 +182,8 @@ class Rights:
         self._rules = rules
         self._tries = FailedTries()
 
-    async def check(self, request: web.Request) -> None:
-        """Find who asks, for `principal`.
+    def check(self, request: web.Request) -> bool:
+        """Find who asks, for `principal`; return whether a form of this port has to be sent.
 
         Raises:
             AdminProblemError: they may not do this.
@@ -185,16 +191,13 @@ class Rights:
         handler = request.match_info.handler
         reads = request.method in _READING
         right = getattr(handler, "right", Right.READ if reads else Right.OPERATE)
-        # A path that is not there has nothing to guard.
-        if right is None or NOWHERE in request.match_info:
-            return
+        if public(request):
+            return False
         found = request[_PRINCIPAL] = self._find(request)
         if not found.may(right):
             _forbid(found, right)
-        if found.by in (KnownBy.SIGN_ON, KnownBy.SESSION) and not (
-            reads or hasattr(handler, "right")
-        ):
-            await check_form(request)
+        changes = not (reads or hasattr(handler, "right"))
+        return changes and found.by in (KnownBy.SIGN_ON, KnownBy.SESSION)
 
     def session(self, request: web.Request, text: str) -> str:
         """Return the cookie of a new session for the token with this text.

@@ -152,8 +152,10 @@ _checking = asyncio.Lock()
 
 async def checked_draft(operator: Operator, text: str) -> CheckedDraft:
     """Return what is wrong with a draft; in a thread, as a large one takes a while."""
-    async with _checking:
-        return await asyncio.to_thread(_checked, operator.reloader, text)
+    await _checking.acquire()
+    check = asyncio.create_task(asyncio.to_thread(_checked, operator.reloader, text))
+    check.add_done_callback(lambda _: _checking.release())
+    return await asyncio.shield(check)  # a thread goes on when nobody waits for it any more
 
 
 def _checked(rules: Rules, text: str) -> CheckedDraft:

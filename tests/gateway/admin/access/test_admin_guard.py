@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import cast
 
 import pytest
 from aiohttp import web
@@ -24,7 +25,8 @@ async def guarded(*hosts: str, count: Callable[[str], None] = lambda _: None) ->
     @web.middleware
     async def checked(request: web.Request, handler: admin_guard.Handle) -> web.StreamResponse:
         try:
-            await guard.check(request)
+            guard.check(request)
+            await guard.read(request, large=request.path != "/login")
         except AdminProblemError as error:
             return web.Response(status=error.status, text=error.code)
         return await handler(request)
@@ -150,7 +152,119 @@ async def test_half_a_body_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_body_that_cannot_be_read(fields: list[str], body: bytes, expected: int) -> None:
     async with guarded() as port:
         sent = (PLAIN, f"Content-Length: {len(body)}", *fields)
-        assert await status(port, *sent, line="POST /login", body=body) == expected
+        assert await status(port, *sent, line="POST /draft", body=body) == expected
+
+
+@pytest.mark.parametrize(
+    ("field", "body", "expected"),
+    [
+        ("Content-Length: 16384", b"a" * 16384, 200),
+        ("Content-Length: 16385", b"", 413),
+        ("Transfer-Encoding: chunked", b"", 413),
+    ],
+)
+async def test_what_anybody_may_send_is_small(field: str, body: bytes, expected: int) -> None:
+    async with guarded() as port:
+        assert await status(port, PLAIN, field, line="POST /login", body=body) == expected
+
+
+async def test_few_large_bodies_are_held() -> None:
+    """An unfinished one gives way to a new one; small ones need no place."""
+    counted = list[str]()
+    head = f"POST /draft HTTP/1.1\r\n{PLAIN}\r\nContent-Length:"
+    async with guarded(count=counted.append) as port, AsyncExitStack() as stack:
+        held = [await stack.enter_async_context(connected(port)) for _ in range(6)]
+        for _, writer in held:
+            writer.write(f"{head} 500000\r\n\r\n".encode() + b"a" * 100_000)
+            await asyncio.sleep(0.05)  # the order of arrival
+        for _, writer in [await stack.enter_async_context(connected(port)) for _ in range(20)]:
+            writer.write(f"{head} 500\r\n\r\nhalf".encode())
+        for reader, _ in held[:2]:
+            assert await all_of(reader) == b""
+        assert counted == ["bodies"] * 2
+        for reader, writer in held[2:]:
+            writer.write(b"a" * 400_000)
+            async with asyncio.timeout(60):
+                assert b" 200 " in await reader.readuntil(b"ok")
+        assert await status(port, PLAIN, "Content-Length: 20000", line="POST /", body=b"b" * 20000)
+        assert counted == ["bodies"] * 2
+
+
+class Parser(asyncio.Protocol):
+    """Notes what it gets, and when it does."""
+
+    def __init__(self, seen: list[tuple[str, int]], name: str) -> None:
+        self.seen, self.name = seen, name
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self.seen.append((self.name, len(data)))
+
+    def eof_received(self) -> None:
+        self.seen.append((self.name, 0))
+
+
+class Transport(asyncio.Transport):
+    """Reads, or does not."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads, self.closed = True, False
+
+    def pause_reading(self) -> None:
+        self.reads = False
+
+    def resume_reading(self) -> None:
+        self.reads = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+
+async def test_connections_are_parsed_in_turns() -> None:
+    """So many chunks of one byte as come at once would take the event loop for 0.2 s."""
+    guard, seen = AdminGuard(), list[tuple[str, int]]()
+    transports = Transport(), Transport()
+    parsers = [Parser(seen, name) for name in "ab"]
+    first, second = (guard(iter([each]).__next__) for each in parsers)
+    for connection, transport in zip((first, second), transports, strict=True):
+        connection.connection_made(transport)
+    first.data_received(b"x" * 5000)
+    second.data_received(b"y" * 3000)
+    assert seen == []
+    assert [each.reads for each in transports] == [False, False]
+    turns = []
+    while not all(each.reads for each in transports):
+        before = len(seen)
+        await asyncio.sleep(0)
+        turns.append(len(seen) - before)
+    assert max(turns) == 1
+    assert seen == [("a", 2048), ("b", 2048), ("a", 2048), ("b", 952), ("a", 904)]
+
+
+async def test_a_parser_that_takes_no_more_is_given_no_more() -> None:
+    guard, seen = AdminGuard(), list[tuple[str, int]]()
+    outer, parser = Transport(), Parser(seen, "a")
+    connection = guard(lambda: parser)
+    connection.connection_made(outer)
+    connection.data_received(b"x" * 3000)
+    connection.eof_received()
+    await asyncio.sleep(0)
+    parser.transport.pause_reading()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert seen == [("a", 2048)]
+    assert not outer.reads
+    parser.transport.resume_reading()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert seen == [("a", 2048), ("a", 952), ("a", 0)]
+    assert outer.closed
 
 
 async def test_kept_connections_give_way_to_a_probe() -> None:

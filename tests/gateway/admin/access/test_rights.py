@@ -1,5 +1,6 @@
 """Who asks on the admin port, and what they may do."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -75,6 +76,23 @@ async def asked(operator: Operator, address: str = "127.0.0.1") -> AsyncIterator
         ) as session,
     ):
         yield Asking(operator, session, str(server.make_url("")))
+
+
+async def test_no_body_is_read_of_whoever_may_not_send_it(operating: MakeOperator) -> None:
+    async with asked(operating(TOKENS)) as asking:
+        port = int(asking.url.rsplit(":", 1)[1].strip("/"))
+        for line, field, expected in [
+            ("PUT /brownouts/person/2", "X: y", b"401"),
+            ("PUT /brownouts/person/2", f"Authorization: Bearer {MONITOR}", b"403"),
+            ("POST /page/rules", "X: y", b"401"),
+            ("POST /page/rules", "Origin: http://evil.example", b"403"),
+        ]:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            head = f"{line} HTTP/1.1\r\nHost: 127.0.0.1\r\n{field}\r\nContent-Length: 1000000"
+            writer.write(f"{head}\r\n\r\nhalf".encode())
+            async with asyncio.timeout(5):  # half as long as the rest would be waited for
+                assert (await reader.readline()).split()[1] == expected
+            writer.close()
 
 
 def bearer(token: str) -> Fields:
