@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gateway import __version__
 from gateway.core.tracing.span import Span
@@ -23,6 +23,7 @@ from gateway.telemetry.delta import CounterDelta, Deliver, Delta
 if TYPE_CHECKING:
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import ReadableSpan
+    from requests import Session
 
 # The spans that wait, those of one request to the collector, and for how long it may take one.
 _MOST = 8192
@@ -31,6 +32,8 @@ _SECONDS = 5.0
 # Spans that have just come wait for others so long; at the end, the last wait for the collector.
 _GATHER = 0.5
 _AT_END = 1.0
+# The exporter bounds each wait for bytes; this is the time until all of a head is there.
+_LONGEST = 2 * _SECONDS
 
 
 class SpanExport:
@@ -53,6 +56,7 @@ class SpanExport:
         self._idle = asyncio.Event()
         self._idle.set()
         self._sender: tuple[Tracing, OTLPSpanExporter] | None = None
+        self._sending: asyncio.Task[bool] | None = None
 
     def absorb(self, delta: Delta) -> None:
         """Take the spans of a delta, and hand the delta on."""
@@ -92,8 +96,12 @@ class SpanExport:
 
     async def _sent(self, batch: Sequence[Span]) -> bool:
         """Send spans, in a thread; return whether the collector took them."""
+        if self._sending is not None and not self._sending.done():
+            return False  # a thread cannot be ended; there is no second one
+        self._sending = asyncio.create_task(in_daemon_thread(partial(self._send, batch)))
         try:
-            return await in_daemon_thread(partial(self._send, batch))
+            done, _ = await asyncio.wait([self._sending], timeout=_LONGEST)
+            return bool(done) and self._sending.result()
         except Exception:  # whatever the SDK raises
             logging.getLogger(__name__).exception("spans could not be sent")
             return False
@@ -110,9 +118,26 @@ class SpanExport:
         if self._sender is None or self._sender[0] != tracing:
             # It would report each of its failures, which are counted.
             logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
-            self._sender = tracing, OTLPSpanExporter(tracing.endpoint, timeout=_SECONDS)
+            self._sender = (
+                tracing,
+                OTLPSpanExporter(tracing.endpoint, timeout=_SECONDS, session=_session()),
+            )
         sent = self._sender[1].export(_readable(batch, self._replica))
         return sent is SpanExportResult.SUCCESS
+
+
+def _session() -> "Session":
+    """Return a session that reads no body of an answer: a collector may send one without end."""
+    # requests: the exporter sends with it, and takes a session for what is to be otherwise.
+    from requests import Response, Session
+
+    class HeadsAlone(Session):
+        def request(self, *args: Any, **named: Any) -> Response:
+            response = super().request(*args, **{**named, "stream": True})
+            response.close()
+            return response
+
+    return HeadsAlone()
 
 
 def _readable(batch: Sequence[Span], replica: str) -> "list[ReadableSpan]":

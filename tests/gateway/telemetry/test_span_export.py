@@ -1,12 +1,19 @@
 """Spans wait in bounded memory for a collector; what is lost is counted."""
 
 import asyncio
+import socket
+import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from threading import Thread
 
 import pytest
 
 from gateway.core.tracing.span import Span, SpanKind
 from gateway.core.tracing.trace_parent import Tracing
+from gateway.telemetry import span_export
 from gateway.telemetry.delta import Delta
 from gateway.telemetry.span_export import SpanExport
 from tests.gateway.collector import collecting
@@ -68,3 +75,61 @@ async def test_spans_that_nobody_takes(on: bool) -> None:
     await soon(lambda: counted.dropped == {"collector": 5})
     await export.finish()
     task.cancel()
+
+
+@contextmanager
+def answering(head: bytes, repeated: bytes, pause: float) -> Iterator[tuple[str, list[int]]]:
+    """Answer each request without end; yield where, and how many bytes each answer had."""
+    sent: list[int] = []
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def answer(connection: socket.socket) -> None:
+        connection.recv(65536)
+        place = len(sent)
+        sent.append(0)
+        with connection, suppress(OSError):
+            connection.sendall(head)
+            while sent[place] < 64 * 1024 * 1024:
+                connection.sendall(repeated)
+                sent[place] += len(repeated)
+                time.sleep(pause)
+
+    def accept() -> None:
+        with suppress(OSError):  # it is closed
+            while True:
+                Thread(target=answer, args=(listener.accept()[0],), daemon=True).start()
+
+    Thread(target=accept, daemon=True).start()
+    with listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", sent
+        listener.shutdown(socket.SHUT_RDWR)
+
+
+async def test_a_body_without_end_is_not_read() -> None:
+    counted = Counted()
+    with answering(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65536, 0.0) as (url, sent):
+        export = SpanExport(lambda: Tracing(url), counted, "a")
+        task = asyncio.create_task(export.run())
+        for times in (1, 2):
+            export.absorb(delta(5))
+            await soon(partial(lambda times: len(sent) == times, times))
+        async with asyncio.timeout(10):
+            await export._idle.wait()
+        await export.finish()
+        task.cancel()
+    assert max(sent) < 32 * 1024 * 1024  # what the system keeps for a connection
+    assert not counted.dropped
+
+
+async def test_a_head_without_end_holds_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(span_export, "_LONGEST", 0.2)
+    counted = Counted()
+    with answering(b"HTTP/1.1 200 OK\r\n", b"a: b\r\n", 0.2) as (url, sent):
+        export = SpanExport(lambda: Tracing(url), counted, "a")
+        task = asyncio.create_task(export.run())
+        for times in range(1, 4):
+            export.absorb(delta(5))
+            await soon(partial(lambda times: counted.dropped == {"collector": 5 * times}, times))
+        await export.finish()
+        task.cancel()
+        assert len(sent) == 1
