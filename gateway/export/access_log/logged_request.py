@@ -75,7 +75,7 @@ def read_line(line: bytes, naming: ClientNaming | None) -> LoggedRequest | None:
         # What a client sent need not be UTF-8.
         found = _decode(line.decode(errors="replace"))
         at = datetime.fromisoformat(found.time)
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:  # objects in objects
         raise ValueError(str(error)) from None
     counted = counted_route(found.route or "")
     if counted is None:

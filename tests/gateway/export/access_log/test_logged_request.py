@@ -75,6 +75,7 @@ def test_what_is_not_utf_8_is_read_all_the_same() -> None:
         (b"{}", "missing required field"),
         (line(status="200"), "Expected `int`"),
         (line(time="yesterday"), "Invalid isoformat"),
+        (b'{"a":' * 100_000, "recursion"),
     ],
 )
 def test_what_is_no_entry_is_refused(text: bytes, reason: str) -> None:
