@@ -34,13 +34,13 @@ class LogPart(NamedTuple):
         lines: The lines, without their ends, each with the place where it begins.
         place: The place behind them.
         at_end: Whether there is no more now.
-        trouble: What was lost, as a part of a sentence; empty if nothing was.
+        problem: What was lost, as a part of a sentence; empty if nothing was.
     """
 
     lines: list[tuple[int, bytes]]
     place: LogPlace
     at_end: bool
-    trouble: str = ""
+    problem: str = ""
 
 
 class LogFile:
@@ -66,18 +66,18 @@ class LogFile:
 
     def read(self) -> LogPart:
         """Return the next lines; raises OSError if there is no file, or if it cannot be read."""
-        if self._file < 0 and (trouble := self._open()):
-            return self._part(trouble=trouble)
+        if self._file < 0 and (problem := self._open()):
+            return self._part(problem=problem)
         if os.fstat(self._file).st_size < self._offset:
             self.close()  # what was read may stand in a copy
             return self._part()
         data = os.pread(self._file, self._limit, self._offset)
         end = (data.find(b"\n") if self._skipping else data.rfind(b"\n")) + 1
         if not end and len(data) == self._limit:
-            trouble = "" if self._skipping else self._line("is too long")
+            problem = "" if self._skipping else self._line("is too long")
             self._skipping = True
             self._offset += len(data)
-            return self._part(trouble=trouble)
+            return self._part(problem=problem)
         if not end:
             return self._go_on(data)
         lines = [] if self._skipping else self._numbered(data[: end - 1])
@@ -93,8 +93,8 @@ class LogFile:
             os.close(self._file)
         self._file = -1
 
-    def _part(self, *lines: tuple[int, bytes], at_end: bool = False, trouble: str = "") -> LogPart:
-        return LogPart([*lines], self._place, at_end, trouble)
+    def _part(self, *lines: tuple[int, bytes], at_end: bool = False, problem: str = "") -> LogPart:
+        return LogPart([*lines], self._place, at_end, problem)
 
     def _line(self, what: str) -> str:
         return f"the line at byte {self._offset} of {self._path} {what}"
@@ -124,11 +124,11 @@ class LogFile:
         # From now on, nothing is added to this one; what was added meanwhile is read first.
         if os.fstat(self._file).st_size > self._offset + len(unfinished):
             return self._part()
-        trouble = self._line("was never finished") if unfinished else ""
+        problem = self._line("was never finished") if unfinished else ""
         if self._mark:
             self._place = LogPlace(self._mark, self._offset + len(unfinished))
         self._enter(path, 0)
-        return self._part(trouble=trouble)
+        return self._part(problem=problem)
 
     def _open(self) -> str:
         """Open the file of the place, or the first one; return what was lost."""

@@ -24,8 +24,8 @@ from gateway.telemetry.delta import BOUNDS, Delta, TrafficDelta, UsageDelta
 
 # Seconds between two looks at a log that was read to its end.
 _INTERVAL = 1.0
-# So many troubles of a part are told one by one.
-_MOST_TOLD = 5
+# The number of problems of a part that are reported one by one.
+_MOST_REPORTED = 5
 
 
 class LogCounts(NamedTuple):
@@ -127,14 +127,14 @@ class LogImport:
         return part
 
     async def _hand_in(self, position: LogPosition, part: LogPart, begin: float) -> LogPosition:
-        totals, troubles, straight = self._count(part)
-        for trouble in troubles[:_MOST_TOLD]:
-            self._tell(trouble)
-        if len(troubles) > _MOST_TOLD:
-            self._tell(f"{len(troubles) - _MOST_TOLD} more of {self._path}")
+        totals, problems, straight = self._count(part)
+        for problem in problems[:_MOST_REPORTED]:
+            self._tell(problem)
+        if len(problems) > _MOST_REPORTED:
+            self._tell(f"{len(problems) - _MOST_REPORTED} more of {self._path}")
         changes: dict[str, object] = {"mark": part.place.mark, "offset": part.place.offset}
-        if troubles:
-            changes |= {"since": self._clock.now(), "reason": troubles[-1]}
+        if problems:
+            changes |= {"since": self._clock.now(), "reason": problems[-1]}
         if part.at_end:
             changes["until"] = begin
         content = encode(totals, [])
@@ -147,14 +147,14 @@ class LogImport:
         asked = passed()
         self._clock.set(await hand_in(self._database, report, former, position, batch), asked)
         lines, before, unreadable = self.counts
-        more = len(troubles) - bool(part.trouble)
+        more = len(problems) - bool(part.problem)
         self.counts = LogCounts(lines + len(part.lines), before + straight, unreadable + more)
         return position
 
     def _count(self, part: LogPart) -> tuple[Totals, list[str], int]:
         """Return what a part has, what is wrong with it, and how many requests it has."""
         totals = Totals(StateChanges())
-        troubles = [part.trouble] if part.trouble else []
+        problems = [part.problem] if part.problem else []
         straight = 0
         # Log and clock are of one machine, whose clock may be wrong.
         now, ahead = self._clock.now(), round(self._clock.ahead)
@@ -162,7 +162,7 @@ class LogImport:
             try:
                 found = read_line(line, self._naming)
             except ValueError as error:
-                troubles.append(f"the line at byte {offset} of {self._path} is no entry: {error}")
+                problems.append(f"the line at byte {offset} of {self._path} is no entry: {error}")
                 continue
             if found is None:
                 continue
@@ -174,7 +174,7 @@ class LogImport:
             imported = found.api, found.version, self._name
             totals.count("imported", imported, Occurrences(1, at, at))
             totals.history.absorb(_delta(found, at))
-        return totals, troubles, straight
+        return totals, problems, straight
 
 
 def _delta(found: LoggedRequest, at: float) -> Delta:

@@ -39,14 +39,14 @@ class Log:
     def read(self) -> tuple[list[bytes], list[str]]:
         """Return all lines up to the end, and what was lost."""
         lines: list[bytes] = []
-        troubles: list[str] = []
+        problems: list[str] = []
         part = LogPart([], LogPlace(), at_end=False)
         while not part.at_end:
             part = self.reader.read()
             lines += [line for _, line in part.lines]
-            troubles += [part.trouble] if part.trouble else []
+            problems += [part.problem] if part.problem else []
         self.place = part.place
-        return lines, troubles
+        return lines, problems
 
 
 @pytest.fixture
