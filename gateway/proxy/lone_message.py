@@ -184,12 +184,11 @@ def _format(fields: Iterable[tuple[bytes, bytes]]) -> tuple[BodyFormat, list[byt
 
 def _stays_empty(conversion: BodyConversion, message: Message) -> bool:
     """Convert a message without a body; return whether no value comes into one."""
-    before = message.lines()
     carrying = conversion.carrying
     carry = partial(json_body.convert, _NOTHING, carrying, message)
     if run_now(carry, carrying.timeout) == _NOTHING:
         return True
-    message.restore(before)
+    message.restore()
     return False
 
 

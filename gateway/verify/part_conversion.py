@@ -124,10 +124,9 @@ def convert_message(
         if has_body or making is not None:
             body = converted(whole if has_body or making is None else making)
         else:
-            before = message.lines()
             body = converted(whole.carrying)
             if body != _NOTHING:  # a value comes into it, and so all else
-                message.restore(before)
+                message.restore()
                 body = converted(whole)
         raw = parse_qsl(write_query(message.query) or "", keep_blank_values=True)
         texts = [(line.key, FIELDS.read(line.value or "")) for line in message.headers]

@@ -130,10 +130,9 @@ def _converted_nothing(
     """Return what an empty body becomes, which is the same in every version whatever its type."""
     if message is None or not conversion.needs_message:
         return b""
-    before = message.lines()
     if convert_made(response, conversion.carrying, message) == b"{}":
         return b""
-    message.restore(before)  # a value comes into the body, and with it all that changes make
+    message.restore()  # a value comes into the body, and with it all that changes make
     return convert_made(response, conversion, message)
 
 

@@ -92,7 +92,6 @@ def convert(
         large = len(body) > json_pieces.LARGE
         if large or not body.isascii():
             _check_utf8(body)  # values left unparsed are not checked for it later
-        before = None if message is None else message.lines()
         try:
             bare = message is None and abandoned is None and not of_places
             form = _FORM if large else _SMALL_FORM
@@ -108,8 +107,8 @@ def convert(
             replaced = surrogates.replace(body)
             if replaced is None:
                 raise
-            if message is not None and before is not None:
-                message.restore(before)
+            if message is not None:
+                message.restore()
             form = _form(_REPLACED, message, abandoned, of_places)
             try:
                 return surrogates.restore(_convert_large(replaced, conversion, form))

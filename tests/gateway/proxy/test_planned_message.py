@@ -58,10 +58,10 @@ def test_a_passage() -> None:
 
 def test_a_copy_changes_on_its_own() -> None:
     found = message(planned(), None)
-    copy, lines = found.copied(), found.lines()
-    assert copy == found
+    copy = found.copied()
+    assert copy == found == found.given
     found.headers.clear()
     found.query.clear()
     assert copy.headers
-    found.restore(lines)
+    found.restore()
     assert (found.headers, found.query) == (copy.headers, copy.query)

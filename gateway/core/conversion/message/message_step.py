@@ -43,20 +43,20 @@ class MessageStep(NamedTuple):
         """Convert the message of the form, if there is one, and return the body unchanged."""
         message = message_of(form)
         if message is not None:
-            # What the changes are shown is the message as it is before all of them.
-            before = message.copied() if self.headers or self.query else None
+            # Changes are shown the message as it was given, as they are where no body is converted.
+            given = message.given if self.headers or self.query else None
             if self.headers:
-                message.headers[:] = rewrite_lines(message.headers, self.headers, FIELDS.of(before))
+                message.headers[:] = rewrite_lines(message.headers, self.headers, FIELDS.of(given))
             if message.status is None:
-                self._convert_query(message, before)
+                self._convert_query(message, given)
             else:
                 message.query[:] = message.way.at(max(self.source, self.target))
         return document
 
-    def _convert_query(self, message: Message, before: Message | None) -> None:
+    def _convert_query(self, message: Message, given: Message | None) -> None:
         hop, lines = message.way.hop(self.source, self.target), message.query
         if self.is_first:
             lines = hop.without(lines)
         if self.query:
-            lines = rewrite_lines(lines, self.query, QUERY.of(before))
+            lines = rewrite_lines(lines, self.query, QUERY.of(given))
         message.query[:] = [*hop.added, *lines] if self.is_last else lines

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.core.conversion.chain import BodyConversion, Conversion
 from gateway.core.conversion.change import Change, Inverse, Whole
-from gateway.core.conversion.changes.python_change import PythonChange
+from gateway.core.conversion.changes.python_change import PythonChange, PythonParameter
 from gateway.core.conversion.changes.rename import Rename, Renamed
 from gateway.core.conversion.changes.retype import Retype
 from gateway.core.conversion.conversion_error import ConversionError
@@ -21,6 +21,7 @@ from gateway.core.conversion.parameter_change import (
     ParameterLine,
     in_direction,
     parse_query,
+    write_fields,
     write_query,
 )
 from gateway.core.conversion.scalars import Type
@@ -134,11 +135,11 @@ def test_what_carries_values_alone() -> None:
     carrying = BodyConversion(LINKS, Direction.UP).carrying
     assert [len(each.changes) for each in carrying.links] == [2, 0, 1]
     surrounding = message("X-Count: 9", "x=1")
-    before = surrounding.lines()
+    copy = surrounding.copied()
     assert carrying.convert({"a": 1}, replace(PLAIN, message=surrounding)) == {"a": 1, "total": "9"}
     assert surrounding.headers == []
-    surrounding.restore(before)
-    assert surrounding.headers == before[0]
+    surrounding.restore()
+    assert surrounding == copy
 
 
 def test_a_default_of_what_carries_a_value_makes_no_body() -> None:
@@ -187,3 +188,34 @@ def test_a_refusal_names_what_was_sent(
     )
     with pytest.raises(ConversionError, match=f"^{place}"):
         BodyConversion(links, Direction.UP).convert({"a": 1}, replace(PLAIN, message=message))
+
+
+@pytest.mark.parametrize("status", [None, 200])
+def test_functions_of_header_fields_are_shown_the_message_as_it_was_given(
+    status: int | None,
+) -> None:
+    """As where no change of bodies needs the message, whatever is converted before."""
+    seen: list[tuple[object, object]] = []
+
+    def look(text: object, message: MessageView) -> object:
+        seen.append((message.query, message.headers))
+        return f"{text}+"
+
+    change = PythonParameter("X-A", look, look)
+    links = (
+        link(V1, headers=(change,), query=(Renamed("b", "a"),)),
+        link(V1, Whole(Carry(("p",), QueryPlace("p"))), headers=(change,)),
+        link(V2, headers=(change,), query=(Renamed("c", "b"),)),
+    )
+    up = status is None
+    conversion = Conversion(links if up else links[::-1], Direction.UP if up else Direction.DOWN)
+    alone = message("X-A: 1", "a=1&p=2", status)
+    fields = conversion.fields("GET", status, [(b"X-A", b"1")], alone)
+    apart = seen[:]
+    seen.clear()
+    surrounding = message("X-A: 1", "a=1&p=2", status)
+    body = conversion.for_request("GET") if up else conversion.for_response("GET", 200)
+    assert body is not None
+    body.convert({}, replace(PLAIN, message=surrounding))
+    assert write_fields(surrounding.headers) == fields == [(b"X-A", b"1+++")]
+    assert seen == apart == [({"a": ["1"], "p": ["2"]}, {"x-a": ["1"]})] * 3
