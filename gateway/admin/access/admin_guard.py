@@ -117,8 +117,9 @@ class AdminGuard:
                 raise
             detail = f"the body was not there within {REQUEST_SECONDS:g} seconds"
             raise AdminProblemError(408, "request_timeout", detail) from None
-        # Of the bytes, of their coding (LookupError), or of what they have to be.
-        except (RequestPayloadError, LookupError, ValueError):
+        # Of the bytes, of their coding (LookupError), or of what they have to be; or the client has
+        # left before any was awaited (RuntimeError).
+        except (RequestPayloadError, LookupError, ValueError, RuntimeError):
             detail = "the body cannot be read; send a form in UTF-8, without a content coding"
             raise AdminProblemError(400, "bad_request", detail) from None
 
