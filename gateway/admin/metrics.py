@@ -235,7 +235,7 @@ def _gates(operator: Operator) -> Iterator[bytes]:
         ),
     )
     yield from _metric(
-        *("gauge", "gateway_gate_count"),
+        *("gauge", "gateway_gate_matching_requests"),
         "Those of the requests of a gate that are of its measure, by route.",
         (
             ({**labels, "route": route}, count)

@@ -121,3 +121,10 @@ def test_targets_are_those_of_the_rules() -> None:
 
 def test_clients_are_no_labels() -> None:
     assert not any("acme" in line for line in lines())
+
+
+def test_no_name_but_that_of_a_series_of_a_histogram_ends_like_one() -> None:
+    """As `promtool check metrics` asks; readers take such a name for a part of a histogram."""
+    heads = [line.split() for line in b"".join(pieces(totals())).decode().splitlines()]
+    names = [head[2] for head in heads if head[:2] == ["#", "TYPE"]]
+    assert [name for name in names if name.endswith(("_count", "_sum", "_bucket"))] == []

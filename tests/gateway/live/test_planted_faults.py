@@ -162,7 +162,7 @@ async def test_each_is_left(
     labels = 'api="dry",gate="errors",measure="404"'
     assert f'gateway_gate_limit{{{labels},version="1"}} 0.02' in metrics
     assert f'gateway_gate_value{{{labels},route="old",version="1"}} 0.0' in metrics
-    for name in ("gateway_gate_requests", "gateway_gate_count"):
+    for name in ("gateway_gate_requests", "gateway_gate_matching_requests"):
         for route in ("old", "new"):
             assert f'{name}{{{labels},route="{route}",version="1"}} ' in metrics
     assert f'gateway_gate_window_seconds{{{labels},version="1"}} ' in metrics
