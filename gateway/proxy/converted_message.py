@@ -94,7 +94,7 @@ async def convert_request(
     elif together is not None and not whole:
         # It stays without a body, unless a value comes into it.
         whole, converted = _NOTHING, [*headers.end_to_end(fields, _TYPE), _JSON]
-        carried = await body_conversion.convert_request(
+        carried = await body_conversion.convert_request_body(
             whole, described(converted), conversion.carrying, room, together
         )
         if carried == _NOTHING:
@@ -102,7 +102,7 @@ async def convert_request(
             return _target(plan, together), kept, body if isinstance(body, bytes) else None
         message = together = _message(exchange, plan, conversion, converted, None)
     sent = kind if converted is fields else described(converted)
-    whole = await body_conversion.convert_request(whole, sent, conversion, room, message)
+    whole = await body_conversion.convert_request_body(whole, sent, conversion, room, message)
     target, drops = plan.target, converting.drops_body
     if together is not None:
         target, converted = _target(plan, together), write_fields(together.headers)
@@ -155,7 +155,7 @@ async def convert_response(
     if changes:
         fields, body = other_body(response, answered, conversion, fields, message)
     elif has_body:
-        body = await body_conversion.convert_response(response, conversion, room, message)
+        body = await body_conversion.convert_response_body(response, conversion, room, message)
     if together is not None:
         fields = write_fields(together.headers)
         if body and not any(name.lower() in _TYPE for name, _ in fields):
@@ -170,7 +170,7 @@ def convert_request_fields(
     if not converting.changes_fields:
         return fields
     shown = shown_message(exchange, plan, fields) if converting.shows_message else None
-    return body_conversion.convert_request_fields(fields, converting, exchange.method, shown)
+    return body_conversion.request_fields(fields, converting, exchange.method, shown)
 
 
 def convert_response_fields(
@@ -185,9 +185,7 @@ def convert_response_fields(
         return fields
     shows = converting.shows_message
     shown = shown_message(exchange, plan, fields, response.status) if shows else None
-    return body_conversion.convert_response_fields(
-        fields, converting, exchange.method, response, shown
-    )
+    return body_conversion.response_fields(fields, converting, exchange.method, response, shown)
 
 
 def request_conversion(exchange: Exchange, plan: Plan, kind: BodyKind) -> BodyConversion | None:

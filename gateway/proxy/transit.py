@@ -195,7 +195,7 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
             if changes:
                 fields, body = other_body(response, answered, conversion, fields)
             elif conversion is not None and not bodiless(method, status):
-                body = await body_conversion.convert_response(response, conversion, room)
+                body = await body_conversion.convert_response_body(response, conversion, room)
         if converting.changes_fields or converting.needs_message:
             fields = cors_fields.for_script(exchange, plan, fields)
     if LINK in watched or fields is not kept:  # a conversion may have made a field of links

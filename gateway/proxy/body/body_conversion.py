@@ -28,7 +28,7 @@ _LINES_AT_ONCE = 500
 NOT_JSON = "This version takes JSON bodies: application/json."
 
 
-async def convert_request(
+async def convert_request_body(
     body: bytes,
     kind: BodyKind,
     conversion: BodyConversion,
@@ -75,13 +75,13 @@ async def convert_request(
     return converted
 
 
-async def convert_response(
+async def convert_response_body(
     response: UpstreamHead,
     conversion: BodyConversion,
     room: ConversionRoom,
     message: Message | None = None,
 ) -> bytes | AsyncIterator[bytes]:
-    """Return the body of a response converted to the client's version; see `convert_request`.
+    """Return the body of a response converted to the client's version; see `convert_request_body`.
 
     A stream of documents is returned as an iterator, which converts each as it comes, and raises
     FaultError for one that cannot be converted.
@@ -146,7 +146,7 @@ def convert_made(
         raise _failed(response, error, error.cause) from None
 
 
-def convert_request_fields(
+def request_fields(
     fields: HeaderFields, conversion: Conversion, method: str, message: Message | None
 ) -> HeaderFields:
     """Return the fields of a request converted to the service's version; raises FaultError."""
@@ -156,7 +156,7 @@ def convert_request_fields(
         raise FaultError(unconvertible(error, error.misfit), error.cause) from None
 
 
-def convert_response_fields(
+def response_fields(
     fields: HeaderFields,
     conversion: Conversion,
     method: str,

@@ -75,9 +75,11 @@ async def test_a_body_of_many_surrogates_is_converted_beside(
     body = b'{"title":"%b"}' % (rb"\ud800" * halves)
     room = ConversionRoom(1_000_000, 1_000)
     answer = CapturedAnswer(200, [(b"Content-Type", b"application/json")], body)
-    sent = await body_conversion.convert_request(body, described(answer.fields), conversion(), room)
+    sent = await body_conversion.convert_request_body(
+        body, described(answer.fields), conversion(), room
+    )
     assert rb"\ud800" * halves in sent
-    received = await body_conversion.convert_response(answer, conversion(), room)
+    received = await body_conversion.convert_response_body(answer, conversion(), room)
     assert isinstance(received, bytes)
     assert rb"\ud800" * halves in received
     assert len(ran) == 2 * beside
@@ -100,7 +102,7 @@ async def test_a_piece_of_many_lines_is_converted_beside(
     monkeypatch.setattr(conversion_thread, "run", note)
     room = ConversionRoom(1_000_000, 1_000)
     answer = CapturedAnswer(200, [(b"Content-Type", media_type.encode())], line * lines)
-    pieces = await body_conversion.convert_response(answer, conversion(), room)
+    pieces = await body_conversion.convert_response_body(answer, conversion(), room)
     assert not isinstance(pieces, bytes)
     assert b"".join([piece async for piece in pieces]) == line * lines
     room.release()

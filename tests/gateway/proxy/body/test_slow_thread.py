@@ -128,13 +128,13 @@ async def test_a_body_by_the_rules(tmp_path: Path) -> None:
 
     turning = asyncio.create_task(turn())
     with pytest.raises(FaultError) as caught:
-        await body_conversion.convert_request(b'{"a":1}', described(JSON_TYPE), up, room)
+        await body_conversion.convert_request_body(b'{"a":1}', described(JSON_TYPE), up, room)
     turning.cancel()
     assert turns > 3
     assert caught.value.fault.code is FaultCode.UNCONVERTIBLE_REQUEST
     assert "longer than 0.2 s" in caught.value.fault.detail
     response = CapturedAnswer(200, JSON_TYPE, b'{"a":1}')
-    converted = await body_conversion.convert_response(response, down, room)
+    converted = await body_conversion.convert_response_body(response, down, room)
     assert converted == b'{"a":{"long":1}}'
     room.release()
     await ended()
