@@ -240,18 +240,17 @@ class ClientConnection(RequestReceiver):
                 message, content = self._messages.popleft()
                 self._let_parser_go_on()
                 keep = await self._answer(message, content)
-                if keep and isinstance(message, RawRequestMessage) and message.chunked:
-                    keep = self._renew_parser()
+                finishing = self._state is _LAST
                 answered = _ANSWERED if keep else _LAST_ANSWERED
                 self._state = answered.get(self._state) or answered[self._state]
                 if self._state is not _IDLE:
-                    await self._linger(message, content)
+                    await self._linger(message, content, finishing=finishing)
                 elif self._messages:
                     self._state = _REQUEST[_IDLE]
                     # One answer per connection in a turn of the event loop, so that pipelining
                     # clients get no larger share (Envoy's max_requests_per_io_cycle).
                     await asyncio.sleep(0)
-                elif self._meter.unfinished:
+                elif self._unfinished:
                     self._await_head()
                 else:
                     self._deadline.set(self._limits.idle_seconds)
@@ -264,7 +263,6 @@ class ClientConnection(RequestReceiver):
         """Answer one request; return whether another can follow on this connection."""
         self._state = _TAKE.get(self._state) or _TAKE[self._state]
         self._request_in_progress = True
-        self._content = content
         try:
             if isinstance(message, RawRequestMessage):
                 self._down = down = Exchange(self, message, content)
@@ -281,7 +279,6 @@ class ClientConnection(RequestReceiver):
             self.cut()
             keep = False
         finally:
-            self._content = EMPTY_PAYLOAD
             self._down = None
             if self._tunnel is not None:
                 self._tunnel = None
@@ -315,13 +312,16 @@ class ClientConnection(RequestReceiver):
             return False
         return True
 
-    async def _linger(self, message: object, content: StreamReader) -> None:
+    async def _linger(self, message: object, content: StreamReader, *, finishing: bool) -> None:
         # A close while the client still sends resets the connection, and the answer may be lost.
         # So only the sending side is closed first, and received bytes are dropped for a while
         # (RFC 9112, section 9.6). The task is cancelled when the client closes its side.
+        # A shutdown waits for none that sends nothing.
+        sends = self._dropped or self._rest or self._messages or not content.is_eof()
+        last = isinstance(message, RawRequestMessage) and message.should_close
+        if not sends and (last or finishing):
+            return
         transport = self.transport
-        if not self._messages and isinstance(message, RawRequestMessage) and content.is_eof():
-            return  # the client sends nothing more
         if transport is not None and not transport.is_closing():
             self._close = True
             self.resume_reading(resume_parser=False)

@@ -1,27 +1,24 @@
 """The receiving half of a client's connection: parses bytes into requests, within limits.
 
-aiohttp's parser does the parsing. This module adds the limits that the parser lacks: on the size of
-an incomplete head, on the number of pipelined requests, and on the bytes parsed per client in one
-turn of the event loop.
+aiohttp's parser does the parsing. It gets the bytes in pieces that end where a head or a body does,
+so it is known where the next request begins. This module adds limits: on the size of an incomplete
+head, on pipelined requests, and on the bytes parsed per client in one turn of the event loop.
 """
 
 import asyncio
-import re
-from collections.abc import Callable
-from http import HTTPMethod
+from collections.abc import Callable, Sequence
 
 from aiohttp import StreamReader
-from aiohttp.http import HttpRequestParser, HttpVersion10, RawRequestMessage
-from aiohttp.http_exceptions import BadStatusLine, HttpProcessingError
+from aiohttp.http import HttpRequestParser, RawRequestMessage
+from aiohttp.http_exceptions import BadHttpMessage, BadStatusLine, HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestHandler, RequestPayloadError, Server
 
 from gateway.core.snapshot import Limits
 from gateway.proxy.bounds.deadline import Deadline
-from gateway.proxy.client import parser_limits
+from gateway.proxy.client import first_line, parser_limits
 from gateway.proxy.client.client_state import BETWEEN, TRANSITIONS, ClientEvent, ClientState
 from gateway.proxy.client.client_totals import ClientBound, ClientTotals
-from gateway.proxy.client.head_meter import HeadMeter
 from gateway.proxy.client.parser_limits import UNREAD, HeavyRequest, MalformedRequest, queued
 
 # The parser stops after twice so many unread bytes of a body, or after so many unread chunks, since
@@ -29,22 +26,15 @@ from gateway.proxy.client.parser_limits import UNREAD, HeavyRequest, MalformedRe
 # one turn of the event loop.
 _PARSED_A_TURN = 16 * 1024
 _CHUNKS_A_TURN = 128
-_END_OF_HEAD = b"\r\n\r\n"
-# Into so many pieces received bytes are cut that are parsed again, which bounds the time of that.
-_PIECES = 256
-_LATER_VERSION = re.compile(rb"((?:\r\n)*[^\r\n]* HTTP/1\.)[2-9](?=\r|\Z)")
-# A method, which may have any name (RFC 9110, section 9.1), in a whole head. llhttp lists names.
-_NAMED = re.compile(
-    rb"((?:\r\n)*)([\w!#$%&'*+.^`|~-]{1,32})(?= .*\r\n\r\n\Z)", re.ASCII | re.DOTALL
-)
-_LISTED = frozenset(HTTPMethod)
-
-_Parsed = tuple[list[tuple[RawRequestMessage, StreamReader]], bool, bytes]
-"""Requests and the streams of their bodies, whether another protocol follows, and its bytes."""
+# Into so many pieces received bytes are cut in one turn of the event loop.
+_PIECES_A_TURN = 64
+_END_OF_SECTION = b"\r\n\r\n"
 
 _IDLE, _TUNNEL = ClientState.IDLE, ClientState.TUNNEL
+_Parsed = Sequence[tuple[RawRequestMessage, StreamReader]]
 _REQUEST = TRANSITIONS.after(ClientEvent.REQUEST)
 _ASKED = _REQUEST[_IDLE]
+_OTHER_PROTOCOL = MalformedRequest(BadStatusLine(error="it is of another protocol"))
 
 
 class RequestReceiver(RequestHandler):
@@ -60,15 +50,19 @@ class RequestReceiver(RequestHandler):
 
     __slots__ = (
         "_arriving",
-        "_content",
         "_deadline",
-        "_end",
+        "_dropped",
+        "_due",
+        "_last",
         "_limits",
         "_line",
-        "_meter",
+        "_method",
+        "_rest",
         "_resuming",
+        "_seam",
         "_state",
         "_totals",
+        "_unfinished",
     )
 
     def __init__(
@@ -90,127 +84,229 @@ class RequestReceiver(RequestHandler):
             max_field_size=parser_limits.longest_field(limits),
             max_headers=limits.header_fields,
         )
-        self._msg_queue_resume_size = 0
         self._limits = limits
         self._totals = totals
         self._deadline = Deadline(loop, too_slow)
         self._state = ClientState.IDLE
-        self._meter = HeadMeter()
         self._arriving: StreamReader | None = None  # the body that is being parsed
-        self._content = EMPTY_PAYLOAD  # the body of the request that is being answered
-        self._end = b""  # of what was received; `_END_OF_HEAD` also behind a whole request
-        self._line = b""  # a request line that has begun
+        self._due: int | None = 0  # how much of it is still to come; None if it has chunks
+        self._last = False  # whether no request can follow the one that is being parsed
+        self._line: bytes | None = b""  # of a head, while its first line is incomplete
+        self._method = ""  # of a head that the parser gets with another one
+        self._seam = b""  # the last bytes parsed, in which the end of a head may have begun
+        # The bytes of the incomplete head; in a chunked body, those since the last content, which
+        # are framing and trailer fields.
+        self._unfinished = 0
+        self._rest = b""  # what waits to be parsed
+        self._dropped = False  # whether bytes came behind the last request
         self._resuming = False
 
-    def data_received(self, data: bytes) -> None:  # noqa: C901  # one frame, for speed
+    def data_received(self, data: bytes) -> None:
         """Parse received bytes; a malformed body raises an error in its reader."""
-        state = self._state
-        if state >= _TUNNEL or self._upgraded:
-            super().data_received(data)  # for a tunnel
+        if self._state is not _IDLE or self._rest or self._close or self._force_close:
+            self._bytes_came(data)
             return
-        if self._force_close or self._close:
+        # The most frequent case, in one frame for speed: a head, and perhaps its body, as a whole.
+        size, end = len(data), data.find(_END_OF_SECTION) + 4
+        if end < 4 or size > self._limits.header_bytes or not first_line.HTTP.match(data):
+            self._bytes_came(data)
             return
-        messages, arriving = self._messages, self._arriving
-        waiting = len(messages)
-        body = 0 if arriving is None else arriving.total_bytes
         assert self._parser is not None
-        # This replaces a part of aiohttp's method.
         try:
-            came, self._upgraded, tail = self._parser.feed_data(data)
-        except HttpProcessingError as error:
-            # Only these ends are surely between two requests.
-            apart = bool(self._line) or self._end in (b"", _END_OF_HEAD)
-            again = self._line + data if apart and arriving is None and not waiting else b""
-            came, self._upgraded, tail = self._parse_again(again, error)
-            state = ClientState.HEAD  # whatever it was, this is not the most frequent case
-        if came:
-            messages += came
-            if self._waiter is not None and not self._waiter.done():
-                self._waiter.set_result(None)
-            if not self._buffer_paused and len(messages) >= self._max_msg_queue_size:
-                self._pause_reading_for_buffer()
-        if self._upgraded and tail:
-            self._message_tail = tail
-        if state is _IDLE and len(messages) == 1 and len(data) <= self._limits.header_bytes:
-            (message, content), end = messages[0], data[-4:]
-            whole = end == _END_OF_HEAD if content is EMPTY_PAYLOAD else _is_whole(data, content)
-            # An error does not come here, and has no version.
-            if whole and message.version is not HttpVersion10:  # type: ignore[union-attr]
-                # A request in one piece: the most frequent case.
-                self._end = _END_OF_HEAD
-                self._state = _ASKED
-                self._deadline.clear()
-                return
-        before = self._end
-        self._end = (before + data)[-4:] if len(data) < 4 else data[-4:]
-        if len(messages) > waiting:
-            self._requests_came(data, before, waiting)
-        elif arriving is not None:
-            self._body_came(data, arriving, content=arriving.total_bytes > body)
-        elif data:
-            self._head_came(data, before)
+            came, self._upgraded, _ = self._parser.feed_data(data if size == end else data[:end])
+        except HttpProcessingError:
+            self._parser, came, end = self._new_parser(), [], 0  # it is refused below
+        if not came:  # these were empty lines before a head
+            self._bytes_came(data[end:])
+            return
+        message, content = came[0]
+        due = 0
+        if content is not EMPTY_PAYLOAD and not content.is_eof():
+            due = -1 if message.chunked else int(message.headers["Content-Length"][-20:])
+        if size - end != due or message.should_close or message.upgrade or due > _PARSED_A_TURN:
+            self._head_came(message, content, data, end)
+            self._parse(data[end:])
+            self._requests_came()
+            return
+        if due:
+            self._parser.feed_data(data[end:])
+        self._messages.append((message, content))
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+        self._state = _ASKED
+        self._deadline.clear()
 
-    def _requests_came(self, data: bytes, before: bytes, waiting: int) -> None:
-        messages, limits = self._messages, self._limits
-        content = messages[-1][1]
-        line, self._line = self._line, b""
-        self._arriving = None if content.is_eof() else content
-        if self._arriving is not None:
-            # aiohttp derives both from the bytes, and has no other way to set them.
-            content._high_water_chunks = _CHUNKS_A_TURN  # noqa: SLF001
-            content._low_water_chunks = _CHUNKS_A_TURN // 2  # noqa: SLF001
-        fresh = [messages[at][0] for at in range(waiting, len(messages))]
-        if self._meter.add_requests(data, before, fresh):
-            self._end = _END_OF_HEAD
-        for at, message in enumerate(fresh, waiting):
-            if isinstance(message, RawRequestMessage):
-                if parser_limits.size(message) > limits.header_bytes:
-                    messages[at] = queued(HeavyRequest(message)), messages[at][1]
-                elif message.version == HttpVersion10 and _is_rtsp(message, line + data):
-                    refused = MalformedRequest(BadStatusLine(error="RTSP is another protocol"))
-                    messages[at] = queued(refused), messages[at][1]
-            elif not self._content.is_eof():
-                self._content.set_exception(RequestPayloadError())
-        if len(messages) > 1 and not self._buffer_paused:
-            self._pause_reading_for_buffer()  # further requests wait in the kernel
-        if self._reading_paused or len(messages) >= self._max_msg_queue_size:
-            self._meter.unfinished = 0  # the parser holds some bytes back
-        elif self._meter.unfinished > parser_limits.largest_head(limits):
-            self._refuse_head()
-        self._note_request()
-
-    def _body_came(self, data: bytes, arriving: StreamReader, *, content: bool) -> None:
-        ended = arriving.is_eof()
-        if ended:
-            self._arriving = None
-        if self._meter.add_body(data, content=content, ended=ended):
-            self._end = _END_OF_HEAD
-        if self._reading_paused:
-            self._meter.unfinished = 0
-        elif self._meter.unfinished > parser_limits.largest_head(self._limits) and not ended:
-            self._totals.reached(ClientBound.HEADER_BYTES)
-            self._close = True
-            arriving.set_exception(RequestPayloadError())
-
-    def _head_came(self, data: bytes, before: bytes) -> None:
-        self._meter.add_head(data)
-        if self._line or before in (b"", _END_OF_HEAD):
-            line = (self._line + data).lstrip(b"\r\n")
-            self._line = line if b"\n" not in line else b""  # the parser has accepted it
-        if self._meter.unfinished > parser_limits.largest_head(self._limits):
-            self._refuse_head()
-            if self._waiter is not None and not self._waiter.done():
-                self._waiter.set_result(None)
-            self._note_request()
-        elif self._state in BETWEEN:
+    def _bytes_came(self, data: bytes) -> None:
+        if self._state is _TUNNEL or self._upgraded:
+            super().data_received(data)
+            return
+        if self._force_close or self._close or self._state > _TUNNEL:
+            self._dropped = True
+            return
+        waiting = len(self._messages)
+        if not data and self._arriving is not None and not self._reading_paused:
+            self._parse_body(b"", 0)  # what the parser has kept since it was paused
+        if self._rest:
+            data, self._rest = self._rest + data, b""
+        self._parse(data)
+        if len(self._messages) > waiting:
+            self._requests_came()
+        elif self._unfinished and self._state in BETWEEN:
             self._await_head()
 
-    def _refuse_head(self) -> None:
-        self._totals.reached(ClientBound.HEADER_BYTES)
-        self._close = True  # makes aiohttp drop further bytes
-        self._messages.append((queued(HeavyRequest(UNREAD)), EMPTY_PAYLOAD))
+    def _parse(self, data: bytes) -> None:
+        """Parse bytes piece by piece, as long as no other piece has to wait."""
+        begin, pieces = 0, 0
+        while begin < len(data):
+            if self._close:
+                self._dropped = True
+            elif self._upgraded:
+                self._message_tail = data[begin:]
+            elif self._reading_paused or len(self._messages) >= self._max_msg_queue_size:
+                self._rest = data[begin:]
+            elif pieces == _PIECES_A_TURN:
+                self._rest = data[begin:]
+                self._reading_paused = True
+                self._pause_transport_reading()
+                self.resume_reading()  # in the next turn
+            else:
+                parse = self._parse_head if self._arriving is None else self._parse_body
+                begin = parse(data, begin)
+                pieces += 1
+                continue
+            break
 
-    def _note_request(self) -> None:
+    def _parse_head(self, data: bytes, begin: int) -> int:
+        """Parse bytes up to the end of a head at most; return where they end."""
+        end = self._end_of_section(data, begin)
+        piece, line = data[begin:end], self._line
+        if line is not None:
+            line += piece
+        assert self._parser is not None
+        came: _Parsed
+        try:
+            came, self._upgraded, _ = self._parser.feed_data(piece)
+        except HttpProcessingError as error:
+            came = self._parse_other_words(line or b"", error)
+        if came:
+            ((message, content),) = came
+            self._head_came(message, content, line, self._unfinished + len(piece))
+        elif not self._close:
+            self._part_came(piece, line)
+        return end
+
+    def _head_came(
+        self, message: RawRequestMessage, content: StreamReader, line: bytes | None, size: int
+    ) -> None:
+        self._line, self._seam, self._unfinished = b"", b"", 0
+        if line is not None and not first_line.HTTP.match(line):
+            self._refuse_next(_OTHER_PROTOCOL)
+            return
+        limit = self._limits.header_bytes
+        if size > limit and parser_limits.size(message) > limit:
+            self._refuse_next(HeavyRequest(message))
+            return
+        if self._method:
+            message, self._method = message._replace(method=self._method), ""
+        self._messages.append((message, content))
+        self._last = message.should_close or message.upgrade
+        if content.is_eof():
+            self._request_over()
+            return
+        self._arriving = content
+        self._due = None if message.chunked else int(message.headers["Content-Length"][-20:])
+        # aiohttp derives both from the bytes, and has no other way to set them.
+        content._high_water_chunks = _CHUNKS_A_TURN  # noqa: SLF001
+        content._low_water_chunks = _CHUNKS_A_TURN // 2  # noqa: SLF001
+
+    def _part_came(self, piece: bytes, line: bytes | None) -> None:
+        """Note a part of a head, whose first line is given unless it came earlier as a whole."""
+        if not self._unfinished and not piece.strip(b"\r\n"):
+            return  # empty lines before a head are ignored (RFC 9112, section 2.2)
+        self._seam = (self._seam + piece)[-3:]
+        self._unfinished += len(piece)
+        if line is not None and b"\n" in line.lstrip(b"\r\n"):
+            if not first_line.HTTP.match(line):
+                self._refuse_next(_OTHER_PROTOCOL)
+                return
+            line = None
+        self._line = line
+        if self._unfinished > parser_limits.largest_head(self._limits):
+            self._totals.reached(ClientBound.HEADER_BYTES)
+            self._refuse_next(HeavyRequest(UNREAD))
+
+    def _parse_other_words(self, head: bytes, error: HttpProcessingError) -> _Parsed:
+        """Parse a refused head in known words; it is empty if its first line was accepted."""
+        known, self._method = first_line.in_known_words(head)
+        if known != head:
+            self._parser = parser = self._new_parser()
+            try:
+                came, self._upgraded, _ = parser.feed_data(known)
+            except HttpProcessingError as again:
+                error = again
+            else:
+                return came
+        self._refuse_next(MalformedRequest(error))
+        return ()
+
+    def _parse_body(self, data: bytes, begin: int) -> int:
+        """Parse bytes up to the end of a body at most; return where they end."""
+        content, due = self._arriving, self._due
+        assert content is not None
+        assert self._parser is not None
+        end = self._end_of_section(data, begin) if due is None else begin + due
+        piece, before = data[begin:end], content.total_bytes
+        try:
+            _, self._upgraded, _ = self._parser.feed_data(piece)
+        except HttpProcessingError as error:
+            self._refuse_body(content, error)
+            return begin + len(piece)
+        if content.is_eof():
+            self._request_over()
+        elif due is not None:
+            self._due = due - len(piece)
+        else:
+            self._seam = b"" if piece.endswith(_END_OF_SECTION) else (self._seam + piece)[-3:]
+            self._unfinished = 0 if content.total_bytes > before else self._unfinished + len(piece)
+            if self._unfinished > parser_limits.largest_head(self._limits):
+                self._totals.reached(ClientBound.HEADER_BYTES)
+                self._refuse_body(content, BadHttpMessage("Too much around the content"))
+        return begin + len(piece)
+
+    def _end_of_section(self, data: bytes, begin: int) -> int:
+        """Return where the first empty line ends, which ends a head and may end chunks."""
+        seam = self._seam  # of the bytes before all of these
+        end = (seam + data if seam else data).find(_END_OF_SECTION, begin) - len(seam)
+        return len(data) if end < -len(seam) else end + len(_END_OF_SECTION)
+
+    def _request_over(self) -> None:
+        """Expect another request, if one can follow the one that has come as a whole."""
+        if self._due is None:
+            # aiohttp's parser keeps the last trailer field and adds it to the header of the next
+            # request, which may be another user's if a proxy in front shares connections.
+            self._parser = self._new_parser()
+        self._arriving, self._due, self._seam, self._unfinished = None, 0, b"", 0
+        if self._last and not self._upgraded:
+            self._close = True  # what follows is to be ignored (RFC 9112, section 9.6)
+
+    def _refuse_next(self, what: HeavyRequest | MalformedRequest) -> None:
+        """Have a request refused in its turn, and drop all that follows."""
+        self._close = True
+        self._messages.append((queued(what), EMPTY_PAYLOAD))
+
+    def _refuse_body(self, content: StreamReader, error: HttpProcessingError) -> None:
+        self._close = True
+        self._arriving = None
+        # aiohttp's reader misses it in the turn in which it is woken by the end of a chunk.
+        self._loop.call_soon(content.set_exception, RequestPayloadError())
+        if self._messages:  # the request is the last of those that wait
+            self._messages[-1] = queued(MalformedRequest(error)), EMPTY_PAYLOAD
+
+    def _requests_came(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+        if len(self._messages) > 1 and not self._buffer_paused:
+            self._pause_reading_for_buffer()  # further requests wait in the kernel
         if self._state in BETWEEN:
             self._state = _REQUEST[self._state]
             self._deadline.clear()
@@ -233,65 +329,6 @@ class RequestReceiver(RequestHandler):
         self._resuming = False
         super().resume_reading()
 
-    def _renew_parser(self) -> bool:
-        """Replace the parser after a chunked request; return whether that was possible.
-
-        aiohttp's parser keeps the last trailer field and adds it to the header of the next request,
-        which may be another user's if a proxy in front shares connections. So each chunked request
-        needs a new parser; if more bytes have arrived already, the connection has to close.
-        """
-        if self._messages or self._end != b"\r\n\r\n":
-            return False
-        self._parser = self._new_parser()
-        return True
-
-    def _parse_again(self, data: bytes, error: HttpProcessingError) -> _Parsed:
-        """Return the requests that refused bytes begin with, and what stands for the refused rest.
-
-        The parser loses the requests that come with what it refuses, and refuses what follows a
-        request with `Connection: close`, which is to be ignored (RFC 9112, section 9.6). So a new
-        parser gets the same bytes piece by piece. It gets later minor versions of HTTP as 1.1, the
-        highest one that is known here (RFC 9110, section 2.5), and a method that it does not know
-        as another one, in whose place the request has its own again.
-
-        Args:
-            data: received bytes from the beginning of a request on; empty if that is not known.
-            error: the error of the parser.
-        """
-        parser, position = self._new_parser(), 0
-        # A body that is not read yet pauses the parser of the connection.
-        refusing, self._parser = self._parser, parser
-        found: list[tuple[RawRequestMessage, StreamReader]] = []
-        for _ in range(_PIECES if data else 0):
-            end = data.find(_END_OF_HEAD, position) + len(_END_OF_HEAD)
-            if end < len(_END_OF_HEAD):
-                end = len(data)
-            piece = data[position:end]
-            named = None
-            if not found or found[-1][1].is_eof():
-                if found and found[-1][0].should_close:
-                    break
-                piece, named = _in_known_words(piece)
-            elif (length := found[-1][0].headers.get("Content-Length")) is not None:
-                end = position + int(length) - found[-1][1].total_bytes
-                piece = data[position:end]
-            try:
-                came, upgraded, tail = parser.feed_data(piece)
-            except HttpProcessingError as refused:
-                error = refused.with_traceback(None)  # which refers to this frame: a cycle
-                error.__context__ = None  # and so does that of the first error
-                if found and not found[-1][1].is_eof():
-                    found.pop()  # its body is what is refused
-                break
-            if named and came:
-                came[0] = came[0][0]._replace(method=named), came[0][1]
-            found += came
-            position = end
-            if upgraded or position >= len(data):
-                return found, upgraded, tail + data[position:]
-        self._parser = refusing
-        return [*found, (queued(MalformedRequest(error)), EMPTY_PAYLOAD)], False, b""
-
     def _new_parser(self) -> HttpRequestParser:
         return HttpRequestParser(
             self,
@@ -309,35 +346,5 @@ class RequestReceiver(RequestHandler):
         # aiohttp's parser counts the pipelined requests, and stops at a limit.
         if self._parser is not None:
             self._parser.message_consumed()
-        if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
+        if self._buffer_paused and not self._messages:
             self._resume_reading_if_drained()
-
-
-def _is_whole(data: bytes, content: StreamReader) -> bool:
-    """Return whether these bytes are a head and all of its body, and nothing behind it."""
-    if not content.is_eof():
-        return False
-    # The chunks of a body take more bytes than their content.
-    return len(data) - data.find(_END_OF_HEAD) - len(_END_OF_HEAD) == content.total_bytes
-
-
-def _in_known_words(head: bytes) -> tuple[bytes, str | None]:
-    """Return the head of a request, or a part of it, in words of HTTP that the parser knows.
-
-    Returns:
-        the head with a version of HTTP and a method that the parser knows, and the method whose
-        place another one has taken; None for none.
-    """
-    line = _LATER_VERSION.match(head)
-    if line is not None:
-        head = line[1] + b"1" + head[line.end() :]
-    named = _NAMED.match(head)
-    if named is None or (method := named[2].decode()) in _LISTED:
-        return head, None
-    return named[1] + b"POST" + head[named.end() :], method
-
-
-def _is_rtsp(message: RawRequestMessage, data: bytes) -> bool:
-    """Return whether a request in these bytes is of RTSP/1.0, which the parser takes for HTTP."""
-    line = f"{message.method} {message.path} RTSP/"
-    return line.encode("utf-8", "surrogateescape") in data

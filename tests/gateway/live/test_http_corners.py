@@ -128,10 +128,23 @@ async def test_methods_of_any_name(reloaded: StartGateway, upstream: StartUpstre
 async def test_a_method_of_another_name_in_pieces(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Nothing that follows a part of its name is taken for a request."""
+    """It is read as if it came as a whole, and nothing that follows a part of it is a request."""
     scripted = await upstream(OK)
     program = reloaded(rules(scripted.port))
-    for pieces in ((b"BR", ask("GET /plain")), (b"BREW /plain HTTP/1.1\r\n", ask("GET /plain"))):
+    plain = ask("GET /plain")
+    brew = plain.replace(b"GET", b"BREW")
+    whole = [(brew[:at], brew[at:]) for at in (1, 2, 4, 5, 9, len(brew) - 2)]
+    for pieces in (*whole, tuple(brew[at : at + 1] for at in range(len(brew)))):
+        async with connect(program) as client:
+            for piece in (*pieces, plain):
+                client.send(piece)
+                await asyncio.sleep(0.01)
+            answers = [await client.answer() for _ in range(2)]
+        assert [each.status for each in answers] == [200, 200]
+        asked = [bytes(each).partition(b" ")[0] for each in scripted.requests]
+        assert asked == [b"BREW", b"GET"]
+        scripted.requests.clear()
+    for pieces in ((b"BR", b"\r\n" + plain), (b"BREW /plain HTTP/1.1\r\n", plain)):
         async with connect(program) as client:
             for piece in pieces:
                 client.send(piece)

@@ -99,7 +99,7 @@ async def test_what_comes_behind_a_body(behind: bytes) -> None:
     served = Gateway(rules(1), {1: lambda _: OK})
     protocol = served.client.protocol
     protocol.data_received(WRITE + behind)
-    assert protocol._meter.unfinished == len(behind.strip())
+    assert protocol._unfinished == len(behind.strip())
     await served._recorded.wait()
     await asyncio.sleep(0)
     if behind.strip():
