@@ -102,9 +102,13 @@ async def convert_request(
             return _target(plan, together), kept, body if isinstance(body, bytes) else None
         message = together = _message(exchange, plan, conversion, converted, None)
     sent = kind if converted is fields else described(converted)
-    whole = await body_conversion.convert_request_body(whole, sent, conversion, room, message)
+    given = whole
+    whole = await body_conversion.convert_request_body(given, sent, conversion, room, message)
     target, drops = plan.target, converting.drops_body
-    if together is not None:
+    if together is not None and whole is given:
+        # It is no JSON and stays: what surrounds it is converted apart.
+        converted = convert_request_fields(exchange, plan, converted, converting)
+    elif together is not None:
         target, converted = _target(plan, together), write_fields(together.headers)
         drops = drops or plan.method(exchange.method) in _BODILESS
     if drops and whole == _NOTHING:

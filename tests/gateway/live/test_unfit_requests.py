@@ -80,3 +80,19 @@ def test_an_answer_that_does_not_fit(reloaded: StartGateway, house: House) -> No
     program = reloaded(RULES.format(port=house.service.port))
     house.service.answer = answer(b'{"size":"x"}')
     assert get(program, "/v1/a").json["code"] == "conversion_failed"
+
+
+@pytest.mark.parametrize("line", [JSON, "Content-Type: text/plain"])
+def test_what_surrounds_a_body_that_is_no_json_is_converted(
+    reloaded: StartGateway, house: House, line: str
+) -> None:
+    first = "{ rename: { field: size, to: sum } }"
+    moved = "{ to_query: { field: kind, parameter: kind } }"
+    rules = RULES.format(port=house.service.port).replace(first, f"{moved}, {first}")
+    rules += "        headers: [ { rename: { field: X-New, to: X-Old } } ]\n"
+    program = reloaded(rules)
+    house.service.answer = answer(b"{}")
+    assert ask(program, "POST", "/v1/a?since=x", line, "X-Old: 1", body=b"{broken").status == 200
+    assert house.service.last.line == b"POST /v2/a?after=x HTTP/1.1"
+    assert house.service.last.body == b"{broken"
+    assert house.service.last.one("X-New") == b"1"
