@@ -147,8 +147,8 @@ async def convert_response(
     """
     converting, status, method = plan.response, response.status, exchange.method
     assert converting is not None  # the answer is converted
-    changes = answered != status and bodiless(method, answered) != bodiless(method, status)
-    has_body = bodiless(method, status) is changes
+    changes = answered != status and has_other_body(converting, method, status, answered)
+    has_body = not bodiless(method, answered)
     message = _message(exchange, plan, conversion, fields, status) if has_body else None
     together = message
     if not conversion.needs_message or format_of(fields) in STREAMS:
@@ -209,6 +209,22 @@ def request_conversion(exchange: Exchange, plan: Plan, kind: BodyKind) -> BodyCo
 def bodiless(method: str, status: int) -> bool:
     """Whether a response has no body, regardless of its fields (RFC 9110, section 6.4.1)."""
     return method == "HEAD" or status in (204, 304)
+
+
+def has_other_body(converting: Conversion, method: str, status: int, answered: int) -> bool:
+    """Whether the client has a body where the service has none, or another one, or the reverse.
+
+    Args:
+        converting: the conversion of the answer.
+        method: the method of the request.
+        status: the status of the answer of the service.
+        answered: the status of the answer to the client, which is another one.
+    """
+    if method == "HEAD":
+        return False
+    if bodiless(method, answered) != bodiless(method, status):
+        return True
+    return converting.loses_body(method, status)
 
 
 def _message(
@@ -285,11 +301,11 @@ def other_body(
     fields: HeaderFields,
     message: Message | None = None,
 ) -> tuple[HeaderFields, bytes | None]:
-    """Return fields and body of an answer whose status has a body in one of the versions only."""
+    """Return fields and body of an answer without the body of its service; see `has_other_body`."""
     if bodiless("", answered):
         return headers.end_to_end(fields, _OF_BODY), None
     if conversion is None:
-        return fields, b""
+        return headers.end_to_end(fields, _OF_BODY), b""
     # The changes make a body of nothing.
     return fields, body_conversion.convert_made(response, conversion, message)
 

@@ -29,7 +29,7 @@ from gateway.proxy.body.converter import converter
 from gateway.proxy.body.formats.form_body import retyped
 from gateway.proxy.body.slow_thread import run_now
 from gateway.proxy.bounds.conversion_room import ConversionRoom
-from gateway.proxy.converted_message import bodiless
+from gateway.proxy.converted_message import bodiless, has_other_body
 
 _NOTHING = b"{}"
 _JSON = (b"Content-Type", b"application/json")
@@ -159,7 +159,10 @@ def lone_body(
         answered = conversion.status(message.method, status)
         if bodiless(message.method, answered):
             return b"", None
-        made = one if bodiless(message.method, status) else None
+        other = answered != status and has_other_body(conversion, message.method, status, answered)
+        if other and one is None:
+            return b"", None
+        made = one if other or bodiless(message.method, status) else None
     else:
         if message.method in SAFE and body.strip() == _NOTHING:
             body = b""

@@ -45,6 +45,7 @@ from gateway.proxy.converted_message import (
     convert_request_fields,
     convert_response,
     convert_response_fields,
+    has_other_body,
     made_json,
     other_body,
     request_conversion,
@@ -59,7 +60,6 @@ _ETAG = frozenset({b"etag"})
 _ETAG_LENGTH = len(b"etag")
 # A part of a converted body cannot be had (RFC 9110, section 14.3).
 _NO_RANGES = (b"Accept-Ranges", b"none")
-_NEGOTIATED = "Accept-Encoding"
 _takes = compression.takes
 # Other statuses with the entity tag of the resource (RFC 9110, sections 15.4.5 and 15.5.13).
 _CURRENT = frozenset({304, 412})
@@ -182,7 +182,7 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     fields, watched = fates.sort(response.fields)
     kept = fields
     if converting is not None:
-        changes = answered != status and bodiless(method, answered) != bodiless(method, status)
+        changes = answered != status and has_other_body(converting, method, status, answered)
         if changes and conversion is not None and not bodiless(method, answered):
             fields = made_json(fields)
         if conversion is not None and (conversion.needs_message or conversion.maps_links):
@@ -223,7 +223,7 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
             (conversion and (body != b"" if type(body) is bytes else _takes(method, fields, body)))
             or (tags and status == 304 and converting.for_response(method, 200))
         ):
-            vary = (*vary, _NEGOTIATED)
+            vary = (*vary, "Accept-Encoding")
     fields = dressed(exchange, fields, watched, vary)
     if body is not None and isinstance(body, bytes):
         fields.append((b"Content-Length", b"%d" % len(body)))

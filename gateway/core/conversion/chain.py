@@ -1,7 +1,7 @@
 """Chains: links between adjacent versions, composed to the conversion between two versions."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter, is_
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from gateway.core.conversion.document import PLAIN, Document, JsonForm
 from gateway.core.conversion.hop import (
     Hop,
     OperationChoice,
+    applying,
     carrying,
     hops_of,
     making,
@@ -111,6 +112,7 @@ class _Part(NamedTuple):
     body: BodyConversion | None
     query: tuple[Rewrite, ...]
     headers: tuple[Rewrite, ...]
+    loses_body: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,10 @@ class Conversion:
                 status = hop.status(method, status)
         return status
 
+    def loses_body(self, method: str, status: int) -> bool:
+        """Return whether a version in between has no body of a response: it is a 204 there."""
+        return self.changes_status and self._applied(method, status).loses_body
+
     def query(self, method: str, query: str | None, message: object = None) -> str | None:
         """Return the converted raw query of a request, or of a LINK; may raise ConversionError."""
         rewrites = self._applied(method, None).query
@@ -251,9 +257,11 @@ class Conversion:
         return part
 
     def _part(self, method: str, status: int | None, made: _Made) -> _Part:
-        links = self._links(method, status)
-        needs = any(link.needs_message for link in links)
-        with_bodies = tuple(link for link in links if link.changes_bodies or needs)
+        links, lost = applying(self.hops, method, status)
+        kept = links[lost or 0 :]
+        needs = any(link.needs_message for link in kept)
+        bare = (replace(link, changes=(), forms=None, events={}) for link in links[: lost or 0])
+        with_bodies = tuple(link for link in (*bare, *kept) if link.changes_bodies or needs)
         if method == _PATCH and status is None:
             with_bodies = tuple(link.for_patch() for link in with_bodies)
         # Answers have another conversion where requests keep what does not fit.
@@ -265,24 +273,13 @@ class Conversion:
             made[same],
             rewrites((link.query for link in links), self.direction),
             rewrites((link.headers for link in links), self.direction),
+            lost is not None,
         )
 
     def _walk(self, method: str) -> Iterator[QueryHop]:
         for hop in self.hops:
             links = (link.query for link in hop.links if link.applies(method, None))
             yield QueryHop(hop.source, hop.target, rewrites(links, self.direction))
-
-    def _links(self, method: str, status: int | None) -> tuple[VersionLink, ...]:
-        """Return the links that apply to a message."""
-        found: list[VersionLink] = []
-        for hop in self.hops:
-            newer = after = status
-            if status is not None:
-                after = hop.status(method, status)
-                newer = after if self.direction is Direction.UP else status
-            found += [link for link in hop.links if link.applies(method, newer)]
-            status = after
-        return tuple(found)
 
 
 class OperationConversions:

@@ -13,6 +13,8 @@ from gateway.core.conversion.steps import BodyStep, body_steps
 from gateway.core.conversion.version_link import Direction, VersionLink, is_success, rewrites
 from gateway.core.versions.version import Version
 
+_NO_CONTENT = 204
+
 
 class OperationChoice(NamedTuple):
     """What one request is between two adjacent versions.
@@ -84,6 +86,33 @@ def hops_of(links: tuple[VersionLink, ...], direction: Direction) -> Iterator[Ho
         lacked = OperationTable(only, newer=up) if only else None
         source, target = (older, newer) if up else (newer, older)
         yield Hop(source, target, here, table, lacked)
+
+
+def applying(
+    hops: Sequence[Hop], method: str, status: int | None
+) -> tuple[list[VersionLink], int | None]:
+    """Return the links that apply to a message, and how many of them its body does not come to.
+
+    That number is None where the body comes to all of them. An answer that is a 204 in a version on
+    the way has no body there, and so none for the versions behind it but what changes make.
+
+    Args:
+        hops: The hops.
+        method: The method of the request.
+        status: The status of an answer; None for a request.
+    """
+    found: list[VersionLink] = []
+    lost: int | None = None
+    for index, hop in enumerate(hops):
+        if status == _NO_CONTENT and index:
+            lost = len(found)
+        newer = after = status
+        if status is not None:
+            after = hop.status(method, status)
+            newer = after if hop.source < hop.target else status
+        found += [link for link in hop.links if link.applies(method, newer)]
+        status = after
+    return found, lost
 
 
 def status_kinds(

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from tests.gateway.kit import StartGateway
 from tests.gateway.live.conftest import House
 from tests.gateway.live.raw import answer, ask, chunked, get
 
@@ -251,3 +252,45 @@ def test_a_preflight_for_any_method(house: House) -> None:
     got = ask(house.gateway, "OPTIONS", "/hotel/v1/booking/7")
     assert got.one("Access-Control-Allow-Methods") == b"*"
     assert house.service.last.line == b"OPTIONS /hotel/bookings/7 HTTP/1.1"
+
+
+@pytest.mark.parametrize("moved", ["", ", { to_header: { field: id, header: X-Id } }"])
+def test_a_version_in_between_that_has_no_body(
+    reloaded: StartGateway, house: House, moved: str
+) -> None:
+    """What it has none of, an older version cannot have had from it."""
+    program = reloaded(EMPTIED.format(port=house.service.port, moved=moved))
+    new = "X-New: 1"
+    house.service.answer = answer(b'{"title":"Dune","id":7}', new, status="201 Created")
+    got = ask(program, "POST", "/v2/things", JSON, body=b"{}")
+    assert (got.status, got.body, got.one("X-Mid")) == (204, b"", b"1")
+    got = ask(program, "POST", "/v1/things", JSON, body=b"{}")
+    assert (got.status, got.json, got.one("X-Old")) == (200, {"ok": True}, b"1")
+    got = ask(program, "PUT", "/v1/things", JSON, body=b"{}")
+    assert (got.status, got.body, got.one("X-Old")) == (200, b"", b"1")
+    assert got.all("Content-Type") == []
+    got = ask(program, "HEAD", "/v1/things")
+    assert got.status == 201
+
+
+EMPTIED = """
+services: {{ s: {{ targets: ["http://127.0.0.1:{port}"] }} }}
+apis:
+  a:
+    endpoints: [ {{ path: "/v{{version}}/things", version: {{ in: path }} }} ]
+    versions: {{ "1": {{ via: "3" }}, "2": {{ via: "3" }}, "3": {{ service: s }} }}
+    conversions:
+      - between: ["2", "3"]
+        methods: [POST, PUT]
+        status: {{ newer: 201, older: 204 }}
+        changes: [ {{ rename: {{ field: title, to: name }} }}{moved} ]
+        headers: [ {{ rename: {{ field: X-New, to: X-Mid }} }} ]
+      - between: ["1", "2"]
+        methods: [POST, PUT]
+        status: {{ newer: 204, older: 200 }}
+        headers: [ {{ rename: {{ field: X-Mid, to: X-Old }} }} ]
+      - between: ["1", "2"]
+        methods: [POST]
+        on: responses
+        changes: [ {{ remove: {{ field: ok, value: true }} }} ]
+"""

@@ -1,6 +1,7 @@
 """Chains: links between neighbours, composed, walked either way, element by element."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -209,6 +210,22 @@ class TestStatuses:
     def test_that_holds_upwards_too(self) -> None:
         expected = BodyConversion((LINKS[V2], LINKS[V3]), Direction.UP)
         assert compose(LADDER, DECLARED, V1, V9).for_response("GET", 422) == expected
+
+    def test_a_version_without_a_body_hands_none_on(self) -> None:
+        """That one has a 204: changes before it have no body, and those behind it make one."""
+        newer = VersionLink(V2, V3, (Default((), ("a",), 1),), status={201: 204})
+        older = VersionLink(V1, V2, (Default((), ("b",), 2),), status={204: 200})
+        down = Conversion((newer, older), Direction.DOWN)
+        assert down.for_response("POST", 201) == BodyConversion((older,), Direction.DOWN)
+        assert (down.loses_body("POST", 201), down.status("POST", 201)) == (True, 200)
+        assert down.for_response("POST", 202) == BodyConversion((newer, older), Direction.DOWN)
+        assert not down.loses_body("POST", 202)
+        up = Conversion((older, newer), Direction.UP)
+        assert up.for_response("POST", 200) == BodyConversion((newer,), Direction.UP)
+        assert up.loses_body("POST", 200)
+        told = replace(older, needs_message=True)
+        made = Conversion((newer, told), Direction.DOWN).for_response("POST", 201)
+        assert made == BodyConversion((replace(newer, changes=()), told), Direction.DOWN)
 
 
 class TestScope:
