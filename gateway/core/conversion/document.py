@@ -160,7 +160,12 @@ def change_value(
 
 
 def change_elements(
-    value: Document, depth: int, form: JsonForm, change: Callable[[Document], Document]
+    value: Document,
+    depth: int,
+    form: JsonForm,
+    change: Callable[[Document], Document],
+    *,
+    keeps: bool = False,
 ) -> Document:
     """Return an array with each element replaced by the result of `change`; null stays null.
 
@@ -170,6 +175,7 @@ def change_elements(
         form: The form in which the array holds its values.
         change: Returns the new value for the old one, which may be sealed. It may raise
             ConversionError, with a place relative to the element.
+        keeps: Whether what is no array stays as it is.
 
     Raises:
         ConversionError: The value, or one nested in it, is not an array, or `change` raised it.
@@ -178,12 +184,12 @@ def change_elements(
     if array is None:
         return None
     if not isinstance(array, list):
-        refuse("an array", array)
+        return value if keeps else refuse("an array", array)
     index = 0
     try:
         for index, element in enumerate(array):
             if depth:
-                array[index] = change_elements(element, depth - 1, form, change)
+                array[index] = change_elements(element, depth - 1, form, change, keeps=keeps)
             else:
                 array[index] = change(element)
     except ConversionError as error:

@@ -108,14 +108,12 @@ class ArrayStep:
 
     def __call__(self, fields: JsonObject, form: JsonForm) -> None:
         """Change the elements of the array in the object `fields`."""
-        holder = reach(fields, self.keys, form)
-        key = self.keys[-1]
+        keeps, key = self.steps.keeps, self.keys[-1]
+        holder = _reach(fields, self.keys, form, keeps=keeps)
         if holder is not None and key in holder:
-            if self.steps.keeps and not isinstance(form.open(holder[key]), list):
-                return
             try:
                 each = partial(change_object, self.steps, form)
-                holder[key] = change_elements(holder[key], self.depth, form, each)
+                holder[key] = change_elements(holder[key], self.depth, form, each, keeps=keeps)
             except ConversionError as error:
                 raise error.under(*self.keys) from None
 
@@ -142,7 +140,8 @@ class MembersStep:
 
     def __call__(self, fields: JsonObject, form: JsonForm) -> None:
         """Change the members of the object at `keys` in the object `fields`."""
-        holder = reach(fields, (*self.keys, ""), form)
+        keeps = self.steps.keeps
+        holder = _reach(fields, (*self.keys, ""), form, keeps=keeps)
         if holder is None:
             return
         each = partial(change_object, self.steps, form)
@@ -150,7 +149,7 @@ class MembersStep:
         try:
             for key, value in holder.items():
                 if self.depth:
-                    holder[key] = change_elements(value, self.depth - 1, form, each)
+                    holder[key] = change_elements(value, self.depth - 1, form, each, keeps=keeps)
                 else:
                     holder[key] = each(value)
         except ConversionError as error:
@@ -175,7 +174,7 @@ class InsideStep:
 
     def __call__(self, fields: JsonObject, form: JsonForm) -> None:
         """Change the object at `keys` in the object `fields`."""
-        holder = reach(fields, (*self.keys, ""), form)
+        holder = _reach(fields, (*self.keys, ""), form, keeps=self.steps.keeps)
         if holder is None:
             return
         try:
@@ -251,6 +250,16 @@ class WholeBody:
 def _in_body(place: ErrorPlace) -> ErrorPlace:
     # The field that holds the body is not part of a place in the body.
     return place if isinstance(place, Beside) else place[1:]
+
+
+def _reach(fields: JsonObject, keys: Keys, form: JsonForm, *, keeps: bool) -> JsonObject | None:
+    """Return the object that holds the last of `keys`, or None; what is no object may stay."""
+    try:
+        return reach(fields, keys, form)
+    except ConversionError:
+        if keeps:
+            return None
+        raise
 
 
 def change_object(steps: Steps[ConversionStep], form: JsonForm, value: Document) -> Document:

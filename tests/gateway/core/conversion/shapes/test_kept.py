@@ -16,6 +16,7 @@ from gateway.core.conversion.changes.values.money import Money
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.document import PLAIN
 from gateway.core.conversion.elements import ELEMENT, Elements
+from gateway.core.conversion.field_path import Inside, Members
 from gateway.core.conversion.parameter_change import (
     QUERY,
     ParameterChange,
@@ -40,6 +41,10 @@ from tests.gateway.core.world import LAW
 NUMBER = Retype((), ("a",), Type.NUMBER, Type.TEXT)
 NAME = Rename((), ("n",), ("name",))
 ITEMS = Retype((("items",),), ("a",), Type.NUMBER, Type.TEXT)
+PRICES = Retype((Members(("prices",)),), ("a",), Type.NUMBER, Type.TEXT)
+LISTS = Retype((Members(("lists",)), ()), ("a",), Type.NUMBER, Type.TEXT)
+GRID = Retype((("grid",), ()), ("a",), Type.NUMBER, Type.TEXT)
+FAR = Retype((("far", "rows"),), ("a",), Type.NUMBER, Type.TEXT)
 TAGS = Elements((), ("tags",), 1, Map((), ELEMENT, {"new": "N"}, {"N": "new"}))
 GROUPS: dict[str, tuple[Change, ...]] = {
     "item": (NUMBER, NAME, GroupUse("item", ((("items",),),), {}))
@@ -67,6 +72,12 @@ def converted(document: Json, *changes: Change, of_request: bool = True) -> Json
         ((ITEMS,), {"items": [{"a": "1"}, 5, {"a": []}]}, {"items": [{"a": 1}, 5, {"a": []}]}),
         ((ITEMS,), {"items": {"a": "1"}}, {"items": {"a": "1"}}),
         ((ITEMS,), {"items": None}, {"items": None}),
+        ((PRICES,), {"prices": 5}, {"prices": 5}),
+        ((PRICES,), {"prices": {"x": 5, "y": {"a": "1"}}}, {"prices": {"x": 5, "y": {"a": 1}}}),
+        ((LISTS,), {"lists": {"x": 5, "y": [{"a": "1"}]}}, {"lists": {"x": 5, "y": [{"a": 1}]}}),
+        ((GRID,), {"grid": [5, [5, {"a": "1"}]]}, {"grid": [5, [5, {"a": 1}]]}),
+        ((FAR,), {"far": 5}, {"far": 5}),
+        ((GroupUse("item", ((Inside(("one",)),),), GROUPS),), {"one": [5]}, {"one": [5]}),
         ((TAGS,), {"tags": ["N", "x"]}, {"tags": ["new", "x"]}),
         ((Inverse(Scale((), ("a",), 2, Type.TEXT)),), {"a": "x"}, {"a": "x"}),
         (
