@@ -81,7 +81,6 @@ def test_there_and_back_again(house: House) -> None:
         (zstd.compress(BOB_1), "zstd"),
         (brotli.compress(gzip.compress(BOB_1)), "gzip, br"),
     ],
-    # By name: gzip holds the time of day, and names of tests are the same for every process.
     ids=["gzip", "deflate", "br", "zstd", "gzip, br"],
 )
 def test_encoded_bodies(house: House, body: bytes, coding: str) -> None:
