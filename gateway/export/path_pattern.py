@@ -1,7 +1,7 @@
 """Path patterns: path templates as regular expressions of another proxy (RE2), and their order.
 
 A narrow pattern matches only paths that the gateway routes by the template. A wide one matches all
-of them, and more: what it takes from other templates goes to the gateway, which knows better.
+of them, and more: what it takes from other templates goes to the gateway, which tells them apart.
 """
 
 import re

@@ -59,7 +59,7 @@ class BodiesAhead:
         return replace(request, body=_joined(pieces, None))
 
     def _has_room(self, request: UpstreamRequest, more: int) -> bool:
-        """Return whether so many bytes more may be held; if not, one who is slow gives way."""
+        """Return whether so many bytes more may be held; if not, a slow client gives way."""
         if self._held + more <= _ALL:
             return True
         self._without_room.append(request)

@@ -106,7 +106,8 @@ class ErrorsConfig(SectionModel):
     }`; null leaves a field away. A value may differ by the codes of the gateway, as in `{
     Cache-Control: { operation_missing: no-cache, default: private } }`; without `default`, the
     others keep the gateway's. Refusals of a brownout keep theirs. By default, Cache-Control is
-    no-store."""
+    no-store. The gateway alone writes Vary and what describes the answer: its length, type, coding,
+    date, request id, connection and allowed methods."""
     content_type: JsonType | None = None
     """The media type of errors, also of those that services of other versions answer with. The
     default is application/json with a body, and otherwise application/problem+json."""
