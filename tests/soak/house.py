@@ -212,7 +212,13 @@ class House:
         return self.gateway.process.wait(DEADLINE)
 
     async def _until(self, condition: Callable[[], bool]) -> None:
-        await soon(lambda: condition() or self.gateway.process.poll() is not None)
+        try:
+            await soon(lambda: condition() or self.gateway.process.poll() is not None)
+        except AssertionError as error:
+            counts, last = dict(self.journal.read()), self.journal.others[-3:]
+            raise AssertionError(
+                f"{error}; the log has {counts}, and last of its own {last}"
+            ) from None
         assert self.gateway.process.poll() is None, "the gateway died"
 
 

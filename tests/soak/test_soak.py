@@ -30,7 +30,7 @@ async def test_a_short_soak(tmp_path: Path) -> None:
         processes = [house.supervisor, *house.workers]
         failures = await Soak(house, Random(3), said.append).run(10)
     assert not failures
-    assert house.load.right > 500
+    assert house.load.right > 50  # it did ask; how often, is up to the machine
     assert not any(process.is_running() for process in processes)
 
 
