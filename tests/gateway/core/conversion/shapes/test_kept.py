@@ -16,7 +16,7 @@ from gateway.core.conversion.changes.values.money import Money
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.document import PLAIN
 from gateway.core.conversion.elements import ELEMENT, Elements
-from gateway.core.conversion.field_path import Inside, Members
+from gateway.core.conversion.field_path import Inside, Members, Scope
 from gateway.core.conversion.parameter_change import (
     QUERY,
     ParameterChange,
@@ -38,6 +38,7 @@ from gateway.core.versions.version import Version
 from tests.gateway.core.conversion.documents import SEALED, Json, fails, jsons, seal, unsealed
 from tests.gateway.core.world import LAW
 
+TYPES = Type.NUMBER, Type.TEXT
 NUMBER = Retype((), ("a",), Type.NUMBER, Type.TEXT)
 NAME = Rename((), ("n",), ("name",))
 ITEMS = Retype((("items",),), ("a",), Type.NUMBER, Type.TEXT)
@@ -108,6 +109,36 @@ def test_what_has_no_place_of_its_own_is_refused() -> None:
     whole = Whole(Envelope((), ("",), ("data",)))
     with fails("/data", "is missing"):
         converted({"a": 1}, whole)
+
+
+@pytest.mark.parametrize(
+    ("scopes", "given_value", "place"),
+    [
+        ((), "x", ""),
+        ((), [{"a": "1"}, 5], "/1"),
+        ((("b",),), {"b": 5}, "/b"),
+        ((("b",),), {"b": [5]}, "/b/0"),
+        ((("b",), ()), {"b": [[], 5]}, "/b/1"),
+        ((Members(("b",)),), {"b": {"k": 5}}, "/b/k"),
+        ((Members(("b",)),), {"b": []}, "/b"),
+        ((Inside(("b",)),), {"b": "x"}, "/b"),
+        ((Inside(("b",)), ("c",)), {"b": {"c": 5}}, "/b/c"),
+    ],
+)
+def test_what_one_of_two_refuses_is_refused(
+    scopes: tuple[Scope, ...], given_value: Json, place: str
+) -> None:
+    """They are fused where they are of the same objects, and one of them keeps."""
+    keeping, refusing = (
+        VersionLink(Version(1), Version(2), (Retype(scopes, (key,), *TYPES),), keeps_unfit=keeps)
+        for key, keeps in (("a", True), ("z", False))
+    )
+    for links in ((keeping, refusing), (refusing, keeping)):
+        with pytest.raises(ConversionError) as caught:
+            BodyConversion(links, Direction.UP, of_request=True).convert(given_value, PLAIN)
+        assert caught.value.pointer == place
+    alone = BodyConversion((keeping,), Direction.UP, of_request=True)
+    assert alone.convert(given_value, PLAIN) is not None
 
 
 def test_answers_are_refused() -> None:
