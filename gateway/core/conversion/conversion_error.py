@@ -42,6 +42,7 @@ class ConversionError(Exception):
         place: The place of the error.
         cause: Further details for the log alone; empty where there are none.
         is_missing: Whether the error is that nothing is at the place.
+        is_on_way: Whether the error is that what is there, on the way to a field, is no object.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class ConversionError(Exception):
         cause: str = "",
         *,
         is_missing: bool = False,
+        is_on_way: bool = False,
         rival: ErrorPlace | None = None,
     ) -> None:
         """Make an error.
@@ -60,12 +62,14 @@ class ConversionError(Exception):
             place: The place of the error.
             cause: Further details for the log alone.
             is_missing: Whether the error is that nothing is at the place.
+            is_on_way: Whether the error is that what is there, on the way to a field, is no object.
             rival: What is to move to the place, where that is the error; else None.
         """
         self._description, self.is_missing, self._rival = reason, is_missing, rival
         self.reason = reason if rival is None else f"{reason}, and {_term(rival)} is to become it"
         self.place = place
         self.cause = cause
+        self.is_on_way = is_on_way
         super().__init__(f"{_term(place)}: {self.reason}")
 
     @property
@@ -95,6 +99,7 @@ class ConversionError(Exception):
             move(self.place),
             self.cause,
             is_missing=self.is_missing,
+            is_on_way=self.is_on_way,
             rival=rival,
         )
 

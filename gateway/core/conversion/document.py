@@ -96,13 +96,15 @@ PLAIN: Final = JsonForm(_open, lambda value: value, _digits, _number, deepcopy, 
 """The form of Python values, parsed completely; it never changes the values that it is given."""
 
 
-def reach(fields: JsonObject, keys: Keys, form: JsonForm) -> JsonObject | None:
+def reach(
+    fields: JsonObject, keys: Keys, form: JsonForm, *, keeps: bool = False
+) -> JsonObject | None:
     """Return the object that holds the last of `keys`, and open the objects on the way in place.
 
-    Return None if one of those objects is absent or null.
+    Return None if one of those objects is absent or null, or is none and `keeps` has it stay.
 
     Raises:
-        ConversionError: A value on the way is not an object.
+        ConversionError: A value on the way is not an object, and does not stay.
     """
     if len(keys) == 1:
         return fields
@@ -114,7 +116,10 @@ def reach(fields: JsonObject, keys: Keys, form: JsonForm) -> JsonObject | None:
         if inner is None:
             return None
         if not isinstance(inner, dict):
-            refuse("an object", inner, *keys[: depth + 1])
+            if keeps:
+                return None
+            found = f"expected an object, found {kind(inner)}"
+            raise ConversionError(found, keys[: depth + 1], is_on_way=True)
         fields[key] = inner
         fields = inner
     return fields
@@ -133,7 +138,12 @@ def get(fields: JsonObject, keys: Keys, form: JsonForm) -> Document:
 
 
 def change_value(
-    fields: JsonObject, keys: Keys, form: JsonForm, change: Callable[[Document], Document]
+    fields: JsonObject,
+    keys: Keys,
+    form: JsonForm,
+    change: Callable[[Document], Document],
+    *,
+    keeps: bool = False,
 ) -> None:
     """Replace the value at `keys` by the result of `change`, unless it is absent or null.
 
@@ -143,20 +153,23 @@ def change_value(
         form: The form in which the object holds its values.
         change: Returns the new value for the open old one. It may raise ConversionError, with a
             place relative to the value.
+        keeps: Whether what is no object on the way stays as it is.
 
     Raises:
         ConversionError: A value on the way is not an object, or `change` raised it.
     """
-    holder = reach(fields, keys, form)
+    holder = reach(fields, keys, form, keeps=keeps)
     if holder is None or keys[-1] not in holder:
         return
     value = form.open(holder[keys[-1]])
     if value is None:
         return
     try:
-        holder[keys[-1]] = change(value)
+        made = change(value)
     except ConversionError as error:
         raise error.under(*keys) from None
+    if made is not value or isinstance(made, dict | list):  # an open scalar that stays is no value
+        holder[keys[-1]] = made
 
 
 def change_elements(
@@ -197,18 +210,21 @@ def change_elements(
     return array
 
 
-def change_members(value: Document, change: Callable[[Document], Document]) -> Document:
+def change_members(
+    value: Document, change: Callable[[Document], Document], *, keeps: bool = False
+) -> Document:
     """Return an open object with each member replaced by the result of `change`.
 
     Args:
         value: The object.
         change: As for `change_elements`.
+        keeps: Whether what is no object stays as it is.
 
     Raises:
         ConversionError: The value is not an object, or `change` raised it.
     """
     if not isinstance(value, dict):
-        refuse("an object", value)
+        return value if keeps else refuse("an object", value)
     for key, member in value.items():
         try:
             value[key] = change(member)

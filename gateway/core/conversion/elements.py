@@ -34,12 +34,14 @@ class Elements:
             of members.
         change: The change of the field ELEMENT, whose value it replaces; it neither moves nor
             removes the field.
+        keeps: Whether what is no array, or no object, where there is to be one, stays as it is.
     """
 
     scopes: tuple[Scope, ...]
     array: Keys
     depth: int
     change: Change
+    keeps: bool = False
 
     @property
     def touches(self) -> tuple[Keys, ...]:
@@ -84,11 +86,11 @@ class Elements:
 
         def all_changed(value: Document) -> Document:
             if self.depth:
-                return change_elements(value, self.depth - 1, form, changed)
-            return change_members(value, changed)
+                return change_elements(value, self.depth - 1, form, changed, keeps=self.keeps)
+            return change_members(value, changed, keeps=self.keeps)
 
         if self.array:
-            change_value(fields, self.array, form, all_changed)
+            change_value(fields, self.array, form, all_changed, keeps=self.keeps)
         else:
             change_members(fields, changed)
 

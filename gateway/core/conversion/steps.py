@@ -109,7 +109,7 @@ class ArrayStep:
     def __call__(self, fields: JsonObject, form: JsonForm) -> None:
         """Change the elements of the array in the object `fields`."""
         keeps, key = self.steps.keeps, self.keys[-1]
-        holder = _reach(fields, self.keys, form, keeps=keeps)
+        holder = reach(fields, self.keys, form, keeps=keeps)
         if holder is not None and key in holder:
             try:
                 each = partial(change_object, self.steps, form)
@@ -141,7 +141,7 @@ class MembersStep:
     def __call__(self, fields: JsonObject, form: JsonForm) -> None:
         """Change the members of the object at `keys` in the object `fields`."""
         keeps = self.steps.keeps
-        holder = _reach(fields, (*self.keys, ""), form, keeps=keeps)
+        holder = reach(fields, (*self.keys, ""), form, keeps=keeps)
         if holder is None:
             return
         each = partial(change_object, self.steps, form)
@@ -174,7 +174,7 @@ class InsideStep:
 
     def __call__(self, fields: JsonObject, form: JsonForm) -> None:
         """Change the object at `keys` in the object `fields`."""
-        holder = _reach(fields, (*self.keys, ""), form, keeps=self.steps.keeps)
+        holder = reach(fields, (*self.keys, ""), form, keeps=self.steps.keeps)
         if holder is None:
             return
         try:
@@ -250,16 +250,6 @@ class WholeBody:
 def _in_body(place: ErrorPlace) -> ErrorPlace:
     # The field that holds the body is not part of a place in the body.
     return place if isinstance(place, Beside) else place[1:]
-
-
-def _reach(fields: JsonObject, keys: Keys, form: JsonForm, *, keeps: bool) -> JsonObject | None:
-    """Return the object that holds the last of `keys`, or None; what is no object may stay."""
-    try:
-        return reach(fields, keys, form)
-    except ConversionError:
-        if keeps:
-            return None
-        raise
 
 
 def change_object(steps: Steps[ConversionStep], form: JsonForm, value: Document) -> Document:

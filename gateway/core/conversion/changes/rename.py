@@ -6,7 +6,7 @@ A query parameter or a header field of another name is `Renamed`.
 from dataclasses import dataclass
 
 from gateway.core.conversion.conversion_error import Beside, ConversionError, ErrorPlace, moved_back
-from gateway.core.conversion.document import MISSING, JsonForm, JsonObject, get, put, reach, take
+from gateway.core.conversion.document import MISSING, JsonForm, JsonObject, put, reach, take
 from gateway.core.conversion.field_path import Keys, Scope
 from gateway.core.conversion.parameter_change import (
     MovedNames,
@@ -114,9 +114,10 @@ def _move(fields: JsonObject, source: Keys, target: Keys, form: JsonForm) -> Non
     if value is MISSING:
         return
     if new in fields:
-        if get(fields, target, form) is not MISSING:
+        holder = reach(fields, target, form, keeps=True)
+        if holder is not None and target[-1] in holder:
             raise ConversionError("is there already", target, rival=source)
-        put(fields, target, value, form)
+        put(fields, target, value, form)  # which refuses what is no object on the way
         return
     for key in reversed(target[1:]):
         value = {key: value}

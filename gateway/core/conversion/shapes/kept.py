@@ -13,8 +13,10 @@ from gateway.core.conversion.change import (
     ChangeVariant,
     FieldChange,
     Inverse,
+    Whole,
 )
-from gateway.core.conversion.changes.values.money import Money
+from gateway.core.conversion.changes.rename import Rename
+from gateway.core.conversion.changes.values.money import Money, MoneyByCurrency
 from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.core.conversion.document import Document, JsonForm, JsonObject
 from gateway.core.conversion.elements import Elements
@@ -28,21 +30,29 @@ from gateway.core.conversion.parameter_change import (
     Spelling,
 )
 from gateway.core.conversion.parameters.recombined import ParameterValues, Recombined, Unfit
+from gateway.core.conversion.shapes.spread import Spread
 from gateway.core.conversion.shapes.use import GroupUse
 from gateway.core.conversion.steps import ConversionStep
 
 
 @dataclass(frozen=True, slots=True)
 class Kept(ChangeVariant):
-    """A change of an object that leaves all of it as it is where it does not fit."""
+    """A change of an object that leaves all of it as it is where it does not fit.
+
+    Attributes:
+        of_value: Whether it leaves a value that does not fit, beside what is no object on the way
+            to a field.
+    """
+
+    of_value: bool = True
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Convert an object to the newer version, if it fits."""
-        _try(self.change.up, fields, form)
+        self._try(self.change.up, fields, form)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Convert an object to the older version, if it fits."""
-        _try(self.change.down, fields, form)
+        self._try(self.change.down, fields, form)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the origin by the change."""
@@ -50,7 +60,17 @@ class Kept(ChangeVariant):
 
     def for_patch(self) -> "Kept":
         """Return the same for the bodies of PATCH requests."""
-        return Kept(self.change.for_patch())
+        return Kept(self.change.for_patch(), self.of_value)
+
+    def _try(self, step: ConversionStep, fields: JsonObject, form: JsonForm) -> None:
+        before = _copy(fields)
+        try:
+            step(fields, form)
+        except ConversionError as error:
+            if not (self.of_value or error.is_on_way):
+                raise
+            fields.clear()
+            fields.update(before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +100,15 @@ class KeptParameter:
 
 
 def kept(change: Change) -> Change:
-    """Return a change of values that leaves what does not fit; any other change as it is."""
+    """Return a change that leaves what is no object on the way to a field, as is said in `Kept`.
+
+    One of a value leaves what does not fit, too. One of the whole body is returned as it is.
+    """
     match change:
+        case Whole():
+            return change
+        case Rename() if len(change.newer) == len(change.older) == 1:
+            return change  # there is nothing on the way, and so no copy is needed
         case GroupUse():
             return replace(change, keep=kept)
         case ChangeSequence():
@@ -89,11 +116,13 @@ def kept(change: Change) -> Change:
         case Inverse():
             return Inverse(kept(change.change))
         case Elements():
-            return replace(change, change=kept(change.change))
-        case FieldChange() | Money():
-            return Kept(change)
+            return replace(change, change=kept(change.change), keeps=True)
+        case Money() | MoneyByCurrency():
+            return replace(change, keeps=True)
+        case Spread():
+            return Kept(replace(change, keeps=True), of_value=False)
         case _:
-            return change
+            return Kept(change, of_value=isinstance(change, FieldChange))
 
 
 def kept_parameter(change: ParameterChange) -> ParameterChange:
@@ -128,15 +157,6 @@ def _otherwise(
             return made
 
     return converted
-
-
-def _try(step: ConversionStep, fields: JsonObject, form: JsonForm) -> None:
-    before = _copy(fields)
-    try:
-        step(fields, form)
-    except ConversionError:
-        fields.clear()
-        fields.update(before)
 
 
 def _copy(value: JsonObject) -> JsonObject:

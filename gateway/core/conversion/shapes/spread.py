@@ -23,7 +23,7 @@ from gateway.core.conversion.field_path import (
     depth_of,
     keys_of,
 )
-from gateway.core.conversion.steps import ConversionTask, fuse
+from gateway.core.conversion.steps import ConversionStep, ConversionTask, fuse
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Spread:
         inner: What leads from that object to the elements.
         target: Where the value is in an element of the older version.
         keep: Whether the older version has the field itself as well.
+        keeps: Whether what is no array or no object on the way to the elements stays as it is.
     """
 
     scopes: tuple[Scope, ...]
@@ -46,6 +47,7 @@ class Spread:
     inner: tuple[Scope, ...]
     target: Keys
     keep: bool = True
+    keeps: bool = False
 
     @property
     def touches(self) -> tuple[Keys, ...]:
@@ -79,8 +81,7 @@ class Spread:
                 raise ConversionError("is there already", self.target)
             put(element, self.target, value, form)
 
-        for step in fuse([ConversionTask(self.inner, (self.target[:1],), write)]).calls:
-            step(fields, form)
+        self._each(fields, form, write)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the field for that of each element."""
@@ -108,6 +109,10 @@ class Spread:
             if value is not MISSING:
                 found.append(form.close(value))
 
-        for step in fuse([ConversionTask(self.inner, (self.target[:1],), read)]).calls:
-            step(fields, form)
+        self._each(fields, form, read)
         yield from found
+
+    def _each(self, fields: JsonObject, form: JsonForm, step: ConversionStep) -> None:
+        task = ConversionTask(self.inner, (self.target[:1],), step, keeps=self.keeps)
+        for fused in fuse([task]).calls:
+            fused(fields, form)

@@ -5,18 +5,19 @@ own key. An absent amount stays absent, and null stays null, both ways.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from gateway.core.conversion.change import FieldChange
 from gateway.core.conversion.changes.scale import Scale
 from gateway.core.conversion.changes.values.currency import PLACES
-from gateway.core.conversion.conversion_error import ErrorPlace
+from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace
 from gateway.core.conversion.document import (
     Document,
     JsonForm,
     JsonObject,
     change_value,
-    get,
+    reach,
     refuse,
 )
 from gateway.core.conversion.field_path import Keys, Scope, keys_of
@@ -43,6 +44,7 @@ class Money:
         amount: leads to the amount.
         older: how the older version writes an amount, as a TEXT or a NUMBER.
         unknown: the decimal places where the currency is absent or not in ISO 4217; None refuses.
+        keeps: whether each amount that cannot be converted stays as it is.
     """
 
     scopes: tuple[Scope, ...]
@@ -51,6 +53,7 @@ class Money:
     amount: Keys
     older: Type
     unknown: int | None = None
+    keeps: bool = False
 
     _ways: Mapping[int | None, _Ways] = field(init=False, repr=False, compare=False)
 
@@ -82,7 +85,8 @@ class Money:
         return self
 
     def _of(self, fields: JsonObject, form: JsonForm) -> _Ways:
-        code = get(fields, self.currency, form)
+        holder = reach(fields, self.currency, form, keeps=self.keeps)
+        code = None if holder is None else form.open(holder.get(self.currency[-1]))
         known = PLACES.get(code.upper()) if isinstance(code, str) else None
         return self._ways[self.unknown if known is None else known]
 
@@ -100,7 +104,8 @@ class Money:
         return _Ways(self._through(up), self._through(down))
 
     def _through(self, step: ConversionStep) -> tuple[ConversionStep, ...]:
-        return fuse([ConversionTask(self.inner, (self.amount,), step)]).calls
+        convert = _kept(step) if self.keeps else step
+        return fuse([ConversionTask(self.inner, (self.amount,), convert, keeps=self.keeps)]).calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +115,12 @@ class MoneyByCurrency(FieldChange):
     Attributes:
         older: how the older version writes an amount, as a TEXT or a NUMBER.
         unknown: the decimal places of what is not in ISO 4217; None refuses it.
+        keeps: whether each amount that cannot be converted stays as it is.
     """
 
     older: Type
     unknown: int | None = None
+    keeps: bool = False
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Count the units."""
@@ -128,16 +135,28 @@ class MoneyByCurrency(FieldChange):
 
         def changed(amounts: Document) -> Document:
             if not isinstance(amounts, dict):
-                refuse("an object", amounts)
+                return amounts if self.keeps else refuse("an object", amounts)
             for code in amounts:
                 places = PLACES.get(code.upper(), self.unknown)
                 scale = Scale((), (), places or 0, self.older)
                 way = scale.units if upwards else scale.amount
                 convert = _refused if places is None else way
-                replace_scalar(amounts, (code,), form, *kinds, convert)
+                try:
+                    replace_scalar(amounts, (code,), form, *kinds, convert)
+                except ConversionError:
+                    if not self.keeps:
+                        raise
             return amounts
 
-        change_value(fields, self.field, form, changed)
+        change_value(fields, self.field, form, changed, keeps=self.keeps)
+
+
+def _kept(step: ConversionStep) -> ConversionStep:
+    def kept(fields: JsonObject, form: JsonForm) -> None:
+        with suppress(ConversionError):
+            step(fields, form)
+
+    return kept
 
 
 def _refused(text: str) -> str:

@@ -7,12 +7,15 @@ from hypothesis import given
 
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.change import Change, ChangeSequence, Inverse, Whole
+from gateway.core.conversion.changes.default import Default
+from gateway.core.conversion.changes.join import Join
 from gateway.core.conversion.changes.map import Map
 from gateway.core.conversion.changes.rename import Rename, Renamed
 from gateway.core.conversion.changes.retype import Retype
 from gateway.core.conversion.changes.scale import Scale
 from gateway.core.conversion.changes.values.invert import Invert
-from gateway.core.conversion.changes.values.money import Money
+from gateway.core.conversion.changes.values.money import Money, MoneyByCurrency
+from gateway.core.conversion.changes.values.omit_null import OmitNull
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.document import PLAIN
 from gateway.core.conversion.elements import ELEMENT, Elements
@@ -32,6 +35,7 @@ from gateway.core.conversion.parameters.recombined import Recombined
 from gateway.core.conversion.scalars import Type
 from gateway.core.conversion.shapes.envelope import Envelope
 from gateway.core.conversion.shapes.kept import Kept, KeptParameter, kept, kept_parameter
+from gateway.core.conversion.shapes.spread import Spread
 from gateway.core.conversion.shapes.use import GroupUse
 from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version
@@ -47,6 +51,11 @@ LISTS = Retype((Members(("lists",)), ()), ("a",), Type.NUMBER, Type.TEXT)
 GRID = Retype((("grid",), ()), ("a",), Type.NUMBER, Type.TEXT)
 FAR = Retype((("far", "rows"),), ("a",), Type.NUMBER, Type.TEXT)
 TAGS = Elements((), ("tags",), 1, Map((), ELEMENT, {"new": "N"}, {"N": "new"}))
+ROWS = Elements((), ("far", "rows"), 2, TAGS.change)
+WORDS = Elements((), ("words",), 0, TAGS.change)
+PRICED = Money((), ("c",), (("items",),), ("a",), Type.TEXT)
+SPREAD = Spread((), ("c",), (("items",),), ("c",), keep=False)
+SPREAD_FAR = Spread((), ("o", "c"), (("items",),), ("c",))
 GROUPS: dict[str, tuple[Change, ...]] = {
     "item": (NUMBER, NAME, GroupUse("item", ((("items",),),), {}))
 }
@@ -80,6 +89,23 @@ def converted(document: Json, *changes: Change, of_request: bool = True) -> Json
         ((FAR,), {"far": 5}, {"far": 5}),
         ((GroupUse("item", ((Inside(("one",)),),), GROUPS),), {"one": [5]}, {"one": [5]}),
         ((TAGS,), {"tags": ["N", "x"]}, {"tags": ["new", "x"]}),
+        ((TAGS,), {"tags": 5}, {"tags": 5}),
+        ((ROWS,), {"far": {"rows": [["N"], 5]}}, {"far": {"rows": [["new"], 5]}}),
+        ((ROWS,), {"far": 5}, {"far": 5}),
+        ((WORDS,), {"words": {"k": "N"}}, {"words": {"k": "new"}}),
+        ((WORDS,), {"words": 1.5}, {"words": 1.5}),
+        ((Rename((), ("o", "n"), ("o", "name")),), {"o": 5}, {"o": 5}),
+        ((Rename((), ("o", "n"), ("name",)),), {"o": 5}, {"o": 5}),
+        ((Inverse(Rename((), ("o", "n"), ("name",))),), {"o": 5}, {"o": 5}),
+        ((Default((), ("o", "n"), 1),), {"o": 5}, {"o": 5}),
+        ((Inverse(Default((), ("o", "n"), 1)),), {"o": 5}, {"o": 5}),
+        ((OmitNull((), ("o", "n")),), {"o": 5}, {"o": 5}),
+        (
+            (Inverse(Join((), (("a",), ("o", "n")), ("name",), " ", "", ())),),
+            {"a": "A", "o": 5},
+            {"a": "A", "o": 5},
+        ),
+        ((SPREAD_FAR,), {"o": 5, "items": [{"c": 1}]}, {"o": 5, "items": [{"c": 1}]}),
         ((Inverse(Scale((), ("a",), 2, Type.TEXT)),), {"a": "x"}, {"a": "x"}),
         (
             (ChangeSequence((Rename((), ("b",), ("a",)), Invert((), ("b",)))),),
@@ -87,6 +113,24 @@ def converted(document: Json, *changes: Change, of_request: bool = True) -> Json
             {"b": 1},
         ),
         ((Money((), ("c",), (), ("a",), Type.TEXT),), {"a": "1", "c": "?"}, {"a": "1", "c": "?"}),
+        ((PRICED,), {"c": "EUR", "items": 5}, {"c": "EUR", "items": 5}),
+        (
+            (PRICED,),
+            {"c": "EUR", "items": [{"a": "x"}, {"a": "1.5"}, 5]},
+            {"c": "EUR", "items": [{"a": "x"}, {"a": 150}, 5]},
+        ),
+        ((Money((), ("m", "c"), (), ("a",), Type.TEXT),), {"a": "1", "m": 5}, {"a": "1", "m": 5}),
+        (
+            (MoneyByCurrency((), ("a",), Type.TEXT),),
+            {"a": {"EUR": "x", "JPY": "5", "?": "1"}},
+            {"a": {"EUR": "x", "JPY": 5, "?": "1"}},
+        ),
+        ((MoneyByCurrency((), ("a",), Type.TEXT),), {"a": 5}, {"a": 5}),
+        ((MoneyByCurrency((), ("m", "a"), Type.TEXT),), {"m": "5"}, {"m": "5"}),
+        ((SPREAD,), {"items": {"c": 1}}, {"items": {"c": 1}}),
+        ((SPREAD,), {"items": [5, {"c": 1, "a": 2}]}, {"items": [5, {"a": 2}], "c": 1}),
+        ((Inverse(SPREAD),), {"c": 1, "items": "x"}, {"items": "x"}),
+        ((Inverse(SPREAD),), {"c": 1, "items": [5, {}]}, {"items": [5, {"c": 1}]}),
         (
             (Envelope((), ("a",), ("b", "c")),),
             {"a": {"b": {"d": 1}}},
@@ -106,6 +150,8 @@ def test_what_does_not_fit_stays(changes: tuple[Change, ...], older: Json, newer
 def test_what_has_no_place_of_its_own_is_refused() -> None:
     with fails("/n", "is there already, and /name is to become it"):
         converted({"name": 1, "n": 2}, NAME)
+    with fails("/o", "expected an object, found a number"):
+        converted({"name": 1, "o": 5}, Rename((), ("o", "n"), ("name",)))
     whole = Whole(Envelope((), ("",), ("data",)))
     with fails("/data", "is missing"):
         converted({"a": 1}, whole)
