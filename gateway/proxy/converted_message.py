@@ -149,7 +149,10 @@ async def convert_response(
     assert converting is not None  # the answer is converted
     changes = answered != status and has_other_body(converting, method, status, answered)
     has_body = not bodiless(method, answered)
-    message = _message(exchange, plan, conversion, fields, status) if has_body else None
+    # Values that come into the body from header fields are in neither of them here.
+    heads = method == "HEAD" and conversion.needs_message
+    shown = has_body or heads
+    message = _message(exchange, plan, conversion, fields, status) if shown else None
     together = message
     if not conversion.needs_message or format_of(fields) in STREAMS:
         together = None
@@ -160,6 +163,8 @@ async def convert_response(
         fields, body = other_body(response, answered, conversion, fields, message)
     elif has_body:
         body = await body_conversion.convert_response_body(response, conversion, room, message)
+    elif together is not None:
+        body_conversion.convert_made(response, conversion.carrying, together)
     if together is not None:
         fields = write_fields(together.headers)
         if body and not any(name.lower() in _TYPE for name, _ in fields):
