@@ -1,9 +1,15 @@
 """Kept: what of a request does not fit comes to its place as it is."""
 
+from collections.abc import Iterator
+from contextlib import suppress
+from copy import deepcopy
 from decimal import Decimal
+from itertools import pairwise
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.change import Change, ChangeSequence, Inverse, Whole
@@ -17,7 +23,7 @@ from gateway.core.conversion.changes.values.invert import Invert
 from gateway.core.conversion.changes.values.money import Money, MoneyByCurrency
 from gateway.core.conversion.changes.values.omit_null import OmitNull
 from gateway.core.conversion.conversion_error import ConversionError
-from gateway.core.conversion.document import PLAIN
+from gateway.core.conversion.document import PLAIN, JsonForm
 from gateway.core.conversion.elements import ELEMENT, Elements
 from gateway.core.conversion.field_path import Inside, Members, Scope
 from gateway.core.conversion.parameter_change import (
@@ -39,7 +45,8 @@ from gateway.core.conversion.shapes.spread import Spread
 from gateway.core.conversion.shapes.use import GroupUse
 from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version
-from tests.gateway.core.conversion.documents import SEALED, Json, fails, jsons, seal, unsealed
+from tests.gateway.core.conversion.documents import SEALED, Json, fails, jsons, seal, unsealed, up
+from tests.gateway.core.conversion.test_conversion_error import bodies, changes
 from tests.gateway.core.world import LAW
 
 TYPES = Type.NUMBER, Type.TEXT
@@ -220,6 +227,55 @@ def test_an_object_that_does_not_fit_is_as_before(value: Json) -> None:
     kept(deep).up(fields, PLAIN)
     expected = value if value is None or type(value) is not str else fields["m"]["b"]["a"]
     assert fields == {"m": {"b": {"a": expected}, "c": [1]}}
+
+
+@st.composite
+def misfits(draw: st.DrawFn) -> tuple[Json, list[Change]]:
+    """A body, and changes of one that has something else in one place."""
+    body = draw(bodies)
+    document: Json = body
+    chain: list[Change] = []
+    for _ in range(draw(st.integers(1, 4))):
+        change, _ = draw(changes(document))
+        with suppress(ConversionError):
+            document = up(change, document)
+            chain.append(change)
+    given_body = deepcopy(body)
+    holder, key = draw(st.sampled_from([*holders(given_body)]))
+    holder[key] = draw(st.sampled_from([5, 1.5, "x", None, [], {}, [5], {"a": 5}]))
+    return given_body, chain
+
+
+def holders(value: Json) -> Iterator[tuple[Any, Any]]:
+    for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        yield value, key
+        if isinstance(inner, dict | list):
+            yield from holders(inner)
+
+
+@settings(LAW, max_examples=200)
+@given(misfits(), st.sampled_from([(True, True), (True, False), (False, True)]), st.integers(0, 4))
+def test_what_fits_is_converted_as_ever(
+    case: tuple[Json, list[Change]], keeps: tuple[bool, bool], cut: int
+) -> None:
+    """And what does not becomes the same, however much of the body is parsed."""
+    body, chain = case
+
+    def made(form: JsonForm, *keep: bool) -> Json:
+        versions = pairwise((Version(1), Version(2), Version(3)))
+        links = tuple(
+            VersionLink(*pair, tuple(part), keeps_unfit=kept)
+            for pair, part, kept in zip(versions, (chain[:cut], chain[cut:]), keep, strict=True)
+        )
+        upgrade = BodyConversion(links, Direction.UP, of_request=True)
+        try:
+            return unsealed(upgrade.convert(seal(body) if form is SEALED else deepcopy(body), form))
+        except ConversionError as error:
+            return error
+
+    converted, strict = made(PLAIN, *keeps), made(PLAIN, False, False)
+    assert str(converted) == str(made(SEALED, *keeps))
+    assert isinstance(strict, ConversionError) or converted == strict
 
 
 def whole(text: str) -> str:
