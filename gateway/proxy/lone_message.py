@@ -158,7 +158,8 @@ def lone_body(
         one = conversion.for_response(message.method, status)
         answered = conversion.status(message.method, status)
         if bodiless(message.method, answered):
-            return b"", None
+            heads = message.method == "HEAD" and one is not None and one.needs_message
+            return b"", one if heads else None
         other = answered != status and has_other_body(conversion, message.method, status, answered)
         if other and one is None:
             return b"", None
@@ -186,10 +187,11 @@ def _format(fields: Iterable[tuple[bytes, bytes]]) -> tuple[BodyFormat, list[byt
 
 
 def _stays_empty(conversion: BodyConversion, message: Message) -> bool:
-    """Convert a message without a body; return whether no value comes into one."""
+    """Convert a message without a body; return whether no value comes into one, as of HEAD."""
     carrying = conversion.carrying
     carry = partial(json_body.convert, _NOTHING, carrying, message)
-    if run_now(carry, carrying.timeout) == _NOTHING:
+    made = run_now(carry, carrying.timeout)
+    if made == _NOTHING or (message.status is not None and message.method == "HEAD"):
         return True
     message.restore()
     return False
