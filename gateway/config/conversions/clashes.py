@@ -8,7 +8,6 @@ from gateway.config.changes.value_kinds import ValueKinds
 from gateway.config.conversions.groups import DeclaredChange
 from gateway.config.conversions.part import Part
 from gateway.config.text.mistakes import Location, Mistakes, place
-from gateway.core.conversion.version_link import MessageKind, VersionLink
 
 _ORDER = "changes are listed in the order that upgrades a document"
 
@@ -30,30 +29,15 @@ def find_clashes(part: Part, before: Sequence[Part], mistakes: Mistakes) -> None
 
     Args:
         part: of a conversion.
-        before: the parts of the same one that come before it.
+        before: the parts of the same one that come before it and apply to some of its messages.
         mistakes: takes what is found.
     """
-    for parts in ([part], *([other, part] for other in before if _meet(other.link, part.link))):
+    for parts in ([part], *([other, part] for other in before)):
         _find(_uses_of(parts, "changes"), _within, mistakes)
         _find_unreadable(parts, mistakes)
         _find_misnamed(parts, mistakes)
         _find(_uses_of(parts, "query"), str.__eq__, mistakes)
         _find(_uses_of(parts, "headers", str.lower), str.__eq__, mistakes)
-
-
-def _meet(one: VersionLink, other: VersionLink) -> bool:
-    """Whether there are messages to which both apply."""
-    return bool(
-        # Errors of different statuses are different messages.
-        (one.on & other.on - {MessageKind.ERROR} or one.statuses & other.statuses)
-        and (one.methods is None or other.methods is None or one.methods & other.methods)
-        and (one.paths is None or other.paths is None or one.paths & other.paths)
-        and (
-            one.operations is None
-            or other.operations is None
-            or not {*one.operations}.isdisjoint(other.operations)
-        )
-    )
 
 
 def _uses_of(

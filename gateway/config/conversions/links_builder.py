@@ -7,6 +7,7 @@ from gateway.config.changes.change_list import ChangeConfig
 from gateway.config.conversions.clashes import find_clashes
 from gateway.config.conversions.conversion_section import ConversionConfig
 from gateway.config.conversions.links import build_groups, build_link
+from gateway.config.conversions.meeting import AskedPaths, Meeting
 from gateway.config.conversions.operations import OperationsBuilder
 from gateway.config.conversions.part import Part
 from gateway.config.text.mistakes import Location, Mistakes
@@ -38,6 +39,7 @@ class LinksBuilder:
     check_paths: Callable[[Sequence[str], Location], None]
     mistakes: Mistakes
     operations: OperationsBuilder = field(init=False)
+    _parts: dict[Version, list[Part]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         at = (*self.api, "conversions")
@@ -48,7 +50,6 @@ class LinksBuilder:
     def build(self) -> dict[Version, list[VersionLink]]:
         """Return the declared changes between neighbouring versions, by the older version."""
         ladder = list(self.versions.values())
-        parts: dict[Version, list[Part]] = {}
         groups = build_groups(self.groups, (*self.api, "groups"), self.mistakes)
         applied = self.operations.build()
         for index, conversion in enumerate(self.conversions):
@@ -71,7 +72,24 @@ class LinksBuilder:
                 link = build_link(
                     conversion, older, newer, at, self.mistakes, groups, applied[index]
                 )
-                part = Part(conversion, at, link, groups.configs)
-                find_clashes(part, parts.setdefault(older, []), self.mistakes)
-                parts[older].append(part)
-        return {older: [part.link for part in some] for older, some in parts.items()}
+                parts = self._parts.setdefault(older, [])
+                parts.append(Part(conversion, at, link, groups.configs))
+        return self._links
+
+    def check(self, asked: AskedPaths) -> None:
+        """Report links that do not go together, and warn of operations that nothing leads to.
+
+        Args:
+            asked: the paths of the endpoints, each with the one that services are asked for.
+        """
+        ways = dict.fromkeys(asked)
+        self.operations.warn_unreached(path for _, path in ways)
+        meeting = Meeting(ways, self._links)
+        for parts in self._parts.values():
+            for index, part in enumerate(parts):
+                before = [one for one in parts[:index] if meeting.meet(one.link, part.link)]
+                find_clashes(part, before, self.mistakes)
+
+    @property
+    def _links(self) -> dict[Version, list[VersionLink]]:
+        return {older: [part.link for part in some] for older, some in self._parts.items()}

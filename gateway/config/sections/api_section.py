@@ -143,8 +143,10 @@ class ApiBuilder(NamedTuple):
             if endpoint is not None:
                 endpoints[at] = endpoint
         if convertible is not None:
-            convertible.operations.warn_unreached(
-                template for endpoint in endpoints.values() for template in asked_paths(endpoint)
+            convertible.check(
+                (endpoint.template, path)
+                for endpoint in endpoints.values()
+                for path in asked_paths(endpoint)
             )
         served = {
             route.version: route.service_version
