@@ -16,7 +16,7 @@ from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.parameter_change import write_fields
 from gateway.core.conversion.shapes.use import GroupUse
 from gateway.core.conversion.version_link import Direction, VersionLink
-from gateway.core.errors import Fault, FaultError, conversion_failed, unconvertible
+from gateway.core.errors import Fault, FaultError
 from gateway.core.headers import FieldLines
 from gateway.core.plan import Plan
 from gateway.core.request import RequestHead
@@ -29,7 +29,7 @@ from gateway.proxy.body.formats.form_body import FORM, json_from, read_form, typ
 from gateway.proxy.body.json_encoding import encode
 from gateway.proxy.body.slow_thread import run_now
 from gateway.proxy.bounds.conversion_room import ConversionRoom
-from gateway.proxy.lone_message import LoneMessage, convert_lone, lone_body, lone_mapper
+from gateway.proxy.lone_message import LoneConversion, LoneMessage, lone_mapper
 from gateway.proxy.planned_message import planned_message
 
 
@@ -77,19 +77,17 @@ def explain_body(
     message = planned_message(chosen, method, head.path, head.query, captures, fields, status, link)
     asked, ranges = chosen.method(method), chosen.endpoint.unconverted
     room = ConversionRoom(snapshot.limits.convert, snapshot.limits.elements)
+    lone = LoneConversion(converting, asked, message, ranges, room)
     made: LoneMessage | Fault
     try:
-        made = convert_lone(converting, asked, message.copied(), body.content, ranges, room)
-    except ConversionError as error:
-        refused = unconvertible if status is None else conversion_failed
-        made = refused(f"{error} ({error.cause})" if error.cause else error)
+        made = lone.convert(body.content)
     except FaultError as error:
         made = error.fault
-    content, conversion = lone_body(converting, asked, message, body.content)
     passes = isinstance(made, LoneMessage) and (made.kept or not made.body)
     whole = True
-    if conversion is not None and not (passes and content == body.content):
-        for one in _trace(content, conversion, body.parts[chosen.endpoint.api], message):
+    if lone.used is not None and not passes:
+        conversion, message = lone.used
+        for one in _trace(body.content, conversion, body.parts[chosen.endpoint.api], message):
             yield "change", f"{one.name}, to version {one.target}"
             whole = one.body is None
             if one.body is not None:
@@ -101,7 +99,7 @@ def explain_body(
         yield "becomes", f"the same, since {made.kept}"
     elif not made.body:
         yield "becomes", "none"
-    elif conversion is None:
+    elif lone.used is None:
         yield "becomes", "the same, since nothing converts it"
     elif whole:
         yield "becomes", _on_one_line(made.body)
@@ -164,7 +162,9 @@ def _trace(
         return
     begin = None if state.fields is None else json_from(conversion)
     for number, link in enumerate(conversion.links):
-        part = next(part for part in parts if _is_of(part.link, link))
+        part = next((part for part in parts if _is_of(part.link, link)), None)
+        if part is None:
+            continue  # of an operation alone, or those changes alone that make a body
         target = link.newer if upwards else link.older
         if number == begin:
             types = place((*part.at, "forms"))
@@ -207,12 +207,11 @@ def _trace(
 
 def _begun(body: bytes, message: Message) -> _State | None:
     """Return the state before all changes; None for a body that is not shown."""
-    fields = write_fields(message.headers)
-    body_format, codings = described(fields)
-    named = any(name.lower() == b"content-type" for name, _ in fields)
+    body_format, codings = described(write_fields(message.headers))
     if codings:
         return None
-    if not named or body_format in (BodyFormat.JSON, BodyFormat.MERGE_PATCH):
+    if body_format in (BodyFormat.JSON, BodyFormat.MERGE_PATCH):
+        body = body or b"{}"
         return None if json_body.parse(body) is body else _State(body)
     try:
         return _State(body, read_form(body)) if body_format is BodyFormat.FORM else None

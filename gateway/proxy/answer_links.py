@@ -11,7 +11,7 @@ from functools import partial
 from gateway.core.answers.allowed_methods import client_methods, methods_elsewhere
 from gateway.core.answers.cookie import map_cookie
 from gateway.core.answers.link_mapper import LinkMapper, MappedLink, map_link_field
-from gateway.core.errors import FaultCode
+from gateway.core.errors import FaultCode, FaultError, method_not_allowed
 from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan
 from gateway.core.versions.version import Version
@@ -123,18 +123,20 @@ def _mapped_methods(
     return [*others, (given[0][0], ", ".join(methods).encode())]
 
 
-def methods_of_version(exchange: Exchange, plan: Plan) -> list[str]:
-    """Return the methods that the client's version has at the path, all elsewhere in the service.
+def check_method(exchange: Exchange, plan: Plan) -> None:
+    """Raise FaultError for a method that the client's version lacks, which a service cannot know.
 
-    There are none where the method of the request is one of them, or may be.
+    Where all that the version has at a path is elsewhere in the service, that has nothing there.
     """
     route, passage = plan.route, plan.passage
     if passage is None or route.request is None or route.response is None:
-        return []
+        return
     if any(passage.operations) or exchange.method == "OPTIONS":
-        return []
+        return
     path, query = asked(exchange, plan)
-    return methods_elsewhere((route.request, route.response), path, query, passage.path)
+    methods = methods_elsewhere((route.request, route.response), path, query, passage.path)
+    if methods:
+        raise FaultError(method_not_allowed(", ".join(plan.endpoint.allowed(methods))))
 
 
 def asked(exchange: Exchange, plan: Plan) -> tuple[Callable[[Version], str], str | None]:

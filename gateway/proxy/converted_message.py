@@ -4,17 +4,15 @@ Most conversions change each of them on its own. Where a change moves a value fr
 or depends on more than a value, they are converted together, link by link.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Collection, Sequence
 
 from gateway.core import headers
-from gateway.core.answers.link_mapper import LinkMapper
 from gateway.core.conversion.chain import BodyConversion, Conversion
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.parameter_change import write_fields, write_query
 from gateway.core.cutover.shadow import SAFE
 from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan, written_target
-from gateway.proxy import answer_links
 from gateway.proxy.body import body_conversion
 from gateway.proxy.body.body_format import (
     EMPTY_FORM,
@@ -28,8 +26,7 @@ from gateway.proxy.body.body_format import (
     is_unconverted,
 )
 from gateway.proxy.bounds.conversion_room import ConversionRoom
-from gateway.proxy.client.exchange import Exchange
-from gateway.proxy.planned_message import planned_message
+from gateway.proxy.planned_message import Surroundings
 from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead
 
 _OF_BODY = headers.ABOUT_BYTES | {b"content-type"}
@@ -43,19 +40,21 @@ _BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 
 
 async def convert_request(
-    exchange: Exchange,
-    plan: Plan,
+    around: Surroundings,
+    converting: Conversion,
     fields: HeaderFields,
     kind: BodyKind,
     body: RequestBody,
     conversion: BodyConversion,
     room: ConversionRoom,
-) -> tuple[str, HeaderFields, RequestBody]:
-    """Return the target, the header fields and the body of a request for the service.
+) -> tuple[Message | None, HeaderFields, RequestBody]:
+    """Return the header fields and the body of a request for the service.
+
+    And the message that has its query, where that was converted together with the body; else None.
 
     Args:
-        exchange: the request.
-        plan: the plan for the request.
+        around: what surrounds the body.
+        converting: the conversion of the request.
         fields: its header fields.
         kind: what they say of its body; see `described`.
         body: its body, in pieces or whole; None for no body.
@@ -65,31 +64,30 @@ async def convert_request(
     Raises:
         FaultError: the request does not fit its version, or there is no room to convert it.
     """
-    converting = plan.request
-    assert converting is not None  # its body is converted
-    message = _message(exchange, plan, conversion, fields, None)
+    message = around.message(conversion, fields, None)
     streams = is_stream(kind)
     together = message if conversion.needs_message and not streams else None
     converted = fields
     if together is None:
-        converted = convert_request_fields(exchange, plan, fields, converting)
+        converted = convert_request_fields(around, fields, converting)
     if streams:
         streamed = body_conversion.convert_request_stream(
             body, format_of(converted), conversion, room, message
         )
-        return plan.target, converted, streamed
-    whole = await _whole(body, room, exchange.length)
+        return None, converted, streamed
+    whole = await _whole(body, room, around.length)
+    method = around.method
     # Some clients give each request a body; here it means nothing (RFC 9110, section 9.3.1).
-    if whole and exchange.method in SAFE and whole.strip() == _NOTHING:
+    if whole and method in SAFE and whole.strip() == _NOTHING:
         whole = body = b""
-    made = None if whole else converting.made(plan.method(exchange.method))
+    made = None if whole else converting.made(around.asked)
     if made is not None:
         whole, conversion = _NOTHING, made
         converted = [*headers.end_to_end(converted, _TYPE), _JSON]
         typed = [*headers.end_to_end(fields, _TYPE), _JSON]
-        message = _message(exchange, plan, made, typed, None)
+        message = around.message(made, typed, None)
         together = message if made.needs_message else None
-    elif not whole and exchange.method not in SAFE and is_empty_form(exchange.method, fields):
+    elif not whole and method not in SAFE and is_empty_form(method, fields):
         whole = EMPTY_FORM
     elif together is not None and not whole:
         # It stays without a body, unless a value comes into it.
@@ -99,30 +97,30 @@ async def convert_request(
         )
         if carried == _NOTHING:
             kept = headers.end_to_end(write_fields(together.headers), _OF_BODY)
-            return _target(plan, together), kept, body if isinstance(body, bytes) else None
-        message = together = _message(exchange, plan, conversion, converted, None)
+            return together, kept, body if isinstance(body, bytes) else None
+        message = together = around.message(conversion, converted, None)
     sent = kind if converted is fields else described(converted)
     given = whole
     whole = await body_conversion.convert_request_body(given, sent, conversion, room, message)
-    target, drops = plan.target, converting.drops_body
+    drops = converting.drops_body
     if together is not None and whole is given:
         # It is no JSON and stays: what surrounds it is converted apart.
-        converted = convert_request_fields(exchange, plan, converted, converting)
+        together, converted = None, convert_request_fields(around, converted, converting)
     elif together is not None:
-        target, converted = _target(plan, together), write_fields(together.headers)
-        drops = drops or plan.method(exchange.method) in _BODILESS
+        converted = write_fields(together.headers)
+        drops = drops or around.asked in _BODILESS
     if drops and whole == _NOTHING:
-        return target, headers.end_to_end(converted, _OF_BODY), None
+        return together, headers.end_to_end(converted, _OF_BODY), None
     if kind[0] is _FORM:
         from gateway.proxy.body.formats.form_body import retyped  # few requests are forms
 
         converted = retyped(converted, conversion)
-    return target, converted, whole
+    return together, converted, whole
 
 
 async def convert_response(
-    exchange: Exchange,
-    plan: Plan,
+    around: Surroundings,
+    converting: Conversion,
     fields: HeaderFields,
     conversion: BodyConversion,
     response: UpstreamHead,
@@ -134,8 +132,8 @@ async def convert_response(
     It is for conversions that need to know more of the answer than its body.
 
     Args:
-        exchange: the request that is answered.
-        plan: the plan for the request.
+        around: what surrounds the body.
+        converting: the conversion of the answer.
         fields: the header fields of the answer.
         conversion: the conversion of the body.
         response: the answer of the service.
@@ -145,19 +143,17 @@ async def convert_response(
     Raises:
         FaultError: the answer cannot be converted completely; no part of it may be sent.
     """
-    converting, status, method = plan.response, response.status, exchange.method
-    assert converting is not None  # the answer is converted
+    status, method = response.status, around.method
     changes = answered != status and has_other_body(converting, method, status, answered)
     has_body = not bodiless(method, answered)
     # Values that come into the body from header fields are in neither of them here.
     heads = method == "HEAD" and conversion.needs_message
-    shown = has_body or heads
-    message = _message(exchange, plan, conversion, fields, status) if shown else None
+    message = around.message(conversion, fields, status) if has_body or heads else None
     together = message
     if not conversion.needs_message or format_of(fields) in STREAMS:
         together = None
     if together is None:
-        fields = convert_response_fields(exchange, plan, fields, converting, response)
+        fields = convert_response_fields(around, fields, converting, response)
     body: bytes | AsyncIterator[bytes] | None = None
     if changes:
         fields, body = other_body(response, answered, conversion, fields, message)
@@ -173,42 +169,71 @@ async def convert_response(
 
 
 def convert_request_fields(
-    exchange: Exchange, plan: Plan, fields: HeaderFields, converting: Conversion
+    around: Surroundings, fields: HeaderFields, converting: Conversion
 ) -> HeaderFields:
     """Return the header fields of a request for the service; raises FaultError."""
     if not converting.changes_fields:
         return fields
-    shown = shown_message(exchange, plan, fields) if converting.shows_message else None
-    return body_conversion.request_fields(fields, converting, exchange.method, shown)
+    shown = around.shown(fields, None) if converting.shows_message else None
+    return body_conversion.request_fields(fields, converting, around.method, shown)
 
 
 def convert_response_fields(
-    exchange: Exchange,
-    plan: Plan,
-    fields: HeaderFields,
-    converting: Conversion,
-    response: UpstreamHead,
+    around: Surroundings, fields: HeaderFields, converting: Conversion, response: UpstreamHead
 ) -> HeaderFields:
     """Return the header fields of an answer for the client; raises FaultError."""
     if not converting.changes_fields:
         return fields
-    shows = converting.shows_message
-    shown = shown_message(exchange, plan, fields, response.status) if shows else None
-    return body_conversion.response_fields(fields, converting, exchange.method, response, shown)
+    shown = around.shown(fields, response.status) if converting.shows_message else None
+    return body_conversion.response_fields(fields, converting, around.method, response, shown)
 
 
-def request_conversion(exchange: Exchange, plan: Plan, kind: BodyKind) -> BodyConversion | None:
+def sent_conversion(
+    converting: Conversion,
+    method: str,
+    asked: str,
+    fields: Sequence[tuple[bytes, bytes]],
+    kind: BodyKind,
+    unconverted: Collection[str],
+    *,
+    has_body: bool,
+) -> BodyConversion | None:
+    """Return the conversion of a request with or without a body; None if no body is converted.
+
+    Args:
+        converting: the conversion of the request.
+        method: the method of the client's request.
+        asked: the method that the service is asked by.
+        fields: the header fields of the request.
+        kind: what they say of its body; see `described`.
+        unconverted: the media types that pass as they are.
+        has_body: whether the request has a body.
+    """
+    empty = not has_body
+    if empty:
+        made = converting.made(asked)
+        if made is not None:
+            return made
+        empty = not is_empty_form(method, fields)
+        if empty and not converting.needs_message:
+            return None
+    found = request_conversion(converting, asked, fields, kind, unconverted)
+    return None if found is None or (empty and not found.needs_message) else found
+
+
+def request_conversion(
+    converting: Conversion,
+    asked: str,
+    fields: Sequence[tuple[bytes, bytes]],
+    kind: BodyKind,
+    unconverted: Collection[str],
+) -> BodyConversion | None:
     """Return the conversion of the body of a request, or None if the body passes unchanged."""
-    conversion = plan.request
-    if conversion is None:
-        return None
-    fields = exchange.message.raw_headers
-    if is_unconverted(fields, plan.endpoint.unconverted):
+    if is_unconverted(fields, unconverted):
         return None
     # A merge patch has only the fields to change, by whatever method it is sent (RFC 7396). The
     # service takes the others by the method that it gets: what an old PUT lacks, a PATCH leaves.
-    patch = kind[0] is _MERGE_PATCH
-    return conversion.for_request("PATCH" if patch else plan.method(exchange.method))
+    return converting.for_request("PATCH" if kind[0] is _MERGE_PATCH else asked)
 
 
 def bodiless(method: str, status: int) -> bool:
@@ -232,62 +257,7 @@ def has_other_body(converting: Conversion, method: str, status: int, answered: i
     return converting.loses_body(method, status)
 
 
-def _message(
-    exchange: Exchange,
-    plan: Plan,
-    conversion: BodyConversion,
-    fields: HeaderFields,
-    status: int | None,
-) -> Message | None:
-    """Return the message of a body, or None if the conversion needs none.
-
-    Args:
-        exchange: the request.
-        plan: the plan for the request.
-        conversion: the conversion of the body.
-        fields: the header fields of the message.
-        status: the status of the answer; None for the request.
-    """
-    if not (conversion.maps_links or conversion.needs_message):
-        return None
-    mapper = answer_links.link_mapper(exchange, plan)
-    links = answer_links.request_links if status is None else answer_links.answer_links
-    link = links(exchange, mapper)
-    if not conversion.needs_message:
-        return Message(link=link)
-    return _planned(exchange, plan, mapper, fields, status, link)
-
-
-def shown_message(
-    exchange: Exchange, plan: Plan, fields: HeaderFields, status: int | None = None
-) -> Message:
-    """Return the message that changes of the query and of header fields are shown.
-
-    Args:
-        exchange: the request.
-        plan: the plan for the request.
-        fields: the header fields of the message.
-        status: the status of the answer; None for the request.
-    """
-    mapper = answer_links.link_mapper(exchange, plan)
-    return _planned(exchange, plan, mapper, fields, status)
-
-
-def _planned(
-    exchange: Exchange,
-    plan: Plan,
-    mapper: LinkMapper,
-    fields: HeaderFields,
-    status: int | None,
-    link: Callable[[str], str] = str,
-) -> Message:
-    query = exchange.message.path.partition("?")[2]
-    return planned_message(
-        plan, exchange.method, mapper.path, query, mapper.captures, fields, status, link
-    )
-
-
-def _target(plan: Plan, message: Message) -> str:
+def converted_target(plan: Plan, message: Message) -> str:
     """Return the target of a request whose query was converted with its body."""
     path = plan.target.partition("?")[0]
     return written_target(plan.route, path, write_query(message.query))

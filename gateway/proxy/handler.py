@@ -319,15 +319,13 @@ def _preflight(exchange: Exchange) -> FieldLines:
 
 
 def _most(exchange: Exchange, planned: Plan, most: int | None) -> int | None:
-    """Return the maximum size of a streamed request body in bytes; None for no maximum.
-
-    Args:
-        exchange: the request.
-        planned: the plan for the request.
-        most: the maximum size of any body at its endpoint.
-    """
-    kind = described(exchange.message.raw_headers)
-    if is_stream(kind) or request_conversion(exchange, planned, kind) is None:
+    """Return the maximum of bytes of a streamed request body, of which any has `most`; or None."""
+    fields, converting = exchange.message.raw_headers, planned.request
+    kind, asked = described(fields), planned.method(exchange.method)
+    ranges = planned.endpoint.unconverted
+    if converting is None or is_stream(kind):
+        return most
+    if request_conversion(converting, asked, fields, kind, ranges) is None:
         return most
     convert = exchange.snapshot.limits.convert
     return convert if most is None else min(most, convert)

@@ -1,7 +1,8 @@
 """Conversion of one message without a connection: as live ones, for the commands that show it."""
 
-from collections.abc import Collection, Iterable, Mapping
-from functools import partial
+import asyncio
+from collections.abc import AsyncIterator, Collection, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from gateway.core import headers
@@ -10,30 +11,28 @@ from gateway.core.answers.link_mapper import LinkMapper
 from gateway.core.conversion.chain import BodyConversion, Conversion
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.parameter_change import parse_fields, write_fields, write_query
-from gateway.core.cutover.shadow import SAFE
-from gateway.core.errors import Fault, FaultCode, FaultError, conversion_failed
+from gateway.core.errors import FaultError
 from gateway.core.headers import HeaderFields
 from gateway.core.snapshot import Endpoint, Route, Snapshot
 from gateway.core.versions.chosen_by import ChosenBy
-from gateway.proxy.body import content_coding, json_body
-from gateway.proxy.body.body_conversion import NOT_JSON
-from gateway.proxy.body.body_format import (
-    EMPTY_FORM,
-    ERROR_TEXTS,
-    BodyFormat,
-    described,
-    is_empty_form,
-    is_unconverted,
-)
-from gateway.proxy.body.converter import converter
-from gateway.proxy.body.formats.form_body import retyped
-from gateway.proxy.body.slow_thread import run_now
+from gateway.proxy.body.body_format import ERROR_TEXTS, described, is_unconverted
 from gateway.proxy.bounds.conversion_room import ConversionRoom
-from gateway.proxy.converted_message import bodiless, has_other_body
+from gateway.proxy.converted_message import (
+    bodiless,
+    convert_request,
+    convert_request_fields,
+    convert_response,
+    convert_response_fields,
+    has_other_body,
+    made_json,
+    other_body,
+    sent_conversion,
+)
+from gateway.proxy.shadow.replay import CapturedAnswer
 
-_NOTHING = b"{}"
 _JSON = (b"Content-Type", b"application/json")
 _TYPE = frozenset({b"content-type"})
+_UNCONVERTED = "its type is unconverted"
 
 
 # Whom the gateway is asked as, where nothing says so.
@@ -88,141 +87,122 @@ class LoneMessage(NamedTuple):
     kept: str = ""
 
 
-def convert_lone(
-    conversion: Conversion,
-    method: str,
-    message: Message,
-    body: bytes,
-    unconverted: Collection[str],
-    room: ConversionRoom,
-) -> LoneMessage:
-    """Return a converted request or answer; the message is changed with it.
+class LoneConversion:
+    """Converts one message as the gateway does; it is what surrounds the body as well.
 
     Args:
         conversion: The conversion.
-        method: The method that the service is asked by.
-        message: The message. Without a Content-Type, its body is taken for JSON.
-        body: Its body; empty for none.
+        asked: The method that the service is asked by.
+        message: The message. Without a Content-Type, its body is JSON.
         unconverted: The media types that pass as they are.
         room: The bounds of the body.
-
-    Raises:
-        ConversionError: The message does not fit its version.
-        FaultError: Its body is of a type that nothing converts, or too large.
     """
-    status, query = message.status, None
-    body, one = lone_body(conversion, method, message, body)
-    given = write_fields(message.headers)
-    ranges = unconverted if status is None or status < 400 else {*unconverted, *ERROR_TEXTS}
-    kept = ""
-    if one is not None and is_unconverted(given, ranges):
-        one, kept = None, "its type is unconverted"
-    if one is not None and status is None and not body and is_empty_form(message.method, given):
-        body = EMPTY_FORM
-    together = one is not None and one.needs_message
-    if status is None:
-        query = write_query(message.query if together else message.way.service)
-    if one is None or not (body or together):
-        return LoneMessage(query, conversion.fields(message.method, status, given), body, kept)
-    if not body and _stays_empty(one, message):
-        query = query if status is not None else write_query(message.query)
-        return LoneMessage(query, write_fields(message.headers), b"")
-    converted, kept = _converted(one, given, message, body or _NOTHING, room)
-    if together:
-        fields = write_fields(message.headers)
-        query = query if status is not None else write_query(message.query)
-    else:
-        fields = conversion.fields(message.method, status, given, message)
-    if _format(given)[0] is BodyFormat.FORM:
-        fields = retyped(fields, one)
-    if not kept:
+
+    length = None
+
+    def __init__(
+        self,
+        conversion: Conversion,
+        asked: str,
+        message: Message,
+        unconverted: Collection[str],
+        room: ConversionRoom,
+    ) -> None:
+        self.method = message.method
+        self.asked = asked
+        self._conversion = conversion
+        self._given = message
+        self._unconverted = unconverted
+        self._room = room
+        self.used: tuple[BodyConversion, Message] | None = None
+        """What converts the body, and a message of it; None where the body is not converted."""
+
+    def message(
+        self, conversion: BodyConversion, fields: HeaderFields, status: int | None
+    ) -> Message:
+        """Return the message of a body."""
+        self.used = conversion, self.shown(fields, status)
+        return self.shown(fields, status)
+
+    def shown(self, fields: HeaderFields, status: int | None) -> Message:
+        """Return the message that changes of the query and of header fields are shown."""
+        given = self._given
+        return replace(given, status=status, headers=parse_fields(fields), query=[*given.query])
+
+    def convert(self, body: bytes) -> LoneMessage:
+        """Return the converted message.
+
+        Args:
+            body: Its body; empty for none.
+
+        Raises:
+            FaultError: The message does not fit its version, or its body is of a type that nothing
+                converts, or too large. The detail has the cause.
+        """
+        fields, status = write_fields(self._given.headers), self._given.status
+        if body and not any(name.lower() in _TYPE for name, _ in fields):
+            fields.append(_JSON)
+        try:
+            if status is None:
+                return asyncio.run(self._request(fields, body))
+            return asyncio.run(self._answer(CapturedAnswer(status, fields, body)))
+        except FaultError as error:
+            fault, cause = error.fault, error.cause.removeprefix(": ")
+            if cause and cause not in fault.detail:
+                fault = replace(fault, detail=f"{fault.detail.removesuffix('.')} ({cause}).")
+            raise FaultError(fault) from None
+
+    async def _request(self, fields: HeaderFields, body: bytes) -> LoneMessage:
+        method, asked, ranges = self.method, self.asked, self._unconverted
+        converting, kind = self._conversion, described(fields)
+        conversion = sent_conversion(
+            converting, method, asked, fields, kind, ranges, has_body=bool(body)
+        )
+        query, kept = self._given.way.service, ""
+        if conversion is None:
+            if body and converting.for_request(asked) and is_unconverted(fields, ranges):
+                kept = _UNCONVERTED
+            fields = convert_request_fields(self, fields, converting)
+            return LoneMessage(write_query(query), fields, body, kept)
+        together, fields, made = await convert_request(
+            self, converting, fields, kind, body, conversion, self._room
+        )
+        if together is not None:
+            query = together.query
+        if made is body and body:
+            kept = "unfit: keep lets pass what is not JSON"
         fields = headers.end_to_end(fields, headers.ABOUT_BYTES)
-    if status is None and conversion.drops_body and converted == _NOTHING:
-        fields, converted = headers.end_to_end(fields, _TYPE), b""
-    return LoneMessage(query, fields, converted, kept)
+        return LoneMessage(write_query(query), fields, await _whole(made), kept)
+
+    async def _answer(self, answer: CapturedAnswer) -> LoneMessage:
+        status, fields, body = answer.status, answer.fields, answer.body
+        converting, method = self._conversion, self.method
+        answered, conversion = (
+            converting.status(method, status),
+            converting.for_response(method, status),
+        )
+        ranges = self._unconverted if status < 400 else {*self._unconverted, *ERROR_TEXTS}
+        changes = answered != status and has_other_body(converting, method, status, answered)
+        made: bytes | AsyncIterator[bytes] | None = b"" if bodiless(method, answered) else body
+        kept = ""
+        if conversion is not None and is_unconverted(fields, ranges):
+            conversion, kept = None, _UNCONVERTED
+        if conversion is None:
+            fields = convert_response_fields(self, fields, converting, answer)
+            if changes:
+                fields, made = other_body(answer, answered, None, fields)
+        else:
+            fields = headers.end_to_end(fields, headers.ABOUT_BYTES)
+            if changes and not bodiless(method, answered):
+                fields = made_json(fields)
+            fields, made = await convert_response(
+                self, converting, fields, conversion, answer, answered, self._room
+            )
+        whole = await _whole(made)
+        return LoneMessage(None, fields, whole, kept if whole else "")
 
 
-def lone_body(
-    conversion: Conversion, method: str, message: Message, body: bytes
-) -> tuple[bytes, BodyConversion | None]:
-    """Return the body that is converted, which may be made of nothing, and by what, if anything.
-
-    Args:
-        conversion: The conversion.
-        method: The method that the service is asked by.
-        message: The message, which gets the type of a body that is made.
-        body: Its body; empty for none.
-    """
-    status = message.status
-    if status is not None:
-        one = conversion.for_response(message.method, status)
-        answered = conversion.status(message.method, status)
-        if bodiless(message.method, answered):
-            heads = message.method == "HEAD" and one is not None and one.needs_message
-            return b"", one if heads else None
-        other = answered != status and has_other_body(conversion, message.method, status, answered)
-        if other and one is None:
-            return b"", None
-        made = one if other or bodiless(message.method, status) else None
-    else:
-        if message.method in SAFE and body.strip() == _NOTHING:
-            body = b""
-        patch = _format(write_fields(message.headers))[0] is BodyFormat.MERGE_PATCH
-        one = conversion.for_request("PATCH" if patch else method)
-        made = None if body else conversion.made(method)
-    if made is None:
-        return body, one
-    message.headers[:] = parse_fields(_typed(write_fields(message.headers)))
-    return _NOTHING, made
-
-
-def _typed(fields: HeaderFields) -> HeaderFields:
-    return [_JSON, *headers.end_to_end(fields, _TYPE)]
-
-
-def _format(fields: Iterable[tuple[bytes, bytes]]) -> tuple[BodyFormat, list[bytes]]:
-    body_format, codings = described(fields)
-    typed = any(name.lower() in _TYPE for name, _ in fields)
-    return body_format if typed else BodyFormat.JSON, codings
-
-
-def _stays_empty(conversion: BodyConversion, message: Message) -> bool:
-    """Convert a message without a body; return whether no value comes into one, as of HEAD."""
-    carrying = conversion.carrying
-    carry = partial(json_body.convert, _NOTHING, carrying, message)
-    made = run_now(carry, carrying.timeout)
-    if made == _NOTHING or (message.status is not None and message.method == "HEAD"):
-        return True
-    message.restore()
-    return False
-
-
-def _converted(
-    conversion: BodyConversion,
-    fields: HeaderFields,
-    message: Message,
-    body: bytes,
-    room: ConversionRoom,
-) -> tuple[bytes, str]:
-    """Return a converted body, or the body and why it passes as it is."""
-    body_format, values = _format(fields)
-    convert = converter(body_format, room)
-    if convert is None:
-        if conversion.keeps_unfit:
-            return body, "unfit: keep lets pass what is not JSON"
-        if message.status is not None:
-            raise FaultError(conversion_failed("it is not JSON"))
-        raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, NOT_JSON))
-    try:
-        text = content_coding.decode(body, content_coding.codings(values), room.limit)
-    except content_coding.ContentCodingError as error:
-        fault = Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, f"Content-Encoding: {error}.")
-        raise FaultError(
-            conversion_failed(error) if message.status is not None else fault
-        ) from None
-    try:
-        return run_now(partial(convert, text, conversion, message, None), conversion.timeout), ""
-    except json_body.NotJsonError:
-        if conversion.keeps_unfit and not values:
-            return body, "unfit: keep lets pass what is not JSON"
-        raise
+async def _whole(body: bytes | AsyncIterator[bytes] | None) -> bytes:
+    if isinstance(body, AsyncIterator):
+        return b"".join([piece async for piece in body])
+    return body or b""

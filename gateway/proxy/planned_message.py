@@ -1,12 +1,96 @@
-"""The message that a body belongs to, for a request with a plan and for its answer."""
+"""The message that a body belongs to, for a request with a plan and for its answer.
+
+Most conversions need none. Those that do get it from what surrounds the body: a request that the
+gateway serves, or one that a command is given.
+"""
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple, Protocol
 
+from gateway.core.answers.link_mapper import LinkMapper
+from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.message.query_walk import QueryHop, QueryWalk
 from gateway.core.conversion.parameter_change import QUERY, parse_fields, parse_query
 from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan
+from gateway.proxy import answer_links
+from gateway.proxy.client.exchange import Exchange
+
+
+class Surroundings(Protocol):
+    """What surrounds the bodies of a request and of its answer, as far as conversions need it."""
+
+    @property
+    def method(self) -> str:
+        """The method of the client's request."""
+        ...
+
+    @property
+    def asked(self) -> str:
+        """The method that the service is asked by."""
+        ...
+
+    @property
+    def length(self) -> int | None:
+        """The declared length of the body of the request."""
+        ...
+
+    def message(
+        self, conversion: BodyConversion, fields: HeaderFields, status: int | None
+    ) -> Message | None:
+        """Return the message of a body, or None if the conversion needs none.
+
+        Args:
+            conversion: the conversion of the body.
+            fields: the header fields of the message.
+            status: the status of the answer; None for the request.
+        """
+        ...
+
+    def shown(self, fields: HeaderFields, status: int | None) -> Message:
+        """Return the message that changes of the query and of header fields are shown."""
+        ...
+
+
+class LiveSurroundings(NamedTuple):
+    """The surroundings of a request that the gateway serves; see `Surroundings`."""
+
+    method: str
+    asked: str
+    length: int | None
+    exchange: Exchange
+    plan: Plan
+
+    def message(
+        self, conversion: BodyConversion, fields: HeaderFields, status: int | None
+    ) -> Message | None:
+        """Return the message of a body, or None if the conversion needs none."""
+        needs = conversion.needs_message
+        if not (conversion.maps_links or needs):
+            return None
+        exchange = self.exchange
+        mapper = answer_links.link_mapper(exchange, self.plan)
+        links = answer_links.request_links if status is None else answer_links.answer_links
+        link = links(exchange, mapper)
+        return self._planned(mapper, fields, status, link) if needs else Message(link=link)
+
+    def shown(self, fields: HeaderFields, status: int | None) -> Message:
+        """Return the message that changes of the query and of header fields are shown."""
+        mapper = answer_links.link_mapper(self.exchange, self.plan)
+        return self._planned(mapper, fields, status)
+
+    def _planned(
+        self,
+        mapper: LinkMapper,
+        fields: HeaderFields,
+        status: int | None,
+        link: Callable[[str], str] = str,
+    ) -> Message:
+        query = self.exchange.message.path.partition("?")[2]
+        return planned_message(
+            self.plan, self.method, mapper.path, query, mapper.captures, fields, status, link
+        )
 
 
 def planned_message(

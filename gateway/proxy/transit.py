@@ -23,7 +23,6 @@ from gateway.core.answers.accepted_coding import accepted_coding
 from gateway.core.answers.entity_tags import CONDITIONS
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.cutover.shadow import SAFE
-from gateway.core.errors import FaultError, method_not_allowed
 from gateway.core.headers import LINK, FieldFates, FieldLines, HeaderFields
 from gateway.core.max_forwards import BOUNDED, counted_down
 from gateway.core.plan import Plan
@@ -34,7 +33,6 @@ from gateway.proxy.body import body_conversion, compression
 from gateway.proxy.body.body_format import (
     ERROR_TEXTS,
     described,
-    is_empty_form,
     is_unconverted,
 )
 from gateway.proxy.bounds.conversion_room import ConversionRoom
@@ -45,11 +43,13 @@ from gateway.proxy.converted_message import (
     convert_request_fields,
     convert_response,
     convert_response_fields,
+    converted_target,
     has_other_body,
     made_json,
     other_body,
-    request_conversion,
+    sent_conversion,
 )
+from gateway.proxy.planned_message import LiveSurroundings
 from gateway.proxy.upstream.request_head import forwarding_lines, known_forwarding_lines
 from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead, UpstreamRequest
 
@@ -99,24 +99,27 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
         if exchange.has_body and not streamed and b"expect" in watched:  # the body is complete
             fields = headers.end_to_end(fields, _EXPECT)
     if converting is not None:
-        fills = converting.makes_bodies and not exchange.has_body
-        has_body = exchange.has_body or (
-            method not in SAFE and is_empty_form(method, message.raw_headers)
-        )
-        if has_body or fills or converting.needs_message:
-            kind = described(fields)
-            conversion = made = converting.made(plan.method(method)) if fills else None
-            if made is None and (has_body or converting.needs_message):
-                conversion = request_conversion(exchange, plan, kind)
-        if conversion and (made or has_body or conversion.needs_message):
+        arrives = exchange.has_body
+        if arrives or method not in SAFE or converting.makes_bodies or converting.needs_message:
+            kind, asked, ranges = described(fields), plan.method(method), plan.endpoint.unconverted
+            conversion = sent_conversion(
+                converting, method, asked, message.raw_headers, kind, ranges, has_body=arrives
+            )
+        if conversion is not None:
             if b"expect" in watched and streamed:
                 exchange.inform(100, [])
-            target, fields, body = await convert_request(
-                exchange, plan, fields, kind, body, conversion, room
+            around = LiveSurroundings(method, asked, exchange.length, exchange, plan)
+            together, fields, body = await convert_request(
+                around, converting, fields, kind, body, conversion, room
             )
+            if together is not None:
+                target = converted_target(plan, together)
             fields, _ = _CONVERTED.sort(fields)
         else:
-            fields, conversion = convert_request_fields(exchange, plan, fields, converting), None
+            conversion = None
+            if converting.changes_fields:
+                around = LiveSurroundings(method, method, None, exchange, plan)
+                fields = convert_request_fields(around, fields, converting)
     if method in BOUNDED:
         fields = counted_down(fields)
         if method == "OPTIONS":
@@ -170,7 +173,7 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     body: bytes | AsyncIterator[bytes] | None = None
     if converting is not None:
         if status == 404 and plan.passage is not None:
-            _check_method(exchange, plan)
+            answer_links.check_method(exchange, plan)
         answered = converting.status(method, status)
         given = plan.endpoint.unconverted
         ranges = given if status < 400 else given | ERROR_TEXTS
@@ -186,12 +189,14 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
         if changes and conversion is not None and not bodiless(method, answered):
             fields = made_json(fields)
         if conversion is not None and (conversion.needs_message or conversion.maps_links):
+            around = LiveSurroundings(method, method, None, exchange, plan)
             fields, body = await convert_response(
-                exchange, plan, fields, conversion, response, answered, room
+                around, converting, fields, conversion, response, answered, room
             )
         else:
             if converting.changes_fields:
-                fields = convert_response_fields(exchange, plan, fields, converting, response)
+                around = LiveSurroundings(method, method, None, exchange, plan)
+                fields = convert_response_fields(around, fields, converting, response)
             if changes:
                 fields, body = other_body(response, answered, conversion, fields)
             elif conversion is not None and not bodiless(method, status):
@@ -268,16 +273,6 @@ def dressed(
         fields.append(_date(int(time())))
     fields.append((b"X-Request-Id", exchange.request_id.encode()))
     return fields
-
-
-def _check_method(exchange: Exchange, plan: Plan) -> None:
-    """Raise FaultError for a method that the client's version lacks, which a service cannot know.
-
-    Where all that the version has at a path is elsewhere in the service, that has nothing there.
-    """
-    methods = answer_links.methods_of_version(exchange, plan)
-    if methods:
-        raise FaultError(method_not_allowed(", ".join(plan.endpoint.allowed(methods))))
 
 
 def _host(exchange: Exchange, route: Route) -> bytes | None:

@@ -20,12 +20,12 @@ from gateway.core.conversion.message.query_walk import QueryWalk
 from gateway.core.conversion.parameter_change import QUERY, parse_query
 from gateway.core.conversion.parameter_change import parse_fields as parse_lines
 from gateway.core.conversion.passage import Passage, find_passage
-from gateway.core.errors import FaultError
+from gateway.core.errors import FaultError, unconvertible
 from gateway.core.snapshot import Api, Endpoint, Snapshot
 from gateway.core.versions.version import Version
 from gateway.proxy.answer_links import lone_fields, lone_link
 from gateway.proxy.bounds.conversion_room import ConversionRoom
-from gateway.proxy.lone_message import LoneMessage, convert_lone, lone_mapper
+from gateway.proxy.lone_message import LoneConversion, LoneMessage, lone_mapper
 from gateway.settings import Settings
 
 T = TypeVar("T")
@@ -117,13 +117,9 @@ def run(arguments: Namespace) -> int:
         message = replace(message, link=lone_link(mapper, status))
         room = ConversionRoom(snapshot.limits.convert, snapshot.limits.elements)
         ranges = api.endpoints[0].unconverted if endpoint is None else endpoint.unconverted
-        made = convert_lone(conversion, head.method, message, body, ranges, room)
-    except ConversionError as error:
-        cause = f" ({error.cause})" if error.cause else ""
-        print(f"it does not fit version {source}: {error}{cause}", file=sys.stderr)
-        return 1
-    except FaultError as error:
-        fault = error.fault
+        made = LoneConversion(conversion, head.method, message, ranges, room).convert(body)
+    except (ConversionError, FaultError) as error:
+        fault = error.fault if isinstance(error, FaultError) else unconvertible(error)
         print(f"refused with {fault.status} {fault.code}: {fault.detail}", file=sys.stderr)
         return 1
     made = made._replace(fields=lone_fields(mapper, made.fields, status))
