@@ -31,6 +31,7 @@ from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead
 
 _OF_BODY = headers.ABOUT_BYTES | {b"content-type"}
 _TYPE = frozenset({b"content-type"})
+_CONVERTED = headers.fates(headers.ABOUT_BYTES)
 _JSON = (b"Content-Type", b"application/json")
 _NOTHING = b"{}"
 # To read a member from its class takes ten times as much.
@@ -74,7 +75,7 @@ async def convert_request(
         streamed = body_conversion.convert_request_stream(
             body, format_of(converted), conversion, room, message
         )
-        return None, converted, streamed
+        return None, _CONVERTED.sort(converted)[0], streamed
     whole = await _whole(body, room, around.length)
     method = around.method
     # Some clients give each request a body; here it means nothing (RFC 9110, section 9.3.1).
@@ -96,14 +97,14 @@ async def convert_request(
             whole, described(converted), conversion.carrying, room, together
         )
         if carried == _NOTHING:
-            kept = headers.end_to_end(write_fields(together.headers), _OF_BODY)
-            return together, kept, body if isinstance(body, bytes) else None
+            left = headers.end_to_end(write_fields(together.headers), _OF_BODY)
+            return together, left, body if isinstance(body, bytes) else None
         message = together = around.message(conversion, converted, None)
     sent = kind if converted is fields else described(converted)
     given = whole
     whole = await body_conversion.convert_request_body(given, sent, conversion, room, message)
-    drops = converting.drops_body
-    if together is not None and whole is given:
+    drops, kept = converting.drops_body, whole is given
+    if together is not None and kept:
         # It is no JSON and stays: what surrounds it is converted apart.
         together, converted = None, convert_request_fields(around, converted, converting)
     elif together is not None:
@@ -115,7 +116,7 @@ async def convert_request(
         from gateway.proxy.body.formats.form_body import retyped  # few requests are forms
 
         converted = retyped(converted, conversion)
-    return together, converted, whole
+    return together, converted if kept else _CONVERTED.sort(converted)[0], whole
 
 
 async def convert_response(

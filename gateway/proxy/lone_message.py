@@ -171,7 +171,6 @@ class LoneConversion:
             query = together.query
         if made is body and body:
             kept = "unfit: keep lets pass what is not JSON"
-        fields = headers.end_to_end(fields, headers.ABOUT_BYTES)
         return LoneMessage(write_query(query), fields, await _whole(made), kept)
 
     async def _answer(self, answer: CapturedAnswer) -> LoneMessage:

@@ -63,7 +63,6 @@ _NO_RANGES = (b"Accept-Ranges", b"none")
 _takes = compression.takes
 # Other statuses with the entity tag of the resource (RFC 9110, sections 15.4.5 and 15.5.13).
 _CURRENT = frozenset({304, 412})
-_CONVERTED = headers.fates(headers.ABOUT_BYTES | _EXPECT)
 
 
 async def outgoing(  # noqa: C901  # one walk in one frame, for speed
@@ -114,7 +113,8 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
             )
             if together is not None:
                 target = converted_target(plan, together)
-            fields, _ = _CONVERTED.sort(fields)
+            if b"expect" in watched:
+                fields = headers.end_to_end(fields, _EXPECT)
         else:
             conversion = None
             if converting.changes_fields:

@@ -52,6 +52,14 @@ def test_the_service_judges(
     assert (got.status, got.body) == (400, b'{"field":"sum"}')
 
 
+def test_what_passes_keeps_its_coding(reloaded: StartGateway, house: House) -> None:
+    program = reloaded(RULES.format(port=house.service.port))
+    sent = gzip.compress(b"<a/>")
+    ask(program, "POST", "/v1/a", "Content-Type: text/xml", "Content-Encoding: gzip", body=sent)
+    assert house.service.last.body == sent
+    assert house.service.last.all("Content-Encoding") == [b"gzip"]
+
+
 def test_a_query(reloaded: StartGateway, house: House) -> None:
     program = reloaded(RULES.format(port=house.service.port))
     house.service.answer = answer(b"{}")
