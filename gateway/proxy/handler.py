@@ -26,6 +26,7 @@ from gateway.proxy.answer_copy import AnswerCopy
 from gateway.proxy.body import compression
 from gateway.proxy.body.body_format import described, is_stream
 from gateway.proxy.bounds.conversion_room import ConversionRoom
+from gateway.proxy.bounds.tunnel_room import TunnelRoom
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.converted_message import bodiless, request_conversion
 from gateway.proxy.request_trace import RequestTraces
@@ -71,6 +72,7 @@ class Handler:
         self.ahead = 0.0
         self._upstream = upstream
         self._buffers = AnswerBuffers()
+        self._tunnels = TunnelRoom()
         self._shadows = shadows
         self._begin = begin
         self._record = record
@@ -206,7 +208,7 @@ class Handler:
                 span.end(perf_counter(), converted=converted is not None)
             reason = response.reason if status == response.status else b""
             if response.switched:
-                await _tunnel(exchange, response, fields)
+                await _tunnel(exchange, response, fields, self._tunnels)
             elif converted is not None:
                 if isinstance(converted, bytes):
                     if converted:
@@ -331,18 +333,15 @@ def _most(exchange: Exchange, planned: Plan, most: int | None) -> int | None:
     return convert if most is None else min(most, convert)
 
 
-async def _tunnel(exchange: Exchange, response: UpstreamResponse, fields: HeaderFields) -> None:
+async def _tunnel(
+    exchange: Exchange, response: UpstreamResponse, fields: HeaderFields, room: TunnelRoom
+) -> None:
     """Forward bytes in both directions after both sides have switched to another protocol."""
     client = exchange.switch([*fields, *headers.upgrade(response.fields)])
     response.release()
-
-    async def upwards() -> None:
-        while data := await client.read():
-            await response.write(data)
-
-    sending = asyncio.create_task(upwards())
+    give_way = exchange.connection.give_way
+    sending = asyncio.create_task(room.pass_on(client.read, response.write, give_way))
     try:
-        while piece := await response.read():
-            await exchange.write(piece)
+        await room.pass_on(response.read, exchange.write, give_way)
     finally:
         sending.cancel()

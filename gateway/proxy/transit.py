@@ -143,7 +143,7 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
         _host(exchange, route),
         body,
         exchange.length if conversion is None else None,
-        upgrade is not None,
+        upgrade,
         exchange.inform,
         (forwarding, b"X-Request-Id: " + exchange.request_id.encode()),
     )

@@ -200,6 +200,8 @@ class ClientConnection(RequestReceiver):
             raise FaultError(Fault(FaultCode.OVERLOADED, detail, fields=again))
         self._state = TRANSITIONS[self._state, ClientEvent.SWITCH]
         self._totals.tunnels += 1
+        if self.transport is not None:
+            self.transport.set_write_buffer_limits(0)  # what waits is counted: `TunnelRoom`
         self._deadline.set(self._limits.tunnel_seconds)
         self._tunnel = tunnel = Tunnel(
             self._pause_transport_reading, self._resume_transport_reading

@@ -84,7 +84,9 @@ class ClientRequest(Protocol):
     @property
     def upgrade(self) -> bytes | None:
         """The requested protocol if the gateway can tunnel it, which is WebSocket; else None."""
-        protocol = self.message.headers.get("Upgrade", "") if self.message.upgrade else ""
+        if not self.message.upgrade or self.message.version != HttpVersion11:  # RFC 9110, 7.8
+            return None
+        protocol = self.message.headers.get("Upgrade", "")
         return protocol.encode() if protocol.lower() == "websocket" else None
 
     def _check_expectation(self) -> None:

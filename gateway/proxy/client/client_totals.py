@@ -15,8 +15,8 @@ class ClientBound(StrEnum):
     HEADER_SECONDS = "header_seconds"
     """The head of a request takes too long: it is refused."""
     SLOW = "slow"
-    """A client takes next to nothing of its response while others wait for what is held for it: its
-    connection is cut."""
+    """A client takes next to nothing of its response while others wait for what is held for it, or
+    what waits in all tunnels takes too much: its connection is cut."""
     STALL_SECONDS = "stall_seconds"
     """A client receives nothing of its response for too long: its connection is cut."""
     TUNNELS = "tunnels"

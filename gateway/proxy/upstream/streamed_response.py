@@ -131,12 +131,14 @@ class StreamedResponse:
         while not self._pieces:
             if self.complete and self.error is None:
                 return b""
-            if not self.switched:
+            if self.switched:
+                self._connection.resume()  # the piece before has been written
+            else:
                 self._connection.deadline.set(self._connection.timeouts.between_bytes)
             await self.progress()
         pieces = self._pieces
         self._pieces = []
-        if self._size > _HIGH_WATER and not self.complete:
+        if self._size > _HIGH_WATER and not self.complete and not self.switched:
             self._connection.resume()
         self._size = 0
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -166,7 +168,7 @@ class StreamedResponse:
         if self._waiter is not None and not self.small:
             self._connection.deadline.clear()
             self.wake()
-        if self._size > _HIGH_WATER:
+        if self._size > _HIGH_WATER or self.switched:
             self._connection.pause()
 
     def hand_on(self) -> None:

@@ -29,7 +29,7 @@ class UpstreamRequest(Struct, frozen=True):
         host: the value of Host; None for the authority of the target.
         body: the complete body, or a stream of its pieces; None for no body.
         length: the length of a streamed body in bytes; None to send it chunked.
-        upgrade: whether the service may switch to the protocol that the client asks for.
+        upgrade: the protocol that the service may switch to; None for none.
         informational: a function called with status and fields of every 1xx response but 101.
         lines: the lines of further fields, each without its end, or several that are joined.
     """
@@ -40,7 +40,7 @@ class UpstreamRequest(Struct, frozen=True):
     host: bytes | None = None
     body: RequestBody = None
     length: int | None = None
-    upgrade: bool = False
+    upgrade: bytes | None = None
     informational: Callable[[int, HeaderFields], None] | None = None
     lines: tuple[bytes, ...] = ()
 
@@ -54,6 +54,11 @@ class UpstreamRequest(Struct, frozen=True):
     def repeatable(self) -> bool:
         """Whether the request may be sent twice: it is idempotent (RFC 9110, section 9.2.2)."""
         return self.method in _IDEMPOTENT and not isinstance(self.body, AsyncIterator)
+
+    def permits(self, switch: HeaderFields) -> bool:
+        """Return whether a 101 response names the protocol asked for (RFC 9110, section 7.8)."""
+        named = [value.lower() for name, value in switch if name.lower() == b"upgrade"]
+        return self.upgrade is not None and named == [self.upgrade.lower()]
 
 
 class NoRoomError(Exception):

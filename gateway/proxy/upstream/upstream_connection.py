@@ -119,11 +119,15 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         self._reading.resume()
 
     async def write(self, data: bytes) -> None:
-        """Send bytes of the protocol switched to; wait while the service reads too slowly."""
-        if self._transport is not None:
+        """Send bytes of a body or another protocol; wait until the service takes more."""
+        if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
-        if self._writable is not None:
-            await self._writable.wait()
+        if self._writable is not None:  # not `deadline`: the response may be arriving
+            try:
+                async with asyncio.timeout(self.timeouts.between_bytes):
+                    await self._writable.wait()
+            except TimeoutError:
+                self._fail_by()
 
     def close(self) -> None:
         """Abort the connection at once, even during an exchange."""
@@ -134,21 +138,13 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             self._transport.abort()
 
     async def _send_pieces(self, body: AsyncIterator[bytes], chunked: bool) -> None:
-        assert self._transport is not None
         try:
             async for piece in body:
-                if self._transport.is_closing():
-                    return
-                self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
-                if self._writable is not None:  # not `deadline`: the response may be arriving
-                    async with asyncio.timeout(self.timeouts.between_bytes):
-                        await self._writable.wait()
+                await self.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
             if chunked:
-                self._transport.write(b"0\r\n\r\n")
+                await self.write(b"0\r\n\r\n")
         except FaultError as error:
             self._fail(error)
-        except TimeoutError:
-            self._fail_by()
         else:
             self._state = TRANSITIONS[self._state, UpstreamEvent.SENT]
             if self._response is not None and not self._response.head:
@@ -177,9 +173,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade as upgrade:
-            if self._state is not UpstreamState.SWITCHED:
-                self._fail_by(FaultCode.UPSTREAM_PROTOCOL, "it switched protocols unasked")
-            elif rest := data[upgrade.args[0] :]:
+            if rest := data[upgrade.args[0] :]:
                 response.feed(rest)
         except HttpParserError as error:
             self._fail_by(FaultCode.UPSTREAM_PROTOCOL, str(error.__context__ or error))
@@ -283,12 +277,9 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         if not 200 <= status <= 599:
             if not 100 <= status < 200:  # RFC 9110, section 15
                 raise HttpParserError(f"the status {status}")
-            if status == 101 and request.upgrade:
-                self._state = TRANSITIONS[self._state, UpstreamEvent.SWITCH]
-                response.status, response.head, response.switched = status, True, True
-                self.deadline.clear()
-                response.wake()
-            elif status != 101 and request.informational is not None:
+            if status == 101:
+                self._switch(response, request)
+            elif request.informational is not None:
                 request.informational(status, response.fields)
             if not response.head:
                 response.reason, response.fields, self._coding = b"", [], b""
@@ -297,8 +288,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         coding, version = self._coding, "1.1" if self._is_1_1 else parser.get_http_version()
         if (version, coding) not in _FRAMINGS:
             raise HttpParserError(f"HTTP/{version} with transfer coding {coding!r}")
-        response.status = status
-        response.head = True
+        response.status, response.head = status, True
         self.deadline.clear()
         if parser.should_keep_alive():
             self._state = _FINAL_HEAD.get(self._state) or _FINAL_HEAD[self._state]
@@ -312,6 +302,16 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             self.on_message_complete()
         if not response.small:
             response.wake()
+
+    def _switch(self, response: StreamedResponse, request: UpstreamRequest) -> None:
+        if not (self._parser.should_upgrade() and request.permits(response.fields)):
+            raise HttpParserError("it switched protocols unasked")
+        assert self._transport is not None
+        self._transport.set_write_buffer_limits(0)  # what waits is counted: `TunnelRoom`
+        self._state = TRANSITIONS[self._state, UpstreamEvent.SWITCH]
+        response.status, response.head, response.switched = 101, True, True
+        self.deadline.clear()
+        response.wake()
 
     def on_body(self, data: bytes) -> None:
         """Add a piece of the body to the response."""

@@ -1,11 +1,13 @@
 """Connections that have switched protocols: a bound and a clock of their own, and no request's."""
 
 import asyncio
-from contextlib import suppress
+import socket
+from contextlib import ExitStack, suppress
 
+import psutil
 import pytest
 
-from tests.gateway.kit import Scripted, StartGateway, StartUpstream, rules
+from tests.gateway.kit import Scripted, StartGateway, StartUpstream, rules, wait_for
 from tests.gateway.live.bounds import bound
 from tests.gateway.talk import OK, Reader, Writer, ask, connect, get, soon
 
@@ -58,6 +60,54 @@ async def test_nothing_passes(gateway: StartGateway, upstream: StartUpstream) ->
         with suppress(ConnectionResetError):
             assert await client.rest() == b""
     await soon(lambda: bound(program, "tunnel_seconds") == 1)
+
+
+def test_what_waits_in_all_tunnels(gateway: StartGateway) -> None:
+    """Both sides send and take nothing: it is bounded in all, by the end of some."""
+    with ExitStack() as stack:
+        service = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=16))
+        service.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        program = gateway(rules(service.getsockname()[1]))
+        process = psutil.Process(program.process.pid)
+        before, both = process.memory_info().rss, []
+        for _ in range(100):
+            client = stack.enter_context(socket.socket())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(("127.0.0.1", program.port))
+            client.sendall(UPGRADE)
+            far = stack.enter_context(service.accept()[0])
+            far.recv(65536)
+            far.sendall(SWITCHED)
+            assert client.recv(4096).startswith(b"HTTP/1.1 101 ")
+            both += [client, far]
+
+        def send_more() -> bool:  # the system takes some megabytes first
+            for end in both:
+                with suppress(OSError):  # it is full, or was cut
+                    end.send(bytes(1 << 20), socket.MSG_DONTWAIT)
+            return bound(program, "slow") > 0
+
+        wait_for(send_more)
+        assert process.memory_info().rss - before < 120e6
+
+
+async def test_a_service_that_takes_nothing(gateway: StartGateway, upstream: StartUpstream) -> None:
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        writer.transport.pause_reading()  # type: ignore[attr-defined]  # of sockets
+        writer.write(SWITCHED)
+        await asyncio.Event().wait()
+
+    scripted = await upstream(script)
+    program = gateway(rules(scripted.port, extra=", timeouts: { between_bytes: 1 }"))
+    async with connect(program) as client:
+        client.send(UPGRADE)
+        assert (await client.head()).status == 101
+        client.send(bytes(16_000_000))
+        with suppress(ConnectionResetError):
+            assert await client.rest() == b""
+    (entry,) = await soon(lambda: program.log("request"))
+    assert (entry["code"], entry["aborted"]) == ("upstream_timeout", True)
 
 
 async def test_a_tunnel_is_no_request_in_flight(

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 from aiohttp import ClientSession, WSMsgType, WSServerHandshakeError, web
 
-from tests.gateway.kit import StartGateway, StartUpstream, rules
-from tests.gateway.talk import ask, connect
+from tests.gateway.kit import Scripted, StartGateway, StartUpstream, rules
+from tests.gateway.talk import OK, Reader, Writer, ask, connect, logged
 
 
 @pytest.fixture
@@ -93,6 +94,87 @@ async def test_a_client_that_leaves_is_missed_by_the_service(
         await asyncio.sleep(0)
     await asyncio.wait_for(left.wait(), 10)
     assert b"Upgrade: websocket\r\n" in scripted.requests[0]
+
+
+NOT_ASKED_FOR = {
+    "another protocol": (b"Connection: Upgrade", b"Upgrade: chat"),
+    "one more protocol": (b"Connection: Upgrade", b"Upgrade: websocket, chat"),
+    "two lines": (b"Connection: Upgrade", b"Upgrade: websocket", b"Upgrade: chat"),
+    "no protocol": (b"Connection: Upgrade",),
+    "no option": (b"Upgrade: websocket",),
+    "neither": (b"X: y",),
+}
+
+
+@pytest.mark.parametrize("case", NOT_ASKED_FOR)
+@pytest.mark.parametrize("asked", [(), ("Connection: Upgrade", "Upgrade: websocket")])
+async def test_a_switch_that_was_not_asked_for(
+    reloaded: StartGateway, upstream: StartUpstream, case: str, asked: tuple[str, ...]
+) -> None:
+    """RFC 9110, section 7.8: what follows is of an unknown protocol, so nothing of it is passed."""
+    lines = b"\r\n".join(NOT_ASKED_FOR[case])
+    followed = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno"
+    scripted = await upstream(b"HTTP/1.1 101 X\r\n" + lines + b"\r\n\r\n" + followed)
+    program = reloaded(rules(scripted.port))
+    async with connect(program) as client:
+        client.send(ask("GET /plain", *asked))
+        answer = await client.answer()
+    assert answer.status == 502
+    entry = await logged(program, answer["x-request-id"])
+    assert "it switched protocols unasked" in entry["cause"]
+
+
+@pytest.mark.parametrize("protocol", ["websocket", "WebSocket"])
+async def test_protocols_have_names_of_any_case(
+    reloaded: StartGateway, upstream: StartUpstream, protocol: str
+) -> None:
+    switched = b"HTTP/1.1 101 X\r\nConnection: keep-alive, UPGRADE\r\nUpgrade: WEBSOCKET\r\n\r\nhi"
+    scripted = await upstream(switched)
+    program = reloaded(rules(scripted.port))
+    async with connect(program) as client:
+        client.send(ask("GET /plain", "Connection: Upgrade", f"Upgrade: {protocol}"))
+        assert (await client.head()).status == 101
+        assert await client.reader.readexactly(2) == b"hi"
+
+
+async def test_an_old_client_cannot_switch(reloaded: StartGateway, upstream: StartUpstream) -> None:
+    """RFC 9110, section 7.8: Upgrade is ignored in a request of HTTP/1.0."""
+    scripted = await upstream(OK)
+    program = reloaded(rules(scripted.port))
+    async with connect(program) as client:
+        client.send(ask("GET /plain", "Connection: Upgrade", "Upgrade: websocket", http="1.0"))
+        assert (await client.answer()).status == 200
+    assert b"upgrade" not in scripted.requests[0].lower()
+
+
+@pytest.mark.parametrize("side", ["client", "service"])
+async def test_the_end_of_one_side_ends_the_other(
+    reloaded: StartGateway, upstream: StartUpstream, side: str
+) -> None:
+    """Also where a side only stops sending; what it sent before arrives."""
+    left = asyncio.Event()
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        writer.write(b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+        writer.write(bytes(100_000))
+        if side == "service":
+            writer.write_eof()
+        while await reader.read(65536):
+            pass
+        left.set()
+
+    scripted = await upstream(script)
+    program = reloaded(rules(scripted.port))
+    async with connect(program) as client:
+        client.send(ask("GET /plain", "Connection: Upgrade", "Upgrade: websocket"))
+        assert (await client.head()).status == 101
+        assert await client.reader.readexactly(100_000) == bytes(100_000)
+        if side == "client":
+            client.writer.write_eof()
+        with suppress(ConnectionResetError):
+            assert await client.rest() == b""
+        await asyncio.wait_for(left.wait(), 10)
 
 
 async def test_a_service_that_declines_answers_as_ever(
