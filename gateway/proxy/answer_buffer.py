@@ -61,9 +61,13 @@ class AnswerBuffers:
     async def pass_on_copied(
         self, exchange: Exchange, response: UpstreamResponse, fields: HeaderFields
     ) -> None:
-        """Write a body as `pass_on` does, and copy it if it is JSON and not too large."""
+        """Write a body as `pass_on` does, and copy it if it is JSON and not too large.
+
+        Of any other body the media type alone is validated.
+        """
         if format_of(fields) is not BodyFormat.JSON:
             await self.pass_on(exchange, response)
+            exchange.copy = AnswerCopy(fields, b"", False)
             return
         copy = CapturedBody(self._copies, _ONE_COPIED)
         try:

@@ -166,8 +166,7 @@ class Handler:
             return outcome
         exchange.version = outcome.version
         if isinstance(outcome, Options):
-            allow = outcome.allow.encode()
-            _send(exchange, 204, [(b"Allow", allow)] if allow else [])
+            _send(exchange, 204, [(b"Allow", outcome.allow.encode())] if outcome.allow else [])
             return None
         exchange.cutover_route = outcome.cutover_route
         raise FaultError(outcome.fault)
@@ -211,10 +210,9 @@ class Handler:
                 await _tunnel(exchange, response, fields, self._tunnels)
             elif converted is not None:
                 if isinstance(converted, bytes):
-                    if converted:
-                        exchange.converted = True
-                        if planned.route.check is not None:
-                            exchange.copy = AnswerCopy(fields, converted, True)
+                    exchange.converted = exchange.converted or converted != b""
+                    if planned.route.check is not None:
+                        exchange.copy = AnswerCopy(fields, converted, converted != b"")
                     if len(converted) >= compression.LEAST:
                         fields, converted = await coded(exchange, fields, converted)
                     exchange.send(status, reason, fields, converted)
@@ -226,6 +224,8 @@ class Handler:
                     response.release()  # the service is free, however slowly the client reads
                     await taken(exchange, room.holders)
             elif bodiless(exchange.method, status):
+                if status == 204 and planned.route.check is not None:
+                    exchange.copy = AnswerCopy(fields, b"", False)
                 exchange.send_head(status, reason, fields)
             elif response.complete:
                 whole = await response.read()

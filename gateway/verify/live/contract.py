@@ -35,7 +35,8 @@ class Contract:
         """Return the fields that violate the schema, each with the keyword of JSON Schema.
 
         A body that is not what the document has is one field, `body`, with the keyword `json` if it
-        is not JSON, or `content` if it is of a media type that the document does not declare.
+        is not JSON, or `content` if it is of a media type that the document does not declare. A
+        success other than those that the document declares is a field such as `status 204`.
 
         Returns:
             None if the document has no schema for the response.
@@ -46,12 +47,14 @@ class Contract:
         if operation is None or sample.status == 206:  # a part of a body
             return None
         key = operation.key(sample.status)
+        if key is None and sample.status < 300 and operation.succeeds:
+            return [(f"status {sample.status}", "status")]
         validator = self._validator(operation, str(key), operation.response(sample.status))
         if validator is None:
             return None
         fields, body, _ = sample.answer
         body_format, codings = described(fields)
-        if body and body_format is not BodyFormat.JSON:
+        if body_format is not BodyFormat.JSON:
             ranges = _ranges(operation.answer_types[str(key)])
             declared = "*/*" in ranges or is_unconverted(fields, ranges)
             return None if declared else [("body", "content")]

@@ -91,6 +91,11 @@ class Operation:
         key = self.key(status)
         return None if key is None else self.responses[key]
 
+    @property
+    def succeeds(self) -> bool:
+        """Whether the document declares any success."""
+        return any(key.startswith("2") for key in self.responses)
+
     def key(self, status: int) -> str | None:
         """Return the document's key for responses of a status; None if it declares none."""
         near = (str(status), f"{status // 100}XX", f"{status // 100}xx", "default")

@@ -1,7 +1,7 @@
 """Answers of the new route of a cutover that violate the document, where no shadow compares any.
 
 One gateway has an API for each fault, so that they run at the same time. The answers are 200 and
-201 on both routes.
+201 on both routes, but for those without a body (204).
 """
 
 import asyncio
@@ -36,6 +36,8 @@ BAD = {
     "pieces": (GOOD | {"weight": 1.5}, "/weight"),
     "coded": (GOOD | {"id": 1}, "/id"),
     "page": (b"<html>", "body"),
+    "empty": (b"", "body"),
+    "gone": (b"", "status 204"),
     "writes": (GOOD | {"weight": None}, "/weight"),
 }
 # These answers pass as they are: in pieces, coded, and as a page.
@@ -100,13 +102,15 @@ async def new_service(scripted: Scripted, reader: Reader, writer: Writer) -> Non
             body = GOOD
         if api == "page":
             said = answer(body, status=status).replace(b"application/json", b"text/html")
+        elif api == "gone":
+            said = b"HTTP/1.1 204 No Content\r\n\r\n"
         elif api == "coded":
             coded = gzip.compress(json.dumps(body).encode())
             said = answer(coded, "Content-Encoding: gzip", status=status)
         else:
             said = answer(body, status=status)
         writer.write(said[:-5])
-        if api == "pieces":
+        if api in ("pieces", "page"):
             await asyncio.sleep(0.05)
         writer.write(said[-5:])
 
@@ -138,7 +142,7 @@ async def test_each_is_left(gateway: StartGateway, upstream: StartUpstream, tmp_
         program,
         requests,
         BAD,
-        statuses={200, 201},
+        statuses={200, 201, 204},
         until=lambda: (
             dry_run(program) == (50, {"answers", "write answers"})
             and violating(program) == ("rules", 1, 1)

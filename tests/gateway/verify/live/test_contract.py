@@ -71,6 +71,7 @@ def test_what_is_not_declared_is_not_validated(
         (b"", (), [("body", "json")]),
         (b"{", (JSON,), [("body", "json")]),
         (b"<p>", ((b"Content-Type", b"text/html"),), [("body", "content")]),
+        (b"", ((b"Content-Type", b"text/html"),), [("body", "content")]),
         (LOAN, ((b"Content-Type", b"application/json; charset=latin-1"),), None),
         (gzip.compress(LOAN), (JSON, (b"content-encoding", b"gzip")), [("/id", "type")]),
         (gzip.compress(b" " * 300_000), (JSON, (b"Content-Encoding", b"gzip")), None),
@@ -84,6 +85,11 @@ def test_a_body_of_another_kind(
     found: list[tuple[str, str]] | None,
 ) -> None:
     assert violations(tmp_path, "/v{version}/loans", "/lendings", body, *fields) == found
+
+
+def test_a_success_that_is_not_declared(tmp_path: Path) -> None:
+    found = violations(tmp_path, "/v{version}/loans", "/lendings", b"", status=204)
+    assert found == [("status 204", "status")]
 
 
 def test_a_part_of_a_body_is_not_validated(tmp_path: Path) -> None:
