@@ -217,7 +217,7 @@ def _gates(operator: Operator) -> Iterator[bytes]:
     ]
     yield from _metric(
         *("gauge", "gateway_gate_value"),
-        "What a gate compares, by route: a share from 0 to 1, or a mean in seconds.",
+        "What a gate compares, or a rollback was made for: a share, or a mean in seconds.",
         (
             ({**labels, "route": route}, value)
             for labels, result in found
@@ -255,7 +255,7 @@ def _gates(operator: Operator) -> Iterator[bytes]:
     )
     yield from _metric(
         *("gauge", "gateway_gate_outcome"),
-        "1 for the present outcome of a gate: passed, exceeded or inconclusive.",
+        "1 for the outcome of a gate, now or at a rollback: passed, exceeded or inconclusive.",
         (({**labels, "outcome": result.outcome}, 1) for labels, result in found),
     )
 

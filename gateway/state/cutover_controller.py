@@ -92,7 +92,9 @@ class CutoverController:
         for key, cutover in cutovers.items():
             before, evidence = self._states.get(key), self._evidence(cutover, now)
             after = advance(cutover, before, evidence, now)
-            self._log_exceeded(cutover, evidence)
+            # After a rollback, requests that hung still end, and shadows go on: that is no news.
+            if before is None or before.decided_by is not DecidedBy.ROLLED_BACK:
+                self._log_exceeded(cutover, evidence)
             if after != before:
                 await self._set_state(cutover, after)
             await self._override(cutover, after)
@@ -172,9 +174,8 @@ class CutoverController:
         return CurrentCutover(cutover, dated, evidence, results, self._clock())
 
     def results(self, key: VersionKey) -> tuple[GateResult, ...]:
-        """Return the results of the gates of a cutover now."""
-        cutover = self._rules().cutovers[key]
-        return judge(cutover.gates, self._evidence(cutover, time.monotonic()))
+        """Return the results of the gates now, or those for which they rolled the cutover back."""
+        return self.current(key).results
 
     def _state(self, cutover: Cutover, now: float) -> CutoverState:
         return self._states.get(cutover.key) or advance(cutover, None, GateEvidence(), now)

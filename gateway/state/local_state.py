@@ -157,7 +157,7 @@ class LocalState:
             return self.cutovers.current(key)
 
     def gate_results(self, key: VersionKey) -> tuple[GateResult, ...]:
-        """Return the results of the gates of a cutover now."""
+        """Return the results of the gates now, or those for which they rolled the cutover back."""
         return self.cutovers.results(key)
 
     async def pause(self, key: VersionKey, order: Order) -> None:

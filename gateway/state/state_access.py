@@ -269,7 +269,7 @@ class StateAccess(Protocol):
         ...
 
     def gate_results(self, key: VersionKey) -> tuple[GateResult, ...]:
-        """Return the results of the gates of a cutover now."""
+        """Return the results of the gates now, or those for which they rolled the cutover back."""
         ...
 
     async def pause(self, key: VersionKey, order: Order) -> None:

@@ -202,6 +202,7 @@ async def test_what_it_was_rolled_back_for_outlives_a_restart() -> None:
     writer.totals.absorb(outcomes(40, 30))
     await cutovers.decide(16.0)
     back = cutovers.current(SERVED)
+    assert cutovers.results(SERVED) == back.results
     (gate,) = (each for each in back.results if each.outcome == "exceeded")
     assert (gate.new_count, gate.new_requests, gate.text) == (30, 40, back.state.why)
     kept = msgspec.json.decode(msgspec.json.encode(writer.documents))
@@ -216,6 +217,25 @@ async def test_what_it_was_rolled_back_for_outlives_a_restart() -> None:
         assert restarted._states[SERVED].results == expected
     await cutovers.clear(SERVED)
     assert {each.new_requests for each in cutovers.current(SERVED).results} == {0}
+
+
+async def test_what_ends_after_a_rollback_is_no_news(events: list[str]) -> None:
+    """Of the requests that hung, others end when all clients are back; once cleared, it is news."""
+    snapshot: Snapshot = loaded(RULES_OF_STEPS)
+    writer = StateWriter(None)
+    cutovers = CutoverController(writer, ActiveOverrides(writer), lambda: snapshot)
+
+    async def logged(now: float) -> int:
+        await cutovers.decide(now)
+        writer.totals.absorb(outcomes(40, 30))
+        await cutovers.decide(now + 1)
+        return events.count("gate_exceeded")
+
+    await cutovers.decide(10.0)
+    assert await logged(15.0) == 1
+    assert await logged(25.0) == 1
+    await cutovers.clear(SERVED)
+    assert await logged(cutovers._states[SERVED].since + 10) == 2
 
 
 KEPT = {"served": SERVED, "percent": 5, "word": "rules", "why": "so", "since": 1}
