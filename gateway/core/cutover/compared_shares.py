@@ -15,10 +15,10 @@ from gateway.core.cutover.moved_clients import worst_moved
 from gateway.core.cutover.route_outcomes import RouteOutcomes
 from gateway.core.cutover.significance import CONVINCING, design_effect, share_above
 
-# Shares that are known to be 0 where all is well. An old route that has served less than _ASSUMED
-# requests, all without such a failure, counts as if it had served so many.
-_FAULTS = frozenset({"5xx", "conversion"})
-_ASSUMED = 100
+# Shares that are known to be 0 where all is well. An old route that has served fewer requests, all
+# without such a failure, counts as if it had served so many. It converts nothing, so that there is
+# no share of conversions to estimate.
+_ASSUMED = {"5xx": 100, "conversion": 10_000}
 _SINCE = "since the percentage was set"
 # Those of which each failure is one.
 _KINDS = ("5xx", "conversion", "401", "403", "404", "429", "other 4xx")
@@ -98,7 +98,7 @@ class _Comparison(NamedTuple):
         count, usual = new.count(measure), old.count(measure)
         served, among = new.total(measure), old.total(measure)
         few = served < self.gates.minimum
-        few = few or (among < self.gates.minimum and measure not in _FAULTS)
+        few = few or (among < self.gates.minimum and measure not in _ASSUMED)
         known = seen.before.total(measure) >= self.gates.minimum
 
         def weight() -> float:
@@ -145,8 +145,8 @@ class _Comparison(NamedTuple):
         new = self.seen.new
         bad, total = new.count(measure), new.total(measure)
         before, among = base.count(measure), base.total(measure)
-        if measure in _FAULTS and not before:
-            among = max(among, _ASSUMED)
+        if measure in _ASSUMED and not before:
+            among = max(among, _ASSUMED[measure])
         if not among or bad / max(total, self.gates.minimum) <= self.limit + before / among:
             return 0.0
         return share_above((bad, total), (before, among), self.limit)

@@ -80,6 +80,14 @@ def against(gates: Gates | None, evidence: GateEvidence) -> str | None:
             ),
         ),
         (
+            # The old route converts nothing, so that few are enough.
+            GateEvidence(outcomes(125), outcomes(125, _conversion=15)),
+            (
+                "errors (conversion): 15 of 125 requests (12%) could not be converted on the new"
+                " route, 0 of 125 requests (0%) on the old route, within 300 s; 2% more may"
+            ),
+        ),
+        (
             GateEvidence(outcomes(400), outcomes(20, overdue=20)),
             (
                 "errors (overdue): 20 of 20 requests (100%) took longer than 10 s on the new route,"
