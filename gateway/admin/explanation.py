@@ -165,7 +165,7 @@ def facts(
             found.append(("answer", f"204 from the gateway itself{shown}"))
         case Plan():
             found += _plan(outcome, head, readings)
-            found += _brownout(outcome.route, context)
+            found += _brownout(outcome.endpoint.routes[outcome.version], context)
             found += _cutover(outcome, snapshot, context)
             found += _shadow(outcome, head.method)
             found += [] if body is None else explain_body(outcome, snapshot, head, body)
@@ -231,6 +231,8 @@ def _says(fields: FieldLines) -> list[tuple[str, str]]:
 def _brownout(route: Route, context: RequestContext) -> list[tuple[str, str]]:
     if route.brownout is None:
         return []
+    if route.brownout.key in context.overrides.paused:
+        return [("brownout", "is paused")]
     if route.brownout.spares(context):
         return [("brownout", "spares this client")]
     share = route.brownout.share(context.now)

@@ -55,6 +55,36 @@ def test_explain(
     assert ("shadow" in printed) == ("shadow" in facts or "old route" in facts["cutover"])
 
 
+def test_explain_a_brownout_beside_a_cutover(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A brownout is of the version, whichever route its requests take."""
+    rules = tmp_path / "gateway.yaml"
+    rules.write_text(
+        """
+services:
+  old: { targets: ["http://127.0.0.1:1"] }
+  new: { targets: ["http://127.0.0.1:2"] }
+apis:
+  ferry:
+    endpoints: [ { path: "/v{version}/sailings", version: { in: path } } ]
+    versions:
+      "1":
+        service: old
+        lifecycle: { deprecated: 2025-01-01, sunset: 2098-12-31 }
+        brownout: { percent: 20 }
+        cutover: { via: "2", percent: 100 }
+      "2": { service: new }
+    conversions: [ { between: ["1", "2"], changes: [] } ]
+"""
+    )
+    monkeypatch.setattr(sys, "argv", ["gateway", "explain", str(rules), "GET /v1/sailings"])
+    assert main() == 0
+    printed = capsys.readouterr().out
+    assert "  brownout  refuses 20% of the requests now\n" in printed
+    assert "  cutover   the new route: 100% of the clients go via version 2" in printed
+
+
 @pytest.mark.parametrize(
     ("shadow", "asked", "fact"),
     [
