@@ -204,11 +204,13 @@ class Page:
         api, label = request.match_info["api"], request.match_info.get("version", "")
         labels: dict[str, list[str]] = {}
         for name, version in self._catalog():
-            labels.setdefault(name, []).append(version)
+            labels.setdefault(name, []).extend([version] if version else [])
         if api not in labels:
             detail = f"No API is called '{api}'; {suggest(api, labels)}"
-        else:
+        elif label:
             detail = f"The API {api} has no version '{label}'; {suggest(label, labels[api])}"
+        else:
+            detail = f"The address names no version of {api}; {suggest(label, labels[api])}"
         return await self.problem(request, 404, detail)
 
     def _catalog(self) -> Mapping[VersionKey, CatalogVersion]:

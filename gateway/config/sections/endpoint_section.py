@@ -267,7 +267,7 @@ class EndpointBuilder(NamedTuple):
             )
         if read and not captured:
             self.mistakes.add(
-                "the path has no {version} to read; write one, as in /v{version}/person",
+                "the path has no {version} to read; write one, such as a first segment /v{version}",
                 *self.at,
                 "path",
             )

@@ -245,6 +245,8 @@ async def test_whatever_a_client_calls_itself(
     ("path", "status", "detail"),
     [
         ("/page/versions/person/9", 404, "The API person has no version &#39;9&#39;; known: 1, 2."),
+        ("/page/versions/person", 404, "The address names no version of person; known: 1, 2."),
+        ("/page/versions/users/1", 404, "The API users has no version &#39;1&#39;; known: none."),
         (
             "/page/versions/persons",
             404,
@@ -406,6 +408,9 @@ async def test_a_request_is_explained(page: TestClient) -> None:  # type: ignore
     assert "410 version_retired" in text
     status, text = await explained(request="GET /header", headers="X-API-VERSION: 2\r\n\r\nA: b")
     assert "<span>version</span><p>2, by header</p>" in text
+    assert (await page.put("/brownouts/person/1?why=x")).status == 200
+    _, text = await explained(request="GET /v1/person")
+    assert "<span>brownout</span><p>is paused</p>" in text
     for wrong in ({"request": "nothing"}, {"request": "GET /", "peer": "x"}):
         status, text = await explained(**wrong)
         assert (status, 'role="alert"' in text) == (422, True)
