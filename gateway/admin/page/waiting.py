@@ -235,9 +235,11 @@ def _cutovers(seen: Situation) -> Iterator[Waiting]:
             if one.outcome is GateOutcome.PASSED and (used := one.pressure or 0.0) >= _PRESSED
         ]
         if exceeded:
+            dry = cutover.gates is not None and cutover.gates.dry_run
+            stays = f" It stays at {state.percent:g}%: the gates are a dry run." if dry else ""
             yield Waiting(
                 *("now", 2, 0.0, "bad", "Gate exceeded", name_of(key)),
-                sentence(exceeded[0].text),
+                sentence(exceeded[0].text) + stays,
                 *("See the gates", there),
             )
         elif state.decided_by is DecidedBy.HELD:

@@ -24,6 +24,7 @@ from tests.gateway.config.rules import RULES, edited, loaded
 NOW = 1_000 * DAY  # 1972-09-27
 KEY = ("person", "1")
 MOVING = edited("{ service: old }", '{ service: old, cutover: { via: "2", percent: 10 } }')
+DRY = MOVING.replace("percent: 10 }", "percent: 10, gates: { errors: 1%, dry_run: true } }")
 ENDING = edited("{ service: old }", "{ service: old, lifecycle: { sunset: 1972-10-07 } }")
 NEARER = ENDING.replace("1972-10-07", "1972-10-01")
 WINDOW = "{ at: '0 9 * * *', minutes: 30 }"
@@ -151,6 +152,12 @@ CASES = {
     "a gate exceeded": (
         situation(MOVING, cutovers=cutover(DecidedBy.HELD, 10, result(GateOutcome.EXCEEDED))),
         *("now", "Gate exceeded", "Errors (5xx): 1 of 100."),
+    ),
+    "a gate exceeded in a dry run": (
+        situation(
+            DRY, cutovers=cutover(DecidedBy.RULES, 10, result(GateOutcome.EXCEEDED), rules=DRY)
+        ),
+        *("now", "Gate exceeded", "It stays at 10%: the gates are a dry run."),
     ),
     "held": (
         situation(STEPPING, cutovers=cutover(DecidedBy.HELD, rules=STEPPING, since=10**6)),
