@@ -84,7 +84,7 @@ def cutovers_moved(
 ) -> Iterator[Happening]:
     """Yield which cutovers moved since the document was written, and note it there.
 
-    What an operator has set is no news.
+    What an operator has set is no news, nor that a cutover begins anew: it has not stepped on.
     """
     before = dict(document.cutovers)
     document.cutovers = [
@@ -101,7 +101,7 @@ def cutovers_moved(
         elif state.decided_by is DecidedBy.HELD:
             kind = EventKind.CUTOVER_HELD
             text = f"The cutover of {name} is held at {state.percent:g}%: {state.why}."
-        elif state.decided_by is DecidedBy.RULES and known[0] != state.percent:
+        elif state.decided_by is DecidedBy.RULES and known[0] < state.percent:
             kind = EventKind.CUTOVER_STEPPED
             text = f"The cutover of {name} went from {known[0]:g}% to {state.percent:g}%."
         else:

@@ -47,6 +47,7 @@ def test_a_cutover() -> None:
     ]
     assert moved((1, rules), (50, DecidedBy.OPERATOR), (60, DecidedBy.OPERATOR)) == []
     assert moved((0, back)) == []
+    assert moved((100, rules), (1, rules)) == []  # cleared, it begins anew
 
 
 def test_a_cutover_that_is_rolled_back_again_is_told_again() -> None:
