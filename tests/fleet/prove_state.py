@@ -596,7 +596,8 @@ async def test_releases_one_apart_share_the_database(
         ),
         pytest.param(
             lambda url: f"{url}?connect_timeout=5",
-            'unrecognized configuration parameter "connect_timeout" in the URL; remove it',
+            'unrecognized configuration parameter "connect_timeout" in the URL;'
+            " correct or remove it",
             id="a parameter that nobody knows",
         ),
         pytest.param(

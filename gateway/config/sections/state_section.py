@@ -27,7 +27,10 @@ class FleetConfig(SectionModel):
 
 def build_state(text: str | None, mistakes: Mistakes) -> str | None:
     """Return the path of the file of the state, or the URL of its database; None for neither."""
-    if not text:
+    if not text or not text.strip():
+        return None
+    if text.endswith(":memory:"):
+        mistakes.add("no file; leave state out to keep it in memory", "state")
         return None
     scheme, found, rest = text.partition("://")
     if not found and text.partition(":")[0] not in (*POSTGRESQL, "sqlite"):
@@ -49,9 +52,10 @@ def build_state(text: str | None, mistakes: Mistakes) -> str | None:
 def _has_host(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        # Of two @, drivers do not agree which ends the password.
-        whole = parts.netloc.count("@") < 2 and bool(parts.hostname) and parts.port != 0
-        return whole and len(parts.path) > 1
+        # Of two @, drivers do not agree which ends the password. After a slash in the password, its
+        # end would be taken for the name of the database, and shown.
+        whole = parts.netloc.count("@") < 2 and "@" not in parts.path
+        return whole and bool(parts.hostname) and parts.port != 0 and len(parts.path) > 1
     except ValueError:
         return False
 

@@ -61,7 +61,7 @@ def translated(name: str, url: str, error: Exception) -> StateError:
     if "sslmode" in said:
         return StateError(f"{name}: no such sslmode; write one of {', '.join(_MODES)}")
     if "configuration parameter" in said:
-        return StateError(f"{name}: {said} in the URL; remove it")
+        return StateError(f"{name}: {said} in the URL; correct or remove it")
     if isinstance(original, ValueError) or isinstance(original.__cause__, ValueError):
         return StateError(
             f"{name}: not a usable URL; write postgresql://USER:PASSWORD@HOST:PORT/DATABASE"

@@ -11,6 +11,7 @@ DATABASE = "postgresql://ann:s3cret@db:5432/state?sslmode=require"
     ("written", "expected"),
     [
         ("", None),
+        (" ", None),
         ("state.db", "state.db"),
         ("/var/lib/gateway/state.db", "/var/lib/gateway/state.db"),
         ("sqlite:///state.db", "state.db"),
@@ -32,6 +33,8 @@ def test_a_location(written: str, expected: str | None) -> None:
         "postgresql://ann:s3cret@db:x/state",
         "postgresql://ann:s3c@ret@db/state",
         "postgresql://ann:s3c/ret@db/state",
+        "postgresql://ann:s3c@ret/1@db/state",
+        "postgresql://ann:12/ret@db/state",
         "postgresql:///state",
         "postgresql:/ann:s3cret@db/state",
         "sqlite://",
@@ -50,6 +53,12 @@ def test_no_location(written: str) -> None:
         if environment:  # the text of a variable is hidden wherever a message has it
             advice = advice.replace(written, "${STATE}")
         assert found == f"1:1: state: not a location of state; {advice}"
+
+
+@pytest.mark.parametrize("written", [":memory:", "sqlite:///:memory:"])
+def test_memory_is_no_file(written: str) -> None:
+    (found,) = report(f"state: '{written}'\n{RULES}")
+    assert found == "1:1: state: no file; leave state out to keep it in memory"
 
 
 @pytest.mark.parametrize(
