@@ -93,9 +93,8 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         self._request, self.timeouts, self._head_size, self._coding = request, timeouts, 0, b""
         assert self._transport is not None
         write_request(self._transport.write, request, self._host)
-        body = request.body
         # This replaces the deadline of the idle connection.
-        if body is None or isinstance(body, bytes):
+        if (body := request.body) is None or isinstance(body, bytes):
             self._state = _SEND_ALL.get(self._state) or _SEND_ALL[self._state]
             self.deadline.begin(timeouts.whole, timeouts.first_byte)
         else:
@@ -140,6 +139,8 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
     async def _send_pieces(self, body: AsyncIterator[bytes], chunked: bool) -> None:
         try:
             async for piece in body:
+                if self._transport is None or self._transport.is_closing():
+                    return  # the client is asked for no more that would go nowhere
                 await self.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
             if chunked:
                 await self.write(b"0\r\n\r\n")
@@ -306,8 +307,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
     def _switch(self, response: StreamedResponse, request: UpstreamRequest) -> None:
         if not (self._parser.should_upgrade() and request.permits(response.fields)):
             raise HttpParserError("it switched protocols unasked")
-        assert self._transport is not None
-        self._transport.set_write_buffer_limits(0)  # what waits is counted: `TunnelRoom`
+        cast(asyncio.Transport, self._transport).set_write_buffer_limits(0)  # see `TunnelRoom`
         self._state = TRANSITIONS[self._state, UpstreamEvent.SWITCH]
         response.status, response.head, response.switched = 101, True, True
         self.deadline.clear()

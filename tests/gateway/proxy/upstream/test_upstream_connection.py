@@ -189,6 +189,29 @@ async def test_an_answer_before_the_end_of_its_request_ends_the_connection() -> 
     assert (kept.freed, kept.wire.is_closing()) == (0, True)
 
 
+async def test_a_closing_connection_asks_for_no_more_of_a_body() -> None:
+    """What waits for the service keeps the connection half open after the end that it has sent."""
+    taken: list[bytes] = []
+
+    async def body() -> AsyncIterator[bytes]:
+        for piece in (b"a", b"b", b"c"):
+            taken.append(piece)
+            yield piece
+            await asyncio.sleep(0)
+
+    kept = Kept()
+    response = kept.connection.send(UpstreamRequest("POST", "/", [], body=body()), Timeouts())
+    await asyncio.sleep(0)
+    kept.wire.gone.set()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert taken == [b"a", b"b"]
+    assert kept.wire.sent.endswith(b"1\r\na\r\n")  # nor is the body said to be complete
+    kept.connection.connection_lost(None)
+    with pytest.raises(FaultError):
+        await response.arrived()
+
+
 async def test_the_clock_for_the_answer_starts_when_the_request_is_sent() -> None:
     kept = Kept()
     request = UpstreamRequest("POST", "/", [], body=slowly(0.2), length=8)
