@@ -76,7 +76,7 @@ async def convert_request(
             body, format_of(converted), conversion, room, message
         )
         return None, _CONVERTED.sort(converted)[0], streamed
-    whole = await _whole(body, room, around.length)
+    whole = await _whole(body, around, room)
     method = around.method
     # Some clients give each request a body; here it means nothing (RFC 9110, section 9.3.1).
     if whole and method in SAFE and whole.strip() == _NOTHING:
@@ -264,9 +264,9 @@ def converted_target(plan: Plan, message: Message) -> str:
     return written_target(plan.route, path, write_query(message.query))
 
 
-async def _whole(body: RequestBody, room: ConversionRoom, length: int | None) -> bytes:
+async def _whole(body: RequestBody, around: Surroundings, room: ConversionRoom) -> bytes:
     if isinstance(body, AsyncIterator):
-        return await room.gather(body, length or 0)
+        return await room.gather(body, around.length or 0)
     return body or b""
 
 

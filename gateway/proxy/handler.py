@@ -321,7 +321,7 @@ def _preflight(exchange: Exchange) -> FieldLines:
 
 
 def _most(exchange: Exchange, planned: Plan, most: int | None) -> int | None:
-    """Return the maximum of bytes of a streamed request body, of which any has `most`; or None."""
+    """Return the maximum size of a streamed body in bytes, at most `most`; None for no maximum."""
     fields, converting = exchange.message.raw_headers, planned.request
     kind, asked = described(fields), planned.method(exchange.method)
     ranges = planned.endpoint.unconverted

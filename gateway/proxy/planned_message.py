@@ -57,10 +57,18 @@ class LiveSurroundings(NamedTuple):
     """The surroundings of a request that the gateway serves; see `Surroundings`."""
 
     method: str
-    asked: str
-    length: int | None
     exchange: Exchange
     plan: Plan
+
+    @property
+    def asked(self) -> str:
+        """The method that the service is asked by."""
+        return self.plan.method(self.method)
+
+    @property
+    def length(self) -> int | None:
+        """The declared length of the body of the request."""
+        return self.exchange.length
 
     def message(
         self, conversion: BodyConversion, fields: HeaderFields, status: int | None

@@ -30,11 +30,7 @@ from gateway.core.service import CLIENT_HOST, TARGET_HOST
 from gateway.core.snapshot import Route
 from gateway.proxy import answer_links, cors_fields
 from gateway.proxy.body import body_conversion, compression
-from gateway.proxy.body.body_format import (
-    ERROR_TEXTS,
-    described,
-    is_unconverted,
-)
+from gateway.proxy.body.body_format import ERROR_TEXTS, described, is_unconverted
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.converted_message import (
@@ -107,7 +103,7 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
         if conversion is not None:
             if b"expect" in watched and streamed:
                 exchange.inform(100, [])
-            around = LiveSurroundings(method, asked, exchange.length, exchange, plan)
+            around = LiveSurroundings(method, exchange, plan)
             together, fields, body = await convert_request(
                 around, converting, fields, kind, body, conversion, room
             )
@@ -118,7 +114,7 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
         else:
             conversion = None
             if converting.changes_fields:
-                around = LiveSurroundings(method, method, None, exchange, plan)
+                around = LiveSurroundings(method, exchange, plan)
                 fields = convert_request_fields(around, fields, converting)
     if method in BOUNDED:
         fields = counted_down(fields)
@@ -189,13 +185,13 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
         if changes and conversion is not None and not bodiless(method, answered):
             fields = made_json(fields)
         if conversion is not None and (conversion.needs_message or conversion.maps_links):
-            around = LiveSurroundings(method, method, None, exchange, plan)
+            around = LiveSurroundings(method, exchange, plan)
             fields, body = await convert_response(
                 around, converting, fields, conversion, response, answered, room
             )
         else:
             if converting.changes_fields:
-                around = LiveSurroundings(method, method, None, exchange, plan)
+                around = LiveSurroundings(method, exchange, plan)
                 fields = convert_response_fields(around, fields, converting, response)
             if changes:
                 fields, body = other_body(response, answered, conversion, fields)

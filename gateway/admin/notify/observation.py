@@ -154,7 +154,7 @@ def brownouts_begun(
         if first is None or first.begins > now:
             continue
         begins = max(first.begins, 0.0)
-        # The begin of one without a begin is not known; it counts from when it was noticed.
+        # A brownout that the rules give no begin counts from when it was noticed.
         known[key] = (begins or now, min(first.ends, 1e12), first.percent)
         text = f"A brownout of {_name(key)} has begun; it refuses {_extent(first)}."
         yield Happening(
