@@ -49,8 +49,8 @@ class Soak:
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     done: Counter[str] = field(default_factory=Counter)
 
-    async def run(self, seconds: float) -> list[str]:
-        """Run for a while; return what is wrong, a line each."""
+    async def run(self, seconds: float, least: int = 0) -> list[str]:
+        """Run for so many seconds, and until so many answers were right; return what is wrong."""
         house, load = self.house, self.house.load
         before = await asyncio.to_thread(self._idle)
         # The eldest worker is never killed, so these live through all of it.
@@ -64,7 +64,7 @@ class Soak:
                     group.create_task(self._keep(visit))
             group.create_task(self._operate())
             try:
-                await self._watch(began, seconds)
+                await self._watch(began, seconds, least)
             finally:
                 load.over = True
         self.say(f"{monotonic() - began:6.0f} s  {self}")
@@ -82,16 +82,16 @@ class Soak:
             f" explained, {len(load.unexplained)} not; {done}; RSS {rss} MB"
         )
 
-    async def _watch(self, began: float, seconds: float) -> None:
-        lines = 1
-        while monotonic() < began + seconds and not self.stop.is_set():
+    async def _watch(self, began: float, seconds: float, least: int) -> None:
+        lines, load = 1, self.house.load
+        while not self.stop.is_set() and (monotonic() < began + seconds or load.right < least):
             for memory in self.memories:
                 memory.sample()
             if monotonic() > began + lines * _EVERY:
                 self.say(f"{lines * _EVERY:6.0f} s  {self}")
                 lines += 1
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(1.0, max(0.0, began + seconds - monotonic()))):
+                async with asyncio.timeout(min(1.0, max(0.1, began + seconds - monotonic()))):
                     await self.stop.wait()
 
     async def _keep(self, visit: Callable[[Load, Random], Awaitable[None]]) -> None:
