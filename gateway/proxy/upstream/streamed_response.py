@@ -9,8 +9,9 @@ from gateway.core.service import Timeouts
 from gateway.proxy.bounds.deadline import Deadline
 from gateway.proxy.bounds.slow_holders import SlowHolders
 
-# With more unread bytes of the body than this, reading from the service pauses.
-_HIGH_WATER = 256 * 1024
+# With more bytes of the body than this since the reader last waited for some, reading from the
+# service pauses until it does again. So what the reader is still passing on counts as well.
+_HIGH_WATER = 64 * 1024
 # With more unread pieces than this, the parser leaves others a turn.
 _CROWDED = 128
 
@@ -131,16 +132,14 @@ class StreamedResponse:
         while not self._pieces:
             if self.complete and self.error is None:
                 return b""
-            if self.switched:
-                self._connection.resume()  # the piece before has been written
-            else:
+            if self._size > _HIGH_WATER or self.switched:
+                self._connection.resume()
+            self._size = 0
+            if not self.switched:
                 self._connection.deadline.set(self._connection.timeouts.between_bytes)
             await self.progress()
         pieces = self._pieces
         self._pieces = []
-        if self._size > _HIGH_WATER and not self.complete and not self.switched:
-            self._connection.resume()
-        self._size = 0
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def write(self, data: bytes) -> None:
@@ -168,7 +167,7 @@ class StreamedResponse:
         if self._waiter is not None and not self.small:
             self._connection.deadline.clear()
             self.wake()
-        if self._size > _HIGH_WATER or self.switched:
+        if self._size > _HIGH_WATER or self.switched:  # one piece of a tunnel at a time
             self._connection.pause()
 
     def hand_on(self) -> None:
