@@ -9,6 +9,7 @@ import uvloop  # a faster event loop, with the same interface
 
 from . import PROGRAM, log
 from .app import application
+from .engine import shown
 from .serving import serve
 from .settings import SettingError, Settings
 from .store import StorageError, Store
@@ -31,7 +32,9 @@ async def _run(settings: Settings) -> int:
     try:
         store = await Store.open(settings.database_url, settings.database_timeout)
     except StorageError as error:
-        return _fail(f"cannot use the database: {error}", 1)
+        where = shown(settings.database_url)
+        remedy = "mend that, or correct USERS_DATABASE_URL"
+        return _fail(f"cannot use the database {where}: {error}; {remedy}", 1)
     try:
         await serve(application(store, settings), settings, stop)
     except OSError as error:

@@ -28,16 +28,25 @@ def database_url(text: object) -> URL:
 
     Raises:
         ValueError: it is no URL, its driver is missing or not for asyncio, or it is an SQLite
-            database that is in memory or has options, either of which may lose what was stored.
+            database that is in memory or has options, either of which may lose what was stored. Or
+            a part of a password with @ and a slash would be taken for the name of the database.
     """
     try:
         url = _with_driver(make_url(str(text)))
         if _is_sqlite(url) and (url.query or url.database in (None, "", ":memory:")):
             raise ValueError("not durable")
+        if not _is_sqlite(url) and "@" in (url.database or ""):
+            raise ValueError("the end of a password that is not escaped")
         create_async_engine(url)  # loads the driver
     except (SQLAlchemyError, ImportError, TypeError, ValueError):
         raise ValueError("not usable") from None  # their words may hold the password
     return url
+
+
+def shown(url: URL) -> str:
+    """Return the URL of a database without user, password and parameters, which may be secret."""
+    scheme = url.get_backend_name()
+    return URL.create(scheme, None, None, url.host, url.port, url.database).render_as_string()
 
 
 def engines(url: URL, wait: float) -> tuple[AsyncEngine, AsyncEngine]:

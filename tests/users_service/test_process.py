@@ -107,7 +107,10 @@ def _events(log: Path) -> list[str]:
         (
             {"USERS_DATABASE_URL": "sqlite+aiosqlite:////no/such/users.db"},
             1,
-            "cannot use the database: [Errno 2] No such file or directory: '/no/such/users.db'",
+            (
+                "cannot use the database sqlite:////no/such/users.db: [Errno 2] No such file or"
+                " directory: '/no/such/users.db'; mend that, or correct USERS_DATABASE_URL"
+            ),
         ),
     ],
 )

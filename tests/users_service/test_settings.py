@@ -84,6 +84,7 @@ def test_a_wrong_value_is_named_with_what_would_be_right(
         "sqlite+aiosqlite:///s3cret.db?timeout=soon",
         "sqlite+aiosqlite://bob:s3cret@host/users.db",
         "sqlite+aiosqlite://bob:s3cret@host:port/users.db",
+        "postgresql://bob:s3@cret/1@host/users",
     ],
 )
 def test_a_wrong_database_url_is_refused_without_repeating_it(url: str) -> None:
