@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psutil
 import pytest
@@ -123,12 +123,20 @@ async def test_a_large_request(
 async def test_many_large_answers_that_nobody_reads(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Each client that does not read costs the gateway a bounded amount, however much there is."""
-    body = bytes(8_000_000)
-    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
-    scripted = await upstream(head + body)
+    """Each client that does not read costs the gateway a bounded amount, however much there is.
+
+    There are so many that most have no part of what all together may have.
+    """
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % TOTAL)
+        with suppress(ConnectionError):
+            await feed(writer, chunked=False)
+
+    scripted = await upstream(script)
     program = gateway(rules(scripted.port))
-    clients = 40
+    clients = 120
     async with asyncio.TaskGroup() as group:
         stop = asyncio.Event()
 
