@@ -30,7 +30,8 @@ def cluster_name(service: Service) -> str:
 def service_cluster(service: Service) -> Object:
     """Return the cluster of a service, as far as Envoy has what the rules say of it."""
     capacity = service.capacity
-    cluster = _cluster(cluster_name(service), service.targets, service.timeouts.connect)
+    waits = service.timeouts.connect
+    cluster = _cluster(cluster_name(service), service.targets, waits, service.ejection)
     cluster["circuit_breakers"] = {
         "thresholds": [
             {
@@ -41,7 +42,6 @@ def service_cluster(service: Service) -> Object:
             }
         ]
     }
-    cluster["outlier_detection"] = _ejection(service.ejection, len(service.targets))
     if (health := service.health) is not None:
         cluster["health_checks"] = [
             {
@@ -60,8 +60,7 @@ def service_cluster(service: Service) -> Object:
 
 def gateway_cluster(targets: Iterable[Target]) -> Object:
     """Return the cluster of the gateway, which bounds and judges requests itself."""
-    gateways = tuple(targets)
-    cluster = _cluster(GATEWAY, gateways, 5.0)
+    cluster = _cluster(GATEWAY, tuple(targets), 5.0, Ejection())
     # What reached no gateway may be sent to another one (see the routes), as often as it takes.
     cluster["circuit_breakers"] = {
         "thresholds": [
@@ -73,7 +72,6 @@ def gateway_cluster(targets: Iterable[Target]) -> Object:
             }
         ]
     }
-    cluster["outlier_detection"] = _ejection(Ejection(), len(gateways))
     return cluster
 
 
@@ -89,12 +87,11 @@ def _ejection(ejection: Ejection, targets: int) -> Object:
         "enforcing_local_origin_success_rate": 0,
         "base_ejection_time": seconds(ejection.seconds),
         "max_ejection_time": seconds(ejection.longest),
-        # Never the last target of a service.
-        "max_ejection_percent": 100 - 100 // targets,
+        "max_ejection_percent": 100 - 100 // targets,  # never the last target of a service
     }
 
 
-def _cluster(name: str, targets: tuple[Target, ...], connect: float) -> Object:
+def _cluster(name: str, targets: tuple[Target, ...], connect: float, ejection: Ejection) -> Object:
     endpoints = [
         {
             "endpoint": {
@@ -103,13 +100,13 @@ def _cluster(name: str, targets: tuple[Target, ...], connect: float) -> Object:
         }
         for target in targets
     ]
-    return {
+    static = all(is_address(target.host) for target in targets)
+    cluster = {
         "name": name,
-        "type": "STATIC" if all(is_address(target.host) for target in targets) else "STRICT_DNS",
+        "type": "STATIC" if static else "STRICT_DNS",
         # By itself, Envoy asks IPv6 alone where a name has both, though nobody may listen there.
         "dns_lookup_family": "V4_PREFERRED",
         "connect_timeout": seconds(connect),
-        "lb_policy": "LEAST_REQUEST",
         "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
         "typed_extension_protocol_options": {
             _HTTP: {
@@ -122,3 +119,9 @@ def _cluster(name: str, targets: tuple[Target, ...], connect: float) -> Object:
             "endpoints": [{"lb_endpoints": endpoints}],
         },
     }
+    # To choose from one address, and to watch a target that is never ejected, would only cost.
+    if not static or len(targets) > 1:
+        cluster["lb_policy"] = "LEAST_REQUEST"
+    if len(targets) > 1:
+        cluster["outlier_detection"] = _ejection(ejection, len(targets))
+    return cluster

@@ -5,11 +5,11 @@ behind them sends what they leave to the gateway, so that no other endpoint gets
 
 It tries one route after the other, and of each the header fields before the path, so that long ways
 and patterns cost. Paths that are compared as a whole therefore come first, in the order of the
-rules, and of each path the methods that are not allowed, which the others then need not look at.
+rules, and of each endpoint what goes straight.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 
@@ -89,15 +89,12 @@ def _has_paths_of_its_own(snapshot: Snapshot, endpoint: Endpoint, straight: list
 
 
 def _at(snapshot: Snapshot, endpoint: Endpoint, straight: list[Straight]) -> Iterator[Object]:
-    """Yield the routes of one endpoint for its paths."""
-    fixed = list(_fixed_answers(snapshot, endpoint))
-    yield from (made for answer, made in fixed if answer.method)
-    yield from _other_methods(endpoint, straight, [answer for answer, _ in fixed])
+    """Yield the routes of one endpoint for its paths; what goes straight first, as it is most."""
     for one in straight:
         match = _match(one)
         assert match is not None  # as it is matched
         yield _straight(one, match)
-    yield from (made for answer, made in fixed if not answer.method)
+    yield from _fixed_answers(snapshot, endpoint)
 
 
 def _rest(endpoint: Endpoint) -> Object:
@@ -134,21 +131,6 @@ def _path_match(path: Template) -> Object:
     return {"path": path.text}
 
 
-def _other_methods(
-    endpoint: Endpoint, straight: list[Straight], fixed: list[FixedAnswer]
-) -> Iterator[Object]:
-    """Yield the routes by which the gateway gets methods that nothing else is an answer to."""
-    methods = endpoint.methods
-    if methods is None:
-        return
-    refused = {OTHER_METHOD} if "OPTIONS" in methods else {OTHER_METHOD, "OPTIONS"}
-    answered = {(answer.path, answer.method) for answer in fixed}
-    for path in dict.fromkeys(one.path for one in straight):
-        if not {(path.text, method) for method in refused} <= answered:
-            match = {**_path_match(path), "headers": _none_of(methods)}
-            yield _to_gateway(f"other methods at {path.text}", match)
-
-
 def _method(name: str) -> Object:
     return {"name": ":method", "string_match": {"exact": name}}
 
@@ -157,11 +139,18 @@ def _none_of(methods: Iterable[str]) -> list[Object]:
     return [{**_method(name), "invert_match": True} for name in methods]
 
 
-def _match(one: Straight) -> Object | None:
-    """Return what only requests of the version match; None where Envoy has no such match.
+def _one_of(methods: Sequence[str] | None) -> list[Object]:
+    """Return what requests with one of some methods match; None for all."""
+    if methods is None:
+        return []
+    if len(methods) == 1:
+        return [_method(methods[0])]
+    pattern = "|".join(map(re.escape, methods))
+    return [{"name": ":method", "string_match": {"safe_regex": {"regex": pattern}}}]
 
-    Requests with a method that is not allowed are gone by then.
-    """
+
+def _match(one: Straight) -> Object | None:
+    """Return what only requests of the version match; None where Envoy has no such match."""
     if len(one.path.captures) > _GROUPS:
         return None
     found: list[Object] = []
@@ -180,6 +169,7 @@ def _match(one: Straight) -> Object | None:
         other = {"safe_regex": {"regex": path_pattern.other_value(value)}}
         found.append({"name": name, "string_match": {"exact": value}})
         found.append({"name": name, "string_match": other, "invert_match": True})
+    found += _one_of(one.endpoint.methods)
     match = _path_match(one.path)
     return {**match, "headers": found} if found else match
 
@@ -222,12 +212,12 @@ def _straight(one: Straight, match: Object) -> Object:
     return made
 
 
-def _fixed_answers(snapshot: Snapshot, endpoint: Endpoint) -> Iterator[tuple[FixedAnswer, Object]]:
-    """Yield the fixed answers that Envoy can give, each with its route."""
+def _fixed_answers(snapshot: Snapshot, endpoint: Endpoint) -> Iterator[Object]:
+    """Yield the routes of the fixed answers that Envoy can give."""
     for answer in fixed_answers(snapshot, endpoint):
         match = _fixed_match(endpoint, answer)
         if match is not None and len(answer.body) <= _LONGEST:
-            yield answer, _fixed(endpoint, answer, match)
+            yield _fixed(endpoint, answer, match)
 
 
 def _fixed_match(endpoint: Endpoint, answer: FixedAnswer) -> Object | None:
@@ -246,11 +236,13 @@ def _fixed_match(endpoint: Endpoint, answer: FixedAnswer) -> Object | None:
         return None
     if exact.header is not None:
         absent = {"name": exact.header[0].lower(), "present_match": True, "invert_match": True}
-        return {**match, "headers": [absent]}
+        return {**match, "headers": [absent, *_one_of(endpoint.methods)]}
     target = None
     if exact.query is not None:
         target = path_pattern.without_parameter(endpoint.template, exact.query[0])
-    return None if target is None else {**match, "headers": [_target(target)]}
+    if target is None:
+        return None
+    return {**match, "headers": [_target(target), *_one_of(endpoint.methods)]}
 
 
 def _fixed(endpoint: Endpoint, answer: FixedAnswer, match: Object) -> Object:

@@ -22,6 +22,7 @@ def test_a_service() -> None:
     assert found["connect_timeout"] == "1.5s"
     (threshold,) = found["circuit_breakers"]["thresholds"]
     assert (threshold["max_requests"], threshold["max_pending_requests"]) == (7, 8)
+    assert found["lb_policy"] == "LEAST_REQUEST"
     assert found["outlier_detection"]["consecutive_local_origin_failure"] == 3
     assert found["outlier_detection"]["max_ejection_percent"] == 50
     (check,) = found["health_checks"]
@@ -39,7 +40,13 @@ def test_names_are_looked_up() -> None:
     assert found["type"] == "STRICT_DNS"
     assert found["dns_lookup_family"] == "V4_PREFERRED"
     assert "health_checks" not in found
-    assert found["outlier_detection"]["max_ejection_percent"] == 0
+    assert found["lb_policy"] == "LEAST_REQUEST"  # it may have several addresses
+
+
+def test_nothing_chooses_from_one_address() -> None:
+    found = service_cluster(Service("a", (Target("127.0.0.1", 80),)))
+    assert "lb_policy" not in found
+    assert "outlier_detection" not in found  # which would never eject the last target
 
 
 def test_the_gateway_bounds_itself() -> None:
