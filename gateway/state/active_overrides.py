@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 
 from gateway.core.overrides import NO_OVERRIDES, Overrides, VersionKey
-from gateway.state.ledger import BY_GATES, Ledger, Order
+from gateway.state.ledger import BY_GATEWAY, Ledger, Order
 from gateway.telemetry import log
 
 PAUSED, RUNNING = "paused", "running"
@@ -52,7 +52,12 @@ class ActiveOverrides:
         self._ledger.announce("brownout_resumed", api=key[0], version=key[1])
 
     async def set_percent(
-        self, key: VersionKey, percent: float | None, why: str, order: Order = BY_GATES
+        self,
+        key: VersionKey,
+        percent: float | None,
+        why: str,
+        order: Order = BY_GATEWAY,
+        by_rules: float | None = None,
     ) -> None:
         """Set the percentage of a cutover, or with None remove it. May raise TimeoutError.
 
@@ -60,14 +65,15 @@ class ActiveOverrides:
             key: the version that is cut over.
             percent: from 0 to 100; None for that of the rules.
             why: the reason, for the log.
-            order: who wants it; it is the gates' decision otherwise.
+            order: who wants it; it is the gateway's decision otherwise.
+            by_rules: the percentage of the rules; None if they have no such cutover.
         """
         order = order if order.why else order._replace(why=why)
         percents = {**self.in_force.percents}
-        before = _percent_text(percents.pop(key, None))
+        before = _percent_text(percents.pop(key, None), by_rules)
         if percent is not None:
             percents[key] = percent
-        self._ledger.record(order, "cutover", key, before, _percent_text(percent))
+        self._ledger.record(order, "cutover", key, before, _percent_text(percent, by_rules))
         await self._put(replace(self.in_force, percents=percents))
         self._ledger.announce(
             "cutover_set", api=key[0], version=key[1], percent=percent, reason=why
@@ -118,8 +124,10 @@ def _pause_text(key: VersionKey, paused: Collection[VersionKey]) -> str:
     return "paused" if key in paused else "by the rules"
 
 
-def _percent_text(percent: float | None) -> str:
-    return "by the rules" if percent is None else f"{percent:g}%"
+def _percent_text(percent: float | None, by_rules: float | None) -> str:
+    if percent is not None:
+        return f"{percent:g}%"
+    return "by the rules" if by_rules is None else f"{by_rules:g}% by the rules"
 
 
 def as_json(overrides: Overrides) -> dict[str, object]:

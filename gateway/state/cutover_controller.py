@@ -15,19 +15,14 @@ from typing import NamedTuple
 import msgspec
 
 from gateway.core.cutover.cutover import Cutover, first
-from gateway.core.cutover.cutover_state import (
-    CutoverState,
-    DecidedBy,
-    advance,
-    ordered,
-)
+from gateway.core.cutover.cutover_state import CutoverState, DecidedBy, advance, ordered
 from gateway.core.cutover.gates import GateEvidence, GateOutcome, GateResult
 from gateway.core.cutover.judgement import judge
 from gateway.core.overrides import VersionKey
 from gateway.core.snapshot import Snapshot
 from gateway.state.active_overrides import ActiveOverrides
 from gateway.state.cutover_evidence import CutoverEvidence, read_outcomes
-from gateway.state.ledger import BY_GATES, Ledger, Order
+from gateway.state.ledger import BY_GATEWAY, Ledger, Order
 from gateway.telemetry import log
 
 _NAME = "cutovers"
@@ -106,7 +101,7 @@ class CutoverController:
             await self._keep()
             await self._overrides.set_percent(key, None, "the rules have no such cutover any more")
 
-    async def set(self, key: VersionKey, percent: float | None, order: Order = BY_GATES) -> None:
+    async def set(self, key: VersionKey, percent: float | None, order: Order = BY_GATEWAY) -> None:
         """Set a percentage, or with None the present one; no gate changes it until it is cleared.
 
         Raises:
@@ -118,7 +113,7 @@ class CutoverController:
         await self._set_state(cutover, state)
         await self._override(cutover, state, order)
 
-    async def clear(self, key: VersionKey, order: Order = BY_GATES) -> None:
+    async def clear(self, key: VersionKey, order: Order = BY_GATEWAY) -> None:
         """Return to the percentage of the rules, with no evidence.
 
         Raises:
@@ -223,13 +218,14 @@ class CutoverController:
             self._ledger.announce("cutover_held", api=key[0], version=key[1], reason=state.why)
 
     async def _override(
-        self, cutover: Cutover, state: CutoverState, order: Order = BY_GATES
+        self, cutover: Cutover, state: CutoverState, order: Order = BY_GATEWAY
     ) -> None:
         # A percentage of the rules needs no override, and changes with them at once.
         by_rules = state.decided_by is DecidedBy.RULES and state.percent == first(cutover)
         percent = None if by_rules else state.percent
         if self._overrides.in_force.percents.get(cutover.key) != percent:
-            await self._overrides.set_percent(cutover.key, percent, state.why, order)
+            begin = first(cutover)
+            await self._overrides.set_percent(cutover.key, percent, state.why, order, begin)
 
     async def _keep(self) -> None:
         self._dates = {

@@ -13,8 +13,8 @@ class Order(NamedTuple):
     """Who wants a change.
 
     Attributes:
-        who: the name of the person, as the command or the request gives it, or GATES.
-        origin: the address that the request came from; empty for the gates.
+        who: the name of the person, as the command or the request gives it, or GATEWAY.
+        origin: the address that the request came from; empty for the gateway.
         why: the reason; empty if none was given.
         seen: what the person saw, in a word; in another state, nothing is changed. Empty where
             that does not matter.
@@ -43,9 +43,9 @@ class ChangedMeanwhileError(Exception):
     """What somebody saw has changed before it was to be changed; the text is what is true now."""
 
 
-GATES = "gates"
-"""Who decides where no operator does."""
-BY_GATES = Order(GATES, "", "")
+GATEWAY = "gateway"
+"""Who decides where no operator does; such an order has no origin."""
+BY_GATEWAY = Order(GATEWAY, "", "")
 
 
 class AuditEntry(NamedTuple):

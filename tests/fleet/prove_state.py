@@ -207,9 +207,9 @@ async def test_a_change_is_in_force_elsewhere_with_the_next_beat(
         assert one.in_force == Overrides(frozenset({KEY}), {})
         changes = [(entry.what, entry.before, entry.after) for entry in await one.audit()]
         assert changes == [
-            ("cutover", "by the rules", "25%"),
+            ("cutover", "5% by the rules", "25%"),
             ("brownout pause", "by the rules", "paused"),
-            ("cutover", "25%", "by the rules"),
+            ("cutover", "25%", "5% by the rules"),
         ]
 
 
@@ -306,7 +306,7 @@ async def test_a_replica_that_is_not_heard_is_lost_until_it_is_forgotten(
         cluster.execute(began, name)
         assert await judged(one)
         assert (await one.view(KEY)).doubts == ()
-        assert [entry.who for entry in await one.audit()] == ["ann", "gates"]
+        assert [entry.who for entry in await one.audit()] == ["ann", "gateway"]
 
 
 COLUMNS = """

@@ -65,7 +65,7 @@ def test_an_act_on_one_is_seen_on_the_other(seat: Seats) -> None:
     expect(there.locator("#cutover .percent")).to_have_text("5%")
     act(here, "#cutover", "Set", "half of them", percent="50")
     expect(there.locator("#cutover .percent")).to_have_text("50%")
-    expect(there.locator("#cutover .latest")).to_contain_text("by ann, by the rules → 50%")
+    expect(there.locator("#cutover .latest")).to_contain_text("by ann, 5% by the rules → 50%")
     expect(log.locator("#audit tbody tr").first).to_contain_text("half of them")
     act(there, "#cutover", "Clear", "it was tried")
     expect(here.locator("#cutover .percent")).to_have_text("5%")

@@ -16,7 +16,7 @@ from gateway.core.cutover.gates import GateOutcome
 from gateway.core.lifecycle.openings import Opening
 from gateway.core.overrides import Overrides, VersionKey
 from gateway.state.cutover_controller import CurrentCutover
-from gateway.state.ledger import GATES, AuditEntry
+from gateway.state.ledger import AuditEntry
 from gateway.state.state_access import FleetView
 from gateway.state.totals import Totals
 from gateway.telemetry.failing_service import FailingService
@@ -271,7 +271,8 @@ def _cutovers(seen: Situation) -> Iterator[Waiting]:
 def _by_hand(seen: Situation, what: str, key: VersionKey) -> str:
     """Return who made the latest change of a kind, when and why; the audit log is bounded."""
     for entry in reversed(seen.changes):
-        if (entry.what, entry.api, entry.version) == (what, *key) and entry.who != GATES:
+        # What the gateway itself has changed has no origin.
+        if (entry.what, entry.api, entry.version) == (what, *key) and entry.origin:
             why = f": {entry.why}" if entry.why else ""
             return f"by {entry.who} at {moment_text(entry.at)}{why}"
     return "by hand; who did so, and why, is not in the audit log"

@@ -86,7 +86,9 @@ def advance(
         held = state.decided_by is DecidedBy.HELD
         return state if held else state._replace(decided_by=DecidedBy.HELD, why=against)
     if wanted != state.percent:
-        return CutoverState(wanted, DecidedBy.RULES, _BY_RULES, now)
+        step = wanted == _following(cutover, state)
+        why = f"the step after {state.percent:g}%" if step else _BY_RULES
+        return CutoverState(wanted, DecidedBy.RULES, why, now)
     if state.decided_by is DecidedBy.HELD:
         return state._replace(decided_by=DecidedBy.RULES, why=_BY_RULES)
     return state

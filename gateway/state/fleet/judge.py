@@ -42,7 +42,7 @@ from gateway.state.fleet.postgres import (
 )
 from gateway.state.fleet.roster import DEPUTY, ReplicaRow, deputy, is_over
 from gateway.state.fleet.transaction_ledger import TransactionLedger, count_anew, read_documents
-from gateway.state.ledger import BY_GATES
+from gateway.state.ledger import BY_GATEWAY
 from gateway.state.schema.state_tables import audit, batches, leases, replicas
 from gateway.state.state_changes import StateChanges
 from gateway.state.totals import Totals
@@ -206,7 +206,7 @@ class Judge:
         await ledger.keep("evidence", controller.published())
         for row in await self._over(connection, rows, now):
             await mark_gone(connection, row.start, now)
-            ledger.record(BY_GATES, "replica forgotten", (row.replica, ""), "lost", "forgotten")
+            ledger.record(BY_GATEWAY, "replica forgotten", (row.replica, ""), "lost", "forgotten")
         await ledger.keep(DEPUTY, deputy(rows, self._start, now))
         await ledger.write()
         # After the lock for changes, as all who change rows of replicas.

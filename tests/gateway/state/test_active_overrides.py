@@ -60,16 +60,23 @@ async def test_they_outlive_who_set_them() -> None:
     assert ActiveOverrides(writer).in_force == Overrides(frozenset({("person", "1")}), {})
 
 
+GONE = "the rules have no such cutover any more"
+
+
 async def test_each_change_is_in_the_audit_log() -> None:
     writer = StateWriter(None)
     overrides, key = ActiveOverrides(writer), ("person", "1")
     await overrides.pause(key, ANN)
-    await overrides.set_percent(key, 25.0, "an operator has set it", ANN)
-    await overrides.set_percent(key, 0.0, "errors: too many")
+    await overrides.set_percent(key, 25.0, "an operator has set it", ANN, by_rules=5.0)
+    await overrides.set_percent(key, 0.0, "errors: too many", by_rules=5.0)
+    await overrides.set_percent(key, None, "it goes on", ANN, by_rules=5.0)
+    await overrides.set_percent(key, None, GONE)
     await overrides.resume(key, ANN._replace(why=""))
     assert [entry[1:] for entry in writer.audit] == [
         ("ann", "192.0.2.7", "brownout pause", *key, "a test", "by the rules", "paused"),
-        ("ann", "192.0.2.7", "cutover", *key, "a test", "by the rules", "25%"),
-        ("gates", "", "cutover", *key, "errors: too many", "25%", "0%"),
+        ("ann", "192.0.2.7", "cutover", *key, "a test", "5% by the rules", "25%"),
+        ("gateway", "", "cutover", *key, "errors: too many", "25%", "0%"),
+        ("ann", "192.0.2.7", "cutover", *key, "a test", "0%", "5% by the rules"),
+        ("gateway", "", "cutover", *key, GONE, "by the rules", "by the rules"),
         ("ann", "192.0.2.7", "brownout resume", *key, "", "paused", "by the rules"),
     ]

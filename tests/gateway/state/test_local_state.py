@@ -120,8 +120,8 @@ async def test_what_was_set_outlives_a_restart(tmp_path: Path) -> None:
     async with opened(path) as (state, _):
         assert state.in_force == NO_OVERRIDES
         assert [(entry.before, entry.after) for entry in await state.audit()] == [
-            ("by the rules", "25%"),
-            ("25%", "by the rules"),
+            ("5% by the rules", "25%"),
+            ("25%", "5% by the rules"),
         ]
 
 
@@ -146,7 +146,7 @@ async def test_of_two_who_saw_the_same_one_acts() -> None:
         assert [type(each) for each in found] == [type(None), ChangedMeanwhileError]
         assert str(found[1]) == "The brownouts are paused now."
         assert [(entry.what, entry.before, entry.after) for entry in await state.audit()] == [
-            ("cutover", "by the rules", "25%"),
+            ("cutover", "5% by the rules", "25%"),
             ("brownout pause", "by the rules", "paused"),
             ("cutover", "25%", "50%"),
         ]

@@ -218,7 +218,11 @@ CASES = {
         situation(
             MOVING,
             cutovers=cutover(DecidedBy.OPERATOR, 5),
-            changes=[by_hand("cutover"), by_hand("cutover")._replace(who="gates"), OTHER],
+            changes=[
+                by_hand("cutover"),
+                by_hand("cutover")._replace(who="gateway", origin=""),
+                OTHER,
+            ],
         ),
         "soon",
         "Cutover paused",

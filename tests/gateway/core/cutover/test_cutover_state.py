@@ -126,6 +126,13 @@ def test_it_keeps_what_the_gates_rolled_it_back_for() -> None:
         assert other.results == ()
 
 
+def test_a_step_says_what_it_follows() -> None:
+    """Any other percentage of the rules is what they begin with, or have become."""
+    assert advance(STEPS, None, NONE, 5).why == "the rules say so"
+    assert advance(STEPS, at(1), GOOD, 60).why == "the step after 1%"
+    assert advance(CUTOVER, at(80), GOOD, 5).why == "the rules say so"
+
+
 def test_too_little_is_a_reason() -> None:
     why = "inconclusive: after 60 s, it still took 10 more requests on the new route"
     for cutover in (HELD_BY_LITTLE, BACK_BY_LITTLE):
