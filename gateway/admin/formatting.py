@@ -57,6 +57,11 @@ def period_text(seconds: float) -> str:
     return "1 second" if seconds >= 1 else "a moment"
 
 
+def duration_text(seconds: float) -> str:
+    """Return how long something takes, as people say it, with three digits at least."""
+    return f"{seconds:,.2f} s" if seconds >= 0.9995 else f"{seconds * 1000:.3g} ms"
+
+
 def plural(count: float, noun: str) -> str:
     """Return a noun as it stands behind a number."""
     return noun if count == 1 else f"{noun}s"

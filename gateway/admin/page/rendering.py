@@ -24,6 +24,7 @@ from gateway import __version__
 from gateway.admin.formatting import (
     client_text,
     day_text,
+    duration_text,
     format_time,
     moment_text,
     period_text,
@@ -173,9 +174,7 @@ def _percent(share: float | None) -> str:
 
 
 def _ms(seconds: float | None) -> str:
-    if seconds is None:
-        return "–"
-    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
+    return "–" if seconds is None else duration_text(seconds)
 
 
 def _moments(text: str) -> str:

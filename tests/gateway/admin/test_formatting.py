@@ -7,6 +7,7 @@ from gateway.admin.formatting import (
     client_text,
     columns,
     compared_text,
+    duration_text,
     format_time,
     period_text,
     sentence,
@@ -39,6 +40,21 @@ def test_a_cell_is_on_its_line_and_changes_no_terminal() -> None:
         "FIELD                   N",
         r"/a\n/\x1b[2J\x9b\u202e  1",
     ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 ms"),
+        (0.00412, "4.12 ms"),
+        (0.9994, "999 ms"),
+        (0.9996, "1.00 s"),
+        (1.234, "1.23 s"),
+        (1234.5, "1,234.50 s"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text
 
 
 @pytest.mark.parametrize(("client", "text"), [(None, OTHERS), ("", ANONYMOUS), ("acme", "acme")])

@@ -11,6 +11,7 @@ from gateway.admin.cutover_report import (
     gate_name,
     is_shown,
 )
+from gateway.admin.formatting import duration_text
 from gateway.admin.gate_curves import GateCurves, GateName, GatePoint
 from gateway.admin.operator import Operator
 from gateway.admin.page.charts import line, top_of
@@ -131,7 +132,7 @@ def _value(kind: str, value: float | None, count: int, requests: int) -> str:
     if value is None:
         return "–"
     if kind == "latency":
-        return f"{value * 1000:.3g} ms of {requests:,}"
+        return f"{duration_text(value)} of {requests:,}"
     return f"{value * 100:.3g}% ({count:,} of {requests:,})"
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from gateway.admin.formatting import duration_text
 from gateway.admin.page.catalog import CatalogVersion
 from gateway.admin.page.charts import Mark, TimeLine, area, line, top_of
 from gateway.admin.page.views.versions_view import time_line
@@ -176,14 +177,18 @@ async def _latest_day(minutes: Mapping[int, Interval], now: float) -> list[Chart
     requests: list[float | None] = [each.requests / _PART for each in sums]
     errors: list[float | None] = [each.errors / _PART for each in sums]
     slow = [each.quantile(0.95) for each in sums]
-    longest = top_of(slow)
-    known = [value for value in slow if value is not None]
-    latest = minutes[end].requests if end in minutes else 0
+    longest, mean, latest = top_of(slow), sums[-1].requests / _PART, slow[-1]
+    lately = f"in the last {_PART} min"
     return [
-        _requests("Requests a minute", f"{latest:,} in the last", requests, errors),
+        _requests(
+            "Requests a minute",
+            f"{format(mean, ',.0f' if mean >= 10 else '.2g')} {lately}",
+            requests,
+            errors,
+        ),
         Chart(
             "95% answered within, ms",
-            f"{known[-1] * 1000:,.3g} ms" if known else "not known",
+            "not known" if latest is None else f"{duration_text(latest)} {lately}",
             longest * 1000,
             "",
             line(slow, HEIGHT, longest),

@@ -593,8 +593,11 @@ async def test_a_curve_ends_with_what_the_gates_rolled_back_for(
     bad = GateResult(
         *("errors", "5xx", GateOutcome.EXCEEDED, 0.5, 0.0, 0.01, 5, 10, 0, 10, 300.0), "errors"
     )
-    gone = CutoverState(0.0, DecidedBy.ROLLED_BACK, "errors", 1.0, (bad,))
-    current = CurrentCutover(rule, gone, GateEvidence(), (bad,), 1.0)
+    slow = GateResult(
+        *("latency", "mean", GateOutcome.PASSED, 1.234, 0.05, 30.0, 0, 10, 0, 10, 300.0), "slow"
+    )
+    gone = CutoverState(0.0, DecidedBy.ROLLED_BACK, "errors", 1.0, (bad, slow))
+    current = CurrentCutover(rule, gone, GateEvidence(), (bad, slow), 1.0)
 
     async def cutover(_: object) -> CurrentCutover:
         return current
@@ -608,6 +611,7 @@ async def test_a_curve_ends_with_what_the_gates_rolled_back_for(
     shown = await cutover_part(operator, KEY, [])
     assert shown is not None
     assert shown.gates[0].new_path == line([0.1, 0.2, 0.5], HEIGHT, 0.5)
+    assert (shown.gates[1].new, shown.gates[1].old) == ("1.23 s of 10", "50 ms of 10")
 
 
 CUTOVER = "/page/versions/person/1/cutover"
@@ -702,6 +706,24 @@ async def test_the_trend(page: TestClient, operator: Operator) -> None:  # type:
     assert "<figcaption><span>Callers a day</span><strong>5 today</strong>" in text
     text = await (await page.get("/page/versions/person/2")).text()
     assert "cannot be told before a week of counts" in text
+
+
+async def test_the_figures_of_the_latest_day_are_of_the_parts_of_its_charts(
+    page: TestClient,  # type: ignore[type-arg]
+    operator: Operator,
+) -> None:
+    """Which are of ten whole minutes each; what was long before is not passed off as of now."""
+    now = time.time()
+    for key, age, count in ((KEY, 120, 25_000), ((KEY[0], "2"), 3600, 25)):
+        usage = [UsageDelta(*key, "/p", "c", count, 0, 0, 1)]
+        traffic = [TrafficDelta(*key, "/p", "GET", 200, "", [count, *NOTHING[1:]], 1.0, 0)]
+        operator.state.totals.absorb(Delta(now - age, usage, traffic, [], [], []))
+    text = await (await page.get("/page/versions/person/1")).text()
+    assert "<span>Requests a minute</span><strong>2,500 in the last 10 min</strong>" in text
+    assert re.search("<span>95% answered within, ms</span><strong>[0-9.]+ ms in the last", text)
+    text = await (await page.get("/page/versions/person/2")).text()
+    assert "<span>Requests a minute</span><strong>0 in the last 10 min</strong>" in text
+    assert "<span>95% answered within, ms</span><strong>not known</strong>" in text
 
 
 async def test_all_days_of_the_list_are_summed_up(operator: Operator) -> None:
