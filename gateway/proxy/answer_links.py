@@ -201,7 +201,7 @@ def link_mapper(exchange: Exchange, plan: Plan) -> LinkMapper:
         target = "/" + target.partition("://")[2].partition("/")[2]
     path = target.partition("?")[0]
     found = snapshot.router.find(path)
-    scheme, authority = _public_origin(exchange)
+    scheme, authority = public_origin(exchange)
     return LinkMapper(
         snapshot.links,
         plan.endpoint,
@@ -216,7 +216,7 @@ def link_mapper(exchange: Exchange, plan: Plan) -> LinkMapper:
     )
 
 
-def _public_origin(exchange: Exchange) -> tuple[str, str]:
+def public_origin(exchange: Exchange) -> tuple[str, str]:
     """Return the scheme and the authority that the client used, as a trusted proxy has them."""
     scheme, authority = "http", exchange.authority
     if exchange.snapshot.trusted_proxies and exchange.snapshot.trusts(exchange.peer):

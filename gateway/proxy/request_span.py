@@ -10,16 +10,18 @@ class RequestSpan:
         trace_id: the id of its trace.
         span_id: the id of the span of the request.
         parent_id: the id of the caller's span; empty if the trace begins here.
+        state: what the caller said of the trace in `tracestate`; empty for nothing.
         asked_id: the id of the span of the request to the service.
         stages: the conversions: the name of each, its beginning and its end in monotonic seconds.
         begun: the name and the beginning of what may become one; None between them.
     """
 
-    __slots__ = ("asked_id", "begun", "parent_id", "span_id", "stages", "trace_id")
+    __slots__ = ("asked_id", "begun", "parent_id", "span_id", "stages", "state", "trace_id")
 
-    def __init__(self, trace_id: str, parent_id: str) -> None:
+    def __init__(self, trace_id: str, parent_id: str, state: str) -> None:
         self.trace_id = trace_id
         self.parent_id = parent_id
+        self.state = state
         self.span_id = new_span_id()
         self.asked_id = new_span_id()
         self.stages: list[tuple[str, float, float]] = []

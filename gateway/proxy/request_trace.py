@@ -14,8 +14,10 @@ from urllib.parse import urlsplit
 # multidict: aiohttp has header fields in its mappings; a name of its own type is found at once.
 from multidict import MultiMapping, istr
 
+from gateway.core.clients import AddressName
 from gateway.core.headers import FieldLines
 from gateway.core.plan import Plan
+from gateway.core.request import RequestHead
 from gateway.core.tracing.span import Span, SpanKind
 from gateway.core.tracing.trace_parent import (
     TraceParent,
@@ -23,6 +25,7 @@ from gateway.core.tracing.trace_parent import (
     is_not_sampled,
     parse_traceparent,
 )
+from gateway.proxy.answer_links import public_origin
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.request_span import RequestSpan, new_span_id
 
@@ -34,6 +37,9 @@ _TRACESTATE = b"tracestate"
 _NONE: list[str] = []
 # How the field ends where nobody keeps the span.
 _NO_SPAN = f"-{new_span_id()}-00"
+# The characters of the fields User-Agent and tracestate that a span has. Spans wait for the
+# collector, and all programs take that much of a state (Trace Context, section 3.3.1.5).
+_LONGEST_AGENT, _LONGEST_STATE = 256, 512
 _METHODS = frozenset(
     {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY", "CONNECT"}
 )
@@ -79,7 +85,9 @@ class RequestTraces:
                 exchange.trace_fields = ((_TRACEPARENT, parent.field), *states)
                 return
         exchange.trace_id = trace_id
-        span = exchange.span = RequestSpan(trace_id, parent_id)
+        state = b",".join(value for _, value in states)
+        kept = state.decode("ascii", "replace") if len(state) <= _LONGEST_STATE else ""
+        span = exchange.span = RequestSpan(trace_id, parent_id, kept)
         value = TraceParent(trace_id, span.asked_id, sampled=True).field
         exchange.trace_fields = ((_TRACEPARENT, value), *states)
 
@@ -200,7 +208,7 @@ def spans(exchange: Exchange, span: RequestSpan) -> list[Span]:
                 "error.type" in asked,
             )
         )
-    return found
+    return [each._replace(state=span.state) for each in found] if span.state else found
 
 
 def _served(exchange: Exchange) -> dict[str, str | int]:
@@ -209,11 +217,18 @@ def _served(exchange: Exchange) -> dict[str, str | int]:
     found["http.request.method"] = method if method in _METHODS else "_OTHER"
     if method not in _METHODS:
         found["http.request.method_original"] = method
-    found["url.scheme"] = "http"
-    found["url.path"] = exchange.path
-    found["client.address"] = exchange.peer
-    if exchange.authority:
-        found["server.address"] = urlsplit(f"//{exchange.authority}").hostname or ""
+    scheme, authority = public_origin(exchange)
+    found["url.scheme"], found["url.path"] = scheme, exchange.path
+    found["client.address"] = _client_address(exchange)
+    found["network.peer.address"] = exchange.peer
+    found["network.protocol.version"] = ".".join(map(str, exchange.message.version))
+    if authority:
+        found["server.address"] = urlsplit(f"//{authority}").hostname or ""
+        port = authority.rpartition(":")[2]
+        usual = 443 if scheme == "https" else 80
+        found["server.port"] = int(port) if port.isdecimal() else usual
+    if agent := exchange.message.headers.get("User-Agent"):
+        found["user_agent.original"] = agent[:_LONGEST_AGENT].encode("ascii", "replace").decode()
     if exchange.endpoint is not None:
         found["http.route"] = exchange.endpoint.template.text
     status = exchange.status
@@ -222,6 +237,13 @@ def _served(exchange: Exchange) -> dict[str, str | int]:
     if exchange.aborted or status >= 500 or not status:
         found["error.type"] = exchange.code or (str(status) if status >= 500 else "aborted")
     return found
+
+
+def _client_address(exchange: Exchange) -> str:
+    """Return the address of the client, as a trusted proxy has it."""
+    head = RequestHead(exchange.method, "", None, exchange.message.headers)
+    read = AddressName(trusted=exchange.snapshot.trusted_proxies).read
+    return read(head, exchange.peer) or exchange.peer
 
 
 def _asked(

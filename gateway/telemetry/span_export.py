@@ -152,11 +152,18 @@ def _readable(batch: Sequence[Span], replica: str) -> "list[ReadableSpan]":
         Status,
         StatusCode,
         TraceFlags,
+        TraceState,
     )
 
-    def context(trace_id: str, span_id: str) -> SpanContext:
-        flags = TraceFlags(TraceFlags.SAMPLED)
-        return SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=False, trace_flags=flags)
+    flags = TraceFlags(TraceFlags.SAMPLED)
+
+    def context(trace_id: str, span_id: str, state: str = "", *, remote: bool) -> SpanContext:
+        states = TraceState.from_header([state])
+        return SpanContext(int(trace_id, 16), int(span_id, 16), remote, flags, states)
+
+    def parent(each: Span) -> SpanContext | None:
+        remote = SpanKind(each.kind) is SpanKind.SERVER  # its parent is the caller's
+        return context(each.trace_id, each.parent_id, remote=remote) if each.parent_id else None
 
     named = {"service.version": __version__, "service.instance.id": replica}
     if "OTEL_SERVICE_NAME" not in os.environ:
@@ -165,11 +172,11 @@ def _readable(batch: Sequence[Span], replica: str) -> "list[ReadableSpan]":
     return [
         ReadableSpan(
             each.name,
-            context(each.trace_id, each.span_id),
-            context(each.trace_id, each.parent_id) if each.parent_id else None,
+            context(each.trace_id, each.span_id, each.state, remote=False),
+            parent(each),
             resource,
             each.attributes,
-            links=[Link(context(*link)) for link in each.links],
+            links=[Link(context(*link, remote=False)) for link in each.links],
             kind=SpanKind(each.kind),
             status=Status(StatusCode.ERROR if each.failed else StatusCode.UNSET),
             start_time=each.began,

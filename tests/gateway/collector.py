@@ -72,6 +72,8 @@ def _span(span: Any) -> dict[str, Any]:
         "trace": span.trace_id.hex(),
         "id": span.span_id.hex(),
         "parent": span.parent_span_id.hex(),
+        "remote": bool(span.flags & 512),
+        "state": span.trace_state,
         "name": span.name,
         "kind": KINDS[span.kind],
         "began": span.start_time_unix_nano,

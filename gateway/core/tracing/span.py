@@ -25,6 +25,7 @@ class Span(NamedTuple):
         attributes: By the names of OpenTelemetry's conventions.
         failed: Whether it failed.
         links: The ids of spans, each with the id of its trace, that it is about but no part of.
+        state: What its caller said of the trace in `tracestate`; empty for nothing.
     """
 
     trace_id: str
@@ -37,3 +38,4 @@ class Span(NamedTuple):
     attributes: dict[str, str | int]
     failed: bool = False
     links: tuple[tuple[str, str], ...] = ()
+    state: str = ""

@@ -50,7 +50,9 @@ async def test_every_step_of_a_request(
         )
         before = time.time_ns()
         async with connect(program) as client:
-            client.send(ask("GET /v1/person?secret=1", f"{PARENT}-01", "tracestate: a=1,b=2"))
+            agent = "User-Agent: app/1"
+            state = "tracestate: a=1,b=2"
+            client.send(ask("GET /v1/person?secret=1", f"{PARENT}-01", state, agent))
             assert (await client.answer()).status == 200
         await soon(lambda: len(collector.spans) == 3)
     by_kind = {span["kind"]: span for span in collector.spans}
@@ -60,6 +62,8 @@ async def test_every_step_of_a_request(
     assert {span["trace"] for span in collector.spans} == {TRACE}
     assert server["parent"] == CALLER
     assert conversion["parent"] == asked["parent"] == server["id"]
+    assert [span["remote"] for span in (server, conversion, asked)] == [True, False, False]
+    assert {span["state"] for span in collector.spans} == {"a=1,b=2"}
     assert parent(service) == [TRACE, asked["id"], "01"]
     assert fields(service.requests[0], "tracestate") == ["a=1,b=2"]
     times = [server["began"], asked["began"], asked["ended"], conversion["ended"], server["ended"]]
@@ -74,6 +78,10 @@ async def test_every_step_of_a_request(
     assert expected.items() <= asked.items()
     assert server["http.route"] == "/v{version}/person"
     assert (server["url.path"], server["url.scheme"]) == ("/v1/person", "http")
+    assert (server["server.address"], server["server.port"]) == ("api.test", 80)
+    assert server["client.address"] == server["network.peer.address"] == "127.0.0.1"
+    assert server["network.protocol.version"] == "1.1"
+    assert server["user_agent.original"] == "app/1"
     assert asked["url.full"] == f"http://127.0.0.1:{service.port}/person"
     assert (asked["server.address"], asked["server.port"]) == ("127.0.0.1", service.port)
     assert "secret" not in json.dumps(collector.spans)

@@ -4,14 +4,36 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from aiohttp import HttpVersion11
 from multidict import CIMultiDict
 
 from gateway.core.tracing.trace_parent import Tracing, parse_traceparent
-from gateway.proxy.request_trace import RequestTraces
+from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.request_span import RequestSpan
+from gateway.proxy.request_trace import RequestTraces, spans
+from tests.gateway.config.rules import RULES, loaded
 from tests.gateway.proxy import wires
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 SAMPLED = f"00-{TRACE}-b7ad6b7169203331-01"
+
+
+PASSED_ON = {
+    "X-Forwarded-For": "198.51.100.7",
+    "X-Forwarded-Proto": "https",
+    "X-Forwarded-Host": "b.test",
+}
+
+
+def traced(fields: dict[str, str], *more: tuple[str, str]) -> Exchange:
+    """Return an exchange that is traced, at a gateway that trusts the proxies of one network."""
+    exchange = wires.exchange()
+    exchange.snapshot = loaded(f"{RULES}trusted_proxies: [10.0.0.0/8]\n")
+    headers = CIMultiDict([("traceparent", SAMPLED), *fields.items(), *more])
+    message = SimpleNamespace(headers=headers, raw_headers=(), version=HttpVersion11)
+    exchange.message = cast(Any, message)
+    RequestTraces(lambda: None).begin(exchange, Tracing("", 1.0))
+    return exchange
 
 
 def test_callers_have_so_many_traced_a_second() -> None:
@@ -73,3 +95,43 @@ def test_a_trace_that_is_not_sampled_goes_on_by_the_fields_of_the_request() -> N
     exchange.message = cast(Any, SimpleNamespace(headers=headers, raw_headers=()))
     RequestTraces(lambda: None).begin(exchange, Tracing("", 1.0))
     assert (exchange.span, exchange.trace_id, exchange.trace_fields) == (None, TRACE, ())
+
+
+@pytest.mark.parametrize(
+    ("peer", "authority", "fields", "expected"),
+    [
+        ("192.0.2.9", "a.test", {}, ("http", "a.test", 80, "192.0.2.9")),
+        ("192.0.2.9", "[::1]:8080", {}, ("http", "::1", 8080, "192.0.2.9")),
+        ("192.0.2.9", "[::1]", {}, ("http", "::1", 80, "192.0.2.9")),
+        ("192.0.2.9", "a.test:", {}, ("http", "a.test", 80, "192.0.2.9")),
+        ("192.0.2.9", "a.test:99999", {}, ("http", "a.test", 99999, "192.0.2.9")),
+        ("192.0.2.9", "", {}, ("http", None, None, "192.0.2.9")),
+        ("192.0.2.9", "a.test", PASSED_ON, ("http", "a.test", 80, "192.0.2.9")),
+        ("10.0.0.1", "a.test", PASSED_ON, ("https", "b.test", 443, "198.51.100.7")),
+    ],
+)
+def test_whom_a_client_asked_and_from_where(
+    peer: str,
+    authority: str,
+    fields: dict[str, str],
+    expected: tuple[str, str | None, int | None, str],
+) -> None:
+    """As a trusted proxy has it, and nobody else."""
+    exchange = traced({"User-Agent": "x\udcff" * 200, **fields})
+    exchange.peer, exchange.authority = peer, authority
+    (server,) = spans(exchange, cast(RequestSpan, exchange.span))
+    found = server.attributes
+    names = ("url.scheme", "server.address", "server.port", "client.address")
+    assert tuple(found.get(name) for name in names) == expected
+    assert found["network.peer.address"] == peer
+    assert found["user_agent.original"] == "x?" * 128
+
+
+@pytest.mark.parametrize(
+    ("states", "kept"),
+    [(["a=1", "b=2"], "a=1,b=2"), (["a=\udcff"], "a=\ufffd"), ([f"a={'x' * 511}"], ""), ([], "")],
+)
+def test_spans_have_what_the_caller_said_of_the_trace(states: list[str], kept: str) -> None:
+    """If it is not longer than all programs take: many spans may wait."""
+    exchange = traced({}, *(("tracestate", each) for each in states))
+    assert {span.state for span in spans(exchange, cast(RequestSpan, exchange.span))} == {kept}
