@@ -25,6 +25,8 @@ _STAGES = (1, 7, 30)
 # A store that is away for less than so many seconds, as while it starts anew, is no news. Replicas
 # other than the one that judged wait longer: it may be gone with the store.
 _STALE_SECONDS, _ALONE_SECONDS = 30.0, 300.0
+# Who has decided before and after a step; one that was rolled back or set begins anew.
+_STEPPING = frozenset({DecidedBy.RULES, DecidedBy.HELD})
 # A version that was let through to within so many days has callers.
 _RECENT = 30
 
@@ -101,7 +103,7 @@ def cutovers_moved(
         elif state.decided_by is DecidedBy.HELD:
             kind = EventKind.CUTOVER_HELD
             text = f"The cutover of {name} is held at {state.percent:g}%: {state.why}."
-        elif state.decided_by is DecidedBy.RULES and known[0] < state.percent:
+        elif {known[1], state.decided_by} <= _STEPPING and known[0] < state.percent:
             kind = EventKind.CUTOVER_STEPPED
             text = f"The cutover of {name} went from {known[0]:g}% to {state.percent:g}%."
         else:

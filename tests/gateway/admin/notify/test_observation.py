@@ -47,7 +47,9 @@ def test_a_cutover() -> None:
     ]
     assert moved((1, rules), (50, DecidedBy.OPERATOR), (60, DecidedBy.OPERATOR)) == []
     assert moved((0, back)) == []
-    assert moved((100, rules), (1, rules)) == []  # cleared, it begins anew
+    for before in ((100, rules), (0, back), (0, DecidedBy.OPERATOR)):
+        assert moved(before, (1, rules)) == []  # cleared, it begins anew
+    assert len(moved((1, held), (5, rules))) == 1
 
 
 def test_a_cutover_that_is_rolled_back_again_is_told_again() -> None:
