@@ -34,9 +34,9 @@ _RECENT = 30
 def rules_refused(replica: str, refused: RefusedRules | None) -> Iterator[Happening]:
     """Yield that the rules on disk of a replica cannot be used; None if they can."""
     if refused is not None:
-        text = (
-            f"The edited rules cannot be used, and the former ones stay in force (seen by"
-            f" {replica}): {refused.summary}."
+        text = sentence(
+            "the edited rules cannot be used, and the former ones stay in force (seen by"
+            f" {replica}): {refused.summary}"
         )
         # By the hash of their text, replicas with the same file report it once.
         mark = rules_hash(refused.content)

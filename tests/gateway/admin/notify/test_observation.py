@@ -108,6 +108,9 @@ def test_rules() -> None:
     assert one.identity == same.identity
     assert one.text.endswith("(seen by a): line 1, apis: unknown key.")
     assert same.text.endswith("(seen by b): line 1, apis: unknown key (and 1 more).")
+    asking = Issue(3, 1, "via", "no version is called '33'; did you mean '3'?")
+    (one,) = observation.rules_refused("a", refused._replace(issues=(asking,)))
+    assert one.text.endswith("did you mean '3'?")
 
 
 def test_tasks() -> None:
