@@ -142,6 +142,8 @@ def test_acts_on_a_cutover(tabs: Tabs, *, scripts: bool) -> None:
         expect(page.locator("#cutover .latest")).to_contain_text(why)
     page.get_by_role("link", name="Audit", exact=True).click()
     expect(page.locator("#audit tbody tr").first).to_contain_text("mended")
+    page.set_viewport_size({"width": 320, "height": 800})  # a reason may have many lines
+    expect(page.locator("#audit .why").first).to_have_css("text-align", "left")
 
 
 @pytest.mark.parametrize("scripts", [True, False])

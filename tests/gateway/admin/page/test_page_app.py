@@ -118,6 +118,11 @@ async def test_views(page: TestClient, path: str) -> None:  # type: ignore[type-
         assert inline not in text, inline
 
 
+async def test_paths_are_broken_at_their_slashes(page: TestClient) -> None:  # type: ignore[type-arg]
+    text = await (await page.get("/page/versions/person/1")).text()
+    assert "<code><wbr>/v{version}<wbr>/person</code>" in text
+
+
 async def test_it_is_imported_beside_the_event_loop(
     operator: Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
