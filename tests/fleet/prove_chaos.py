@@ -8,6 +8,7 @@ runs it for longer than the half minute, and each mishap once, of `make test-fle
 
 import os
 import signal
+import sys
 import threading
 import time
 from contextlib import ExitStack, suppress
@@ -17,6 +18,8 @@ from itertools import cycle
 from pathlib import Path
 from random import Random
 from typing import Any
+
+import pytest
 
 from tests.fleet.agreement import WATCHED, Agreement
 from tests.fleet.cluster import Cluster
@@ -106,7 +109,9 @@ class Load:
             self._over.wait(0.02)
 
 
-def test_nothing_is_lost_doubled_or_undone(own_cluster: Cluster, tmp_path: Path) -> None:
+def test_nothing_is_lost_doubled_or_undone(
+    own_cluster: Cluster, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     chance, lost = Random(int(os.environ.get("CHAOS_SEED", "1"))), 0
     with ExitStack() as stack:
         database = own_cluster.create("chaos")
@@ -148,7 +153,14 @@ def test_nothing_is_lost_doubled_or_undone(own_cluster: Cluster, tmp_path: Path)
             return total() == before
 
         wait_for(is_settled, 60)
-        assert served - lost <= total() <= served
+        found = total()
+        with capfd.disabled():
+            sys.stdout.write(
+                f"\n{len(mishaps)} mishaps; {served} requests reached services, {served - found}"
+                f" of them are not counted (at most {lost}); {agreement.changes} changes, in force"
+                f" on all within {agreement.longest:.1f} s\n"
+            )
+        assert served - lost <= found <= served
         wait_for(lambda: presence(fleet.replicas["a"]) == dict.fromkeys(NAMES, "heard"))
         # The cutover may take a step meanwhile, which each replica reports a moment later.
         wait_for(lambda: admin(fleet.replicas["a"], "GET", "/fleet")[1]["warnings"] == [])
