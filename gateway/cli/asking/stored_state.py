@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from argparse import ArgumentTypeError
 from collections.abc import Collection, Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gateway.cli.command import CommandError
 from gateway.config.sections.state_section import build_state
 from gateway.config.text.mistakes import Mistakes
 from gateway.core.overrides import Overrides
@@ -32,13 +32,17 @@ class StoredState(NamedTuple):
 
 
 def location(text: str) -> str:
-    """Return the path of a file or the URL of a database, as `state` in the rules has it."""
+    """Return the path of a file or the URL of a database, as `state` in the rules has it.
+
+    Raises:
+        CommandError: it is neither; the text may hold a password, and is not repeated.
+    """
     mistakes = Mistakes()
     found = build_state(text, mistakes)
     for mistake in mistakes.found:
-        raise ArgumentTypeError(mistake.text)
+        raise CommandError(f"--state: {mistake.text}")
     if found is None:
-        raise ArgumentTypeError("it is empty; name the file or the database of the state")
+        raise CommandError("--state: it is empty; name the file or the database of the state")
     return found
 
 

@@ -53,7 +53,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="as JSON")
     parser.add_argument(
         "--state",
-        type=location,
         metavar="WHERE",
         help="from this file or database, as 'state' has it, not from a gateway that runs",
     )
@@ -67,6 +66,8 @@ def run(arguments: Namespace) -> int:
     if arguments.replica is not None and (arguments.state or arguments.history) is not None:
         raise ValueError("a store and the history are of all replicas; leave --replica out")
     _refuse_unused(arguments)
+    if arguments.state is not None:
+        arguments.state = location(arguments.state)
     if arguments.history is not None:
         told = _history(arguments, settings)
         print(_json(told) if arguments.json else history_table(told))

@@ -42,8 +42,8 @@ def build_state(text: str | None, mistakes: Mistakes) -> str | None:
     # The URL itself may hold a password, so it is not repeated.
     mistakes.add(
         "not a location of state; write a path, sqlite:///PATH, or"
-        " postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for an @ in the password, and %2F"
-        " for a slash",
+        " postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for an @ in the password, %2F for"
+        " a slash, %23 for a # and %3F for a ?",
         "state",
     )
     return None

@@ -35,6 +35,8 @@ def test_a_location(written: str, expected: str | None) -> None:
         "postgresql://ann:s3c/ret@db/state",
         "postgresql://ann:s3c@ret/1@db/state",
         "postgresql://ann:12/ret@db/state",
+        "postgresql://ann:s3c#ret@db/state",
+        "postgresql://ann:s3c?ret@db/state",
         "postgresql:///state",
         "postgresql:/ann:s3cret@db/state",
         "sqlite://",
@@ -48,7 +50,7 @@ def test_no_location(written: str) -> None:
         (found,) = report(f"state: '{text}'\n{RULES}", **environment)
         advice = (
             "write a path, sqlite:///PATH, or postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with"
-            " %40 for an @ in the password, and %2F for a slash"
+            " %40 for an @ in the password, %2F for a slash, %23 for a # and %3F for a ?"
         )
         if environment:  # the text of a variable is hidden wherever a message has it
             advice = advice.replace(written, "${STATE}")
