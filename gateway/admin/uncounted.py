@@ -13,7 +13,7 @@ def uncounted(
     """Yield why not all requests are counted, and the remedy of each reason.
 
     An export that is not in force any more, by the rules, may be so in a front proxy. So this
-    matters to every version.
+    matters to every version, and so does a front proxy that the rules have ceased to name.
 
     Args:
         rules: the rules in force.
@@ -21,15 +21,13 @@ def uncounted(
         period: the seconds before the time of the view that matter.
         spelled: the same, for a sentence.
     """
-    if not rules.bypass:
-        return
-    if not rules.front_proxies:
+    if rules.bypass and not rules.front_proxies:
         yield (
             "front proxies may send its requests straight to services, and these are not counted",
             "name the front proxies in 'bypass', and count by their logs: usage import",
         )
         return
-    if not (rules.state or "").startswith("postgres"):
+    if rules.front_proxies and not (rules.state or "").startswith("postgres"):
         yield (
             f"what {', '.join(rules.front_proxies)} sends straight to services is not counted",
             "name a database of PostgreSQL in 'state'; logs of front proxies are counted there",
@@ -37,13 +35,20 @@ def uncounted(
         return
     logs = {log.name: log for log in view.logs}
     for name in rules.front_proxies:
-        yield from _of_log(name, logs.get(name), view.now, period, spelled)
+        again = f"have its log read: usage import --follow FILE --source {name}"
+        yield from _of_log(name, logs.pop(name, None), view.now, period, spelled, again)
+    for log in logs.values():
+        if log.until > view.now - period:
+            again = (
+                f"name {log.name} in 'bypass', and have its log read; or ask again after"
+                f" {format_time(log.until + period)}, if it sends nothing straight any more"
+            )
+            yield from _of_log(log.name, log, view.now, period, spelled, again)
 
 
 def _of_log(
-    name: str, log: LogReading | None, now: float, period: float, spelled: str
+    name: str, log: LogReading | None, now: float, period: float, spelled: str, again: str
 ) -> Iterator[tuple[str, str]]:
-    again = f"have its log read: usage import --follow FILE --source {name}"
     if log is None or not log.until:
         yield f"what {name} sends straight to services was never counted", again
     elif not log.is_fresh(now):

@@ -18,7 +18,7 @@ _TIMEOUT = 20.0
 
 
 # What helps where no gateway answers, and where its certificate is none that is trusted.
-_RUNS = "does the gateway run? GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT set where"
+_RUNS = "does the gateway run? GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT set where to ask"
 _CERTIFIED = (
     "GATEWAY_ADMIN_CA names the file of its authority, and GATEWAY_ADMIN_HOST a host that it is for"
 )

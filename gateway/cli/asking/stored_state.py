@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Collection, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,14 +46,11 @@ def location(text: str) -> str:
     return found
 
 
-def read_stored(
-    place: str, proxies: Collection[str] = (), query: HistoryQuery | None = None
-) -> StoredState:
+def read_stored(place: str, query: HistoryQuery | None = None) -> StoredState:
     """Return what a store has.
 
     Args:
         place: the path of its file, or the URL of its database.
-        proxies: the front proxies whose logs count.
         query: the history that is wanted.
 
     Raises:
@@ -69,7 +66,7 @@ def read_stored(
             raise extra_missing("PostgreSQL", error, "postgresql") from None
 
         async def of_database() -> StoredState:
-            view, documents, history = await read_stored_fleet(place, proxies, query)
+            view, documents, history = await read_stored_fleet(place, query)
             return StoredState(view, overrides_of(documents), history)
 
         reading = of_database()

@@ -132,7 +132,7 @@ def _retire_stored(arguments: Namespace, settings: Settings) -> Verdict:
     rules = load_file(settings.config, os.environ)
     key = _version_key(arguments.retire, arguments.api, rules.labels)
     check_known(key, rules)
-    view, overrides, _ = read_stored(arguments.state, rules.front_proxies)
+    view, overrides, _ = read_stored(arguments.state)
     documents = DocumentedOperations(settings.config.absolute().parent, patience=15.0)
     documented = asyncio.run(documents.find(rules, key))
     within = arguments.within or WITHIN

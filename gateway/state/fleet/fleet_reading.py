@@ -62,7 +62,7 @@ class FleetReading(NamedTuple):
         totals: the sums.
         now: the time of the database, in seconds since 1970.
         rows: all starts of replicas.
-        logs: how far the logs of front proxies were counted.
+        logs: how far the logs of front proxies were counted, of all that ever were.
     """
 
     totals: Totals
@@ -84,43 +84,43 @@ class _Counted(msgspec.Struct):
     reason: str
 
 
+_LOG = "log "
+
+
 def log_document(name: str) -> str:
     """Return the name of the document with how far the log of a front proxy was counted."""
-    return f"log {name}"
+    return f"{_LOG}{name}"
 
 
 async def read_fleet(
     database: PostgresDatabase,
     key: VersionKey | None,
-    proxies: Collection[str],
     *,
     clients: bool = True,
 ) -> FleetReading:
-    """Return the sums for a version, or for all, with the logs of these front proxies.
+    """Return the sums for a version, or for all, with how far logs were counted.
 
     Args:
         database: of the fleet.
         key: the version; None for all.
-        proxies: the front proxies whose logs count.
         clients: whether the rows of clients are read; see StateAccess.view.
 
     Raises:
         StateError: the database cannot be reached or used.
     """
     async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
-        return await _read(connection, now, key, proxies, clients=clients)
+        return await _read(connection, now, key, clients=clients)
 
 
 async def _read(
     connection: PostgresConnection,
     now: float,
     key: VersionKey | None,
-    proxies: Collection[str],
     *,
     clients: bool = True,
 ) -> FleetReading:
     samples = "" if key is None else samples_name(("differences", *key))
-    documents = await read_documents(connection, "since", samples, *map(log_document, proxies))
+    documents = await read_documents(connection, "since", samples, begun=_LOG)
     rows = await read_replicas(connection)
     totals = Totals(StateChanges(documents=documents))
     await _add_clients(connection, totals, key, clients=clients)
@@ -136,7 +136,7 @@ async def _read(
             totals.since = now
     for sample in samples_of(documents.get(samples)):
         totals.sample(sample)
-    return FleetReading(totals, now, rows, _logs(documents, proxies))
+    return FleetReading(totals, now, rows, _logs(documents))
 
 
 class FleetReader:
@@ -157,11 +157,11 @@ class FleetReader:
 
     async def version(self, key: VersionKey) -> VersionReading:
         """Return what is known of one version, in one transaction."""
-        proxies, (by_day, by_minute) = self._membership.rules().front_proxies, whole_history(key)
+        by_day, by_minute = whole_history(key)
         try:
             begun = self._database.transaction(_PATIENCE, snapshot=True)
             async with self._contact.reading(), begun as (connection, now):
-                view = (await _read(connection, now, key, proxies)).view
+                view = (await _read(connection, now, key)).view
                 # The sums have what waits to be merged; so has this.
                 history = History(view.totals.history.rows(), bounded=False)
                 await add_history(connection, history, key, by_day.since(now), by_minute.since(now))
@@ -189,10 +189,9 @@ class FleetReader:
             return [AuditEntry(*row) for row in await connection.fetch(_LATEST_AUDIT)][::-1]
 
     async def _sums(self, key: VersionKey | None, *, clients: bool) -> StateView:
-        proxies = self._membership.rules().front_proxies
         try:
             async with self._contact.reading():
-                return (await read_fleet(self._database, key, proxies, clients=clients)).view
+                return (await read_fleet(self._database, key, clients=clients)).view
         except StateUnreachableError as error:
             return self._own_view(Doubt(None, self._contact.missed(error)))
 
@@ -216,19 +215,18 @@ async def read_replica_views(
     """
     async with database.transaction() as (connection, now):
         rows, lease = await read_replicas(connection), await read_lease(connection)
-        documents = await read_documents(connection, *map(log_document, proxies))
-    logs = _logs(documents, proxies)
+        counted = {log.name: log for log in _logs(await read_documents(connection, begun=_LOG))}
+    logs = [counted.get(name, LogReading(name, 0.0, 0.0, "")) for name in proxies]
     return fleet_view(rows, logs, now, "" if is_free(lease, now) else lease.start, revision)
 
 
 async def read_stored_fleet(
-    url: str, proxies: Collection[str], query: HistoryQuery | None
+    url: str, query: HistoryQuery | None
 ) -> tuple[StateView, Mapping[str, object], HistoryView | None]:
     """Return what the database of a fleet has, without being one of it.
 
     Args:
         url: of the database.
-        proxies: the front proxies whose logs count.
         query: the history that is wanted.
 
     Returns:
@@ -240,7 +238,7 @@ async def read_stored_fleet(
     database = PostgresDatabase(url)
     try:
         await database.check()
-        view = (await read_fleet(database, None, proxies)).view
+        view = (await read_fleet(database, None)).view
         async with database.transaction(_PATIENCE, snapshot=True) as (connection, now):
             documents = await read_documents(connection, "overrides")
             if query is None:
@@ -250,15 +248,12 @@ async def read_stored_fleet(
         await database.close()
 
 
-def _logs(found: Mapping[str, object], proxies: Collection[str]) -> tuple[LogReading, ...]:
+def _logs(documents: Mapping[str, object]) -> tuple[LogReading, ...]:
     """Return how far the logs of front proxies were counted, by their documents."""
-    never = _Counted(0.0, 0.0, "")
     counted = (
-        (
-            name,
-            msgspec.convert(found.get(log_document(name), never), _Counted, from_attributes=True),
-        )
-        for name in proxies
+        (name.removeprefix(_LOG), msgspec.convert(document, _Counted))
+        for name, document in documents.items()
+        if name.startswith(_LOG)
     )
     return tuple(LogReading(name, each.since, each.until, each.reason) for name, each in counted)
 

@@ -369,6 +369,38 @@ def test_what_goes_straight_is_counted_by_logs(log: LogReading | None, text: str
     assert (counted in said(found, "note")) is (text is None)
 
 
+@pytest.mark.parametrize(
+    ("log", "text"),
+    [
+        (LogReading("edge", 0.0, 0.0, ""), None),
+        (LogReading("edge", 0.0, NOW - 31 * DAY, ""), None),
+        (
+            LogReading("edge", 0.0, NOW - 29 * DAY, ""),
+            "what edge sends straight is counted until 1972-08-29T00:00:00Z only",
+        ),
+        (
+            LogReading("edge", NOW - DAY, NOW, ""),
+            "what edge sends straight is counted since 1972-09-26T00:00:00Z, less than 30 days ago",
+        ),
+        (LogReading("edge", 0.0, NOW, ""), None),
+    ],
+)
+def test_what_the_rules_do_not_name_any_more_may_still_go_straight(
+    log: LogReading, text: str | None
+) -> None:
+    """Nor do they where one replica lacks the variable that names it."""
+    for rules in (f"{KEPT}{RULES}", f"{KEPT}bypass: [other]\n{RULES}"):
+        logs = (log, LogReading("other", 0.0, NOW, ""))
+        found = judged(totals(), rules, logs=logs)
+        assert said(found, "unknown") == ([] if text is None else [text])
+    if text is not None and text.endswith("only"):
+        (remedy,) = (each.remedy for each in found.reasons if each.answer == "unknown")
+        assert remedy == (
+            "name edge in 'bypass', and have its log read; or ask again after"
+            " 1972-09-28T00:00:10Z, if it sends nothing straight any more"
+        )
+
+
 def test_logs_are_counted_in_a_database_alone() -> None:
     found = judged(totals(), f"state: state.db\nbypass: [edge]\n{RULES}")
     assert said(found, "unknown") == ["what edge sends straight to services is not counted"]

@@ -338,7 +338,7 @@ def test_nobody_to_ask(standing: Program, command: Command, tmp_path: Path) -> N
     assert command(nobody, "usage") == (
         (
             "the admin port 127.0.0.1:1 cannot be asked: connection refused; does the gateway run?"
-            " GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT set where\n"
+            " GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT set where to ask\n"
         ),
         2,
     )
