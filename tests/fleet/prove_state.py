@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import struct
 import subprocess
 import sys
 import sysconfig
@@ -11,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from types import FrameType
 
+import asyncpg
 import msgspec
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -770,6 +772,53 @@ async def test_a_database_that_takes_no_changes_is_waited_for(
                 await second._database.close()
         await state._beat()
         assert await counted(state) == {"acme": 1}
+
+
+async def test_a_server_that_has_said_that_it_ends_is_waited_for(
+    database: str, tmp_path: Path
+) -> None:
+    """Though it has not closed the connection yet, which an answer of a driver does not say."""
+    fields = b"SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
+    ending = b"E" + struct.pack("!i", len(fields) + 4) + fields
+    async with opened(database, tmp_path, "a") as (state,):
+        state.absorb(delta())
+        async with state._database.transaction() as (connection, _):
+            driver = connection._driver
+        driver._protocol.data_received(ending)
+        with pytest.raises(StateUnreachableError, match="the connection broke off"):
+            await state._beat()
+        await state._beat()
+        assert await counted(state) == {"acme": 1}
+
+        ended: list[str] = []
+        connecting = asyncpg.connect
+
+        async def connect(*words: object, **named: object) -> asyncpg.Connection:
+            connection = await connecting(*words, **named)
+            connection._protocol.data_received(ending)
+            return connection
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(asyncpg, "connect", connect)
+            with pytest.raises(StateUnreachableError):
+                await state._database.listen(lambda: ended.append("heard"))
+        assert ended == []
+
+
+async def test_a_server_that_does_not_serve_as_the_url_asks_is_waited_for(
+    database: str, cluster: Cluster, tmp_path: Path
+) -> None:
+    name = database.rpartition("/")[2]
+    async with opened(database, tmp_path, "a"):
+        pass
+    asked = f"{database}?target_session_attrs=read-write"
+    for value, stale in (("on", True), ("off", False)):
+        cluster.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = {value}")
+        async with opened(asked, tmp_path, "a") as (state,):
+            assert is_stale(state) is stale
+            if stale:
+                with pytest.raises(StateUnreachableError, match="does not serve now: None of the"):
+                    await state._database.listen(lambda: None)
 
 
 async def test_a_change_of_a_database_from_a_backup_is_in_force(

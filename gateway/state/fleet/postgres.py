@@ -75,6 +75,8 @@ _FORGOTTEN = (
     asyncpg.DuplicatePreparedStatementError,
     asyncpg.InvalidCachedStatementError,
 )
+# What the driver raises of a server, of a connection, and of one that cannot go on.
+_DRIVER = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 _MAY_NOTE = text(
     f"SELECT has_sequence_privilege(pg_get_serial_sequence('{SCHEMA}.audit', 'id'), 'USAGE')"
 )
@@ -225,7 +227,7 @@ class PostgresDatabase:
             connection = await asyncpg.connect(
                 self._url, timeout=_CONNECT, command_timeout=_STATEMENT, statement_cache_size=0
             )
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, ValueError) as error:
+        except (*_DRIVER, ValueError) as error:
             raise translated(self.name, self._url, error) from None
         try:
             ended = asyncio.Event()
@@ -237,7 +239,7 @@ class PostgresDatabase:
                         await ended.wait()
                         return
                 await connection.fetchval("SELECT 1")
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        except _DRIVER as error:
             raise translated(self.name, self._url, error) from None
         finally:
             connection.terminate()

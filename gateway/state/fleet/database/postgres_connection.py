@@ -117,6 +117,8 @@ class PostgresConnection:
             closed = self._driver.is_closed()
             if closed or not isinstance(error, asyncpg.PostgresError):
                 self._connection.invalidate()
-            if closed and isinstance(error, asyncpg.InterfaceError):
+            # The latter where the server has said that it ends, and has not closed it yet.
+            ended = closed and isinstance(error, asyncpg.InterfaceError)
+            if ended or isinstance(error, asyncpg.InternalClientError):
                 raise ConnectionError("the connection broke off") from None
             raise
