@@ -97,8 +97,7 @@ def verdict(
         *_found(key, totals, begin, "differences", ("compared", "validated"), "shadow"),
         *_uncompared(key, totals, rules, documented),
         *_found(key, totals, begin, "violations", ("checked",), "schema"),
-        *_bypass(rules, view, period + late, spelled),
-        *map(_doubt, view.doubts),
+        *_elsewhere(rules, view, period + late, spelled),
     ]
     answers = {reason.answer for reason in reasons}
     answer: VerdictAnswer = (
@@ -107,7 +106,17 @@ def verdict(
     return Verdict(*key, answer, sorted(reasons, key=lambda one: _ORDER.index(one.answer)))
 
 
-def _bypass(rules: Snapshot, view: StateView, period: float, spelled: str) -> Iterator[Reason]:
+def _elsewhere(rules: Snapshot, view: StateView, period: float, spelled: str) -> Iterator[Reason]:
+    """Yield what is known of other replicas, and of what went past the gateway."""
+    yield from map(_doubt, view.doubts)
+    if view.replica is not None:
+        if not view.doubts:
+            yield Reason(
+                "unknown",
+                f"this is what the replica {view.replica} alone has counted",
+                "ask for all of them: leave 'replica' out",
+            )
+        return
     doubts = list(uncounted(rules, view, period, spelled))
     for text, remedy in doubts:
         yield Reason("unknown", text, remedy)

@@ -36,8 +36,9 @@ def judged(
     doubts: tuple[Doubt, ...] = (),
     logs: tuple[LogReading, ...] = (),
     until: float = NOW,
+    replica: str | None = None,
 ) -> Verdict:
-    view = StateView(counted, NOW, until, None, doubts, logs)
+    view = StateView(counted, NOW, until, replica, doubts, logs)
     return verdict(SERVED, view, loaded(rules), overrides, within=within)
 
 
@@ -323,6 +324,22 @@ def test_what_is_not_heard_cannot_be_judged(doubt: Doubt, text: str, remedy: str
     assert found.reasons[0] == Reason("unknown", text, remedy)
     called = judged(totals(("acme", 999.5)), over, doubts=(doubt,))
     assert called.answer == "no"
+
+
+def test_one_replica_alone_cannot_tell() -> None:
+    """Nor does it know how far the logs of front proxies were counted."""
+    for rules in (RULES, f"{KEPT}bypass: [edge]\n{RULES}"):
+        found = judged(totals(), rules, replica="b")
+        assert [each for each in found.reasons if each.answer == "unknown"] == [
+            Reason(
+                "unknown",
+                "this is what the replica b alone has counted",
+                "ask for all of them: leave 'replica' out",
+            )
+        ]
+        away = judged(totals(), rules, replica="b", doubts=(Doubt(None, NOW - DAY),))
+        (text,) = said(away, "unknown")
+        assert text.startswith("the database has not been heard since")
 
 
 NEVER = "what edge sends straight to services was never counted"
