@@ -21,9 +21,11 @@ from sqlalchemy import Connection, text
 
 from gateway.core.overrides import Overrides
 from gateway.core.snapshot import Snapshot
+from gateway.export.access_log.log_import import LogImport
 from gateway.state import top_clients
 from gateway.state.fleet import judge, postgres
 from gateway.state.fleet.beat import Membership, beat
+from gateway.state.fleet.fleet_reading import read_stored_fleet
 from gateway.state.fleet.fleet_state import FleetState
 from gateway.state.fleet.postgres import PostgresDatabase
 from gateway.state.history.history import HistoryQuery
@@ -411,6 +413,39 @@ async def test_a_pooler_that_forgets_statements_costs_one_beat(
             async with one._database.transaction() as (connection, _):
                 await connection.run("DEALLOCATE ALL")
         assert await counted(one) == {"acme": 11}
+
+
+async def test_such_a_pooler_keeps_nobody_from_a_start_or_from_what_is_done_once(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(database, tmp_path, "a") as (one,):
+        one.absorb(delta())
+        await one._beat()
+
+    async def forget(self: PostgresDatabase) -> None:
+        async with self.transaction() as (connection, _):
+            await connection.run("DEALLOCATE ALL")
+
+    prepare, check = PostgresDatabase.prepare, PostgresDatabase.check
+
+    async def prepared(self: PostgresDatabase) -> None:
+        await prepare(self)
+        await forget(self)
+
+    async def checked(self: PostgresDatabase) -> None:
+        await check(self)
+        await forget(self)
+
+    monkeypatch.setattr(PostgresDatabase, "prepare", prepared)
+    monkeypatch.setattr(PostgresDatabase, "check", checked)
+    async with opened(database, tmp_path, "b") as (state,):
+        assert not is_stale(state)
+        assert await counted(state) == {"acme": 1}
+    view, _, _ = await read_stored_fleet(database, None)
+    assert [client for (_, client), _ in view.totals.clients[KEY]] == ["acme"]
+    (tmp_path / "access.log").touch()
+    reading = LogImport(database, tmp_path / "access.log", "edge", None, lambda _: None)
+    await reading.run(follow=False)
 
 
 async def calls(*works: Awaitable[object]) -> int:

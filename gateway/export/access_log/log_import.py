@@ -58,7 +58,7 @@ class LogImport:
         naming: ClientNaming | None,
         tell: Callable[[str], None],
     ) -> None:
-        self._database = PostgresDatabase(url)
+        self._database = PostgresDatabase(url, keeps=False)
         self._path = path
         self._name = name
         self._naming = naming

@@ -235,7 +235,7 @@ async def read_stored_fleet(
     Raises:
         StateError: it cannot be read.
     """
-    database = PostgresDatabase(url)
+    database = PostgresDatabase(url, keeps=False)
     try:
         await database.check()
         view = (await read_fleet(database, None)).view

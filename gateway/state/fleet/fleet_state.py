@@ -23,6 +23,7 @@ from gateway.state.fleet.kept.last_start import LastStart
 from gateway.state.fleet.lease import NO_LEASE, is_free
 from gateway.state.fleet.merging import delete_shadow
 from gateway.state.fleet.outbox import Outbox
+from gateway.state.fleet.postgres import StatementsForgottenError
 from gateway.state.fleet.roster import DEPUTY, elsewhere, lost
 from gateway.state.fleet.transaction_ledger import (
     FleetDocuments,
@@ -87,7 +88,10 @@ class FleetState(FleetReader):
         """
         state = cls(membership)
         try:
-            await state._join()
+            try:
+                await state._join()
+            except StatementsForgottenError:
+                await state._join()
         except StateUnreachableError as error:
             known = state._last.read()
             if known is None:

@@ -82,6 +82,10 @@ _MAY_NOTE = text(
 )
 
 
+class StatementsForgottenError(StateUnreachableError):
+    """What was kept prepared is not there; it is not kept from then on, and the next time works."""
+
+
 class Transaction(NamedTuple):
     """A transaction that has begun, and the time of the database, in seconds since 1970."""
 
@@ -92,11 +96,15 @@ class Transaction(NamedTuple):
 class PostgresDatabase:
     """The database of a URL; nothing connects until it is used.
 
+    Args:
+        url: of the database.
+        keeps: whether connections keep statements prepared, which is for who asks every second.
+
     Attributes:
         name: where it is, without user and password.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, keeps: bool = True) -> None:
         self._url = url
         self.name = _name(url)
         self._engine = create_engine(
@@ -116,7 +124,7 @@ class PostgresDatabase:
             isolation_level="AUTOCOMMIT",  # whoever uses a connection begins and ends transactions
         )
         event.listen(self._engine, "checkout", _refuse_closed)
-        self._keeps = True
+        self._keeps = keeps
 
     async def prepare(self) -> None:
         """Bring the schema to the newest revision, once for all replicas that start together.
@@ -170,6 +178,7 @@ class PostgresDatabase:
 
         Raises:
             StateUnsureError: the database was lost with the commit; what was done may be there.
+            StatementsForgottenError: a pooler forgets statements; nothing was done.
             StateUnreachableError: the database cannot be reached; nothing was done.
             StateError: nothing was done.
         """
@@ -188,7 +197,7 @@ class PostgresDatabase:
                 await connection.run("COMMIT")
         except _FORGOTTEN:
             self._keeps = False
-            raise StateUnreachableError(
+            raise StatementsForgottenError(
                 f"{self.name}: a pooler between here and the database forgets statements;"
                 " they are prepared each time from now on"
             ) from None
