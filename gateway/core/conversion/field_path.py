@@ -13,6 +13,8 @@ Tokens = tuple[str | int, ...]
 _STEP = r"((?:[^.\[\]\\]|\\.)+)((?:\[\])*)"
 _STEPS = re.compile(rf"{_STEP}(?:\.|\Z)", re.DOTALL)
 _PATH = re.compile(rf"{_STEP}(?:\.{_STEP})*\Z", re.DOTALL)
+# What is in the elements of a body that is an array.
+_OF_BODY = re.compile(r"(?:\[\])+\.(.+)\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ def parse_path(text: str) -> FieldPath:
         ValueError: The text is not a path to a field; the message is a sentence for the operator.
     """
     if not _PATH.match(text):
+        _refuse_elements_of_body(text)
         raise ValueError(
             f"'{text}' is not a field path; write keys joined by dots, and 'key[].field' for a"
             " field of every element of an array"
@@ -101,12 +104,27 @@ def parse_scopes(text: str) -> tuple[Scope, ...]:
         ValueError: The text names no objects; the message is a sentence for the operator.
     """
     if not _PATH.match(text):
+        _refuse_elements_of_body(text)
+        if text and not text.replace("[]", ""):
+            raise ValueError(
+                f"'{text}' needs no name: a body that is an array is converted element by element;"
+                " for its elements, leave out 'at'"
+            )
         raise ValueError(
             f"'{text}' names no objects; write 'key[]' for the elements of an array, 'key.*' for"
             " the members of an object with free keys, and 'key' for one object"
         )
     path = parse_path(f"{text}.x")
     return (*path.scopes, Inside(path.keys[:-1])) if path.keys[1:] else path.scopes
+
+
+def _refuse_elements_of_body(text: str) -> None:
+    found = _OF_BODY.match(text)
+    if found and _PATH.match(found[1]):
+        raise ValueError(
+            f"'{text}' names elements of the body, and a body that is an array is converted"
+            f" element by element; write '{found[1]}'"
+        )
 
 
 def spell(key: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -57,13 +58,22 @@ def test_a_path(text: str, scopes: tuple[Scope, ...], keys: tuple[str, ...]) -> 
 @pytest.mark.parametrize(
     "text",
     [
-        *("", ".", "..", ".a", "a.", "a..b", "[]", "[].a", "a.[].b", "a[", "a]", "a[0].b", "a[]b"),
+        *("", ".", "..", ".a", "a.", "a..b", "[]", "a.[].b", "a[", "a]", "a[0].b", "a[]b"),
         *("a[ ].b", "a[].", "a[]..b", "[a]", "a[[]].b", "\\", "a\\", "a.b\\", "a]b", "a[]]"),
     ],
 )
 def test_what_is_no_path_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^" + re.escape(f"'{text}' is not a field path; ")):
         parse_path(text)
+
+
+@pytest.mark.parametrize("parse", [parse_path, parse_scopes])
+@pytest.mark.parametrize(("text", "right"), [("[].a", "a"), ("[][].a.b[]", "a.b[]")])
+def test_a_field_of_elements_of_the_body_needs_no_brackets(
+    parse: Callable[[str], object], text: str, right: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"element by element; write '{re.escape(right)}'$"):
+        parse(text)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +124,15 @@ def test_what_leads_to_objects(text: str, scopes: tuple[Scope, ...], place: str)
     assert pointers(scopes) == place
 
 
-@pytest.mark.parametrize("text", ["", "a\\", "a..b", "[]"])
+@pytest.mark.parametrize("text", ["", "a\\", "a..b", "[]..a", "[]a"])
 def test_what_leads_nowhere_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"^" + re.escape(f"'{text}' names no objects; write ")):
+        parse_scopes(text)
+
+
+@pytest.mark.parametrize("text", ["[]", "[][]"])
+def test_the_elements_of_the_body_need_no_name(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^" + re.escape(f"'{text}' needs no name: ")):
         parse_scopes(text)
 
 
