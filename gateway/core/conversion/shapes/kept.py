@@ -32,7 +32,6 @@ from gateway.core.conversion.parameter_change import (
 from gateway.core.conversion.parameters.recombined import ParameterValues, Recombined, Unfit
 from gateway.core.conversion.shapes.spread import Spread
 from gateway.core.conversion.shapes.use import GroupUse
-from gateway.core.conversion.steps import ConversionStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,35 +41,42 @@ class Kept(ChangeVariant):
     Attributes:
         of_value: Whether it leaves a value that does not fit, beside what is no object on the way
             to a field.
+        instead: The change that applies where that is no object; None without one.
     """
 
     of_value: bool = True
+    instead: Change | None = None
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Convert an object to the newer version, if it fits."""
-        self._try(self.change.up, fields, form)
+        self._try(fields, form, upwards=True)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Convert an object to the older version, if it fits."""
-        self._try(self.change.down, fields, form)
+        self._try(fields, form, upwards=False)
 
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
-        """Return the origin by the change."""
-        return self.change.origin(place, upwards=upwards)
+        """Return the origin by the change, or by the one that applies instead."""
+        found = self.change.origin(place, upwards=upwards)
+        if found != place or self.instead is None:
+            return found
+        return self.instead.origin(place, upwards=upwards)
 
     def for_patch(self) -> "Kept":
         """Return the same for the bodies of PATCH requests."""
-        return Kept(self.change.for_patch(), self.of_value)
+        return replace(self, change=self.change.for_patch())
 
-    def _try(self, step: ConversionStep, fields: JsonObject, form: JsonForm) -> None:
+    def _try(self, fields: JsonObject, form: JsonForm, *, upwards: bool) -> None:
         before = _copy(fields)
         try:
-            step(fields, form)
+            _apply(self.change, fields, form, upwards=upwards)
         except ConversionError as error:
             if not (self.of_value or error.is_on_way):
                 raise
             fields.clear()
             fields.update(before)
+            if self.instead is not None and error.is_on_way:
+                _apply(self.instead, fields, form, upwards=upwards)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +115,8 @@ def kept(change: Change) -> Change:
             return change
         case Rename() if len(change.newer) == len(change.older) == 1:
             return change  # there is nothing on the way, and so no copy is needed
+        case Rename():
+            return Kept(change, of_value=False, instead=_of_holders(change))
         case GroupUse():
             return replace(change, keep=kept)
         case ChangeSequence():
@@ -123,6 +131,18 @@ def kept(change: Change) -> Change:
             return Kept(replace(change, keeps=True), of_value=False)
         case _:
             return Kept(change, of_value=isinstance(change, FieldChange))
+
+
+def _of_holders(change: Rename) -> Change | None:
+    """Return the rename of the objects that have a field, None where they have the same name.
+
+    What is there in place of such an object comes to its place, so that the service names it.
+    """
+    newer, older = change.newer[:-1], change.older[:-1]
+    if not newer or not older or newer == older:
+        return None
+    holders = Rename(change.scopes, newer, older)
+    return Kept(holders, instead=_of_holders(holders))
 
 
 def kept_parameter(change: ParameterChange) -> ParameterChange:
@@ -157,6 +177,10 @@ def _otherwise(
             return made
 
     return converted
+
+
+def _apply(change: Change, fields: JsonObject, form: JsonForm, *, upwards: bool) -> None:
+    (change.up if upwards else change.down)(fields, form)
 
 
 def _copy(value: JsonObject) -> JsonObject:

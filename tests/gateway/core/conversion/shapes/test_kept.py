@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import deepcopy
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
@@ -63,6 +64,8 @@ WORDS = Elements((), ("words",), 0, TAGS.change)
 PRICED = Money((), ("c",), (("items",),), ("a",), Type.TEXT)
 SPREAD = Spread((), ("c",), (("items",),), ("c",), keep=False)
 SPREAD_FAR = Spread((), ("o", "c"), (("items",),), ("c",))
+INTO = Rename((), ("o", "n"), ("p", "name"))
+DEEP = Rename((), ("o", "m", "n"), ("p", "q", "name"))
 GROUPS: dict[str, tuple[Change, ...]] = {
     "item": (NUMBER, NAME, GroupUse("item", ((("items",),),), {}))
 }
@@ -104,6 +107,14 @@ def converted(document: Json, *changes: Change, of_request: bool = True) -> Json
         ((Rename((), ("o", "n"), ("o", "name")),), {"o": 5}, {"o": 5}),
         ((Rename((), ("o", "n"), ("name",)),), {"o": 5}, {"o": 5}),
         ((Inverse(Rename((), ("o", "n"), ("name",))),), {"o": 5}, {"o": 5}),
+        ((INTO, Rename((), ("o", "x"), ("p", "x"))), {"p": [5]}, {"o": [5]}),
+        ((Inverse(INTO),), {"o": 5, "z": 1}, {"p": 5, "z": 1}),
+        ((INTO,), {"p": 5, "o": {"z": 1}}, {"p": 5, "o": {"z": 1}}),
+        ((INTO,), {"p": {"name": 5}}, {"o": {"n": 5}}),
+        ((DEEP,), {"p": {"q": 5}}, {"o": {"m": 5}}),
+        ((DEEP,), {"p": 5}, {"o": 5}),
+        ((Rename((), ("o", "n"), ("p", "q", "n")),), {"p": {"q": 5}}, {"o": 5}),
+        ((Rename((), ("o", "n"), ("p", "q", "n")),), {"p": 5}, {"p": 5}),
         ((Default((), ("o", "n"), 1),), {"o": 5}, {"o": 5}),
         ((Inverse(Default((), ("o", "n"), 1)),), {"o": 5}, {"o": 5}),
         ((OmitNull((), ("o", "n")),), {"o": 5}, {"o": 5}),
@@ -192,6 +203,19 @@ def test_what_one_of_two_refuses_is_refused(
         assert caught.value.pointer == place
     alone = BodyConversion((keeping,), Direction.UP, of_request=True)
     assert alone.convert(given_value, PLAIN) is not None
+
+
+def test_what_has_come_to_its_place_is_named_as_it_was_sent() -> None:
+    refusing = VersionLink(Version(1), Version(2), (Retype((), ("o", "a"), *TYPES),))
+    keeping = VersionLink(Version(1), Version(2), (INTO,), keeps_unfit=True)
+    upgrade = BodyConversion((keeping, refusing), Direction.UP, of_request=True)
+    with fails("/p", "expected an object, found a number"):
+        upgrade.convert({"p": 5}, PLAIN)
+    with fails("/p/name/a", "expected a string that is a number, found another one"):
+        converted_twice = replace(refusing, changes=(Retype((), ("o", "n", "a"), *TYPES),))
+        BodyConversion((keeping, converted_twice), Direction.UP, of_request=True).convert(
+            {"p": {"name": {"a": "x"}}}, PLAIN
+        )
 
 
 def test_answers_are_refused() -> None:
