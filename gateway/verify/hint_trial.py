@@ -115,7 +115,7 @@ class _ApiTrial:
         """Return what `check` reports of the fields that parts between two versions name."""
         fields = Mistakes()
         if older in self._described:
-            self._described[older].look_up(parts, fields, upwards=True)
+            self._described[older].look_up(parts, fields, {}, upwards=True)
         if newer in self._described:
-            self._described[newer].look_up(parts, fields, upwards=False)
+            self._described[newer].look_up(parts, fields, {}, upwards=False)
         return frozenset(one.text for one in (*fields.found, *fields.warnings))

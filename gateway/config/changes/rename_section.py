@@ -18,7 +18,7 @@ from gateway.core.conversion.changes.rename import Rename, Renamed
 from gateway.core.conversion.parameter_change import ParameterChange, ParameterSequence
 
 
-class _RenameSection(ChangeSection):
+class RenameSection(ChangeSection):
     """What `rename` of a body and of parameters have in common."""
 
     field: str
@@ -42,7 +42,7 @@ class _RenameSection(ChangeSection):
             yield Loss(True, f"where '{self.to}' is absent, '{self.field}' is the default")
 
 
-class RenameParameterConfig(_RenameSection, ParameterSection):
+class RenameParameterConfig(RenameSection, ParameterSection):
     """Rename a query parameter or a header field in the older version."""
 
     default: str | None = None
@@ -61,7 +61,7 @@ class RenameParameterConfig(_RenameSection, ParameterSection):
         )
 
 
-class RenameConfig(_RenameSection, BodySection):
+class RenameConfig(RenameSection, BodySection):
     """Rename a field, parameter or header, or move a field, in the older version."""
 
     default: JsonValue = None

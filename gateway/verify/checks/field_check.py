@@ -4,7 +4,7 @@ An upgrade starts from a body of the older version's document, and a downgrade f
 version's. Each change must find its fields in what the changes before it leave.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from gateway.verify.checks.asked_operation import (
 from gateway.verify.checks.changed_shape import LostField, SoughtField, changed_shape, lost, sought
 from gateway.verify.checks.moved_path_check import warn_of_left_out
 from gateway.verify.checks.parameter_check import look_up_parameters
+from gateway.verify.checks.swapped_names import renamed, swapped
 from gateway.verify.located_operation import LocatedOperation, locate
 from gateway.verify.openapi.body_shape import BodyShape
 from gateway.verify.openapi.document_source import read as read_description
@@ -67,8 +68,8 @@ def look_up_fields(
         described = described_versions(api, documents, mistakes)
         for one in described.values():
             warn_of_unreached(api, one.version, one.located, mistakes)
-            one.look_up(parts, mistakes, upwards=True)
-            one.look_up(parts, mistakes, upwards=False)
+            one.look_up(parts, mistakes, described, upwards=True)
+            one.look_up(parts, mistakes, described, upwards=False)
         located = {version: one.located for version, one in described.items()}
         warn_of_left_out(api, parts, located, mistakes)
 
@@ -89,20 +90,31 @@ class DescribedVersion:
     asked: Sequence[AskedOperation]
     bodies: "Sequence[_Body]"
 
-    def look_up(self, parts: Iterable[Part], mistakes: Mistakes, *, upwards: bool) -> None:
+    def look_up(
+        self,
+        parts: Iterable[Part],
+        mistakes: Mistakes,
+        described: "Mapping[Version, DescribedVersion]",
+        *,
+        upwards: bool,
+    ) -> None:
         """Report what changes name and no message of the version has, when a message comes there.
 
         Args:
             parts: of the conversions of the API, in the order of their declarations.
             mistakes: takes what is found.
+            described: the versions with documents, so that names of the other one are recognised.
             upwards: whether messages are converted to the newer version, rather than to the older.
         """
         if upwards:
             here = [part for part in parts if part.link.older == self.version]
         else:
             here = [part for part in parts if part.link.newer == self.version][::-1]
-        _Walk(self.version, upwards).run(here, self.bodies, mistakes)
-        look_up_parameters(self.version, here, self.asked, mistakes, upwards=upwards)
+        ends = [part.link.newer if upwards else part.link.older for part in here[:1]]
+        other = next((described[end] for end in ends if end in described), None)
+        _Walk(self.version, upwards, other.bodies if other else ()).run(here, self.bodies, mistakes)
+        asked = self.asked, other.asked if other else ()
+        look_up_parameters(self.version, here, *asked, mistakes, upwards=upwards)
 
 
 def described_versions(
@@ -165,6 +177,7 @@ class _LookUp:
         place: where the group is used, or the change itself stands.
         at: where the change is declared.
         use: what is said of the use.
+        other: the name that the other version has for it, by a rename; empty for another change.
         taken: whether a body has it before the changes that come first.
     """
 
@@ -172,6 +185,7 @@ class _LookUp:
     place: tuple[Location, str]
     at: Location
     use: str
+    other: str = ""
     presences: set[Presence] = field(default_factory=set)
     taken: bool = False
     names: set[str] = field(default_factory=set)
@@ -183,6 +197,7 @@ class _Walk:
 
     version: Version
     upwards: bool
+    neighbours: "Sequence[_Body]"
     look_ups: dict[tuple[Location, Location, str], _LookUp] = field(default_factory=dict)
     clashes: dict[tuple[Location, Location], tuple[DeclaredChange, LostField]] = field(
         default_factory=dict
@@ -220,6 +235,7 @@ class _Walk:
                         (used, change.place),
                         change.at,
                         change.use,
+                        renamed(change.section, upgrade, upwards=self.upwards),
                     )
                     found = self.look_ups.setdefault((used, change.at, one.name), new)
                     found.presences.add(presence)
@@ -240,7 +256,9 @@ class _Walk:
     def _report(self, path: str, found: _LookUp, mistakes: Mistakes) -> None:
         walk = "an upgrade" if self.upwards else "a downgrade"
         known = _suggestion(path, found.names)
-        if found.taken:
+        if found.other in found.names and self._is_beside(path):
+            known = swapped(path, found.other, upwards=self.upwards)
+        elif found.taken:
             side, order = ("above", "before") if self.upwards else ("below", "after")
             taken = f"the changes {side} have taken it away; list this one {order} them"
             known = taken if known.startswith("known") else f"{known} Or {taken}"
@@ -252,6 +270,12 @@ class _Walk:
             mistakes.add(text, *found.at)
         else:
             mistakes.warn(f"warning: {text}", *found.at)
+
+    def _is_beside(self, path: str) -> bool:
+        """Return whether the neighbouring version has a field that this one lacks."""
+        one = SoughtField(path)
+        shapes = (BodyShape.of(body.schema) for body in self.neighbours)
+        return any(one.presence(shape) is Presence.DECLARED for shape in shapes)
 
     def _report_clash(self, change: DeclaredChange, lost: LostField, mistakes: Mistakes) -> None:
         mistakes.warn(

@@ -13,6 +13,7 @@ from gateway.config.text.mistakes import Location, Mistakes, suggest
 from gateway.core.conversion.version_link import MessageKind, VersionLink
 from gateway.core.versions.version import Version
 from gateway.verify.checks.asked_operation import AskedOperation
+from gateway.verify.checks.swapped_names import renamed, swapped
 from gateway.verify.openapi.openapi import statuses_of
 
 _TERMS = {"query": "parameter", "header": "field"}
@@ -24,6 +25,7 @@ def look_up_parameters(
     version: Version,
     parts: Sequence[Part],
     asked: Sequence[AskedOperation],
+    beside: Sequence[AskedOperation],
     mistakes: Mistakes,
     *,
     upwards: bool,
@@ -34,6 +36,7 @@ def look_up_parameters(
         version: the version whose document it is.
         parts: of the conversions to a neighbouring version, in the order of the direction.
         asked: the operations of the document.
+        beside: those of the neighbouring version's; empty without one.
         mistakes: takes the warnings.
         upwards: whether the neighbouring version is the newer one.
     """
@@ -52,6 +55,9 @@ def look_up_parameters(
                 # One of several is enough: the others may be left out in any request.
                 if declared.names and missing and len(missing) == len(look_up.wanted):
                     hint = suggest(missing[0], names)
+                    others = _declared(part.link, beside, place).names
+                    if _key(look_up.renamed, place) in names and _key(missing[0], place) in others:
+                        hint = swapped(missing[0], look_up.renamed, upwards=upwards)
                     mistakes.warn(
                         f"warning: no {declared.messages} of version {version} has the {place}"
                         f" {_TERMS[place]} '{missing[0]}'; {hint}{look_up.use}",
@@ -68,6 +74,7 @@ class _LookUp:
     wanted: tuple[str, ...]
     left: tuple[str, ...] = ()
     use: str = ""
+    renamed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +94,8 @@ def _listed(part: Part, key: str, *, upwards: bool) -> Iterator[_LookUp]:
             wanted, left = upgrade.takes, upgrade.makes
             if not upwards:
                 wanted, left = left, wanted
-            yield _LookUp((*part.at, key, index, name), wanted, left)
+            given = renamed(section, upgrade, upwards=upwards)
+            yield _LookUp((*part.at, key, index, name), wanted, left, renamed=given)
 
 
 def _carried(part: Part, place: str, *, upwards: bool) -> Iterator[_LookUp]:

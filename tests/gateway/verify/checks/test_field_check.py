@@ -297,6 +297,29 @@ UP, DOWN = "when an upgrade comes here", "when a downgrade comes here"
                 f"! no body of version 2 has 'books[].titel' {DOWN}; did you mean 'books[].title'?",
             ],
         ),
+        # Each version has the name that is said of the other.
+        (
+            loan("items"),
+            loan(),
+            ["rename: { field: items, to: books }"],
+            [
+                (
+                    f"! no body of version 1 has 'books' {UP}; it has 'items', and the newer"
+                    " version has 'books': swap 'field' and 'to'"
+                ),
+                (
+                    f"! no body of version 2 has 'items' {DOWN}; it has 'books', and the older"
+                    " version has 'items': swap 'field' and 'to'"
+                ),
+            ],
+        ),
+        # What the other version lacks as well is a mistake of another kind.
+        (
+            loan("items"),
+            loan("items"),
+            ["rename: { field: items, to: itens }"],
+            [f"! no body of version 1 has 'itens' {UP}; did you mean 'items'?"],
+        ),
         # A text has no elements.
         (
             loan(),
@@ -674,6 +697,21 @@ def test_parameters(tmp_path: Path) -> None:
     assert checked(tmp_path, older, newer, PAYMENTS) == [
         "warning: no request of version 1 has the query parameter 'skip'; did you mean 'skipped'?",
         "warning: no request of version 2 has the header field 'X-Key'; known: x-kee",
+    ]
+
+
+def test_parameters_whose_names_are_swapped(tmp_path: Path) -> None:
+    older = {"/pay": {"post": written_operation(offset=1, most=1)}}
+    newer = {"/payments": {"post": written_operation(skip=1, max=1)}}
+    assert checked(tmp_path, older, newer, PAYMENTS) == [
+        (
+            "warning: no request of version 1 has the query parameter 'skip'; it has 'offset', and"
+            " the newer version has 'skip': swap 'field' and 'to'"
+        ),
+        (
+            "warning: no request of version 2 has the query parameter 'offset'; it has 'skip', and"
+            " the older version has 'offset': swap 'field' and 'to'"
+        ),
     ]
 
 
