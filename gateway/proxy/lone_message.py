@@ -148,6 +148,8 @@ class LoneConversion:
             return asyncio.run(self._answer(CapturedAnswer(status, fields, body)))
         except FaultError as error:
             fault, cause = error.fault, error.cause.removeprefix(": ")
+            # The detail has the reason already, which stands before what the log alone has.
+            cause = cause.removeprefix(f"{fault.detail.rpartition(': ')[2].removesuffix('.')}; ")
             if cause and cause not in fault.detail:
                 fault = replace(fault, detail=f"{fault.detail.removesuffix('.')} ({cause}).")
             raise FaultError(fault) from None

@@ -44,6 +44,8 @@ def _bounded(text: str) -> Decimal:
 _decoder = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
 _to_the_leaves = msgspec.json.Decoder(float_hook=_bounded)
 _compared = msgspec.json.Decoder(float_hook=number)
+# What most messages of the parser begin with.
+_MALFORMED = "JSON is malformed: "
 _encoder = msgspec.json.Encoder(decimal_format="number")
 _opened = _decoder.decode
 _encoded = _encoder.encode
@@ -117,7 +119,7 @@ def convert(
     except UnicodeDecodeError:
         raise NotJsonError("not UTF-8, which JSON is (RFC 8259, section 8.1)") from None
     except msgspec.MsgspecError as mistake:
-        raise NotJsonError(f"not JSON: {mistake}") from None
+        raise NotJsonError(f"not JSON: {str(mistake).removeprefix(_MALFORMED)}") from None
     except RecursionError:
         raise ConversionError("nested too deep") from None
 
@@ -237,7 +239,7 @@ def _open_in_pieces(value: Raw) -> Document:
 def _part(text: bytes) -> Any:
     part = _opened(text)
     if not part:
-        raise msgspec.DecodeError("JSON is malformed: an element is missing between two commas")
+        raise msgspec.DecodeError("an element is missing between two commas")
     if isinstance(part, dict) and not _is_as_written(text, part):
         repeated_keys.refuse(text, _encoded(part), part)
     return part
