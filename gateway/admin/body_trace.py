@@ -1,6 +1,7 @@
 """Explain what becomes of a body: after each change, and as live bodies are converted."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -12,9 +13,12 @@ from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.change import Change
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.document import PLAIN, Document
+from gateway.core.conversion.hop import carrying, message_steps
+from gateway.core.conversion.message.carry import is_carry
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.parameter_change import write_fields
 from gateway.core.conversion.shapes.use import GroupUse
+from gateway.core.conversion.steps import BodyStep
 from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.errors import Fault, FaultError
 from gateway.core.headers import FieldLines
@@ -87,12 +91,14 @@ def explain_body(
     whole = True
     if lone.used is not None and not passes:
         conversion, message = lone.used
-        for one in _trace(body.content, conversion, body.parts[chosen.endpoint.api], message):
-            yield "change", f"{one.name}, to version {one.target}"
-            whole = one.body is None
-            if one.body is not None:
-                yield "becomes", _on_one_line(one.body) if one.changed else "the same"
-                yield from (("beside", text) for text in one.beside)
+        parts = body.parts[chosen.endpoint.api]
+        with suppress(ConversionError):  # of what stands beside the body, which the answer names
+            for one in _trace(body.content, conversion, parts, message):
+                yield "change", f"{one.name}, to version {one.target}"
+                whole = one.body is None
+                if one.body is not None:
+                    yield "becomes", _on_one_line(one.body) if one.changed else "the same"
+                    yield from (("beside", text) for text in one.beside)
     if isinstance(made, Fault):
         yield "answer", f"{made.status} {made.code}: {made.detail}"
     elif made.kept:
@@ -155,18 +161,22 @@ def _trace(
         conversion: of one message.
         parts: of the conversions of the API, which have the places of the changes.
         message: that has the body, and is converted with it.
+
+    Raises:
+        ConversionError: the query or the header fields do not fit.
     """
     upwards = conversion.direction is Direction.UP
     state = _begun(body, message)
     if state is None:
         return
     begin = None if state.fields is None else json_from(conversion)
+    around = _around(conversion)
+    form = replace(PLAIN, message=message)
     for number, link in enumerate(conversion.links):
+        before, after = around[number]
         part = next((part for part in parts if _is_of(part.link, link)), None)
-        if part is None:
-            continue  # of an operation alone, or those changes alone that make a body
         target = link.newer if upwards else link.older
-        if number == begin:
+        if part is not None and number == begin:
             types = place((*part.at, "forms"))
             try:
                 links = conversion.links[begin:]
@@ -176,33 +186,53 @@ def _trace(
                 yield _TracedChange(types, target, None)
                 return
             yield _TracedChange(types, target, state.body)
-        if not link.changes:
-            continue
-        entries = zip(part.config.changes, link.changes, strict=True)
-        changes = [
-            named
-            for index, (entry, change) in enumerate(entries)
-            for named in _each(change, (*part.at, "changes", index, *entry.named()), part, ())
-        ]
-        rest = BodyConversion((replace(link, changes=()),), conversion.direction)
-        if upwards:
-            rest.convert(None, replace(PLAIN, message=message))
-        for at, change in changes if upwards else reversed(changes):
+        for step in before:
+            step.convert(None, form)
+        for at, change in _changes(part, link, upwards=upwards):
             alone = replace(link, changes=(change,), query=(), headers=())
-            before = _beside(message)
+            beside_it = _beside(message)
             try:
                 made = _converted(state, _alone(alone, conversion), message)
             except ConversionError:
                 yield _TracedChange(place(at), target, None)
                 return
             changed = json_body.parse(made.body) != json_body.parse(state.body)
-            beside = tuple(text for text in _beside(message) if text not in before)
+            beside = tuple(text for text in _beside(message) if text not in beside_it)
             yield _TracedChange(
                 place(at), target, made.body, changed=changed or bool(beside), beside=beside
             )
             state = made
-        if not upwards:
-            rest.convert(None, replace(PLAIN, message=message))
+        for step in after:
+            step.convert(None, form)
+
+
+def _around(conversion: BodyConversion) -> list[tuple[list[BodyStep], list[BodyStep]]]:
+    """Return what converts the query and the header fields before and after each link."""
+    links = [replace(link, changes=(), forms=None, events={}) for link in conversion.links]
+    if not conversion.needs_message:
+        return [([], [])] * len(links)
+    steps = [*message_steps(links, conversion.direction, conversion.of_request)]
+    if conversion.direction is Direction.UP:
+        return [([step], []) for step in steps]
+    return [([first], [last]) for first, last in zip(steps[::2], steps[1::2], strict=True)]
+
+
+def _changes(
+    part: Part | None, link: VersionLink, *, upwards: bool
+) -> Iterator[tuple[Location, Change]]:
+    """Yield the changes of a link in the order of their application, each with its place."""
+    if part is None:
+        return  # it is of an operation alone
+    entries = list(enumerate(part.config.changes))
+    if len(link.changes) < len(entries):  # those alone that move values into a body
+        declared = zip(entries, part.link.changes, strict=True)
+        entries = [entry for entry, change in declared if is_carry(change)]
+    changes = [
+        named
+        for (index, entry), change in zip(entries, link.changes, strict=True)
+        for named in _each(change, (*part.at, "changes", index, *entry.named()), part, ())
+    ]
+    yield from changes if upwards else reversed(changes)
 
 
 def _begun(body: bytes, message: Message) -> _State | None:
@@ -249,7 +279,8 @@ def _beside(message: Message) -> list[str]:
 def _is_of(declared: VersionLink, used: VersionLink) -> bool:
     """Return whether a link is the declared one, as a request or an operation has narrowed it."""
     bare = replace(declared, methods=None, operations=None)
-    return used in (declared, declared.for_patch(), bare, bare.for_patch())
+    known = (declared, declared.for_patch(), bare, bare.for_patch())
+    return used in known or used in map(carrying, known)
 
 
 def _each(
