@@ -47,6 +47,8 @@ _compared = msgspec.json.Decoder(float_hook=number)
 # What most messages of the parser begin with.
 _MALFORMED = "JSON is malformed: "
 _encoder = msgspec.json.Encoder(decimal_format="number")
+# The types of the numbers that changes make, such as a default.
+_NUMBERS = frozenset({int, float})
 _opened = _decoder.decode
 _encoded = _encoder.encode
 
@@ -181,7 +183,7 @@ def _opener(abandoned: Event | None, *, small: bool = False) -> Callable[[Docume
 
     def opens(value: Document) -> Document:
         if type(value) is not Raw:
-            return value
+            return Number(_made_digits(value)) if type(value) in _NUMBERS else value
         if not small:
             if abandoned is not None and abandoned.is_set():
                 raise AbandonedError
@@ -256,7 +258,7 @@ def _is_as_written(text: bytes, members: dict[str, Raw]) -> bool:
 
 def _digits(value: Document) -> str | None:
     if type(value) is not Raw:
-        return str(value) if type(value) is int else None
+        return _made_digits(value) if type(value) in _NUMBERS else None
     try:
         opened = _opened(value)
     except msgspec.ValidationError:
@@ -265,6 +267,11 @@ def _digits(value: Document) -> str | None:
     if kind is int and opened:  # 0 may be -0, and a float may have been rounded
         return str(opened)
     return str(value, "ascii") if kind is int or kind is float else None
+
+
+def _made_digits(number: Document) -> str:
+    """Return the digits of a number that a change has made, as they would be sent."""
+    return str(_encoded(number), "ascii")
 
 
 def _close(value: Document) -> Document:

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,16 @@ import pytest
 
 from gateway.config.load import load
 from gateway.core.conversion.chain import BodyConversion
-from gateway.core.conversion.change import Change, Whole
+from gateway.core.conversion.change import Change, Inverse, Whole
+from gateway.core.conversion.changes.default import Default
+from gateway.core.conversion.changes.map import Map
 from gateway.core.conversion.changes.python_change import PythonChange
 from gateway.core.conversion.changes.rename import Rename
 from gateway.core.conversion.changes.retype import Retype
+from gateway.core.conversion.changes.values.omit_null import OmitNull
 from gateway.core.conversion.conversion_error import ConversionError
+from gateway.core.conversion.document import Number
+from gateway.core.conversion.elements import ELEMENT, Elements
 from gateway.core.conversion.scalars import Type
 from gateway.core.conversion.shapes.envelope import Envelope
 from gateway.core.conversion.steps import BODY
@@ -23,6 +29,8 @@ from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.snapshot import Route
 from gateway.core.versions.version import Version
 from gateway.proxy.body import json_body, json_pieces
+
+TYPES = Type.TEXT, Type.NUMBER
 
 
 def converted(body: bytes, change: Change) -> bytes:
@@ -99,6 +107,48 @@ def test_a_whole_body_may_be_any_json(
     function: Callable[[Any], Any], body: bytes, after: bytes
 ) -> None:
     assert converted(body, Whole(PythonChange((), BODY, function, function))) == after
+
+
+FIELD = ("k",)
+MAPPED = Map((), FIELD, {"x": Number("15"), "y": Number("-1.5")}, {Number("15"): "x"})
+ADDED: list[object] = [15, -1.5, 1e300, [1.5, 2], {"a": 1.5}]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (Inverse(MAPPED), MAPPED),
+        (Retype((), FIELD, Type.NUMBER, Type.TEXT), MAPPED),
+        (Retype((), FIELD, Type.NUMBER, Type.TEXT), Inverse(OmitNull((), FIELD, 15))),
+        *(
+            (Default((), FIELD, value), Retype((), FIELD, Type.TEXT, Type.NUMBER))
+            for value in ADDED[:3]
+        ),
+        (Default((), FIELD, ADDED[3]), Elements((), FIELD, 1, Retype((), ELEMENT, *TYPES))),
+        (Default((), FIELD, ADDED[4]), Retype((), ("k", "a"), *TYPES)),
+        (Default((), FIELD, 15), MAPPED),
+    ],
+)
+@pytest.mark.parametrize("body", [b'{"k":"15"}', b'{"k":"x"}', b"{}"])
+def test_the_next_version_reads_a_number_that_a_change_has_made(
+    first: Change, second: Change, body: bytes
+) -> None:
+    """As it reads one that was sent: two conversions at once are the same as one by one."""
+    versions = Version(1), Version(2), Version(3)
+    links = [
+        VersionLink(*pair, (change,))
+        for pair, change in zip(pairwise(versions), (first, second), strict=True)
+    ]
+
+    def made(given_body: bytes, *some: VersionLink) -> bytes | str:
+        try:
+            return json_body.convert(given_body, BodyConversion(some, Direction.UP))
+        except ConversionError as error:
+            return error.reason
+
+    middle = made(body, links[0])
+    expected = made(middle, links[1]) if isinstance(middle, bytes) else middle
+    assert made(body, *links) == expected
 
 
 @pytest.mark.parametrize("brackets", ["[]", "{}"])
