@@ -12,7 +12,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from socket import SHUT_RDWR, socket
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from gateway import __version__
 from gateway.core.tracing.span import Span
@@ -21,9 +23,7 @@ from gateway.daemon_thread import in_daemon_thread
 from gateway.telemetry.delta import CounterDelta, Deliver, Delta
 
 if TYPE_CHECKING:
-    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.trace import ReadableSpan
-    from requests import Session
 
 # The spans that wait, those of one request to the collector, and for how long it may take one.
 _MOST = 8192
@@ -32,7 +32,8 @@ _SECONDS = 5.0
 # Spans that have just come wait for others so long; at the end, the last wait for the collector.
 _GATHER = 0.5
 _AT_END = 1.0
-# The exporter bounds each wait for bytes; this is the time until all of a head is there.
+# The exporter bounds each wait for bytes; this is the time until all of a head is there, with all
+# that only announce another one (1xx).
 _LONGEST = 2 * _SECONDS
 
 
@@ -55,7 +56,7 @@ class SpanExport:
         self._came = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._sender: tuple[Tracing, OTLPSpanExporter] | None = None
+        self._sender: _Sender | None = None
         self._sending: asyncio.Task[bool] | None = None
 
     def absorb(self, delta: Delta) -> None:
@@ -87,7 +88,7 @@ class SpanExport:
             async with asyncio.timeout(_AT_END):
                 await self._idle.wait()
         if self._sender is not None:
-            self._sender[1].shutdown()  # type: ignore[no-untyped-call]  # the SDK leaves it out
+            self._sender.end()
 
     def _drop(self, spans: int, reason: str) -> None:
         if spans:
@@ -96,15 +97,19 @@ class SpanExport:
 
     async def _sent(self, batch: Sequence[Span]) -> bool:
         """Send spans, in a thread; return whether the collector took them."""
-        if self._sending is not None and not self._sending.done():
-            return False  # a thread cannot be ended; there is no second one
-        self._sending = asyncio.create_task(in_daemon_thread(partial(self._send, batch)))
-        try:
-            done, _ = await asyncio.wait([self._sending], timeout=_LONGEST)
-            return bool(done) and self._sending.result()
-        except Exception:  # whatever the SDK raises
-            logging.getLogger(__name__).exception("spans could not be sent")
-            return False
+        if self._sending is None or self._sending.done():
+            self._sending = asyncio.create_task(in_daemon_thread(partial(self._send, batch)))
+            try:
+                done, _ = await asyncio.wait([self._sending], timeout=_LONGEST)
+                if done:
+                    return self._sending.result()
+            except Exception:  # whatever the SDK raises
+                logging.getLogger(__name__).exception("spans could not be sent")
+                return False
+        # A thread cannot be ended, but it ends with its connections; there is no second one before.
+        if self._sender is not None:
+            self._sender.end()
+        return False
 
     def _send(self, batch: Sequence[Span]) -> bool:
         tracing = self._tracing()
@@ -112,32 +117,68 @@ class SpanExport:
             return False
         # opentelemetry: the SDK and its exporter are the reference of OTLP. Imported with the first
         # spans: it takes memory that a gateway without traces saves.
-        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.trace.export import SpanExportResult
 
-        if self._sender is None or self._sender[0] != tracing:
-            # It would report each of its failures, which are counted.
-            logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
-            self._sender = (
-                tracing,
-                OTLPSpanExporter(tracing.endpoint, timeout=_SECONDS, session=_session()),
-            )
-        sent = self._sender[1].export(_readable(batch, self._replica))
+        if self._sender is None or self._sender.ended or self._sender.tracing != tracing:
+            self._sender = _Sender(tracing)
+        sent = self._sender.exporter.export(_readable(batch, self._replica))
         return sent is SpanExportResult.SUCCESS
 
 
-def _session() -> "Session":
-    """Return a session that reads no body of an answer: a collector may send one without end."""
-    # requests: the exporter sends with it, and takes a session for what is to be otherwise.
-    from requests import Response, Session
+class _Sender:
+    """What sends to one collector, and can be ended while it waits for its answer.
 
-    class HeadsAlone(Session):
-        def request(self, *args: Any, **named: Any) -> Response:
-            response = super().request(*args, **{**named, "stream": True})
-            response.close()
-            return response
+    It reads no body of an answer, which may have no end.
+    """
 
-    return HeadsAlone()
+    def __init__(self, tracing: Tracing) -> None:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+
+        # requests: the exporter sends with it, and takes a session for what is to be otherwise.
+        from requests import Response, Session
+        from requests.adapters import HTTPAdapter
+
+        self.tracing = tracing
+        self.ended = False
+        self._connections: WeakSet[Any] = WeakSet()
+        sender = self
+
+        class Adapter(HTTPAdapter):
+            def get_connection_with_tls_context(self, *args: Any, **named: Any) -> Any:
+                pool: Any = super().get_connection_with_tls_context(*args, **named)
+                if not isinstance(pool.ConnectionCls, partial):
+                    pool.ConnectionCls = partial(sender._connection, pool.ConnectionCls)
+                return pool
+
+        class HeadsAlone(Session):
+            def request(self, *args: Any, **named: Any) -> Response:
+                response = super().request(*args, **{**named, "stream": True})
+                response.close()
+                return response
+
+        session = HeadsAlone()
+        session.mount("http://", Adapter())
+        session.mount("https://", Adapter())
+        # It would report each of its failures, which are counted.
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
+        self.exporter = OTLPSpanExporter(tracing.endpoint, timeout=_SECONDS, session=session)
+
+    def end(self) -> None:
+        """Send nothing more, and end what is being sent; once more, if it goes on."""
+        if not self.ended:
+            self.ended = True
+            self.exporter.shutdown()  # type: ignore[no-untyped-call]  # the SDK leaves it out
+        for connection in tuple(self._connections):
+            if connection.sock is not None:
+                with suppress(OSError):
+                    socket.shutdown(connection.sock, SHUT_RDWR)
+
+    def _connection(self, kind: Callable[..., Any], *args: Any, **named: Any) -> object:
+        if self.ended:
+            raise ConnectionAbortedError("the collector takes too long")
+        connection = kind(*args, **named)
+        self._connections.add(connection)
+        return connection
 
 
 def _readable(batch: Sequence[Span], replica: str) -> "list[ReadableSpan]":

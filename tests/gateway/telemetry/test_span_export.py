@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from threading import Thread
 
@@ -77,22 +78,39 @@ async def test_spans_that_nobody_takes(on: bool) -> None:
     task.cancel()
 
 
+@dataclass
+class Endless:
+    """A collector that answers each request without end.
+
+    Attributes:
+        url: where.
+        sent: how many bytes each answer had.
+        cut: which answers were cut by who asked.
+    """
+
+    url: str
+    sent: list[int] = field(default_factory=list)
+    cut: list[int] = field(default_factory=list)
+
+
 @contextmanager
-def answering(head: bytes, repeated: bytes, pause: float) -> Iterator[tuple[str, list[int]]]:
-    """Answer each request without end; yield where, and how many bytes each answer had."""
-    sent: list[int] = []
+def answering(head: bytes, repeated: bytes, pause: float) -> Iterator[Endless]:
     listener = socket.create_server(("127.0.0.1", 0))
+    collector = Endless(f"http://127.0.0.1:{listener.getsockname()[1]}")
 
     def answer(connection: socket.socket) -> None:
         connection.recv(65536)
-        place = len(sent)
-        sent.append(0)
-        with connection, suppress(OSError):
-            connection.sendall(head)
-            while sent[place] < 64 * 1024 * 1024:
-                connection.sendall(repeated)
-                sent[place] += len(repeated)
-                time.sleep(pause)
+        place = len(collector.sent)
+        collector.sent.append(0)
+        with connection:
+            try:
+                connection.sendall(head)
+                while collector.sent[place] < 64 * 1024 * 1024:
+                    connection.sendall(repeated)
+                    collector.sent[place] += len(repeated)
+                    time.sleep(pause)
+            except OSError:
+                collector.cut.append(place)
 
     def accept() -> None:
         with suppress(OSError):  # it is closed
@@ -101,35 +119,50 @@ def answering(head: bytes, repeated: bytes, pause: float) -> Iterator[tuple[str,
 
     Thread(target=accept, daemon=True).start()
     with listener:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", sent
+        yield collector
         listener.shutdown(socket.SHUT_RDWR)
 
 
 async def test_a_body_without_end_is_not_read() -> None:
     counted = Counted()
-    with answering(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65536, 0.0) as (url, sent):
-        export = SpanExport(lambda: Tracing(url), counted, "a")
+    with answering(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 65536, 0.0) as collector:
+        export = SpanExport(lambda: Tracing(collector.url), counted, "a")
         task = asyncio.create_task(export.run())
         for times in (1, 2):
             export.absorb(delta(5))
-            await soon(partial(lambda times: len(sent) == times, times))
+            await soon(partial(lambda times: len(collector.sent) == times, times))
         async with asyncio.timeout(10):
             await export._idle.wait()
         await export.finish()
         task.cancel()
-    assert max(sent) < 32 * 1024 * 1024  # what the system keeps for a connection
+    assert max(collector.sent) < 32 * 1024 * 1024  # what the system keeps for a connection
     assert not counted.dropped
 
 
-async def test_a_head_without_end_holds_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("head", "repeated"),
+    [
+        (b"HTTP/1.1 200 OK\r\n", b"a: b\r\n"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"HTTP/1.1 200 ", b"x"),
+    ],
+    ids=["fields", "interim", "bytes"],
+)
+async def test_a_head_without_end_is_cut(
+    monkeypatch: pytest.MonkeyPatch, head: bytes, repeated: bytes
+) -> None:
     monkeypatch.setattr(span_export, "_LONGEST", 0.2)
     counted = Counted()
-    with answering(b"HTTP/1.1 200 OK\r\n", b"a: b\r\n", 0.2) as (url, sent):
-        export = SpanExport(lambda: Tracing(url), counted, "a")
+    with answering(head, repeated, 0.02) as collector:
+        export = SpanExport(lambda: Tracing(collector.url), counted, "a")
         task = asyncio.create_task(export.run())
-        for times in range(1, 4):
+        for times in (1, 2):
             export.absorb(delta(5))
             await soon(partial(lambda times: counted.dropped == {"collector": 5 * times}, times))
+            await soon(partial(lambda times: len(collector.cut) == times, times))
+            assert export._sending is not None
+            await asyncio.wait([export._sending], timeout=10)
+            assert export._sending.done()
         await export.finish()
         task.cancel()
-        assert len(sent) == 1
+    assert collector.cut == [0, 1]
