@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from gateway.admin.explanation import Fact, example_request, facts, parse_address, parse_request
 from gateway.admin.operator import Operator, Rules
-from gateway.config.draft import MAX_BYTES, check_draft
+from gateway.config.draft import MAX_BYTES, DraftReport
+from gateway.config.draft_process import check_apart
 from gateway.config.load import rules_hash
 from gateway.config.text.dates import parse_date
 from gateway.config.text.mistakes import Issue
@@ -146,21 +147,20 @@ class CheckedDraft:
     warnings: list[Mistaken] = field(default_factory=list)
 
 
-# One draft is checked at a time: it takes a thread, and time from the requests.
+# One draft is checked at a time: it takes a processor.
 _checking = asyncio.Lock()
 
 
 async def checked_draft(operator: Operator, text: str) -> CheckedDraft:
-    """Return what is wrong with a draft; in a thread, as a large one takes a while."""
-    await _checking.acquire()
-    check = asyncio.create_task(asyncio.to_thread(_checked, operator.reloader, text))
-    check.add_done_callback(lambda _: _checking.release())
-    return await asyncio.shield(check)  # a thread goes on when nobody waits for it any more
-
-
-def _checked(rules: Rules, text: str) -> CheckedDraft:
+    """Return what is wrong with a draft; the check ends if nobody waits for it any more."""
+    rules = operator.reloader
     content = text.replace("\r\n", "\n").encode("utf-8", "replace")[: MAX_BYTES + 1]
-    report = check_draft(content, rules.content, rules.environment, rules.folder)
+    async with _checking:
+        report = await check_apart(content, rules.content, rules.environment, rules.folder)
+    return await asyncio.to_thread(_checked, text, content, report)
+
+
+def _checked(text: str, content: bytes, report: DraftReport) -> CheckedDraft:
     mistakes, warnings = (_with_lines(content, each) for each in (report.mistakes, report.warnings))
     return CheckedDraft(text, report.summary, mistakes, warnings)
 

@@ -51,6 +51,7 @@ from gateway.telemetry.delta import Delta, TrafficDelta, UsageDelta
 from gateway.verify.live.documented_operations import DocumentedOperations
 from tests.gateway.admin.totals import KEY, NOTHING
 from tests.gateway.config.rules import RULES, edited, loaded
+from tests.gateway.config.test_draft_process import versions_at_endpoints
 
 NAMES = ["<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "=1+1", "{{ 7 * 7 }}", ""]
 ENDING = "{ service: old, lifecycle: { deprecated: 2026-01-01, sunset: 2099-01-01 },"
@@ -339,6 +340,18 @@ async def test_a_draft(page: TestClient) -> None:  # type: ignore[type-arg]
     assert "Line 14, column 14" in text
     assert "no service is called &#39;&lt;b&gt;new&#39;" in text
     assert "<b>new" not in text
+
+
+async def test_a_draft_that_takes_too_much(
+    page: TestClient,  # type: ignore[type-arg]
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gateway.config.draft_process.SECONDS", 1)
+    async with asyncio.timeout(60):
+        draft = versions_at_endpoints(3000).decode()
+        answer = await page.post("/page/rules", data={"draft": draft})
+        assert answer.status == 422
+    assert "takes more than 1 s or 512 MiB to check" in await answer.text()
 
 
 async def test_word_of_events_is_listed(
