@@ -70,6 +70,17 @@ def test_forms_without_scripts(tabs: Tabs) -> None:
     expect(page.locator("#draft .issues li").first).to_contain_text("Line")
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_long_line_with_a_mistake_fits(tabs: Tabs, width: int) -> None:
+    page = tabs(viewport={"width": width, "height": 800}).open("/page/rules")
+    page.get_by_label("Draft of gateway.yaml").fill(
+        f"services: {{}}\n{'long' * 99}: 1\napis: {{}}\n"
+    )
+    page.get_by_role("button", name="Check").click()
+    expect(page.locator("#draft .issues li").first).to_be_visible()
+    examine(page, width, f"draft-{width}-light")
+
+
 def test_hostile_names(tabs: Tabs) -> None:
     """They are shown as they are; a dialog or a request would be a fault."""
     for name in HOSTILE:
