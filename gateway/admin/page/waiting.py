@@ -280,16 +280,16 @@ def _by_hand(seen: Situation, what: str, key: VersionKey) -> str:
 
 def _sunsets(seen: Situation) -> Iterator[Waiting]:
     for key, version in seen.versions.items():
-        if version.terms is None or version.terms.sunset == inf:
+        standing = seen.standings.get(key)
+        if version.terms is None or standing is None:
             continue
-        left, standing = version.terms.sunset - seen.now, seen.standings.get(key)
-        if not 0 < left <= _NEAR * DAY or standing is None:
+        left = version.terms.sunset - seen.now
+        if not 0 < left <= _NEAR * DAY or standing.served < seen.now - _NEAR * DAY:
             continue
-        if standing.served < seen.now - _NEAR * DAY:
-            continue
+        near = left <= 7 * DAY
         yield Waiting(
-            "now" if left <= 7 * DAY else "soon",
-            *(5, left, "bad" if left <= 7 * DAY else "warn", "Sunset is near", name_of(key)),
+            "now" if near else "soon",
+            *(5 if near else 2, left, "bad" if near else "warn", "Sunset is near", name_of(key)),
             f"It ends in {period_text(left)}, and {standing.calls}.",
             *("See who calls", version_link(key, "#callers")),
         )
@@ -309,8 +309,8 @@ def _brownouts(seen: Situation) -> Iterator[Waiting]:
             continue
         if first.begins >= seen.now + DAY:
             continue
-        yield Waiting(
-            *("soon", 2, first.begins, "info", "Brownout", name_of(key)),
+        yield Waiting(  # it comes by itself, so that what somebody has to do stands before it
+            *("soon", 5, first.begins, "info", "Brownout", name_of(key)),
             f"It {_refuses(first, seen.now)}.",
             *("See the brownouts", version_link(key, "#brownouts")),
         )

@@ -300,6 +300,13 @@ def test_the_most_urgent_comes_first() -> None:
     assert [each.kind for each in found] == kinds
 
 
+def test_a_brownout_that_nobody_has_to_do_anything_about_comes_last() -> None:
+    """With hundreds of versions, only so many are shown."""
+    found = waiting(situation(OVER, standings=CALLED, totals=violated(0.5)))
+    kinds = ["Sunset is near", "Schema violated", "Brownout"]
+    assert [each.kind for each in found] == kinds
+
+
 def test_names_and_links() -> None:
     assert name_of(("plain", "")) == "plain"
     assert version_link(("plain", "")) == "/page/versions/plain"
