@@ -124,6 +124,8 @@ def fleet_table(found: FleetReport) -> str:
 
 def audit_table(found: list[AuditReport]) -> str:
     """Return a table for people, the latest change first."""
+    if not found:
+        return "Nothing was changed yet."
     rows = [
         (
             each.at,
