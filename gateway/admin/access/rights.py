@@ -205,7 +205,11 @@ class Rights:
         Raises:
             AdminProblemError: there is no such token, or there were too many failed tries.
         """
-        return new_session(self._holder(request, self._rules(), text), time.time())
+        rules = self._rules()
+        if not rules.tokens:
+            instead = "read without one" if rules.open else "come by the single sign-on"
+            _challenge(f"the rules name no tokens in 'admin', so that none is right; {instead}")
+        return new_session(self._holder(request, rules, text), time.time())
 
     def _find(self, request: web.Request) -> Principal:
         rules = self._rules()

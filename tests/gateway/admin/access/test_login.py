@@ -63,6 +63,21 @@ async def test_a_session_ends_with_its_token(operating: MakeOperator) -> None:
         assert await changed.status("GET", "/overrides", fields) == 401
 
 
+@pytest.mark.parametrize(
+    ("rules", "instead"),
+    [
+        ("", "read without one"),
+        ("admin: { sign_on: { proxies: [10.0.0.0/8] } }\n", "come by the single sign-on"),
+    ],
+)
+async def test_there_is_no_right_token(operating: MakeOperator, rules: str, instead: str) -> None:
+    """However often one is tried, what would be right is said."""
+    async with asked(operating(rules)) as asking:
+        for _ in range(25):
+            assert await log_in(asking, ANN) == 401
+        assert f"in &#x27;admin&#x27;, so that none is right; {instead}." in asking.text
+
+
 async def test_a_wrong_token(operating: MakeOperator) -> None:
     async with asked(operating(TOKENS)) as asking:
         assert await log_in(asking, "<b>wrong</b>") == 401
