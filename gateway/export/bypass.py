@@ -127,7 +127,7 @@ def _judge(
 ) -> Straight | str:
     """Return the version as it goes straight, or the reason why it does not."""
     if not snapshot.bypass:
-        return "the rules do not have 'bypass'"
+        return "'bypass' is not set in the rules"
     if endpoint.api in kept:
         return "its API is kept there"
     if logged is None:

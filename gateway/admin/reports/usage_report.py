@@ -199,9 +199,7 @@ def _remarks(found: UsageReport) -> Iterator[str]:
     if found.replica is not None:
         yield f"These are the counts of the replica {found.replica} alone."
     for each in found.imported:
-        yield (
-            f"{each.count} of {each.api} version {each.version or '-'} are from the log of"
-            f" {each.front_proxy}, the last at {each.last}."
-        )
+        of = f"version {each.version} of {each.api}" if each.version else each.api
+        yield f"From the log of {each.front_proxy}: {each.count} of {of}, the last at {each.last}."
     for sentence in found.missing:
         yield f"{sentence[:1].upper()}{sentence[1:]}"

@@ -45,7 +45,7 @@ def test_what_goes_where() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ("bypass: true", "", "the rules do not have 'bypass'"),
+        ("bypass: true", "", "'bypass' is not set in the rules"),
         ("bypass: true", "bypass: true\nlimits: { body: 9 }", "the size of request bodies is"),
         ("methods: [GET, POST]", "max_body: 9", "the size of request bodies is limited"),
         (

@@ -111,8 +111,8 @@ def test_what_went_straight_has_its_source() -> None:
     found.count("imported", ("person", "1", "edge"), Occurrences(3, 10.0, 10.0))
     found.count("imported", ("users", "", "edge"), Occurrences(2, 10.0, 10.0))
     assert usage_table(usage(viewed(found))).splitlines()[-2:] == [
-        f"3 of person version 1 are from the log of edge, the last at {THEN}.",
-        f"2 of users version - are from the log of edge, the last at {THEN}.",
+        f"From the log of edge: 3 of version 1 of person, the last at {THEN}.",
+        f"From the log of edge: 2 of users, the last at {THEN}.",
     ]
     assert [each.api for each in usage(viewed(found), "person").imported] == ["person"]
     assert usage(viewed(found), version="2").imported == []
