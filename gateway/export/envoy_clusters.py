@@ -72,6 +72,24 @@ def gateway_cluster(targets: Iterable[Target]) -> Object:
             }
         ]
     }
+    # One that is suspended takes connections, and answers nothing. OPTIONS * asks the gateway
+    # itself (RFC 9110, section 9.3.7).
+    cluster["health_checks"] = [
+        {
+            "timeout": seconds(2),
+            "interval": seconds(5),
+            "no_traffic_interval": seconds(5),
+            "unhealthy_threshold": 2,
+            "healthy_threshold": 1,
+            "http_health_check": {
+                "path": "*",
+                "method": "OPTIONS",
+                "expected_statuses": [{"start": 204, "end": 205}],
+            },
+        }
+    ]
+    # Where all of them are slow, better all than none.
+    cluster["common_lb_config"] = {"healthy_panic_threshold": {"value": 1}}
     return cluster
 
 

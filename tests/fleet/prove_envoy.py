@@ -5,11 +5,13 @@ same body, and come from the same service, which was asked for the same target.
 """
 
 import json
+import shutil
+import signal
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
-from http.client import HTTPResponse
+from http.client import HTTPConnection, HTTPResponse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
@@ -312,6 +314,37 @@ def random_cases(count: int) -> Iterator[Case]:
 def test_both_answer_alike_whatever_is_asked(engines: Engines) -> None:
     for case in random_cases(400):
         assert ask(engines.envoy, case) == ask(engines.gateway, case), case
+
+
+def test_a_gateway_that_is_suspended_gets_no_more_requests(
+    engines: Engines, tmp_path: Path
+) -> None:
+    """It takes connections still, so that nothing but its silence tells."""
+    shutil.copy(engines.log.with_name("gateway.yaml"), tmp_path)
+    with ExitStack() as stack:
+        gateways = [
+            start_program(stack, tmp_path, "gateway", GATEWAY_CONFIG="gateway.yaml")
+            for _ in range(2)
+        ]
+        port = free_port()
+        where = (f"--gateway=127.0.0.1:{gateway.port}" for gateway in gateways)
+        export(tmp_path, f"--listen=127.0.0.1:{port}", *where, f"--log={tmp_path}/access.log")
+        start_envoy(stack, tmp_path, port)
+        suspended = gateways[1].process
+        stack.callback(suspended.send_signal, signal.SIGCONT)
+        suspended.send_signal(signal.SIGSTOP)
+
+        def all_are_answered() -> bool:
+            for _ in range(20):
+                connection = HTTPConnection("127.0.0.1", port, timeout=1)
+                with closing(connection), suppress(TimeoutError):
+                    connection.request("GET", "/v1/person")  # which the gateway converts
+                    if connection.getresponse().status == 200:
+                        continue
+                return False
+            return True
+
+        wait_for(all_are_answered, 60)
 
 
 def test_the_log_has_what_goes_straight(engines: Engines) -> None:

@@ -60,6 +60,16 @@ def test_the_gateway_bounds_itself() -> None:
     assert ejection["max_ejection_percent"] == 50
 
 
+def test_a_gateway_that_says_nothing_is_ill() -> None:
+    """But where all of them are, they get requests all the same."""
+    found = gateway_cluster([Target("g", 8080)])
+    (check,) = found["health_checks"]
+    assert check["http_health_check"]["method"] == "OPTIONS"
+    assert check["http_health_check"]["path"] == "*"
+    assert check["no_traffic_interval"] == check["interval"]
+    assert found["common_lb_config"] == {"healthy_panic_threshold": {"value": 1}}
+
+
 @pytest.mark.parametrize(("value", "text"), [(1, "1s"), (0.25, "0.25s"), (30.0, "30s")])
 def test_seconds(value: float, text: str) -> None:
     assert seconds(value) == text
