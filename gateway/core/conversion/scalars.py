@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from enum import StrEnum
 
 from gateway.core.conversion.conversion_error import ConversionError
@@ -99,6 +100,14 @@ def replace_number(
         raise ConversionError(str(error), keys) from None
     if made != text:
         holder[key] = made if digits is None else form.number(made)
+
+
+def is_same_number(one: str, other: str) -> bool:
+    """Return whether two numbers are the same, however they are written: 1, 1.0 and 1e0."""
+    try:
+        return one == other or Decimal(one) == Decimal(other)
+    except ArithmeticError:  # an exponent beyond those of Decimal
+        return False
 
 
 def _is_boolean(text: str, source: Type, form: JsonForm) -> bool:

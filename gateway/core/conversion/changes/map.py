@@ -10,7 +10,7 @@ from enum import Enum
 from gateway.core.conversion.change import FieldChange
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.document import JsonForm, JsonObject, Number, kind, reach
-from gateway.core.conversion.scalars import WORDS, Scalar
+from gateway.core.conversion.scalars import WORDS, Scalar, is_same_number
 
 
 class Unknown(Enum):
@@ -65,8 +65,8 @@ class Map(FieldChange):
             word = None if form.of_places else words.get(None)
         elif isinstance(value, str | bool | Number):
             word = words.get(value, unknown)
-            if word is unknown and isinstance(value, str) and not form.typed:
-                word = next((new for old, new in words.items() if _written(old) == value), unknown)
+            if word is unknown and (not form.typed or isinstance(value, Number)):
+                word = next((new for old, new in words.items() if _is(old, value)), unknown)
         if isinstance(word, Number):
             holder[key] = form.number(word.digits)
         elif not isinstance(word, Unknown):
@@ -75,10 +75,15 @@ class Map(FieldChange):
             raise ConversionError(f"{kind(value)} that is not in the map", self.field)
 
 
-def _written(scalar: Scalar) -> str | None:
+def _is(scalar: Scalar, value: str | bool | Number) -> bool:
+    """Return whether a number, or a text of a form, is a scalar that is written otherwise."""
     if isinstance(scalar, Number):
-        return scalar.digits
-    return WORDS[scalar] if isinstance(scalar, bool) else scalar
+        if isinstance(value, Number):
+            return is_same_number(scalar.digits, value.digits)
+        return scalar.digits == value
+    return (
+        isinstance(value, str) and (WORDS[scalar] if isinstance(scalar, bool) else scalar) == value
+    )
 
 
 def words(known: Mapping[str, str], unknown: str | None, keep: bool) -> Callable[[str], str]:

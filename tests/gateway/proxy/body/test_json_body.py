@@ -151,6 +151,13 @@ def test_the_next_version_reads_a_number_that_a_change_has_made(
     assert made(body, *links) == expected
 
 
+def test_a_number_beyond_all_exponents_is_another_one() -> None:
+    body = b'{"k":1e99999999999999999999}'
+    assert converted(body, Inverse(OmitNull((), FIELD, 15))) == body
+    with pytest.raises(ConversionError, match="a number that is not in the map"):
+        converted(body, Inverse(MAPPED))
+
+
 @pytest.mark.parametrize("brackets", ["[]", "{}"])
 def test_blanks_in_a_large_body_are_no_missing_element(brackets: str) -> None:
     blanks = " \t\r\n" * 20_000

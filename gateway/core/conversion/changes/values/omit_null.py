@@ -5,7 +5,6 @@ Another value may stand for it, such as `[]`.
 
 from copy import copy
 from dataclasses import dataclass, replace
-from decimal import Decimal
 
 from gateway.core.conversion.conversion_error import ErrorPlace
 from gateway.core.conversion.document import (
@@ -19,6 +18,7 @@ from gateway.core.conversion.document import (
     take,
 )
 from gateway.core.conversion.field_path import Keys, Scope, is_array
+from gateway.core.conversion.scalars import is_same_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,5 +73,5 @@ class OmitNull:
 
 def _same(one: Document, other: Document) -> bool:
     if isinstance(one, Number) and isinstance(other, Number):
-        return Decimal(one.digits) == Decimal(other.digits)
+        return is_same_number(one.digits, other.digits)
     return type(one) is type(other) and one == other

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -63,6 +64,10 @@ class TestMap:
     def test_an_unknown_word_is_refused(self, value: Json, kind: str) -> None:
         with fails("/m/f", f"{kind} that is not in the map"):
             down(WORDS, {"m": {"f": value}})
+
+    @pytest.mark.parametrize("number", [1, 1.0, Decimal("1.00"), Decimal("10e-1")])
+    def test_a_number_is_known_however_it_is_written(self, number: Json) -> None:
+        assert up(WORDS, {"m": {"f": number}}) == {"m": {"f": "ODD"}}
 
     def test_true_is_no_1_and_1_no_text(self) -> None:
         assert up(WORDS, {"m": {"f": True}}) == {"m": {"f": "YES"}}
