@@ -9,15 +9,18 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Ma
 from itertools import islice
 from time import perf_counter
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 from aiohttp import web
 
+from gateway.proxy.bounds.fair_turns import FairTurns
 from gateway.state.state_changes import StateError
 from gateway.telemetry import log
 
 _T = TypeVar("_T")
 # How long a piece may take, in seconds.
 _PIECE = 0.001
+_fair = WeakKeyDictionary[asyncio.AbstractEventLoop, FairTurns]()
 
 
 async def send_pieces(
@@ -37,10 +40,13 @@ async def send_pieces(
     await answer.prepare(request)
     if request.method != "GET":
         return answer
+    left = aiter(pieces if isinstance(pieces, AsyncIterable) else _each(pieces))
     try:
-        async for piece in pieces if isinstance(pieces, AsyncIterable) else _each(pieces):
-            await answer.write(piece)
-            await asyncio.sleep(0)  # requests that came meanwhile have their turn
+        while True:
+            await _turn(request.remote or "")
+            await answer.write(await anext(left))
+    except StopAsyncIteration:
+        pass
     except StateError as error:
         # Without an end, so that nobody takes it for whole.
         log.event("admin_answer_cut", "warning", path=request.path, reason=str(error))
@@ -49,22 +55,35 @@ async def send_pieces(
     return answer
 
 
+async def _turn(address: str) -> None:
+    """Return when a piece may be made: one in a turn of the event loop, of all answers together.
+
+    Args:
+        address: of the client; each address has a share.
+    """
+    loop = asyncio.get_running_loop()
+    fair = _fair.setdefault(loop, FairTurns())
+    await fair.take(address)
+    loop.call_soon(fair.end)
+
+
 async def _each(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
 
 
 async def turns(items: Iterable[_T]) -> AsyncIterator[_T]:
-    """Yield items; the event loop has a turn after each millisecond.
+    """Yield items; the event loop has turns before, and after each millisecond.
 
     Args:
         items: what each of them needs to be made has to be short.
     """
+    await _turn("")
     until = perf_counter() + _PIECE
     for item in items:
         yield item
         if perf_counter() >= until:
-            await asyncio.sleep(0)
+            await _turn("")
             until = perf_counter() + _PIECE
 
 
