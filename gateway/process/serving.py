@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 
 from gateway.config.load import rules_hash
+from gateway.core.cutover.cutover import in_force
 from gateway.core.overrides import Overrides
 from gateway.core.service import Service
 from gateway.process.listening import BACKLOG
@@ -82,6 +83,9 @@ class Serving:
         """Deliver what was counted so far; apply the overrides from the next request on."""
         self._records.flush()
         self._recorder.flush()
+        for key, cutover in self._handler.snapshot.cutovers.items():
+            if in_force(cutover, overrides) < in_force(cutover, self._handler.overrides):
+                self._recorder.fall(key)
         self._handler.overrides = overrides
 
     def set_ahead(self, seconds: float) -> None:

@@ -2,7 +2,9 @@
 
 from bisect import bisect_left
 from collections.abc import Collection
+from math import inf
 
+from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.cutover.dry_run import WRITES
 from gateway.core.cutover.gates import Gates
 from gateway.core.cutover.route_outcomes import FAILED, OUTCOMES, outcome_of
@@ -61,6 +63,7 @@ class CutoverCounts:
         # By cutover, those that are not overdue in the order in which they began, and the others.
         self._waiting: dict[VersionKey, dict[Exchange, None]] = {}
         self._overdue: set[Exchange] = set()
+        self._fell: dict[VersionKey, float] = {}
 
     @property
     def waiting(self) -> bool:
@@ -71,13 +74,27 @@ class CutoverCounts:
         """Follow a request of a cutover from now on."""
         self._waiting.setdefault(_key(exchange), {})[exchange] = None
 
+    def fall(self, key: VersionKey, now: float) -> None:
+        """Leave out the requests that are under way on the new route of a cutover.
+
+        Its percentage has fallen, as after a rollback. When it rises again, it is judged anew, and
+        requests that have hung since before are not to roll it back once more.
+
+        Args:
+            key: the API and the version.
+            now: The time by the clock of `Exchange.began`.
+        """
+        self._fell[key] = now
+
     def end(self, exchange: Exchange, seconds: float) -> None:
         """Count a request of a cutover that has ended after some seconds."""
+        was_overdue = exchange in self._overdue
+        self._overdue.discard(exchange)
+        self._waiting.get(_key(exchange), {}).pop(exchange, None)
+        if self._is_past(exchange):
+            return
         sums = self._of(exchange)
-        if exchange in self._overdue:
-            self._overdue.discard(exchange)
-        else:
-            self._waiting.get(_key(exchange), {}).pop(exchange, None)
+        if not was_overdue:
             sums.count(seconds, _limit(exchange))
         outcome = outcome_of(exchange.status, exchange.code, aborted=exchange.aborted)
         sums.ends[outcome] += 1
@@ -117,7 +134,8 @@ class CutoverCounts:
                     break
                 del waiting[exchange]
                 self._overdue.add(exchange)
-                self._of(exchange).count(limit, limit)
+                if not self._is_past(exchange):
+                    self._of(exchange).count(limit, limit)
         self._waiting = {key: waiting for key, waiting in self._waiting.items() if waiting}
         taken, self._sums = self._sums, {}
         return [
@@ -140,6 +158,10 @@ class CutoverCounts:
             )
             for place, sums in taken.items()
         ]
+
+    def _is_past(self, exchange: Exchange) -> bool:
+        is_new = exchange.cutover_route is CutoverRoute.NEW
+        return is_new and exchange.began < self._fell.get(_key(exchange), -inf)
 
     def _of(self, exchange: Exchange) -> _Sums:
         return self._at(place_of(exchange))

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from time import perf_counter, time
 
 from gateway.core.errors import FAULT_KINDS, Blame, FaultCode
+from gateway.core.overrides import VersionKey
 from gateway.core.tracing.span import Span
 from gateway.core.versions.version import Version
 from gateway.proxy.client.exchange import Exchange
@@ -72,6 +73,10 @@ class Recorder:
         """Follow a request of a cutover, which counts before it ends if it takes long."""
         self._cutovers.begin(exchange)
         self._expect()
+
+    def fall(self, key: VersionKey) -> None:
+        """Leave out what is under way, as the percentage falls; see `CutoverCounts.fall`."""
+        self._cutovers.fall(key, perf_counter())
 
     def record(self, exchange: Exchange) -> None:
         """Count one request."""

@@ -16,9 +16,16 @@ from pathlib import Path
 import pytest
 
 from gateway.core.cutover.cutover import bucket
-from tests.gateway.kit import ROOT, Program, StartGateway, StartUpstream, start_program
+from tests.gateway.kit import (
+    ROOT,
+    Program,
+    Scripted,
+    StartGateway,
+    StartUpstream,
+    start_program,
+)
 from tests.gateway.live.shifting import NEW, OLD, WRONG, Lane, admin, answer, asked, rules, shadow
-from tests.gateway.talk import soon
+from tests.gateway.talk import Reader, Writer, soon
 
 pytestmark = pytest.mark.slow
 
@@ -104,6 +111,43 @@ async def test_a_bad_service_is_left_again(tmp_path: Path, upstream: StartUpstre
         assert (await lane.get()).status == 500
         assert lane.cutover()["next"] == "stays until it is cleared"
         assert lane.cutover("DELETE")["percent"] == 50
+
+
+async def test_what_hung_before_it_was_cleared_is_not_held_against_it(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    mended, given_up = asyncio.Event(), asyncio.Event()
+
+    async def hanging(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        while True:
+            await scripted.take(reader)
+            if not mended.is_set():
+                await given_up.wait()
+            writer.write(FAILING if given_up.is_set() else NEW)
+
+    old, new = await upstream(OLD), await upstream(hanging)
+    gates = "gates: { errors: 1%, minimum: 2, window: 4s, overdue: 1s }"
+    beside = cutover(f"percent: 50, sticky_by: request, {gates}")
+    lane = Lane(gateway(rules("person", old.port, new.port, beside)), "person")
+    asking = [asyncio.create_task(lane.get()) for _ in range(40)]
+    await soon(lambda: lane.cutover()["state"] == "rolled_back")
+    mended.set()
+    assert lane.cutover("DELETE")["percent"] == 50
+
+    async def seen(number: int) -> None:
+        """Ask until the gates have seen so many requests on the new route."""
+        while (stands := lane.cutover())["gates"][0]["new_requests"] < number:
+            assert stands["state"] == "rules", stands["why"]
+            await lane.get()
+
+    await seen(1)
+    given_up.set()
+    statuses = [answer.status for answer in await asyncio.gather(*asking)]
+    assert statuses.count(500) > 5
+    given_up.clear()
+    await seen(lane.cutover()["gates"][0]["new_requests"] + 5)
+    stands = lane.cutover()
+    assert (stands["state"], stands["new"]["failures"]) == ("rules", 0)
 
 
 async def test_answers_that_differ_hold_it(gateway: StartGateway, upstream: StartUpstream) -> None:

@@ -109,6 +109,27 @@ def test_it_counts_while_it_hangs() -> None:
     assert not counts.waiting
 
 
+def test_what_is_under_way_when_the_percentage_falls_is_left_out() -> None:
+    """It would count against the new route when the cutover is cleared, and goes on."""
+    counts = CutoverCounts()
+    overdue, waiting, on_the_old, later = exchange(100), exchange(103), exchange(103), exchange(106)
+    on_the_old.cutover_route = CutoverRoute.OLD
+    for each in (overdue, waiting, on_the_old):
+        counts.begin(each)
+    (delta,) = counts.take(104.5)
+    assert (delta.requests, delta.overdue) == (1, 1)
+    counts.fall(("person", "1"), 105.0)
+    counts.begin(later)
+    (delta,) = counts.take(108.0)  # the second one is overdue, too
+    assert (delta.route, delta.requests, delta.overdue) == ("old", 1, 1)
+    for each in (overdue, waiting, later):
+        end(counts, each, 109.0 - each.began, 500)
+    (delta,) = counts.take(109.0)
+    assert (delta.route, delta.requests, ends(delta)) == ("new", 1, {"5xx": 1})
+    end(counts, exchange(104), 1.0, 500)  # that never was under way
+    assert counts.take(110.0) == []
+
+
 def test_it_has_the_cell_of_its_client() -> None:
     counts = CutoverCounts()
     cutover = Cutover(("person", "1"), "2", 90.0, steps=(50.0, 90.0))
