@@ -8,20 +8,26 @@ the step has lasted its time, they are too old to prove so much, and their durat
 """
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import reduce
+from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
 
-from gateway.core.cutover.cutover import UNCELLED, Cutover, CutoverRoute
+from gateway.core.cutover.cutover import Cutover, CutoverRoute
+from gateway.core.cutover.failing_operations import KINDS, CountedOperation, Failing, failing
 from gateway.core.cutover.gates import GateEvidence, Gates, MovedClients, ViolatedField
-from gateway.core.cutover.route_outcomes import OUTCOMES, RouteOutcomes
+from gateway.core.cutover.route_outcomes import OUTCOMES, UNCELLED, RouteOutcomes
 from gateway.core.overrides import VersionKey
-from gateway.state.totals import CutoverTotal, Totals
+from gateway.state.totals import CellTotals, CutoverTotal, Totals
 
 # At most so many totals are kept; in a long window they lie further apart.
 _MAX_TOTALS = 300
+# In so many parts of a window, what strikes for a moment is told from what lasts.
+_PARTS = 10
+# By how much older than the next but one are the totals by operation that are kept.
+_SPACING = 1.7
 # Seconds that lie at least between two totals.
 _INTERVAL = 0.5
 # The last step is compared with so many of the latest requests on the old route.
@@ -42,6 +48,10 @@ def read_outcomes(*parts: object) -> RouteOutcomes:
     return found if len(found.ends) == len(OUTCOMES) else NOTHING
 
 
+_ByOperation = Mapping[str, CountedOperation]
+_NOT_COUNTED = CountedOperation()
+
+
 class _Set(NamedTuple):
     """All that was counted when the percentage was set."""
 
@@ -49,7 +59,7 @@ class _Set(NamedTuple):
     total: GateEvidence
     old_fields: Counter[str]
     new_fields: Counter[str]
-    cells: Mapping[int, RouteOutcomes]
+    operations: _ByOperation
 
 
 class CutoverEvidence:
@@ -65,6 +75,7 @@ class CutoverEvidence:
     def __init__(self, latest_old: RouteOutcomes = NOTHING) -> None:
         self.latest_old = latest_old
         self._totals: deque[tuple[float, GateEvidence]] = deque()
+        self._operations: list[tuple[float, _ByOperation]] = []
         self._latest_old = _Latest(latest_old)
         self._last_old = _Latest(latest_old)
         self._latest_by_cell: dict[int, _Latest] = {}
@@ -100,10 +111,12 @@ class CutoverEvidence:
             _counted(totals, "compared", cutover.key) + _counted(totals, "validated", cutover.key),
             _counted(totals, "differing", cutover.key) + _counted(totals, "invalid", cutover.key),
         )
+        operations = _by_operation(old, new)
         found = _less(total, self._from(begin, now, total))
+        earlier = self._operations_earlier(begin, now, operations)
         if self._set is None or self._set.at != set_at:
             fields = old.fields.copy(), new.fields.copy()
-            self._set = _Set(set_at, total, *fields, new.cells.copy())
+            self._set = _Set(set_at, total, *fields, operations)
         served, old_fields = _less(total, self._set.total), old.fields - self._set.old_fields
         self.latest_old = self._latest_old.of(total.old, minimum)
         usual = self.latest_old if found.old.requests < minimum else found.old
@@ -115,6 +128,14 @@ class CutoverEvidence:
             self._latest_by_cell.setdefault(cell, _Latest()).of(outcomes, minimum)
         before = self._moved(percent, old, minimum)
         outlasts = now - set_at > gates.window
+        was_set = self._set.operations
+        moved = [
+            MovedClients(outcomes, since.minus(_cell(was_set, "", cell)))
+            for cell, outcomes in before.items()
+            if outlasts and (since := new.cells.get(cell)) is not None
+        ]
+        if outlasts:
+            moved += _moved_operations(operations, was_set, old, before)
         return found._replace(
             old=usual,
             before=reduce(RouteOutcomes.plus, before.values(), NOTHING),
@@ -127,11 +148,9 @@ class CutoverEvidence:
                 ViolatedField(name, old_fields[name], count)
                 for name, count in (new.fields - self._set.new_fields).most_common(_MOST_FIELDS)
             ),
-            moved=tuple(
-                MovedClients(outcomes, since.minus(self._set.cells.get(cell, NOTHING)))
-                for cell, outcomes in before.items()
-                if outlasts and (since := new.cells.get(cell)) is not None
-            ),
+            moved=tuple(moved),
+            parts=() if found.old.requests else self._parts(total.new),
+            failing=tuple(_failing(operations, earlier, old, gates)),
         )
 
     def _moved(
@@ -164,6 +183,30 @@ class CutoverEvidence:
             totals.append((now, total))
         return totals[0][1]
 
+    def _parts(self, new: RouteOutcomes) -> tuple[RouteOutcomes, ...]:
+        """Return what was counted on the new route in each part of the window."""
+        marks = [total.new for _, total in self._totals]
+        marks = [*marks[:: max(len(marks) // _PARTS, 1)], new]
+        return tuple(later.minus(before) for before, later in pairwise(marks))
+
+    def _operations_earlier(
+        self, begin: float, now: float, operations: _ByOperation
+    ) -> list[tuple[float, _ByOperation]]:
+        """Return what was counted by operation some seconds ago, the longest time first.
+
+        There are fewer and fewer of longer ago: each is about half as old again as the next.
+        """
+        kept = self._operations
+        if begin > now:
+            kept.clear()
+        earlier = [(now - at, counted) for at, counted in kept]
+        if not kept or now - kept[-1][0] >= _INTERVAL:
+            kept.append((now, operations))
+        for index in range(len(kept) - 2, 0, -1):
+            if now - kept[index - 1][0] < _SPACING * (now - kept[index + 1][0]):
+                del kept[index]
+        return earlier
+
 
 class _Latest:
     """The latest outcomes of a route: at least so many as asked for, once there are."""
@@ -177,6 +220,49 @@ class _Latest:
         if total.requests - self._marks[-1].requests >= minimum:
             self._marks.append(total)
         return total.minus(self._marks[0])
+
+
+def _by_operation(old: CutoverTotal, new: CutoverTotal) -> _ByOperation:
+    """Return what was counted by operation, and at the empty name of all requests."""
+    found = {"": CountedOperation(old.outcomes, new.outcomes, new.cells.copy())}
+    for name, of_new in new.operations.items():
+        of_old = old.operations.get(name, CellTotals())
+        found[name] = CountedOperation(of_old.outcomes, of_new.outcomes, of_new.cells.copy())
+    return found
+
+
+def _cell(operations: _ByOperation, name: str, cell: int) -> RouteOutcomes:
+    return operations.get(name, _NOT_COUNTED).cells.get(cell, NOTHING)
+
+
+def _failing(
+    now: _ByOperation,
+    earlier: list[tuple[float, _ByOperation]],
+    old: CutoverTotal,
+    gates: Gates,
+) -> Iterator[Failing]:
+    """Yield how requests have failed on the new route."""
+    limits = dict.fromkeys(KINDS, gates.errors) | {"answers": gates.violations}
+    judged = {each: limit for each, limit in limits.items() if limit is not None}
+    for name, counted in now.items():
+        before = [(span, each.get(name, _NOT_COUNTED)) for span, each in earlier]
+        if before and not counted.new.minus(before[0][1].new).all_good:
+            known = old.operations.get(name, CellTotals()) if name else old
+            yield from failing(name, counted, before, known.cells, judged, gates.window)
+
+
+def _moved_operations(
+    now: _ByOperation, was_set: _ByOperation, old: CutoverTotal, before: Mapping[int, RouteOutcomes]
+) -> Iterator[MovedClients]:
+    """Yield those operations of moved clients that have failed since the percentage was set."""
+    for name, of_old in old.operations.items():
+        counted, then = now.get(name, _NOT_COUNTED), was_set.get(name, _NOT_COUNTED)
+        if counted.new.minus(then.new).all_good:
+            continue
+        for cell in before.keys() & counted.cells.keys() & of_old.cells.keys():
+            since = counted.cells[cell].minus(then.cells.get(cell, NOTHING))
+            if not since.all_good:
+                yield MovedClients(of_old.cells[cell], since, name)
 
 
 def _counted(totals: Totals, kind: str, key: VersionKey) -> int:

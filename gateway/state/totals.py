@@ -5,6 +5,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from gateway.core.cutover.failing_operations import MOST_OPERATIONS
 from gateway.core.cutover.route_outcomes import RouteOutcomes
 from gateway.core.overrides import VersionKey
 from gateway.state.history.history import History
@@ -94,20 +95,37 @@ class TrafficTotal:
 
 
 @dataclass(slots=True)
-class CutoverTotal:
-    """The outcomes of the requests on one route of a cutover since this process started.
+class CellTotals:
+    """The outcomes of requests by client.
 
     Attributes:
         cells: the outcomes by cell of clients; see `Cutover.cell_of`.
         outcomes: the outcomes of all clients.
-        durations: how long all requests took.
-        fields: how many answers violate the document of the version at a field.
     """
 
     cells: dict[int, RouteOutcomes] = field(default_factory=dict)
     outcomes: RouteOutcomes = field(default_factory=RouteOutcomes)
+
+    def add_to(self, cell: int, more: RouteOutcomes) -> None:
+        """Add other outcomes of a cell."""
+        self.outcomes = self.outcomes.plus(more)
+        known = self.cells.get(cell)
+        self.cells[cell] = more if known is None else known.plus(more)
+
+
+@dataclass(slots=True)
+class CutoverTotal(CellTotals):
+    """The outcomes of the requests on one route of a cutover since this process started.
+
+    Attributes:
+        durations: how long all requests took.
+        fields: how many answers violate the document of the version at a field.
+        operations: the outcomes by operation; those of too many are OTHERS.
+    """
+
     durations: Durations = field(default_factory=Durations)
     fields: Counter[str] = field(default_factory=Counter)
+    operations: dict[str, CellTotals] = field(default_factory=dict)
 
     def add(self, more: CutoverDelta) -> None:
         """Add other outcomes."""
@@ -116,12 +134,24 @@ class CutoverTotal:
             *(more.writes, more.failed_writes),
             *(more.checked, more.violating, more.checked_writes, more.violating_writes),
         )
-        self.outcomes = self.outcomes.plus(outcomes)
-        self.cells[more.cell] = self.cells.get(more.cell, RouteOutcomes()).plus(outcomes)
+        self.add_to(more.cell, outcomes)
         self.durations.add(more.buckets, more.whole)
         for name, count in more.fields.items():
             known = name in self.fields or len(self.fields) < MAX_NAMES
             self.fields[name if known else OTHERS] += count
+        for name, counted in more.operations.items():
+            known = name in self.operations or len(self.operations) < MOST_OPERATIONS
+            of_it = self.operations.setdefault(name if known else OTHERS, CellTotals())
+            of_it.add_to(
+                more.cell,
+                RouteOutcomes(
+                    counted.requests,
+                    counted.overdue,
+                    tuple(counted.ends),
+                    checked=counted.checked,
+                    violating=counted.violating,
+                ),
+            )
 
 
 class Totals:

@@ -10,19 +10,40 @@ from gateway.core.cutover.gates import Gates
 from gateway.core.cutover.route_outcomes import FAILED, OUTCOMES, outcome_of
 from gateway.core.overrides import VersionKey
 from gateway.proxy.client.exchange import Exchange
-from gateway.telemetry.delta import BOUNDS, CutoverDelta
+from gateway.telemetry.delta import (
+    BOUNDS,
+    METHODS,
+    OTHER,
+    CutoverDelta,
+    OperationDelta,
+    OperationName,
+)
 
 _OVERDUE = Gates().overdue
+# Between two deltas, requests of so many operations of cells are counted by operation: those of
+# further ones are not.
+_MOST_OPERATIONS = 256
 
 CutoverPlace = tuple[str, str, str, int]
 """Where requests of a cutover are counted: the API, the version, the route and the cell."""
+
+
+class _OperationSums:
+    __slots__ = ("checked", "ends", "overdue", "requests", "violating")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.overdue = 0
+        self.ends = [0] * len(OUTCOMES)
+        self.checked = 0
+        self.violating = 0
 
 
 class _Sums:
     __slots__ = (
         *("buckets", "ends", "failed_writes", "overdue", "requests", "seconds", "squares"),
         *("checked", "checked_writes", "fields", "violating", "violating_writes"),
-        *("whole", "writes"),
+        *("operations", "whole", "writes"),
     )
 
     def __init__(self) -> None:
@@ -40,6 +61,7 @@ class _Sums:
         self.checked_writes = 0
         self.violating_writes = 0
         self.fields: dict[str, int] = {}
+        self.operations: dict[OperationName, _OperationSums] = {}
 
     def count(self, seconds: float, limit: float) -> None:
         """Count a request that ended or is overdue."""
@@ -60,6 +82,7 @@ class CutoverCounts:
 
     def __init__(self) -> None:
         self._sums: dict[CutoverPlace, _Sums] = {}
+        self._room = _MOST_OPERATIONS
         # By cutover, those that are not overdue in the order in which they began, and the others.
         self._waiting: dict[VersionKey, dict[Exchange, None]] = {}
         self._overdue: set[Exchange] = set()
@@ -93,31 +116,38 @@ class CutoverCounts:
         self._waiting.get(_key(exchange), {}).pop(exchange, None)
         if self._is_past(exchange):
             return
-        sums = self._of(exchange)
+        sums, operation = self._of(exchange)
         if not was_overdue:
-            sums.count(seconds, _limit(exchange))
+            limit = _limit(exchange)
+            sums.count(seconds, limit)
+            operation.requests += 1
+            operation.overdue += seconds >= limit
         outcome = outcome_of(exchange.status, exchange.code, aborted=exchange.aborted)
         sums.ends[outcome] += 1
+        operation.ends[outcome] += 1
         if exchange.method in WRITES:
             sums.writes += 1
             sums.failed_writes += outcome in FAILED
         sums.buckets[bisect_left(BOUNDS, seconds)] += 1
         sums.whole += seconds
 
-    def check(self, place: CutoverPlace, fields: Collection[str], *, write: bool) -> None:
+    def check(self, place: CutoverPlace, operation: OperationName, fields: Collection[str]) -> None:
         """Count an answer that was validated by the document of its version.
 
         Args:
             place: where the request is counted.
+            operation: the operation that was requested.
             fields: where the answer violates the document.
-            write: whether the request writes.
         """
-        sums = self._at(place)
+        sums, of_it = self._at(place, operation)
+        write = operation[0] in WRITES
         sums.checked += 1
         sums.checked_writes += write
+        of_it.checked += 1
         if fields:
             sums.violating += 1
             sums.violating_writes += write
+            of_it.violating += 1
         for name in fields:
             sums.fields[name] = sums.fields.get(name, 0) + 1
 
@@ -135,9 +165,13 @@ class CutoverCounts:
                 del waiting[exchange]
                 self._overdue.add(exchange)
                 if not self._is_past(exchange):
-                    self._of(exchange).count(limit, limit)
+                    sums, operation = self._of(exchange)
+                    sums.count(limit, limit)
+                    operation.requests += 1
+                    operation.overdue += 1
         self._waiting = {key: waiting for key, waiting in self._waiting.items() if waiting}
         taken, self._sums = self._sums, {}
+        self._room = _MOST_OPERATIONS
         return [
             CutoverDelta(
                 *place,
@@ -155,6 +189,12 @@ class CutoverCounts:
                 sums.checked_writes,
                 sums.violating_writes,
                 sums.fields,
+                {
+                    f"{method} {path}": OperationDelta(
+                        each.requests, each.overdue, each.ends, each.checked, each.violating
+                    )
+                    for (method, path), each in sums.operations.items()
+                },
             )
             for place, sums in taken.items()
         ]
@@ -163,14 +203,24 @@ class CutoverCounts:
         is_new = exchange.cutover_route is CutoverRoute.NEW
         return is_new and exchange.began < self._fell.get(_key(exchange), -inf)
 
-    def _of(self, exchange: Exchange) -> _Sums:
-        return self._at(place_of(exchange))
+    def _of(self, exchange: Exchange) -> tuple[_Sums, _OperationSums]:
+        assert exchange.endpoint is not None  # as it takes a route
+        operation = exchange.method, exchange.endpoint.template.text
+        return self._at(place_of(exchange), operation)
 
-    def _at(self, place: CutoverPlace) -> _Sums:
+    def _at(self, place: CutoverPlace, operation: OperationName) -> tuple[_Sums, _OperationSums]:
         sums = self._sums.get(place)
         if sums is None:
             sums = self._sums[place] = _Sums()
-        return sums
+        of_it = sums.operations.get(operation)
+        if of_it is None:
+            method, path = operation
+            known = method if method in METHODS else OTHER
+            of_it = sums.operations.get((known, path)) or _OperationSums()
+            if self._room and (known, path) not in sums.operations:
+                sums.operations[known, path] = of_it
+                self._room -= 1
+        return sums, of_it
 
 
 def place_of(exchange: Exchange) -> CutoverPlace:

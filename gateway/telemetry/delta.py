@@ -142,6 +142,16 @@ class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
     count: int
 
 
+class OperationDelta(msgspec.Struct, array_like=True, frozen=True):
+    """The outcomes of the requests of one operation; the attributes are those of CutoverDelta."""
+
+    requests: int = 0
+    overdue: int = 0
+    ends: list[int] = []
+    checked: int = 0
+    violating: int = 0
+
+
 class CutoverDelta(msgspec.Struct, array_like=True, frozen=True):
     """The outcomes of requests on one route of a cutover; see `RouteOutcomes`.
 
@@ -164,6 +174,8 @@ class CutoverDelta(msgspec.Struct, array_like=True, frozen=True):
         checked_writes: the number of validated answers to requests that write.
         violating_writes: the number of those that violate the document.
         fields: how many answers violate the document at a field; see `ViolatedField.name`.
+        operations: the outcomes by operation, as `POST /orders`; not of all requests where there
+            are very many.
     """
 
     api: str
@@ -184,6 +196,7 @@ class CutoverDelta(msgspec.Struct, array_like=True, frozen=True):
     checked_writes: int = 0
     violating_writes: int = 0
     fields: dict[str, int] = {}
+    operations: dict[str, OperationDelta] = {}
 
 
 class LatencyDelta(msgspec.Struct, array_like=True, frozen=True):

@@ -126,9 +126,11 @@ class Recorder:
             self._expect()
             self._met()
 
-    def check(self, place: CutoverPlace, fields: Collection[str], *, write: bool) -> None:
+    def check(
+        self, place: CutoverPlace, operation: delta.OperationName, fields: Collection[str]
+    ) -> None:
         """Count a validated answer of a cutover; see `CutoverCounts.check`."""
-        self._cutovers.check(place, fields, write=write)
+        self._cutovers.check(place, operation, fields)
         self._expect()
 
     def latency(self, api: str, version: str, old: float, new: float) -> None:

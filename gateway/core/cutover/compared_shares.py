@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
+from gateway.core.cutover.failing_operations import OF_STALLS, worst_operation
 from gateway.core.cutover.gates import (
     MEASURES,
     VIOLATIONS,
@@ -19,6 +20,8 @@ from gateway.core.cutover.significance import CONVINCING, design_effect, share_a
 # without such a failure, counts as if it had served so many. It converts nothing, so that there is
 # no share of conversions to estimate.
 _ASSUMED = {"5xx": 100, "conversion": 10_000}
+# A machine that stands still is seen in so many parts of a window.
+_OF_A_STALL = 2
 _SINCE = "since the percentage was set"
 # Those of which each failure is one.
 _KINDS = ("5xx", "conversion", "401", "403", "404", "429", "other 4xx")
@@ -117,10 +120,17 @@ class _Comparison(NamedTuple):
         whose, span = "on the old route", self.span
         if outcome is not GateOutcome.EXCEEDED and self.beyond >= CONVINCING:
             worst = worst_moved(seen, measure, limit, len(MEASURES) + len(VIOLATIONS))
+            failing = worst_operation(seen.failing, measure, limit, self.gates.minimum)
             if worst is not None:
                 outcome, whose, span = GateOutcome.EXCEEDED, "of the same clients before", _SINCE
                 count, usual = worst.since.count(measure), worst.before.count(measure)
                 served, among = worst.since.total(measure), worst.before.total(measure)
+                kind = _named(kind, worst.operation)
+            elif failing is not None:
+                outcome, whose = GateOutcome.EXCEEDED, "on the old route so far"
+                span = f"within {failing.span:g} s"
+                (count, served), (usual, among) = failing.new, failing.usual
+                kind = _named(kind, failing.operation)
         text = (
             f"{self.gate} ({measure}): {_of(count, served, kind)} {what} on the new route,"
             f" {_of(usual, among, kind)} {whose}, {span};"
@@ -142,14 +152,23 @@ class _Comparison(NamedTuple):
         )
 
     def _excess(self, measure: str, base: RouteOutcomes) -> float:
-        new = self.seen.new
-        bad, total = new.count(measure), new.total(measure)
+        bad, total = self._on_the_new_route(measure)
         before, among = base.count(measure), base.total(measure)
         if measure in _ASSUMED and not before:
             among = max(among, _ASSUMED[measure])
         if not among or bad / max(total, self.gates.minimum) <= self.limit + before / among:
             return 0.0
         return share_above((bad, total), (before, among), self.limit)
+
+    def _on_the_new_route(self, measure: str) -> tuple[int, int]:
+        """Return the count and the total, but for a stall where nothing is to compare it with."""
+        new = self.seen.new
+        bad, total = new.count(measure), new.total(measure)
+        if measure in OF_STALLS:
+            parts = [(part.count(measure), part.total(measure)) for part in self.seen.parts]
+            for count, among in sorted(parts)[-_OF_A_STALL:]:
+                bad, total = bad - count, total - among
+        return bad, total
 
 
 def judged(
@@ -221,6 +240,10 @@ def _where(seen: GateEvidence) -> str:
     more = {field.name: field.new / new - field.old / old for field in seen.fields}
     foremost = max(more, key=lambda name: more[name], default="")
     return f"; most of all {foremost}" if foremost and more[foremost] > 0 else ""
+
+
+def _named(kind: str, operation: str) -> str:
+    return f"{kind} {operation}" if operation else kind
 
 
 def _of(count: int, total: int, kind: str) -> str:

@@ -11,10 +11,10 @@ from hashlib import blake2b
 
 from gateway.core.context import RequestContext
 from gateway.core.cutover.gates import Gates
+from gateway.core.cutover.route_outcomes import UNCELLED
 from gateway.core.overrides import Overrides, VersionKey
 
 BUCKETS = 10_000
-UNCELLED = -1
 
 
 class CutoverRoute(StrEnum):

@@ -5,6 +5,7 @@ from enum import StrEnum
 from math import inf
 from typing import NamedTuple
 
+from gateway.core.cutover.failing_operations import Failing
 from gateway.core.cutover.route_outcomes import RouteOutcomes
 
 
@@ -76,10 +77,12 @@ class MovedClients(NamedTuple):
     Attributes:
         before: Their latest outcomes on the old route, before they were moved.
         since: Their outcomes on the new route since the percentage was set.
+        operation: The only operation that is counted; empty for all of them.
     """
 
     before: RouteOutcomes
     since: RouteOutcomes
+    operation: str = ""
 
 
 class GateEvidence(NamedTuple):
@@ -101,6 +104,9 @@ class GateEvidence(NamedTuple):
             `served_new` have more to judge by.
         fields: The fields that violate the document, of `served_old` and `served_new`.
         moved: The moved clients by cell, once `outlasts`.
+        failing: How requests failed on the new route, by operation.
+        parts: The outcomes on the new route in each part of the window, if the old route has served
+            nobody within it.
     """
 
     old: RouteOutcomes = RouteOutcomes()
@@ -115,6 +121,8 @@ class GateEvidence(NamedTuple):
     outlasts: bool = False
     fields: tuple[ViolatedField, ...] = ()
     moved: tuple[MovedClients, ...] = ()
+    failing: tuple[Failing, ...] = ()
+    parts: tuple[RouteOutcomes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,6 +152,8 @@ def _latency(
     def excess(base: RouteOutcomes) -> float:
         if seen.old_ceased or min(base.requests, new.requests) < gates.minimum:
             return 0.0
+        if seen.parts and not _mostly_slower(seen.parts, base, limit):
+            return 0.0
         return mean_above(
             (new.requests, new.seconds, new.squares),
             (base.requests, base.seconds, base.squares),
@@ -188,6 +190,17 @@ def _latency(
         gates.window,
         text,
     )
+
+
+def _mostly_slower(parts: Sequence[RouteOutcomes], base: RouteOutcomes, limit: float) -> bool:
+    """Return whether durations exceed the limit for most of the window.
+
+    Where nothing is to compare with at the same time, a machine that stands still for seconds would
+    look like a slow route.
+    """
+    means = [part.seconds / part.requests for part in parts if part.requests]
+    slower = [mean for mean in means if mean > limit * base.seconds / base.requests]
+    return len(slower) * 2 > len(means)
 
 
 def _differences(

@@ -12,6 +12,9 @@ OUTCOMES = ("2xx", "3xx", "4xx", "401", "403", "404", "429", "5xx", "conversion"
 is a message that the gateway could not convert, and `abandoned` a request whose client left.
 """
 
+UNCELLED = -1
+"""The cell of requests that belong to no client; see `Cutover.cell_of`."""
+
 _CONVERSION = frozenset(
     {
         FaultCode.UNCONVERTIBLE_REQUEST,
@@ -140,6 +143,11 @@ class RouteOutcomes(NamedTuple):
             found: int = getattr(self, _APART[measure][1])
             return found
         return sum(self.ends)
+
+    @property
+    def all_good(self) -> bool:
+        """Whether nothing was counted but requests that ended with 2xx, and valid answers."""
+        return not (self.overdue or self.violating or any(self.ends[1:]))
 
     @property
     def failures(self) -> int:

@@ -145,7 +145,8 @@ class Sampling:
             if sample.place is not None and found is not None:
                 operation = f"{sample.method} {sample.endpoint.template.text}"
                 fields = {f"{operation} {place}" for place, _ in found}
-                self.recorder.check(sample.place, fields, write=sample.method in WRITES)
+                asked = sample.method, sample.endpoint.template.text
+                self.recorder.check(sample.place, asked, fields)
         # What the old route alone violates is no news: the gate compares.
         if sample.drawn or (sample.place is not None and sample.place[2] == CutoverRoute.NEW):
             for place, keyword in found or ():

@@ -1,6 +1,7 @@
 """What gates judge by: the window, on the old route at any time, and the moved clients before."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 from gateway.core.cutover.cutover import Cutover
 from gateway.core.cutover.gates import GateEvidence, Gates
@@ -8,7 +9,7 @@ from gateway.core.cutover.route_outcomes import OUTCOMES
 from gateway.state.cutover_evidence import CutoverEvidence
 from gateway.state.state_changes import StateChanges
 from gateway.state.totals import Totals
-from gateway.telemetry.delta import CounterDelta, CutoverDelta, Delta
+from gateway.telemetry.delta import CounterDelta, CutoverDelta, Delta, OperationDelta
 
 KEY = ("person", "1")
 CUTOVER = Cutover(KEY, "2", 90.0, gates=Gates(errors=0.01, minimum=10), steps=(5.0, 90.0))
@@ -23,11 +24,16 @@ class Case:
         self.now = self.set_at = 1000.0
         self.cutover = cutover
 
-    def count(self, route: str, requests: int, bad: int = 0, cell: int = 4) -> None:
+    def count(
+        self, route: str, requests: int, bad: int = 0, cell: int = 4, operation: str = "GET /r"
+    ) -> None:
         """Count requests, of which some are answered 404."""
         ends = [0] * len(OUTCOMES)
         ends[OUTCOMES.index("2xx")], ends[OUTCOMES.index("404")] = requests - bad, bad
-        outcome = CutoverDelta(*KEY, route, cell, requests, 0, ends, 0.0, 0.0, [requests], 0.0)
+        outcome = CutoverDelta(
+            *(*KEY, route, cell, requests, 0, ends, 0.0, 0.0, [requests], 0.0),
+            operations={operation: OperationDelta(requests, 0, ends)},
+        )
         self.totals.absorb(Delta(self.now, [], [], [], [outcome], []))
 
     def seen(self, window: float = 30.0, percent: float = 5.0, passed: float = 1.0) -> GateEvidence:
@@ -118,11 +124,12 @@ def test_moved_clients_are_known_by_cell_once_a_window_has_passed() -> None:
     assert case.seen(percent=90.0).moved == ()
     case.count("new", 9, 9, cell=4)
     assert case.seen(percent=90.0, passed=20.0).moved == ()
-    ((before, since),) = case.seen(percent=90.0, passed=20.0).moved
-    assert (before.requests, before.count("404")) == (40, 2)
-    assert (since.requests, since.count("404")) == (9, 9)
+    moved = case.seen(percent=90.0, passed=20.0).moved
+    for (before, since, operation), name in zip(moved, ("", "GET /r"), strict=True):
+        assert (before.requests, before.count("404")) == (40, 2)
+        assert (since.requests, since.count("404"), operation) == (9, 9, name)
     case.count("new", 3, cell=89)
-    assert [since.requests for _, since in case.seen(percent=90.0).moved] == [9, 3]
+    assert [each.since.requests for each in case.seen(percent=90.0).moved] == [9, 3, 9]
 
 
 def test_the_fields_that_violate_the_document_since_the_percentage_was_set() -> None:
@@ -183,3 +190,67 @@ def test_all_that_was_served_since_the_percentage_was_set_is_shown() -> None:
     assert case.seen(percent=90.0).served_new.requests == 0
     case.count("new", 2)
     assert case.seen(percent=90.0).served_new.requests == 2
+
+
+def test_what_fails_by_operation_and_of_all_requests() -> None:
+    """Beside all that is known of the old route, in the span of time that shows it best."""
+    case = Case()
+    for _ in range(40):
+        case.count("old", 10)
+        case.count("old", 2, operation="POST /r")
+        case.count("new", 9)
+        case.count("new", 1, operation="POST /r")
+        assert case.seen().failing == ()
+    for _ in range(8):
+        case.count("old", 12)
+        case.count("new", 9)
+        case.count("new", 1, 1, operation="POST /r")
+        found = {(each.operation, each.measure): each for each in case.seen().failing}
+    assert found.keys() == {("", "404"), ("POST /r", "404")}
+    of_it = found["POST /r", "404"]
+    (bad, total), usual = of_it.new, of_it.usual
+    assert (bad, of_it.worst, usual) == (total, total, (0, 80))
+    assert 6 <= total <= of_it.span <= 8
+    assert found["", "404"].usual == (0, 576)
+
+
+def test_few_totals_by_operation_are_kept_and_the_oldest_always() -> None:
+    case = Case()
+    for _ in range(600):
+        case.count("new", 1)
+        case.seen()
+    ages = [case.now - at for at, _ in case.known._operations]
+    assert len(ages) < 20
+    assert (ages[0], ages[-1]) == (599.0, 0.0)
+    assert all(longer <= 2.5 * shorter + 2 for longer, shorter in pairwise(ages))
+    case.set_at = case.now
+    case.seen(window=-2.5)
+    assert len(case.known._operations) == 1
+
+
+def test_an_operation_of_moved_clients_that_fails_since() -> None:
+    case = Case(replace(CUTOVER, gates=Gates(errors=0.01, window=30.0)))
+    for operation in ("GET /r", "POST /r", "PUT /r"):
+        case.count("old", 40, cell=4, operation=operation)
+        case.count("old", 40, cell=89, operation=operation)
+    case.seen(percent=90.0)
+    for operation, bad in (("GET /r", 0), ("POST /r", 9)):
+        case.count("new", 9, bad, cell=4, operation=operation)
+        case.count("new", 9, cell=89, operation=operation)
+    case.count("new", 9, 9, cell=90, operation="POST /r")
+    found = case.seen(percent=90.0, passed=40.0).moved
+    assert [(each.operation, each.since.requests) for each in found] == [
+        *(("", 18), ("", 18), ("POST /r", 9)),
+    ]
+
+
+def test_the_parts_of_a_window_without_the_old_route() -> None:
+    case = Case()
+    case.count("old", 30)
+    for _ in range(40):
+        case.count("new", 2)
+        found = case.seen(percent=90.0)
+    assert 10 <= len(found.parts) <= 15
+    assert sum(each.requests for each in found.parts) == found.new.requests == 60
+    case.count("old", 1)
+    assert case.seen(percent=90.0).parts == ()

@@ -2,15 +2,20 @@
 
 from itertools import permutations
 
+import msgspec
 import pytest
 
+from gateway.core.cutover.failing_operations import MOST_OPERATIONS
+from gateway.core.cutover.route_outcomes import OUTCOMES
 from gateway.state.state_changes import StateChanges
 from gateway.state.totals import MAX_ENDINGS, OTHERS, OVERFLOW, Durations, Occurrences, Totals
 from gateway.telemetry.delta import (
     BOUNDS,
     CounterDelta,
+    CutoverDelta,
     Delta,
     LatencyDelta,
+    OperationDelta,
     SampleDelta,
     TrafficDelta,
     UpstreamDelta,
@@ -174,3 +179,24 @@ def test_totals_of_several_replicas_are_merged_in_any_order() -> None:
     assert all(result == results[0] for result in results)
     assert results[0][1]["compared", KEY] == Occurrences(6, 1.0, 4.0)
     assert "count=6" in results[0][0]
+
+
+def test_operations_of_a_cutover_are_told_apart_and_the_rest_added_up() -> None:
+    """In any order; a release that does not know operations counts none."""
+    ends = [0] * len(OUTCOMES)
+    bare = CutoverDelta(*KEY, "new", 4, 2, 0, [2, *ends[1:]], 0.0, 0.0, [], 0.0)
+    asked = OperationDelta(2, 1, [1, *ends[1:]], 2, 1)
+    deltas = [
+        msgspec.structs.replace(bare, operations={f"GET /{number}": asked, "GET /0": asked})
+        for number in range(70)
+    ]
+    for order in (deltas, deltas[:1] + deltas[:0:-1], [*deltas, bare]):
+        totals = Totals(StateChanges())
+        totals.absorb(Delta(1.0, [], [], [], order, []))
+        total = totals.outcomes[*KEY, "new"]
+        assert len(total.operations) == MOST_OPERATIONS + 1
+        assert total.operations["GET /0"].cells == {4: total.operations["GET /0"].outcomes}
+        assert total.operations["GET /0"].outcomes.requests == 140
+        others = total.operations[OTHERS].outcomes
+        assert (others.requests, others.overdue, others.ends[0]) == (12, 6, 6)
+        assert (others.checked, others.violating) == (12, 6)

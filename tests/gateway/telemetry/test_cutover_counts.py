@@ -71,15 +71,55 @@ def test_it_counts_what_writes() -> None:
     assert (outcomes.writes, outcomes.failed_writes) == (16, 8)
 
 
+def operations(delta: CutoverDelta) -> dict[str, tuple[int, int, dict[str, int]]]:
+    return {
+        name: (each.requests, each.overdue, {OUTCOMES[i]: n for i, n in enumerate(each.ends) if n})
+        for name, each in delta.operations.items()
+    }
+
+
+def test_it_counts_by_operation() -> None:
+    """Clients invent methods, but no operations."""
+    counts = CutoverCounts()
+    hanging = exchange(100.0)
+    counts.begin(hanging)
+    for method, status in (("GET", 200), ("GET", 404), ("POST", 200), ("BREW", 405), ("TEA", 405)):
+        asked = exchange()
+        asked.method = method
+        end(counts, asked, 0.5, status)
+    (delta,) = counts.take(104.5)
+    assert operations(delta) == {
+        "GET /person": (3, 1, {"2xx": 1, "404": 1}),
+        "POST /person": (1, 0, {"2xx": 1}),
+        "_OTHER /person": (2, 0, {"4xx": 2}),
+    }
+    end(counts, hanging, 6.0, 504)
+    end(counts, exchange(), 5.0)
+    (delta,) = counts.take(107.0)
+    assert operations(delta) == {"GET /person": (1, 1, {"2xx": 1, "5xx": 1})}
+
+
+def test_it_counts_by_so_many_operations_at_a_time() -> None:
+    """All requests count, whatever their operation."""
+    counts, place = CutoverCounts(), ("person", "1", "new", 34)
+    for _ in range(2):
+        for number in range(300):
+            counts.check(place, ("GET", f"/{number}"), ())
+        (delta,) = counts.take(101.0)
+        assert (delta.checked, len(delta.operations)) == (300, 256)
+
+
 def test_it_counts_validated_answers() -> None:
     counts, place = CutoverCounts(), ("person", "1", "new", 34)
-    counts.check(place, {"GET /p /a", "GET /p /b"}, write=False)
-    counts.check(place, {"GET /p /a"}, write=True)
-    counts.check(place, (), write=True)
+    counts.check(place, ("GET", "/p"), {"GET /p /a", "GET /p /b"})
+    counts.check(place, ("POST", "/p"), {"GET /p /a"})
+    counts.check(place, ("POST", "/p"), ())
     (delta,) = counts.take(101.0)
     assert (delta.checked, delta.violating) == (3, 2)
     assert (delta.checked_writes, delta.violating_writes) == (2, 1)
     assert delta.fields == {"GET /p /a": 2, "GET /p /b": 1}
+    found = {name: (each.checked, each.violating) for name, each in delta.operations.items()}
+    assert found == {"GET /p": (1, 1), "POST /p": (2, 1)}
     totals = Totals(StateChanges())
     totals.absorb(Delta(1.0, [], [], [], [delta, delta], []))
     total = totals.outcomes["person", "1", "new"]

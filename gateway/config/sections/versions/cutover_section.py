@@ -53,8 +53,8 @@ class GatesConfig(SectionModel):
     writes, in each process. 100% validates none. The default is 1%."""
     window: Duration = "5m"
     """The time that the gates look back, in seconds, minutes or hours: 30s, 5m, 1h. It is at most
-    a day. Where less than 100 requests are in it, or less than 100 writes, those since the
-    percentage was set count, too. The default is 5m."""
+    a day. Where less than 100 requests are in it, or less than 100 writes or requests of an
+    operation, those since the percentage was set count, too. The default is 5m."""
     minimum: PositiveInt = 100
     """The number of answers that a share or a mean is judged by, and that a step needs before the
     next one begins. Until then, the missing answers count as good. The default is 100."""

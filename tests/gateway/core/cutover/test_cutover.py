@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from gateway.core.context import ANONYMOUS_CONTEXT, RequestContext
 from gateway.core.cutover.cutover import (
     BUCKETS,
-    UNCELLED,
     Cutover,
     CutoverRoute,
     StickyBy,
@@ -17,6 +16,7 @@ from gateway.core.cutover.cutover import (
     first,
     in_force,
 )
+from gateway.core.cutover.route_outcomes import UNCELLED
 from gateway.core.overrides import NO_OVERRIDES, Overrides
 from tests.gateway.core.world import LAW
 

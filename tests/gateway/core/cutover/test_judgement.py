@@ -1,6 +1,7 @@
 """The judgement of gates: what speaks against on the new route, word for word."""
 
 from dataclasses import replace
+from functools import reduce
 
 import pytest
 from hypothesis import given
@@ -266,6 +267,32 @@ def test_durations_of_long_ago_are_not_compared() -> None:
     (latency,) = (each for each in judge(GATES, ceased) if each.gate == "latency")
     assert latency.outcome is GateOutcome.INCONCLUSIVE
     assert latency.text == f"{LATE}, but those were too long ago"
+
+
+def test_a_machine_that_stands_still_is_no_slow_route() -> None:
+    """Where nothing is to compare with at the same time, durations exceed it for most of a time."""
+    still = (*[outcomes(20)] * 8, outcomes(20, 1.0, spread=0.5), outcomes(20, 0.5, spread=0.5))
+    for parts, slow in ((still, []), ([outcomes(20, 0.07)] * 6 + [outcomes(10)] * 4, ["mean"])):
+        new = reduce(RouteOutcomes.plus, parts)
+        seen = GateEvidence(outcomes(1000, spread=0.001), new, parts=tuple(parts))
+        assert list(exceeded(GATES, seen)) == slow
+        assert list(exceeded(GATES, seen._replace(parts=()))) == ["mean"]
+    seen = GateEvidence(outcomes(1000, spread=0.001), new, parts=(outcomes(0), outcomes(20, 0.07)))
+    assert list(exceeded(GATES, seen)) == ["mean"]
+
+
+@pytest.mark.parametrize("ends", [{"overdue": 9}, {"_abandoned": 9}])
+def test_what_strikes_at_one_time_alone_may_be_a_machine_that_stands_still(
+    ends: dict[str, int],
+) -> None:
+    gates = Gates(errors=0.01)
+    for parts, count in (([9, 9], 0), ([9, 9, 9, 9], 1)):
+        bad = [outcomes(20, **ends)] * len(parts)
+        parts_of_it = (*bad, *[outcomes(20)] * (10 - len(bad)))
+        new = reduce(RouteOutcomes.plus, parts_of_it)
+        seen = GateEvidence(outcomes(1000), new, parts=parts_of_it)
+        assert len(exceeded(gates, seen)) == count
+        assert len(exceeded(gates, seen._replace(parts=()))) == 1
 
 
 SMALL = Gates(errors=0.01, minimum=5)

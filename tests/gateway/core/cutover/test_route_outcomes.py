@@ -53,6 +53,13 @@ def test_count() -> None:
     assert (checked.count("write answers"), checked.total("write answers")) == (1, 5)
 
 
+def test_all_good() -> None:
+    assert outcomes(5, writes=5, failed_writes=0)._replace(checked=5).all_good
+    for bad in (outcomes(5, overdue=1), outcomes(5, _3xx=1), outcomes(5, _abandoned=1)):
+        assert not bad.all_good
+    assert not outcomes(5)._replace(checked=5, violating=1).all_good
+
+
 def test_what_counts_as_failed() -> None:
     failed = [OUTCOMES[place] for place in sorted(FAILED)]
     assert failed == ["4xx", "401", "403", "404", "429", "5xx", "conversion"]

@@ -11,6 +11,7 @@ from gateway.core.plan import Plan, plan
 from gateway.proxy.answer_copy import AnswerCopy
 from gateway.proxy.client.exchange import Exchange
 from gateway.telemetry.cutover_counts import CutoverPlace
+from gateway.telemetry.delta import OperationName
 from gateway.telemetry.recorder import Recorder
 from gateway.verify.live.contracts import Contracts
 from gateway.verify.live.sampling import Sampling
@@ -45,10 +46,10 @@ class Tally(Recorder):
     def __init__(self) -> None:
         self.violations: list[tuple[str, ...]] = []
         self.checked = self.unchecked = 0
-        self.gated: list[tuple[CutoverPlace, list[str], bool]] = []
+        self.gated: list[tuple[CutoverPlace, OperationName, list[str]]] = []
 
-    def check(self, place: CutoverPlace, fields: Collection[str], *, write: bool) -> None:
-        self.gated.append((place, sorted(fields), write))
+    def check(self, place: CutoverPlace, operation: OperationName, fields: Collection[str]) -> None:
+        self.gated.append((place, operation, sorted(fields)))
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:
         if kind == "unchecked":
@@ -134,7 +135,7 @@ async def test_gates_get_samples_of_both_routes(tmp_path: Path) -> None:
     await soon(lambda: len(tally.gated) == 4)
     running.cancel()
     field = ["GET /v{version}/person /a"]
-    assert [(place[2], fields) for place, fields, _ in tally.gated] == [
+    assert [(place[2], fields) for place, _, fields in tally.gated] == [
         *(("old", field), ("old", []), ("new", field), ("new", [])),
     ]
     assert {place[:2] + place[3:] for place, _, _ in tally.gated} == {("person", "1", 34)}
