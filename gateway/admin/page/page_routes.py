@@ -35,9 +35,11 @@ _ROUTES = {
 }
 
 
-def _is_page(path: str) -> bool:
-    """Whether a path is one of the page, whose answers are for people."""
-    return path == "/" or path.startswith("/page/")
+def _for_people(request: web.Request, status: int) -> bool:
+    """Whether an answer is for people: of the page, or that nothing is where a browser looks."""
+    if request.path == "/" or request.path.startswith("/page/"):
+        return True
+    return status == 404 and "text/html" in request.headers.get("Accept", "")
 
 
 class PageRoutes:
@@ -58,7 +60,8 @@ class PageRoutes:
 
     async def show(self, request: web.Request, answer: web.StreamResponse) -> web.StreamResponse:
         """Return an answer as people read it: a problem detail becomes a page."""
-        if not (_is_page(request.path) and answer.content_type == "application/problem+json"):
+        is_problem = answer.content_type == "application/problem+json"
+        if not (is_problem and _for_people(request, answer.status)):
             return answer
         assert isinstance(answer, web.Response)
         detail = json.loads(answer.text or "{}").get("detail", "")

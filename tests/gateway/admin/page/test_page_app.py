@@ -119,6 +119,16 @@ async def test_views(page: TestClient, path: str) -> None:  # type: ignore[type-
         assert inline not in text, inline
 
 
+@pytest.mark.parametrize("path", ["/nope", "/page", "/page/nope", "/history/person/9"])
+async def test_a_browser_is_shown_that_nothing_is_there(page: TestClient, path: str) -> None:  # type: ignore[type-arg]
+    answer = await page.get(path, headers={"Accept": "text/html,*/*;q=0.8"})
+    assert (answer.status, answer.content_type) == (404, "text/html")
+    assert "<h1>Not here</h1>" in await answer.text()
+    plain = await page.get(path, headers={"Accept": "application/json"})
+    page_of_its_own = path.startswith("/page/")
+    assert (plain.content_type == "text/html") == page_of_its_own
+
+
 async def test_paths_are_broken_at_their_slashes(page: TestClient) -> None:  # type: ignore[type-arg]
     text = await (await page.get("/page/versions/person/1")).text()
     assert "<code><wbr>/v{version}<wbr>/person</code>" in text
