@@ -109,8 +109,10 @@ class _Progress:
 
     def show(self, found: CutoverReport, text: str) -> None:
         """Show the state, with what comes next or what is wrong."""
-        decided = found.state.replace("_", " ")
-        state = "" if found.state == DecidedBy.RULES else f" {decided}: {found.why};"
+        # The reason of an operator's percentage names the operator itself.
+        known = found.state == DecidedBy.OPERATOR
+        decided = found.why if known else f"{found.state.replace('_', ' ')}: {found.why}"
+        state = "" if found.state == DecidedBy.RULES else f" {decided};"
         if self._live:
             done = round(found.percent / 100 * _BAR)
             bar = "#" * done + "-" * (_BAR - done)

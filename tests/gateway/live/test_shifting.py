@@ -219,7 +219,9 @@ async def test_a_job_waits_for_it(gateway: StartGateway, upstream: StartUpstream
     *_, last = (await waiting_for_all.stdout.read()).decode().splitlines()
     assert last.endswith(" person 1: rolled back: an operator has set it")
     assert await waiting_for_all.wait() == 1
-    assert (await asyncio.to_thread(command, lane.program, *wait, "--timeout", "0.1s"))[0] == 2
+    status, said = await asyncio.to_thread(command, lane.program, *wait, "--timeout", "0.1s")
+    assert status == 2
+    assert " 0%; an operator has set it; stays until it is cleared\n" in said
     lane.cutover("DELETE")
 
     gates = 'gates: { errors: "1%", minimum: 10 }'
