@@ -23,6 +23,8 @@ SILENT_SECONDS = 5.0
 LAG_SECONDS = 2.0
 """So many seconds after a request, its process has handed in what it counted: it does once a
 second."""
+IN_FORCE_SECONDS = 2.0
+"""So many seconds after a change, each replica that is heard has it in force."""
 # An Envoy writes its log so many seconds late, unless it is told otherwise.
 _LOG_LAG = 10.0
 

@@ -162,7 +162,6 @@ def test_nothing_is_lost_doubled_or_undone(
             )
         assert served - lost <= found <= served
         wait_for(lambda: presence(fleet.replicas["a"]) == dict.fromkeys(NAMES, "heard"))
-        # The cutover may take a step meanwhile, which each replica reports a moment later.
         wait_for(lambda: admin(fleet.replicas["a"], "GET", "/fleet")[1]["warnings"] == [])
 
 

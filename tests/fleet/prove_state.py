@@ -217,6 +217,21 @@ async def test_a_change_is_in_force_elsewhere_with_the_next_beat(
         ]
 
 
+async def test_a_change_of_this_moment_is_no_reason_for_a_warning(
+    database: str, tmp_path: Path
+) -> None:
+    """Replicas report what they have applied with their next beat."""
+    async with opened(database, tmp_path, "a", "b") as (one, other):
+        await other._beat()
+        await one.set_percent(KEY, 25.0, ANN)
+        assert (await one.fleet()).warnings == []
+        one._changed -= 5
+        assert "b has not applied the last change of the overrides" in (await one.fleet()).warnings
+        await other._beat()
+        await other._beat()
+        assert not any("b has not" in each for each in (await one.fleet()).warnings)
+
+
 async def test_what_was_set_stands_while_any_replica_has_the_cutover(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -201,7 +201,7 @@ class FleetReader:
 
 
 async def read_replica_views(
-    database: PostgresDatabase, proxies: Collection[str], revision: int
+    database: PostgresDatabase, proxies: Collection[str], revision: int, changed: float
 ) -> FleetView:
     """Return the replicas, with what is wrong with them and with the logs of these front proxies.
 
@@ -209,6 +209,7 @@ async def read_replica_views(
         database: of the fleet.
         proxies: the front proxies.
         revision: of the overrides.
+        changed: when they were changed last, in seconds since 1970.
 
     Raises:
         StateError: the database cannot be reached or used.
@@ -217,7 +218,8 @@ async def read_replica_views(
         rows, lease = await read_replicas(connection), await read_lease(connection)
         counted = {log.name: log for log in _logs(await read_documents(connection, begun=_LOG))}
     logs = [counted.get(name, LogReading(name, 0.0, 0.0, "")) for name in proxies]
-    return fleet_view(rows, logs, now, "" if is_free(lease, now) else lease.start, revision)
+    judge = "" if is_free(lease, now) else lease.start
+    return fleet_view(rows, logs, now, judge, revision, changed)
 
 
 async def read_stored_fleet(

@@ -67,7 +67,7 @@ class FleetState(FleetReader):
         self._lease = NO_LEASE
         self._lock, self._notified = asyncio.Lock(), asyncio.Event()
         self._documents: Mapping[str, object] = {}
-        self._applied, self._prepared = -1, False
+        self._applied, self._changed, self._prepared = -1, 0.0, False
         self._apply: Apply | None = None
         self.admin, self.unheard = "", self._last_start.unheard
         self.failing: Callable[[], list[FailingService]] = list
@@ -215,7 +215,7 @@ class FleetState(FleetReader):
         """Return the replicas."""
         proxies, revision = self._membership.rules().front_proxies, revision_of(self._documents)
         async with self._contact.reading():
-            return await read_replica_views(self._database, proxies, revision)
+            return await read_replica_views(self._database, proxies, revision, self._changed)
 
     async def forget(self, replica: str, order: Order) -> None:
         """Forget a replica that is lost."""
@@ -282,7 +282,10 @@ class FleetState(FleetReader):
 
     async def _adopt(self, found: Mapping[str, object]) -> None:
         """Put overrides in force, if they differ; a backup may have others of the same number."""
-        former, self._documents, revision = self.in_force, found, revision_of(found)
+        former, before, revision = self.in_force, self._documents, revision_of(found)
+        self._documents = found
+        if revision != revision_of(before):
+            self._changed = self._clock.now()
         if revision == self._applied and self.in_force == former:
             return
         if self._apply is not None:

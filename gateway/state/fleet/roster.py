@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from gateway.state.state_access import (
+    IN_FORCE_SECONDS,
     SILENT_SECONDS,
     Doubt,
     FleetView,
@@ -115,6 +116,7 @@ def fleet_view(
     now: float,
     judge: str,
     revision: int,
+    changed: float,
 ) -> FleetView:
     """Return the replicas for operators.
 
@@ -124,6 +126,7 @@ def fleet_view(
         now: the time of the database, in seconds since 1970.
         judge: the mark of the start that judges; empty if none does.
         revision: of the overrides.
+        changed: when they were changed last, in seconds since 1970.
     """
     views = [
         ReplicaView(
@@ -147,7 +150,7 @@ def fleet_view(
         for log in logs
         if not log.is_fresh(now)
     ]
-    return FleetView(views, warnings(rows, now, revision) + unread)
+    return FleetView(views, warnings(rows, now, revision, changed) + unread)
 
 
 def elsewhere(replica: str, fleet: FleetView, here: str) -> str:
@@ -204,7 +207,7 @@ def is_over(row: ReplicaRow, now: float, lost_for: float, since: float = -inf) -
     return presence(row, now) is ReplicaPresence.LOST and waited > lost_for
 
 
-def warnings(rows: Sequence[ReplicaRow], now: float, revision: int) -> list[str]:
+def warnings(rows: Sequence[ReplicaRow], now: float, revision: int, changed: float) -> list[str]:
     """Return what is wrong with the fleet, a sentence each."""
     here = [row for row, found in present(rows, now) if found is ReplicaPresence.HEARD]
     found = []
@@ -224,6 +227,6 @@ def warnings(rows: Sequence[ReplicaRow], now: float, revision: int) -> list[str]
     found += [
         f"{row.replica} has not applied the last change of the overrides"
         for row in here
-        if row.applied < revision and row.heard > row.started
+        if row.applied < revision and row.heard > max(row.started, changed + IN_FORCE_SECONDS)
     ]
     return found

@@ -70,7 +70,7 @@ def test_only_what_is_lost_leaves_a_doubt() -> None:
     assert silences(rows, NOW) == (Doubt("lost", NOW - 60),)
     assert heard_by(rows, NOW) == NOW - 2
     assert heard_by(rows[1:3], NOW) == NOW
-    view = fleet_view(rows, [], NOW, "here-900", 3)
+    view = fleet_view(rows, [], NOW, "here-900", 3, 0.0)
     assert [(each.replica, each.presence, each.judges) for each in view.replicas] == [
         ("again", "heard", False),
         ("here", "heard", True),
@@ -95,7 +95,15 @@ def test_only_what_is_lost_leaves_a_doubt() -> None:
     ],
 )
 def test_warnings(rows: list[ReplicaRow], expected: list[str]) -> None:
-    assert warnings(rows, NOW, 3) == expected
+    assert warnings(rows, NOW, 3, 0.0) == expected
+
+
+def test_a_change_takes_a_moment_before_its_lack_is_warned_of() -> None:
+    rows = [row("a", 1, applied=2)]
+    assert warnings(rows, NOW, 3, NOW - 3.1) == [
+        "a has not applied the last change of the overrides"
+    ]
+    assert warnings(rows, NOW, 3, NOW - 2.9) == []
 
 
 @pytest.mark.parametrize(("ago", "over"), [(0, False), (60, False), (3601, True)])
@@ -124,6 +132,6 @@ def test_only_what_is_lost_can_be_forgotten() -> None:
 
 def test_a_log_that_is_not_read_is_warned_of() -> None:
     logs = [LogReading("edge", 0.0, NOW - 5, ""), LogReading("late", 0.0, NOW - 6, "")]
-    assert fleet_view([row("a")], logs, NOW, "", 3).warnings == [
+    assert fleet_view([row("a")], logs, NOW, "", 3, 0.0).warnings == [
         "the log of the front proxy late is not read now"
     ]
