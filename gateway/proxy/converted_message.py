@@ -123,20 +123,18 @@ async def convert_response(
     around: Surroundings,
     converting: Conversion,
     fields: HeaderFields,
-    conversion: BodyConversion,
+    conversion: BodyConversion | None,
     response: UpstreamHead,
     answered: int,
     room: ConversionRoom,
 ) -> tuple[HeaderFields, bytes | AsyncIterator[bytes] | None]:
-    """Return the header fields of an answer for the client, and its body if it has one.
-
-    It is for conversions that need to know more of the answer than its body.
+    """Return the header fields of an answer for the client, and its body; None if it stays.
 
     Args:
         around: what surrounds the body.
         converting: the conversion of the answer.
         fields: the header fields of the answer.
-        conversion: the conversion of the body.
+        conversion: the conversion of the body; None for one that is not converted.
         response: the answer of the service.
         answered: the status of the answer to the client.
         room: the room for the body.
@@ -146,14 +144,21 @@ async def convert_response(
     """
     status, method = response.status, around.method
     changes = answered != status and has_other_body(converting, method, status, answered)
+    if conversion is None:
+        fields = convert_response_fields(around, fields, converting, response)
+        return other_body(response, answered, None, fields) if changes else (fields, None)
     has_body = not bodiless(method, answered)
+    if changes and has_body:
+        fields = made_json(fields)
     # Values that come into the body from header fields are in neither of them here.
     heads = method == "HEAD" and conversion.needs_message
-    message = around.message(conversion, fields, status) if has_body or heads else None
+    message = None
+    if (conversion.needs_message or conversion.maps_links) and (has_body or heads):
+        message = around.message(conversion, fields, status)
     together = message
     if not conversion.needs_message or format_of(fields) in STREAMS:
         together = None
-    if together is None:
+    if together is None and converting.changes_fields:
         fields = convert_response_fields(around, fields, converting, response)
     body: bytes | AsyncIterator[bytes] | None = None
     if changes:

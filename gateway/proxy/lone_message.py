@@ -22,10 +22,6 @@ from gateway.proxy.converted_message import (
     convert_request,
     convert_request_fields,
     convert_response,
-    convert_response_fields,
-    has_other_body,
-    made_json,
-    other_body,
     sent_conversion,
 )
 from gateway.proxy.shadow.replay import CapturedAnswer
@@ -183,22 +179,17 @@ class LoneConversion:
             converting.for_response(method, status),
         )
         ranges = self._unconverted if status < 400 else {*self._unconverted, *ERROR_TEXTS}
-        changes = answered != status and has_other_body(converting, method, status, answered)
-        made: bytes | AsyncIterator[bytes] | None = b"" if bodiless(method, answered) else body
         kept = ""
         if conversion is not None and is_unconverted(fields, ranges):
             conversion, kept = None, _UNCONVERTED
-        if conversion is None:
-            fields = convert_response_fields(self, fields, converting, answer)
-            if changes:
-                fields, made = other_body(answer, answered, None, fields)
-        else:
+        if conversion is not None:
             fields = headers.end_to_end(fields, headers.ABOUT_BYTES)
-            if changes and not bodiless(method, answered):
-                fields = made_json(fields)
-            fields, made = await convert_response(
-                self, converting, fields, conversion, answer, answered, self._room
-            )
+            self.used = conversion, self.shown(fields, status)
+        fields, made = await convert_response(
+            self, converting, fields, conversion, answer, answered, self._room
+        )
+        if made is None and not bodiless(method, answered):
+            made = body
         whole = await _whole(made)
         return LoneMessage(None, fields, whole, kept if whole else "")
 

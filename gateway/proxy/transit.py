@@ -29,20 +29,15 @@ from gateway.core.plan import Plan
 from gateway.core.service import CLIENT_HOST, TARGET_HOST
 from gateway.core.snapshot import Route
 from gateway.proxy import answer_links, cors_fields
-from gateway.proxy.body import body_conversion, compression
+from gateway.proxy.body import compression
 from gateway.proxy.body.body_format import ERROR_TEXTS, described, is_unconverted
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.converted_message import (
-    bodiless,
     convert_request,
     convert_request_fields,
     convert_response,
-    convert_response_fields,
     converted_target,
-    has_other_body,
-    made_json,
-    other_body,
     sent_conversion,
 )
 from gateway.proxy.planned_message import LiveSurroundings
@@ -181,22 +176,10 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     fields, watched = fates.sort(response.fields)
     kept = fields
     if converting is not None:
-        changes = answered != status and has_other_body(converting, method, status, answered)
-        if changes and conversion is not None and not bodiless(method, answered):
-            fields = made_json(fields)
-        if conversion is not None and (conversion.needs_message or conversion.maps_links):
-            around = LiveSurroundings(method, exchange, plan)
-            fields, body = await convert_response(
-                around, converting, fields, conversion, response, answered, room
-            )
-        else:
-            if converting.changes_fields:
-                around = LiveSurroundings(method, exchange, plan)
-                fields = convert_response_fields(around, fields, converting, response)
-            if changes:
-                fields, body = other_body(response, answered, conversion, fields)
-            elif conversion is not None and not bodiless(method, status):
-                body = await body_conversion.convert_response_body(response, conversion, room)
+        around = LiveSurroundings(method, exchange, plan)
+        fields, body = await convert_response(
+            around, converting, fields, conversion, response, answered, room
+        )
         if converting.changes_fields or converting.needs_message:
             fields = cors_fields.for_script(exchange, plan, fields)
     if LINK in watched or fields is not kept:  # a conversion may have made a field of links
