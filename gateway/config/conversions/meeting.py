@@ -4,19 +4,25 @@ A link names endpoints and methods, or operations. An endpoint is of an operatio
 comes to it is asked of the service at the path that the operation has there.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
+from gateway.config.conversions.shared_path import ANY, shared_path
 from gateway.core.conversion.operations.operation import MappedOperation, OperationPattern
 from gateway.core.conversion.operations.operation_table import OperationTable
 from gateway.core.conversion.version_link import MessageKind, VersionLink
-from gateway.core.routing import Router, Segment, Template
+from gateway.core.routing import Router, Template
 from gateway.core.versions.version import Version
 
 AskedPaths = Iterable[tuple[Template, Template]]
 """The paths of endpoints, each with the path that services are asked for there."""
 
-# What stands in a path for a capture. It is no text that a path of the rules has.
-_ANY = "~any~"
+
+class _Endpoint(NamedTuple):
+    """The public path of an endpoint, and the path that services are asked for there."""
+
+    public: Template
+    asked: Template
 
 
 class Meeting:
@@ -28,8 +34,8 @@ class Meeting:
     """
 
     def __init__(self, asked: AskedPaths, links: Mapping[Version, Sequence[VersionLink]]) -> None:
-        self._asked = {public.text: (public, path) for public, path in asked}
-        shapes = {public.shape: public for public, _ in self._asked.values()}
+        self._endpoints = {public.text: _Endpoint(public, path) for public, path in asked}
+        shapes = {each.public.shape: each.public for each in self._endpoints.values()}
         self._router = Router((public, public) for public in shapes.values())
         self._operations = {
             older: tuple(dict.fromkeys(each for link in some for each in link.operations or ()))
@@ -42,51 +48,60 @@ class Meeting:
         # Errors of different statuses are different messages.
         if not (one.on & other.on - {MessageKind.ERROR} or one.statuses & other.statuses):
             return False
-        for link, beside in ((one, other), (other, one)):
-            if link.operations is not None:
-                return any(self._has(beside, operation) for operation in link.operations)
-        return (
-            one.methods is None or other.methods is None or bool(one.methods & other.methods)
-        ) and (one.paths is None or other.paths is None or bool(one.paths & other.paths))
+        if one.operations is not None:
+            return any(self._applies(other, each) for each in one.operations)
+        if other.operations is not None:
+            return any(self._applies(one, each) for each in other.operations)
+        return _overlap(one.methods, other.methods) and _overlap(one.paths, other.paths)
 
-    def _has(self, link: VersionLink, operation: MappedOperation) -> bool:
+    def _applies(self, link: VersionLink, operation: MappedOperation) -> bool:
         """Return whether a link applies to some requests of an operation."""
         if link.operations is not None:
             return operation in link.operations
-        sides = [side for side in (operation.newer, operation.older) if side is not None]
-        methods = link.methods
-        if methods is not None and not any(side.takes(one) for side in sides for one in methods):
+        if not _takes(operation, link.methods):
             return False
         return link.paths is None or any(
-            path in self._asked and self._leads(path, operation, link) for path in link.paths
+            self._leads(self._endpoints[path], operation, link)
+            for path in link.paths
+            if path in self._endpoints
         )
 
-    def _leads(self, path: str, operation: MappedOperation, link: VersionLink) -> bool:
-        """Return whether requests that come to an endpoint can be of an operation."""
-        public, own = self._asked[path]
-        return any(
-            asked is not own or self._comes_to(public, own, shared)
-            for newer in (True, False)
-            if (side := operation.side(newer=newer)) is not None
-            for asked in self._asked_between(own, link.older)
-            if (shared := shared_path(asked, side.template)) is not None
-            if self._is_found(operation, side, shared, link, newer=newer)
-        )
+    def _leads(self, endpoint: _Endpoint, operation: MappedOperation, link: VersionLink) -> bool:
+        """Return whether requests that come to an endpoint can be of an operation.
 
-    def _asked_between(self, own: Template, older: Version) -> Iterator[Template]:
-        """Yield the path that an endpoint asks for, and what it becomes between other versions."""
-        others = [each for one, some in self._operations.items() if one != older for each in some]
-        found = [own]
-        for asked in found:
-            yield asked
-            for newer, older_side in ((each.newer, each.older) for each in others):
-                if newer is None or older_side is None:
+        They can if they have a path between the versions of the link that is the operation's, and
+        neither another operation nor another endpoint has that path for itself.
+        """
+        for asked in self._on_the_way(endpoint.asked, link.older):
+            for newer in (True, False):
+                side = operation.side(newer=newer)
+                path = None if side is None else shared_path(asked, side.template)
+                if side is None or path is None:
                     continue
-                sides = newer.template, older_side.template
-                if sides[0] != sides[1] and any(shared_path(asked, side) for side in sides):
-                    found += [side for side in sides if side not in found]
+                if not self._has_first(operation, side, path, link, newer=newer):
+                    continue
+                # What a path has become elsewhere does not show which endpoint it came to.
+                if asked is not endpoint.asked or self._comes_to(endpoint, path):
+                    return True
+        return False
 
-    def _is_found(
+    def _on_the_way(self, asked: Template, older: Version) -> list[Template]:
+        """Return the path that is asked for, and what it becomes between other versions."""
+        moves = [
+            (each.newer.template, each.older.template)
+            for version, some in self._operations.items()
+            if version != older
+            for each in some
+            if each.newer is not None and each.older is not None
+        ]
+        found = [asked]
+        for path in found:  # which grows: what it becomes may become something else
+            for sides in moves:
+                if sides[0] != sides[1] and any(shared_path(path, side) for side in sides):
+                    found += [side for side in sides if side not in found]
+        return found
+
+    def _has_first(
         self,
         operation: MappedOperation,
         side: OperationPattern,
@@ -95,49 +110,29 @@ class Meeting:
         *,
         newer: bool,
     ) -> bool:
-        """Return whether no other operation comes before one at a path that it has."""
-        table = self._tables.get((link.older, newer))
-        if table is None:
-            table = OperationTable(self._operations[link.older], newer=newer)
-            self._tables[link.older, newer] = table
-        query = side.written(dict.fromkeys(side.captures, _ANY), [])
-        methods = [side.method] if side.method is not None else link.methods or [_ANY]
-        found = (table.find(method, path, query) for method in methods)
+        """Return whether no other operation comes before one at a path that it has on a side."""
+        key = link.older, newer
+        if key not in self._tables:
+            self._tables[key] = OperationTable(self._operations[link.older], newer=newer)
+        query = side.written(dict.fromkeys(side.captures, ANY), [])
+        methods = [side.method] if side.method is not None else link.methods or [ANY]
+        found = (self._tables[key].find(method, path, query) for method in methods)
         return any(one is not None and one.operation is operation for one in found)
 
-    def _comes_to(self, public: Template, own: Template, path: str) -> bool:
-        """Return whether what becomes a path at a service is no request of another endpoint."""
-        _, captures = Router([(own, own)]).find(path) or (own, {})
-        asked = public.fill({**dict.fromkeys(public.captures, _ANY), **captures})
-        found = self._router.find(asked)
-        return found is not None and found[0].shape == public.shape
+    def _comes_to(self, endpoint: _Endpoint, path: str) -> bool:
+        """Return whether a path of the service is asked for at an endpoint, and at no other one."""
+        _, captures = Router([(endpoint.asked, endpoint.asked)]).find(path) or (None, {})
+        public = endpoint.public.fill({**dict.fromkeys(endpoint.public.captures, ANY), **captures})
+        found = self._router.find(public)
+        return found is not None and found[0].shape == endpoint.public.shape
 
 
-def shared_path(one: Template, other: Template) -> str | None:
-    """Return a path that two templates match, as general as it can be; None if there is none."""
-    count = max(len(one.segments), len(other.segments))
-    segments = _stretched(one, count), _stretched(other, count)
-    if len(segments[0]) != len(segments[1]):
-        return None
-    texts = [_shared(*pair) for pair in zip(*segments, strict=True)]
-    return None if None in texts else "".join(f"/{text}" for text in texts)
+def _overlap(one: frozenset[str] | None, other: frozenset[str] | None) -> bool:
+    """Return whether two sets of names have one in common; None is all names."""
+    return one is None or other is None or bool(one & other)
 
 
-def _stretched(template: Template, count: int) -> tuple[Segment, ...]:
-    """Return the segments of a template, with those that the rest of a path stands for."""
-    *others, last = template.segments
-    if not last.tail:
-        return template.segments
-    return (*others, *[last._replace(tail=False)] * (count - len(others)))
-
-
-def _shared(one: Segment, other: Segment) -> str | None:
-    literal = next((each.prefix for each in (one, other) if each.capture is None), None)
-    if literal is None:
-        prefix = max(one.prefix, other.prefix, key=len)
-        literal = f"{prefix}{_ANY}{max(one.suffix, other.suffix, key=len)}"
-    return literal if _takes(one, literal) and _takes(other, literal) else None
-
-
-def _takes(segment: Segment, text: str) -> bool:
-    return text == segment.prefix if segment.capture is None else segment.match(text) is not None
+def _takes(operation: MappedOperation, methods: frozenset[str] | None) -> bool:
+    """Return whether an operation takes one of some methods in either version; None is all."""
+    sides = [side for side in (operation.newer, operation.older) if side is not None]
+    return methods is None or any(side.takes(method) for side in sides for method in methods)

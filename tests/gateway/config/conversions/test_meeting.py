@@ -1,13 +1,9 @@
 """Parts of a conversion that name endpoints, methods or operations: which of them meet."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from gateway.config.conversions.meeting import shared_path
 from gateway.config.load import load
 from gateway.config.text.mistakes import ConfigError
-from gateway.core.routing import Router, parse_template
 
 RULES = """
 services: { s: { targets: ["http://127.0.0.1:1"] } }
@@ -110,35 +106,3 @@ def test_an_endpoint_is_of_what_its_requests_become_between_other_versions() -> 
     assert "'b' is taken by" in text
     lacked = "operations: [{ older: GET /programme, refuse: {} }], changes: []"
     assert clashes(lacked, here, shows) == []
-
-
-PARTS = st.sampled_from(["a", "b", "{}", "a{}", "{}b", "ab", "aXb", ""])
-
-
-@st.composite
-def templates(draw: st.DrawFn) -> str:
-    """Return a path template of a few segments, perhaps with a rest."""
-    parts = draw(st.lists(PARTS, min_size=1, max_size=3))
-    if draw(st.booleans()):
-        parts.append("{*}")
-    named = (part.replace("{", f"{{c{index}") for index, part in enumerate(parts))
-    return "/" + "/".join(named)
-
-
-WORDS = st.lists(st.sampled_from(["a", "b", "ab", "aXb", "aa", "x", ""]), min_size=1, max_size=5)
-
-
-@given(templates(), templates(), WORDS)
-def test_a_shared_path_is_there_where_two_templates_match_one(
-    one: str, other: str, words: list[str]
-) -> None:
-    first, second = parse_template(one), parse_template(other)
-    shared = shared_path(first, second)
-
-    def matches(path: str) -> bool:
-        return all(Router([(each, each)]).find(path) is not None for each in (first, second))
-
-    if shared is None:
-        assert not matches("/" + "/".join(words))
-    else:
-        assert matches(shared)
