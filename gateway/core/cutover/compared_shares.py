@@ -128,7 +128,7 @@ class _Comparison(NamedTuple):
                 kind = _named(kind, worst.operation)
             elif failing is not None:
                 outcome, whose = GateOutcome.EXCEEDED, "on the old route so far"
-                span = f"within {failing.span:g} s"
+                span = f"within {failing.span:.0f} s"
                 (count, served), (usual, among) = failing.new, failing.usual
                 kind = _named(kind, failing.operation)
         text = (

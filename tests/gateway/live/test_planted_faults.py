@@ -26,6 +26,7 @@ STATUSES = {
     "s403": "403 Forbidden",
     "s404": "404 Not Found",
     "s500": "500 Internal Server Error",
+    "held": "422 Unprocessable Content",
 }
 REASONS = {
     "s422": "errors (4xx)",
@@ -39,7 +40,7 @@ REASONS = {
     "hang": "errors (overdue)",
     "differs": "differences",
 }
-WRITES = "errors (writes)"
+WRITES, OTHER_4XX = "errors (writes)", "errors (other 4xx)"
 NO_WRITES = {"slow", "hang", "differs"}
 HEALTHY = ["usual", "dry"]
 
@@ -54,6 +55,8 @@ def rules(old: int, new: int, chosen: Collection[str]) -> str:
             gates = f"differences: 2%, window: {WINDOW}s, minimum: 10"
         if api == "dry":
             gates += ", dry_run: true"
+        if api == "held":
+            gates += ", then: hold"
         apis.append(
             f"""
   {api}:
@@ -122,7 +125,7 @@ async def test_each_is_left(
     gateway: StartGateway, upstream: StartUpstream, faults: set[str]
 ) -> None:
     old, new = await upstream(old_service), await upstream(new_service)
-    apis = [*faults, *HEALTHY]
+    apis = [*faults, *HEALTHY, "held"]
     program = gateway(rules(old.port, new.port, apis))
     steady = [api for api in apis if api != "hang"]
     found = await call_until_left(
@@ -130,7 +133,9 @@ async def test_each_is_left(
         [request(api, method) for api in steady for method in ("GET", "POST", "POST")],
         faults,
         beside=lambda: [request("hang", "POST")] * 3 if "hang" in faults else [],
+        until=lambda: bool(program.log("cutover_held")),
     )
+    assert found.pop("held")["percent"] == 50
     assert found.keys() == faults
     for api in faults:
         line, reason = found[api], REASONS[api]
@@ -138,6 +143,8 @@ async def test_each_is_left(
         # Writes alone fail, so they may be convincing before they are among all requests.
         text = str(line["reason"])
         reason = WRITES if text.startswith(WRITES) and api not in NO_WRITES else reason
+        if text.startswith(OTHER_4XX) and reason == "errors (4xx)":
+            reason = OTHER_4XX  # of one operation
         assert text.startswith(reason), line
         exceeded = {
             each["measure"]: each for each in program.log("gate_exceeded") if each["api"] == api
@@ -145,6 +152,11 @@ async def test_each_is_left(
         measure = reason.partition("(")[2].rstrip(")") or ("mean" if api == "slow" else "share")
         assert exceeded[measure]["new"] > (exceeded[measure]["old"] or 0)
         assert (exceeded[measure]["window"], exceeded[measure]["dry_run"]) == (WINDOW, False)
+    status, stands = admin(program, "GET", "/cutovers/held/1")
+    assert (status, stands["percent"], stands["state"], stands["then"]) == (200, 50, "held", "hold")
+    (line,) = program.log("cutover_held")
+    assert line["reason"] == stands["why"]
+    assert stands["why"].startswith("errors (")
     status, stands = admin(program, "GET", "/cutovers/dry/1")
     assert (status, stands["percent"], stands["state"], stands["then"]) == (200, 50, "rules", None)
     measures = {gate["measure"] for gate in stands["gates"] if gate["outcome"] == "exceeded"}
