@@ -13,7 +13,7 @@ compared by itself, and so are all requests together.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import log
+from math import log, sqrt
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -175,7 +175,8 @@ def _strength(failing: Failing, limit: float, minimum: int) -> float:
 def _usual(cells: Mapping[int, tuple[int, int]], known: Cells, measure: str) -> tuple[int, int]:
     """Return what the old route has served, weighted by the clients of the new one.
 
-    Clients of whom nothing is known may be such as fail the most.
+    Clients of whom nothing is known may be such as fail the most, if that is not by chance: a count
+    has a standard deviation of about its root.
     """
     among = sum(each.total(measure) for each in known.values())
     served = sum(total for _, total in cells.values())
@@ -184,7 +185,12 @@ def _usual(cells: Mapping[int, tuple[int, int]], known: Cells, measure: str) -> 
         cell: (each.count(measure) + share * _PRIOR) / (each.total(measure) + _PRIOR)
         for cell, each in known.items()
     }
-    most = max(shares.values())
+    surely = [
+        shares[cell]
+        for cell, each in known.items()
+        if each.count(measure) - 2 * sqrt(each.count(measure)) > share * each.total(measure)
+    ]
+    most = max(surely, default=share)
     expected = sum(total * shares.get(cell, most) for cell, (_, total) in cells.items())
     return round(expected / served * among), among
 

@@ -13,7 +13,7 @@ from gateway.state.active_overrides import ActiveOverrides
 from gateway.state.cutover_controller import CutoverController
 from gateway.state.state_changes import StateChanges
 from gateway.state.state_writer import StateWriter
-from gateway.telemetry.delta import CounterDelta, CutoverDelta, Delta
+from gateway.telemetry.delta import CounterDelta, CutoverDelta, Delta, OperationDelta
 from tests.gateway.config.rules import edited, loaded
 
 SERVED = ("person", "1")
@@ -284,6 +284,30 @@ async def test_what_a_later_release_decided_stands() -> None:
     cutovers = CutoverController(writer, ActiveOverrides(writer), lambda: snapshot)
     await cutovers.decide(time.monotonic() + 3600)
     assert cutovers.current(SERVED).state.percent == 0
+
+
+async def test_another_controller_knows_what_operation_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One that judges no batch itself shows it all the same."""
+    clocks = Clocks(monkeypatch)
+    snapshot: Snapshot = loaded(RULES_OF_STEPS)
+    writer = StateWriter(None)
+    judge, other = (
+        CutoverController(writer, ActiveOverrides(writer), lambda: snapshot) for _ in range(2)
+    )
+    for second in range(6):
+        await judge.decide(time.monotonic())
+        clocks.go_on(1)
+        for route, failures in (("old", 0), ("new", int(second == 5))):
+            (counted,) = outcomes(9, failures).outcomes
+            asked = {"POST /p": OperationDelta(9, 0, counted.ends)}
+            counted = msgspec.structs.replace(counted, route=route, operations=asked)
+            writer.totals.absorb(Delta(1.0, [], [], [], [counted], []))
+    other.recall(json.loads(json.dumps(judge.published())))
+    (all_of_them, one) = other.current(SERVED).evidence.failing
+    assert (all_of_them.operation, one.operation, one.measure) == ("", "POST /p", "5xx")
+    assert (one.new[0], one.old[0], one.usual) == (1, 0, (0, 54))
 
 
 async def test_another_controller_goes_by_the_evidence() -> None:

@@ -100,6 +100,9 @@ def test_what_is_usual_depends_on_the_clients() -> None:
     (of_it,) = found({7: bad(30), 8: bad(30)}, outcomes(90), known)
     assert of_it.usual == (918, 1000)
     assert worst({7: bad(30), 8: bad(30)}, outcomes(90), known) is None
+    by_chance = {1: bad(2, good=8), 2: bad(1, good=9), 3: outcomes(280)}
+    (of_it,) = found({7: bad(30)}, outcomes(90), by_chance)
+    assert of_it.usual == (3, 300)
 
 
 def test_missing_requests_count_as_good() -> None:

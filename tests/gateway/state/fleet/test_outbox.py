@@ -9,7 +9,14 @@ from gateway.state.fleet.outbox import Batch, Outbox, decode
 from gateway.state.state_changes import StateChanges
 from gateway.state.top_clients import KEPT
 from gateway.state.totals import Occurrences, Totals
-from gateway.telemetry.delta import CounterDelta, Delta, SampleDelta, UsageDelta
+from gateway.telemetry.delta import (
+    CounterDelta,
+    CutoverDelta,
+    Delta,
+    OperationDelta,
+    SampleDelta,
+    UsageDelta,
+)
 
 KEY = ("person", "1")
 
@@ -22,6 +29,18 @@ def delta(client: str = "acme", count: int = 1) -> Delta:
 
 def outbox() -> Outbox:
     return Outbox(lambda: 50.0)
+
+
+def test_a_batch_has_the_outcomes_of_each_operation() -> None:
+    box, ends = outbox(), [7, *[0] * 9]
+    asked = OperationDelta(7, 1, ends, 2, 1)
+    counted = CutoverDelta(
+        *(*KEY, "new", 34, 7, 1, ends, 0.5, 0.1, [7], 0.5), operations={"POST /p": asked}
+    )
+    box.absorb(Delta(7.0, [], [], [], [counted], []))
+    batch = box.batch()
+    assert batch is not None
+    assert decode(batch.content).outcomes == [counted]
 
 
 def test_a_batch_is_the_same_until_it_is_confirmed() -> None:
