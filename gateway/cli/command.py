@@ -1,11 +1,14 @@
 """Command: what each module `*_command` of this folder has."""
 
+import os
 import sys
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-RULES = "the rules; without it, the file that GATEWAY_CONFIG names, or gateway.yaml"
-"""The help for a file of rules that may be left out."""
+from gateway.settings import Settings
+
+_RULES = "the rules; without it, the file that GATEWAY_CONFIG names, or gateway.yaml"
 
 
 class Command(Protocol):
@@ -41,6 +44,17 @@ class ActionParser(ArgumentParser):
         """Exit, with the usage and what is wrong on standard error."""
         self.print_usage(sys.stderr)
         self.exit(self.get_default("wrong") or 2, f"{self.prog}: error: {message}\n")
+
+
+def add_rules_file(parser: ArgumentParser) -> None:
+    """Add the file of rules, which may be left out; see `rules_file`."""
+    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help=_RULES)
+
+
+def rules_file(arguments: Namespace) -> Path:
+    """Return the file of rules of a command; may raise SettingError."""
+    named: Path | None = arguments.file
+    return named or Settings.from_environment(os.environ).config
 
 
 def add_actions(parser: ArgumentParser) -> Any:

@@ -2,8 +2,8 @@
 
 import os
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
+from gateway.cli.command import add_rules_file, rules_file
 from gateway.config.load import check_file
 from gateway.config.text.mistakes import ConfigError, in_order, report
 from gateway.verify.checks.conversion_check import check_conversions
@@ -12,16 +12,17 @@ from gateway.verify.checks.conversion_check import check_conversions
 def add_arguments(parser: ArgumentParser) -> None:
     """Add `--strict` and the file."""
     parser.add_argument("--strict", action="store_true", help="refuse what is warned of")
-    parser.add_argument("file", type=Path, metavar="FILE", help="the rules, such as gateway.yaml")
+    add_rules_file(parser)
 
 
 def run(arguments: Namespace) -> int:
     """Print the warnings and a summary; raises ConfigError for mistakes."""
-    snapshot, warnings = check_file(arguments.file, os.environ)
-    warnings += check_conversions(arguments.file, os.environ, snapshot)
+    file = rules_file(arguments)
+    snapshot, warnings = check_file(file, os.environ)
+    warnings += check_conversions(file, os.environ, snapshot)
     if arguments.strict and warnings:
-        raise ConfigError(str(arguments.file), warnings)
-    for line in report(str(arguments.file), in_order(warnings)):
+        raise ConfigError(str(file), warnings)
+    for line in report(str(file), in_order(warnings)):
         print(line)
-    print(f"{arguments.file}: {snapshot.summary}")
+    print(f"{file}: {snapshot.summary}")
     return 0

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gateway.admin.explanation import field_lines, parse_fields, parse_request
+from gateway.cli.command import rules_file
 from gateway.cli.rules.command_files import read_body
 from gateway.config.load import load_file
 from gateway.config.text.mistakes import suggest
@@ -26,7 +27,6 @@ from gateway.core.versions.version import Version
 from gateway.proxy.answer_links import lone_fields, lone_link
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.lone_message import LoneConversion, LoneMessage, lone_mapper
-from gateway.settings import Settings
 
 T = TypeVar("T")
 
@@ -59,11 +59,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Print the converted message; return 0, or 1 if it does not fit the version that it has."""
-    path = arguments.file or Settings.from_environment(os.environ).config
     status = arguments.status
     if status is not None and not 100 <= status <= 599:
         raise ValueError(f"{status} is not a status; write one from 100 to 599")
-    snapshot = load_file(path, os.environ)
+    snapshot = load_file(rules_file(arguments), os.environ)
     line = arguments.request or ("POST /" if arguments.status is None else "GET /")
     head = parse_request(line, (), snapshot)
     api = _entry(arguments.api, {api.name: api for api in snapshot.apis}, "API")

@@ -13,6 +13,7 @@ from gateway.admin.explanation import (
     parse_fields,
     parse_request,
 )
+from gateway.cli.command import add_rules_file, rules_file
 from gateway.cli.rules.command_files import declared_parts, read_body
 from gateway.config.load import load_file
 from gateway.config.text.dates import parse_date
@@ -20,7 +21,7 @@ from gateway.config.text.dates import parse_date
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the file, the request, and what is known of its sender and its time."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="the rules, such as gateway.yaml")
+    add_rules_file(parser)
     parser.add_argument("request", metavar="REQUEST", help="such as 'GET /loans?version=1'")
     parser.add_argument(
         "-H", "--header", action="append", default=[], metavar="LINE", help="such as 'Accept: */*'"
@@ -43,11 +44,12 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Print the explanation."""
     now = time.time() if arguments.at is None else parse_date(arguments.at)
-    rules = load_file(arguments.file, os.environ)
+    file = rules_file(arguments)
+    rules = load_file(file, os.environ)
     head = parse_request(arguments.request, arguments.header, rules)
     body = None
     if arguments.body is not None:
-        parts = declared_parts(arguments.file, rules)
+        parts = declared_parts(file, rules)
         fields = arguments.header if arguments.status is None else ()
         lines = tuple(field_lines(parse_fields(fields, rules)))
         content = read_body(arguments.body).removesuffix(b"\n")  # which a shell adds

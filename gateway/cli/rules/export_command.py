@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gateway import __version__
-from gateway.cli.command import RULES, CommandError, add_actions
+from gateway.cli.command import CommandError, add_actions, add_rules_file, rules_file
 from gateway.config.load import load_file
 from gateway.core.service import Target
-from gateway.settings import Settings
 
 if TYPE_CHECKING:
     from gateway.export.manifest import Manifest
@@ -92,14 +91,14 @@ def _add_kubernetes(parser: ArgumentParser) -> None:
 
 
 def _add_monitoring(parser: ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help=RULES)
+    add_rules_file(parser)
     parser.add_argument(
         "--out", type=Path, metavar="FILE", help="write a file; without it, standard output"
     )
 
 
 def _add_file(parser: ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help=RULES)
+    add_rules_file(parser)
     parser.add_argument(
         "--keep",
         action="append",
@@ -111,7 +110,7 @@ def _add_file(parser: ArgumentParser) -> None:
 
 def run(arguments: Namespace) -> int:
     """Write the configuration, and on the standard error what goes where and why."""
-    path = arguments.file or Settings.from_environment(os.environ).config
+    path = rules_file(arguments)
     formats = {
         "envoy": _envoy,
         "kubernetes": _kubernetes,

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gateway.cli.command import RULES
+from gateway.cli.command import add_rules_file, rules_file
 from gateway.config.load import load_file
 from gateway.config.text.mistakes import ConfigError
 from gateway.core.snapshot import Snapshot
-from gateway.settings import Settings
 
 if TYPE_CHECKING:
     from gateway.verify.verification_report import VerificationResult
@@ -23,7 +22,7 @@ _WIDTH = 79
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the file, and what of it to prove."""
-    parser.add_argument("file", type=Path, nargs="?", metavar="FILE", help=RULES)
+    add_rules_file(parser)
     parser.add_argument("--api", metavar="NAME", help="only this API")
     parser.add_argument(
         "--between", nargs=2, metavar="VERSION", help="only from the one version to the other"
@@ -49,7 +48,7 @@ def run(arguments: Namespace) -> int:
             f"verify needs {error.name}, which is not installed; install version-gateway[verify],"
             " or what requirements/verify.txt lists, as `make verify` does"
         ) from None
-    path = arguments.file or Settings.from_environment(os.environ).config
+    path = rules_file(arguments)
     try:
         rules = load_file(path, os.environ)
     except ConfigError as error:

@@ -106,7 +106,7 @@ def test_a_host_that_is_not_ours(folder: Path) -> None:
     assert err == "cannot listen on 192.0.2.1:0: cannot assign requested address\n"
 
 
-@pytest.mark.parametrize("arguments", ["--port 80", "launch", "check", "explain rules.yaml"])
+@pytest.mark.parametrize("arguments", ["--port 80", "launch", "check --strictly", "explain"])
 def test_asked_wrongly(arguments: str) -> None:
     """The words are argparse's, and differ with the version of Python."""
     status, out, err = typed(f"python -m gateway {arguments}", ROOT)
