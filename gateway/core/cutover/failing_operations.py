@@ -9,7 +9,8 @@ compared by itself, and so are all requests together.
 - It is compared with the old route at the same time, since an incident of both routes is no fault
   of the new one. Where nothing is to compare with at the same time, what is usual may have changed
   since, and so only a share that is far above it counts.
-- The clients with the most failures are left out, as a client may begin to fail by itself.
+- The clients with the most failures are left out, as a client may begin to fail by itself; or but
+  three failures of each cell of clients, where that leaves more.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +45,8 @@ _MANY = 100
 _APART = 8.0
 # How far what is usual may change from a morning to an evening.
 _DRIFT = 0.2
+# So many failures of a cell of clients count, if no others do.
+_FEW = 3
 # The share of clients of which little is known is drawn towards that of all by so many requests.
 _PRIOR = 10
 
@@ -69,7 +72,7 @@ class Failing(NamedTuple):
         operation: The operation, as `POST /orders`; empty for all of them together.
         measure: One of KINDS.
         new: The number of those that failed so, and of all of them, on the new route.
-        worst: The most failures that one cell of clients has on the new route.
+        lone: The number of failures that are left out, since one client may have made them.
         old: The same as `new` on the old route at the same time.
         usual: The same on the old route for as long as it is known, weighted by the clients that
             are on the new route.
@@ -79,7 +82,7 @@ class Failing(NamedTuple):
     operation: str
     measure: str
     new: tuple[int, int]
-    worst: int
+    lone: int
     old: tuple[int, int]
     usual: tuple[int, int]
     span: float
@@ -130,7 +133,7 @@ def failing(
             operation,
             measure,
             _since(counted.new, then.new, measure),
-            max((bad for cell, (bad, _) in cells.items() if cell != UNCELLED), default=0),
+            _lone([bad for cell, (bad, _) in cells.items() if cell != UNCELLED]),
             _since(counted.old, then.old, measure),
             _usual(cells, known, measure),
             span,
@@ -160,7 +163,7 @@ def _since(now: RouteOutcomes, then: RouteOutcomes, measure: str) -> tuple[int, 
 
 def _strength(failing: Failing, limit: float, minimum: int) -> float:
     """Return how strongly an operation contradicts the limit, without its worst clients."""
-    count, total = (each - failing.worst for each in failing.new)
+    count, total = (each - failing.lone for each in failing.new)
     bad, among = failing.usual
     if not among or count / max(total, minimum) <= limit + bad / among:
         return 0.0
@@ -170,6 +173,10 @@ def _strength(failing: Failing, limit: float, minimum: int) -> float:
     elif share_above((count, total), failing.old, limit) < _APART:
         return 0.0
     return share_above((count, total), failing.usual, margin)
+
+
+def _lone(failures: Sequence[int]) -> int:
+    return min(max(failures, default=0), sum(max(each - _FEW, 0) for each in failures))
 
 
 def _usual(cells: Mapping[int, tuple[int, int]], known: Cells, measure: str) -> tuple[int, int]:

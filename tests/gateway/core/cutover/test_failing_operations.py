@@ -58,11 +58,11 @@ BESIDE = outcomes(40)
 
 
 def test_few_that_all_fail_are_enough() -> None:
-    """It takes five, and the most that one hundredth of the clients has is left out."""
-    assert worst({1: bad(3), 2: bad(3), 3: bad(2)}, BESIDE) == Failing(
-        "POST /orders", "404", (8, 8), 3, (0, 40), (0, 400), 12.0
+    """It takes five, of which one hundredth of the clients has three at most."""
+    assert worst({1: bad(9), 2: bad(1), 3: bad(1)}, BESIDE) == Failing(
+        "POST /orders", "404", (11, 11), 6, (0, 40), (0, 400), 12.0
     )
-    assert worst({1: bad(2), 2: bad(2), 3: bad(1)}, BESIDE) is None
+    assert worst({1: bad(1), 2: bad(2), 3: bad(1)}, BESIDE) is None
     assert worst({UNCELLED: bad(5)}, BESIDE)
     assert worst({UNCELLED: bad(4)}, BESIDE) is None
     assert worst({UNCELLED: bad(5)}, BESIDE, measure="403") is None
@@ -71,7 +71,10 @@ def test_few_that_all_fail_are_enough() -> None:
 def test_one_client_is_not_enough() -> None:
     """It may have begun to fail by itself."""
     assert worst({1: bad(50), 2: outcomes(50)}, BESIDE) is None
-    assert worst({1: bad(50), 2: bad(9)}, BESIDE)
+    assert worst({1: bad(50)}, BESIDE) is None
+    assert worst({1: bad(50), 2: bad(1)}, BESIDE) is None
+    (of_it,) = found({1: bad(50), 2: bad(40)}, BESIDE)
+    assert of_it.lone == 50
 
 
 def test_what_strikes_both_routes_is_no_fault_of_the_new_one() -> None:
