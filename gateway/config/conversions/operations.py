@@ -125,7 +125,7 @@ class OperationsBuilder:
         if built.newer is None or built.newer.method is not None:
             return
         _, *same = _identity(built.newer)
-        for (_, *other), (operation, _) in self._declared[pair, True].items():
+        for (_, *other), (operation, _) in self._declared.get((pair, True), {}).items():
             # One that is declared otherwise for a method has changes of its own, but a name
             # without a method is of all of them.
             if other == same and (isinstance(entry, str) or operation in self._narrowed):
