@@ -16,6 +16,7 @@ _PLAIN = re.compile(r"[A-Za-z_][\w.-]*\Z", re.ASCII)
 # counts decimal places of the other type, which schemas do not give.
 _TYPES = {"string": "text", "integer": "number", "number": "number", "boolean": "boolean"}
 _BODIES = (MessagePart.REQUEST, MessagePart.RESPONSE)
+_BEYOND = ("additionalProperties", "unevaluatedProperties", "ignored")
 _SHAPED = ("required", "lost", "ignored", "additionalProperties", "unevaluatedProperties", "type")
 
 
@@ -47,7 +48,7 @@ def _of_field(claim: Claim, finding: Finding, field: str, down: bool) -> str | N
             return f"rename: {{ field: {newer}, to: {older} }}"
         case "required" | "lost":
             return f"{'remove' if down else 'default'}: {{ field: {field}, value: ... }}"
-        case "ignored" if finding.field.endswith("/*"):
+        case _ if finding.keyword in _BEYOND and _is_free(claim, finding.field):
             return None  # no change names keys that are free
         case "additionalProperties" | "unevaluatedProperties" | "ignored":
             return f"{'default' if down else 'remove'}: {{ field: {field}, value: ... }}"
@@ -56,6 +57,12 @@ def _of_field(claim: Claim, finding: Finding, field: str, down: bool) -> str | N
         case "enum" | "const":
             return f"map: {{ field: {field}, values: {{ ... }} }}"
     return None
+
+
+def _is_free(claim: Claim, field: str) -> bool:
+    """Return whether the sender's bodies do not declare a field: an example has made it up."""
+    made_up = claim.part in _BODIES and field not in declared(claim.given).fields
+    return made_up or field.endswith("/*")
 
 
 def _spelt(claim: Claim, pointer: str) -> str:

@@ -33,6 +33,17 @@ def test_what_no_change_mends() -> None:
     assert hint(claim, Finding("/a", "pattern", "does not match")) is None
 
 
+@pytest.mark.parametrize("keyword", ["additionalProperties", "unevaluatedProperties", "ignored"])
+def test_a_key_that_only_an_example_has_is_no_field(keyword: str) -> None:
+    part = MessagePart.RESPONSE
+    free: Schema = {"type": "object", "additionalProperties": {}}
+    claim = Claim("x", Version(1), Version(2), "GET /x", part, "200", free, {}, None)
+    assert hint(claim, Finding("/made up", keyword, "is not allowed")) is None
+    named = Claim("x", Version(1), Version(2), "GET /x", part, "200", of(a={}), {}, None)
+    expected = "default: { field: a, value: ... }"
+    assert hint(named, Finding("/a", keyword, "is not allowed")) == expected
+
+
 TEXT: Schema = {"type": "string"}
 LIST: Schema = {"type": "array", "items": {"type": "object"}}
 PERSON: Schema = {"type": "object", "properties": {"id": {"type": "integer"}, "name": TEXT}}
