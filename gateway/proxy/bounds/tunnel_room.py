@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from gateway.proxy.bounds.waiting_bytes import WaitingBytes
+
 _MOST = 32 * 1024 * 1024
 
 
@@ -18,8 +20,7 @@ class TunnelRoom:
     """
 
     def __init__(self, most: int = _MOST) -> None:
-        self._left = most
-        self._waiting: dict[Callable[[], None], int] = {}
+        self._waiting = WaitingBytes(most)
 
     async def pass_on(
         self,
@@ -36,19 +37,8 @@ class TunnelRoom:
         """
         direction = partial(give_way)  # both directions of a tunnel are given the same function
         while piece := await read():
-            self._hold(direction, len(piece))
+            self._waiting.hold(direction, len(piece))
             try:
                 await write(piece)
             finally:
-                self._release(direction)
-
-    def _hold(self, direction: Callable[[], None], size: int) -> None:
-        self._waiting[direction] = size
-        self._left -= size
-        while self._left < 0 and len(self._waiting) > 1:
-            longest = next(iter(self._waiting))
-            self._release(longest)
-            longest()
-
-    def _release(self, direction: Callable[[], None]) -> None:
-        self._left += self._waiting.pop(direction, 0)
+                self._waiting.release(direction)

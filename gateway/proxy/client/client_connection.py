@@ -173,19 +173,26 @@ class ClientConnection(RequestReceiver):
         Raises:
             ConnectionError: the client received too little for `stall_seconds`, or disconnected.
         """
-        while True:
-            if self.transport is not None:
-                self._unsent = unsent_bytes(self.transport)
-            try:
-                async with asyncio.timeout(self._limits.stall_seconds):
-                    await self._drain_helper()
-                return
-            except TimeoutError:
-                self._drain_waiter = None  # the time-out cancelled this future
-                if self.transport is not None and self._takes():
-                    continue
-                self._totals.reached(ClientBound.STALL_SECONDS)
-                raise ConnectionAbortedError("the client took too little of the response") from None
+        waiting = self._totals.waiting
+        try:
+            while True:
+                if self.transport is not None:
+                    self._unsent = unsent_bytes(self.transport)
+                    waiting.hold(self.give_way, self.transport.get_write_buffer_size())
+                try:
+                    async with asyncio.timeout(self._limits.stall_seconds):
+                        await self._drain_helper()
+                    return
+                except TimeoutError:
+                    self._drain_waiter = None  # the time-out cancelled this future
+                    if self.transport is not None and self._takes():
+                        continue
+                    self._totals.reached(ClientBound.STALL_SECONDS)
+                    raise ConnectionAbortedError(
+                        "the client took too little of the response"
+                    ) from None
+        finally:
+            waiting.release(self.give_way)
 
     def switch(self) -> Tunnel:
         """Stop parsing HTTP; return a tunnel that reads the client's bytes from now on.

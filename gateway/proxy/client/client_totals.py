@@ -1,8 +1,12 @@
 """The counts of client connections in one process, and the bounds on clients."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+from gateway.proxy.bounds.waiting_bytes import WaitingBytes
+
+_ALL_WAITING = 96 * 1024 * 1024
 
 
 class ClientBound(StrEnum):
@@ -16,7 +20,7 @@ class ClientBound(StrEnum):
     """The head of a request takes too long: it is refused."""
     SLOW = "slow"
     """A client takes next to nothing of its response while others wait for what is held for it, or
-    what waits in all tunnels takes too much: its connection is cut."""
+    what waits for all clients, or in all tunnels, takes too much: its connection is cut."""
     STALL_SECONDS = "stall_seconds"
     """A client receives nothing of its response for too long: its connection is cut."""
     TUNNELS = "tunnels"
@@ -34,9 +38,12 @@ class ClientTotals:
         most: the number of connections for which the file descriptors suffice.
         connections: the number of open connections.
         tunnels: the number of open connections that have switched to another protocol.
+        waiting: the bytes that wait for clients who do not take them, buffered or converted ones
+            among them; those of all connections together are bounded.
     """
 
     reached: Callable[[ClientBound], None]
     most: int
     connections: int = 0
     tunnels: int = 0
+    waiting: WaitingBytes = field(default_factory=lambda: WaitingBytes(_ALL_WAITING))

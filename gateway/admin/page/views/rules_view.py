@@ -10,7 +10,6 @@ from typing import NamedTuple
 from gateway.admin.explanation import Fact, example_request, facts, parse_address, parse_request
 from gateway.admin.operator import Operator, Rules
 from gateway.config.draft import MAX_BYTES, DraftReport
-from gateway.config.draft_process import check_apart
 from gateway.config.load import rules_hash
 from gateway.config.text.dates import parse_date
 from gateway.config.text.mistakes import Issue
@@ -153,6 +152,8 @@ _checking = asyncio.Lock()
 
 async def checked_draft(operator: Operator, text: str) -> CheckedDraft:
     """Return what is wrong with a draft; the check ends if nobody waits for it any more."""
+    from gateway.config.draft_process import check_apart  # few need it
+
     rules = operator.reloader
     content = text.replace("\r\n", "\n").encode("utf-8", "replace")[: MAX_BYTES + 1]
     async with _checking:

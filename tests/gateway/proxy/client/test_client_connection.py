@@ -1,0 +1,77 @@
+"""A client's connection, over transports without sockets: what waits for all clients together."""
+
+import asyncio
+from typing import Any
+
+from gateway.proxy.bounds.waiting_bytes import WaitingBytes
+from gateway.proxy.client.client_server import ClientServer
+from tests.gateway.kit import rules
+from tests.gateway.proxy.wires import Gateway, Wire
+from tests.gateway.talk import ask
+
+BODY = b"x" * 600_000
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
+
+
+class Socket:
+    """The socket of a client, of which nothing is unsent."""
+
+    family = 0
+
+    def fileno(self) -> int:
+        return -1
+
+    def setsockopt(self, *_: object) -> None:
+        """Take the option by which a close resets."""
+
+
+class Client(Wire):
+    """A client that takes nothing until it is told to, on a connection of its own."""
+
+    def __init__(self, server: ClientServer) -> None:
+        names = {"peername": ("192.0.2.1", 1), "sockname": ("127.0.0.1", 8080), "socket": Socket()}
+        super().__init__(self._look, **names)
+        self.cut = False
+        self._answered = asyncio.Event()
+        self.protocol = server()
+        self.protocol.connection_made(self)
+        self.protocol.pause_writing()
+
+    def get_write_buffer_size(self) -> int:
+        return len(self.data)
+
+    async def ask(self) -> None:
+        """Ask for an answer, and return when all of it is written."""
+        self.data = b""
+        self._answered.clear()
+        self.protocol.data_received(ask())
+        await self._answered.wait()
+
+    def abort(self, *_: object, **__: object) -> None:
+        """Note the end, and tell it."""
+        self.cut = True
+        asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
+
+    def _look(self, _: Wire) -> None:
+        if self.data.endswith(BODY):
+            self._answered.set()
+
+
+async def test_the_client_that_has_taken_nothing_for_the_longest_gives_way() -> None:
+    bounds: list[Any] = []
+    gateway = Gateway(rules(1), {1: lambda _: ANSWER})
+    server = ClientServer(gateway.handler, bounds.append)
+    server._totals.waiting = WaitingBytes(most=1_500_000)
+    clients = [Client(server) for _ in range(4)]
+    for client in clients[:2]:
+        await client.ask()
+    clients[0].protocol.resume_writing()  # it has taken all of it, and asks for more
+    clients[0].protocol.pause_writing()
+    for client in (clients[0], *clients[2:]):
+        await client.ask()
+    await asyncio.sleep(0)  # the last one waits as well
+    assert [client.cut for client in clients] == [True, True, False, False]
+    assert bounds == ["slow", "slow"]
+    for client in clients[2:]:
+        client.protocol.connection_lost(None)
+    gateway.close()
