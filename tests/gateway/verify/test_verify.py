@@ -254,6 +254,13 @@ def test_what_is_removed_by_declaration_is_no_finding(
     assert [found.keyword for found in findings(tmp_path, older, newer)] == ["lost"]
 
 
+def test_elements_that_no_example_has_are_not_lost(tmp_path: Path) -> None:
+    """Which examples fill an array is chance; here none does."""
+    texts = {"type": "array", "items": TEXT}
+    older, newer = document(thing(b=texts)), document(thing(a={**texts, "maxItems": 0}))
+    assert findings(tmp_path, older, newer, "rename: { field: a, to: b }") == []
+
+
 def parameters(place: str, **schemas: object) -> dict[str, object]:
     """Return a document whose operation takes these parameters."""
     taken = [
