@@ -39,25 +39,20 @@ class _OperationSums:
         self.violating = 0
 
 
-class _Sums:
+class _Sums(_OperationSums):
     __slots__ = (
-        *("buckets", "ends", "failed_writes", "overdue", "requests", "seconds", "squares"),
-        *("checked", "checked_writes", "fields", "violating", "violating_writes"),
-        *("operations", "whole", "writes"),
+        *("buckets", "failed_writes", "fields", "operations", "seconds", "squares", "whole"),
+        *("checked_writes", "violating_writes", "writes"),
     )
 
     def __init__(self) -> None:
-        self.requests = 0
-        self.overdue = 0
-        self.ends = [0] * len(OUTCOMES)
+        super().__init__()
         self.seconds = 0.0
         self.squares = 0.0
         self.buckets = [0] * (len(BOUNDS) + 1)
         self.whole = 0.0
         self.writes = 0
         self.failed_writes = 0
-        self.checked = 0
-        self.violating = 0
         self.checked_writes = 0
         self.violating_writes = 0
         self.fields: dict[str, int] = {}
