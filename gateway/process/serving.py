@@ -162,13 +162,15 @@ class Serving:
             self._contracts.forget()
             log.event("config_loaded", rules=rules_hash(self._reloader.content))
 
-    def _record(self, exchange: Exchange) -> None:
-        try:
-            self._log.record(exchange)
-            self._recorder.record(exchange)
-            if exchange.span is not None:
-                self._recorder.trace(spans(exchange, exchange.span))
-            if exchange.copy is not None:
-                self._sampling.record(exchange)
-        except Exception:  # what cannot be recorded is answered all the same
-            _log.exception("request %s could not be recorded", exchange.request_id)
+    def _record(self, exchanges: Sequence[Exchange]) -> None:
+        now = log.now()
+        for exchange in exchanges:
+            try:
+                self._log.record(exchange, now)
+                self._recorder.record(exchange)
+                if exchange.span is not None:
+                    self._recorder.trace(spans(exchange, exchange.span))
+                if exchange.copy is not None:
+                    self._sampling.record(exchange)
+            except Exception:  # what cannot be recorded is answered all the same
+                _log.exception("request %s could not be recorded", exchange.request_id)

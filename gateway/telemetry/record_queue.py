@@ -5,7 +5,7 @@ turn, and not between the steps of requests, saves the processor from fetching b
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from gateway.proxy.client.exchange import Exchange
 
@@ -18,10 +18,12 @@ class RecordQueue:
 
     Args:
         loop: the event loop.
-        record: records one exchange; it must not raise.
+        record: records exchanges; it must not raise.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, record: Callable[[Exchange], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, record: Callable[[Sequence[Exchange]], None]
+    ) -> None:
         self._loop = loop
         self._record = record
         self._waiting: list[Exchange] = []
@@ -38,5 +40,5 @@ class RecordQueue:
     def flush(self) -> None:
         """Record what waits."""
         waiting, self._waiting = self._waiting, []
-        for exchange in waiting:
-            self._record(exchange)
+        if waiting:
+            self._record(waiting)

@@ -33,7 +33,10 @@ class Deadline:
 
     def set(self, seconds: float) -> None:
         """Set the deadline, so many seconds from now, or to the last one if that is earlier."""
-        at = self._loop.time() + seconds
+        self.set_at(self._loop.time() + seconds)
+
+    def set_at(self, at: float) -> None:
+        """Set the deadline, in seconds of the event loop's clock; see `set`."""
         if at > self._last:
             at = self._last
         self._at = at

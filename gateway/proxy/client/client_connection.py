@@ -247,7 +247,11 @@ class ClientConnection(RequestReceiver):
                     finally:
                         self._waiter = None
                 message, content = self._messages.popleft()
-                self._let_parser_go_on()
+                # aiohttp's parser counts the pipelined requests, and stops at a limit.
+                if self._parser is not None:
+                    self._parser.message_consumed()
+                if self._buffer_paused and not self._messages:
+                    self._resume_reading_if_drained()
                 keep = await self._answer(message, content)
                 finishing = self._state is _LAST
                 answered = _ANSWERED if keep else _LAST_ANSWERED
@@ -283,7 +287,9 @@ class ClientConnection(RequestReceiver):
                 down = self._refuse(message, content)
             if self._paused:  # a pipelining client that does not read waits here
                 await self.drain()
-            keep = down.keep_alive and (content.at_eof() or await self._read_rest(content))
+            keep = down.keep_alive and (
+                content is EMPTY_PAYLOAD or content.at_eof() or await self._read_rest(content)
+            )
         except ConnectionError:
             self.cut()
             keep = False

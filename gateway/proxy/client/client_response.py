@@ -185,7 +185,8 @@ class ClientResponse(Protocol):
             lines.append(b"Connection: close")
         elif self.message.version <= HttpVersion10:
             lines.append(b"Connection: keep-alive")
-        return _head(status, reason, fields, lines, body)
+        begin = _STATUS_LINES.get((status, reason)) or b"HTTP/1.1 %d %b" % (status, reason)
+        return b"\r\n".join([begin, *map(FIELD_LINE, fields), *lines, b"", body])
 
     def _write(self, data: bytes) -> None:
         transport = self.connection.transport

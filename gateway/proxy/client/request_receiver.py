@@ -341,10 +341,3 @@ class RequestReceiver(RequestHandler):
             auto_decompress=False,
             max_msg_queue_size=self._max_msg_queue_size,
         )
-
-    def _let_parser_go_on(self) -> None:
-        # aiohttp's parser counts the pipelined requests, and stops at a limit.
-        if self._parser is not None:
-            self._parser.message_consumed()
-        if self._buffer_paused and not self._messages:
-            self._resume_reading_if_drained()

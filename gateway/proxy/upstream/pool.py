@@ -89,7 +89,8 @@ class Pool:
                 tried += (target,)
                 balancer.began(target)
                 try:
-                    response = await self._connections(target).send(request, service.timeouts)
+                    connections = self._targets.get(target) or self._connections(target)
+                    response = await connections.send(request, service.timeouts)
                 except ConnectError as error:
                     balancer.ended(target, monotonic(), failed=True, cause=error.cause)
                     refused = error.with_traceback(None)  # the traceback refers to this frame

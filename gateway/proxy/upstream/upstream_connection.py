@@ -9,10 +9,11 @@ from typing import cast
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from gateway.core.errors import FaultCode, FaultError
-from gateway.core.field_names import FieldNames
+from gateway.core.headers import HeaderFields
 from gateway.core.service import Timeouts
 from gateway.proxy.bounds.deadline import Deadline
 from gateway.proxy.bounds.paced_reading import SLICE, PacedReading
+from gateway.proxy.upstream.framing_fields import framing, trimmed
 from gateway.proxy.upstream.keep_alive import LOOK_AFTER, granted, is_quiet, jittered
 from gateway.proxy.upstream.request_head import write_request
 from gateway.proxy.upstream.streamed_response import MOMENT, SMALL, StreamedResponse
@@ -32,8 +33,7 @@ _MAX_HEAD = 256 * 1024
 # Stricter than llhttp: codings by version (RFC 9112, 6.1), digits of a length, reason phrases (4).
 _FRAMINGS = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
 _DIGITS, _CONTROLS = 18, bytes(byte for byte in (*range(32), 127) if byte != 9)
-_HOP = FieldNames({b"content-length", b"keep-alive", b"transfer-encoding"})  # connection, framing
-_KNOWN, _NO_PARSER, _SLOW = _HOP.known, HttpResponseParser(None), "it took too long"
+_NO_PARSER, _SLOW = HttpResponseParser(None), "it took too long"
 _SPENT = UpstreamState.SPENT  # read often, like the transitions of an ordinary exchange:
 _SEND_ALL = TRANSITIONS.after(UpstreamEvent.SEND_ALL)
 _BEGIN = TRANSITIONS.after(UpstreamEvent.BEGIN)
@@ -70,12 +70,10 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         self._reading = PacedReading(loop, self.data_received, self._costly)
         # How much of a head came, its transfer coding, and whether it is surely of HTTP/1.1.
         self._head_size, self._coding, self._is_1_1 = 0, b"", False
-        self._exchange_over()
-
-    def _exchange_over(self) -> None:
         self._response: StreamedResponse | None = None
         self._request: UpstreamRequest | None = None
         self._pump: asyncio.Task[None] | None = None
+        self._lines: HeaderFields = []  # where the parser puts field lines: of a head, or trailers
 
     def is_usable(self) -> bool:
         """Return whether an exchange can begin: it is open, free, and has no unread bytes."""
@@ -90,6 +88,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         Waiting for it raises StaleConnectionError if a kept connection closes before a byte of it.
         """
         self._response = response = StreamedResponse(self, self.name)
+        self._lines = response.fields
         self._request, self.timeouts, self._head_size, self._coding = request, timeouts, 0, b""
         assert self._transport is not None
         write_request(self._transport.write, request, self._host)
@@ -181,10 +180,11 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         else:
             if response.complete:
                 self._finish()
-            elif not response.head:
+            elif not response.head or response.trailers:
                 self._head_size += len(data)
                 if self._head_size > _MAX_HEAD:
-                    self._fail_by(FaultCode.UPSTREAM_PROTOCOL, "its response head is too large")
+                    what = "trailer section" if response.head else "response head"
+                    self._fail_by(FaultCode.UPSTREAM_PROTOCOL, f"its {what} is too large")
             elif response.small:
                 self.loop.call_later(MOMENT, response.hand_on)
 
@@ -223,7 +223,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             self._fail_by(FaultCode.UPSTREAM_UNREACHABLE, "it closed the connection")
         self.resume_writing()
         self.close()
-        self._exchange_over()  # it refers to this connection, which is a cycle,
+        self._response = self._request = self._pump = None  # they refer to this: a cycle,
         self._parser = _NO_PARSER  # and so did the one before,
         self._reading.end()  # and what this calls
 
@@ -240,31 +240,14 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a field line of the head or of the trailer section."""
-        response = self._response
-        assert response is not None
-        # llhttp keeps trailing white space, which is no part of a value (RFC 9110, section 5.5).
-        if not response.head:
-            response.fields.append((name, value.rstrip(b" \t")))
-            try:
-                hop = _KNOWN[name]
-            except KeyError:
-                hop = _HOP.examine(name)
-            if hop is not None:
-                self._note(response, hop, value)
-        else:
-            response.trailers.append((name, value.rstrip(b" \t")))
-            if name.lower() == b"connection":  # llhttp may close on it
-                self._state = TRANSITIONS[self._state, UpstreamEvent.CLOSING]
-            self._head_size += len(name) + len(value)
-            if self._head_size > _MAX_HEAD:
-                raise HttpParserError("its trailer section is too large")
+        self._lines.append((name, value))
 
-    def _note(self, response: StreamedResponse, hop: bytes, value: bytes) -> None:
-        if hop == b"content-length":
+    def _note(self, response: StreamedResponse, name: bytes, value: bytes) -> None:
+        if name == b"content-length":
             if len(value) > _DIGITS:
                 raise HttpParserError("a length of too many digits")
             response.sized, response.small = True, int(value) <= SMALL
-        elif hop == b"keep-alive":
+        elif name == b"keep-alive":
             self.may_rest = jittered(granted(value))
         else:
             self._coding += value.rstrip(b" ").lower() + b","  # llhttp misses chunked by a tab
@@ -274,22 +257,20 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         response, request = self._response, self._request
         assert response is not None
         assert request is not None
+        known, blank = framing(response.fields)
+        for name, value in known:
+            self._note(response, name, value)
+        if blank:
+            response.fields = trimmed(response.fields)
         parser, status = self._parser, self._parser.get_status_code()
         if not 200 <= status <= 599:
-            if not 100 <= status < 200:  # RFC 9110, section 15
-                raise HttpParserError(f"the status {status}")
-            if status == 101:
-                self._switch(response, request)
-            elif request.informational is not None:
-                request.informational(status, response.fields)
-            if not response.head:
-                response.reason, response.fields, self._coding = b"", [], b""
-                response.sized = response.small = self._is_1_1 = False
+            self._interim(response, request, status)
             return
         coding, version = self._coding, "1.1" if self._is_1_1 else parser.get_http_version()
         if (version, coding) not in _FRAMINGS:
             raise HttpParserError(f"HTTP/{version} with transfer coding {coding!r}")
         response.status, response.head = status, True
+        self._lines = response.trailers
         self.deadline.clear()
         if parser.should_keep_alive():
             self._state = _FINAL_HEAD.get(self._state) or _FINAL_HEAD[self._state]
@@ -303,6 +284,18 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             self.on_message_complete()
         if not response.small:
             response.wake()
+
+    def _interim(self, response: StreamedResponse, request: UpstreamRequest, status: int) -> None:
+        if not 100 <= status < 200:  # RFC 9110, section 15
+            raise HttpParserError(f"the status {status}")
+        if status == 101:
+            self._switch(response, request)
+        elif request.informational is not None:
+            request.informational(status, response.fields)
+        if not response.head:
+            response.reason, self._coding = b"", b""
+            response.fields = self._lines = []
+            response.sized = response.small = self._is_1_1 = False
 
     def _switch(self, response: StreamedResponse, request: UpstreamRequest) -> None:
         if not (self._parser.should_upgrade() and request.permits(response.fields)):
@@ -321,22 +314,28 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
 
     def on_message_complete(self) -> None:
         """Complete the response, if it is not an interim one."""
+        response = self._response
+        assert response is not None
+        if response.trailers:
+            response.trailers = trimmed(response.trailers)
+            if any(name.lower() == b"connection" for name, _ in response.trailers):
+                self._state = TRANSITIONS[self._state, UpstreamEvent.CLOSING]  # llhttp may close
         self._state = state = _END.get(self._state) or _END[self._state]
         if state in OVER:
-            assert self._response is not None
-            self._response.complete = True
-            self._response.wake()
+            response.complete = True
+            response.wake()
 
     def _finish(self) -> None:
         if self._state is _SPENT or self._reading.more:  # what follows answers nothing
             self.close()
-            self._exchange_over()
+            self._response = self._request = self._pump = None
         else:
             self._state = _RELEASE.get(self._state) or _RELEASE[self._state]
-            self._exchange_over()
+            self._response = self._request = self._pump = None
             if self._reading.paused:  # the end may have arrived meanwhile
                 self.resume()
-            self.expire(self.may_rest)
+            self._rested_since = now = self.loop.time()
+            self.deadline.set_at(now + self.may_rest)
             self._release(self)
 
     def _fail_by(self, code: FaultCode = FaultCode.UPSTREAM_TIMEOUT, what: str = _SLOW) -> None:

@@ -348,11 +348,11 @@ def test_lines_wait_for_one_timer_however_many_batches_they_fill(
 
     lines = log.RequestLog(cast(Any, SimpleNamespace(call_later=call_later)))
     for _ in range(100):
-        lines.record(exchange())
+        lines.record(exchange(), log.now())
     assert len(timers) == 1
     full = len(written)
     assert full > 2
     timers[0]()
     assert (len(written), sum(written)) == (full + 1, 100)
-    lines.record(exchange())
+    lines.record(exchange(), log.now())
     assert len(timers) == 2

@@ -1,6 +1,7 @@
 """Requests that have ended are recorded later, each once, in their order, and never too many."""
 
 import asyncio
+from collections.abc import Sequence
 
 from gateway.proxy.client.exchange import Exchange
 from gateway.telemetry.record_queue import RecordQueue
@@ -12,7 +13,7 @@ class Records:
 
     def __init__(self) -> None:
         self.seen: list[Exchange] = []
-        self.queue = RecordQueue(asyncio.get_running_loop(), self.seen.append)
+        self.queue = RecordQueue(asyncio.get_running_loop(), self.seen.extend)
 
     def add(self, count: int) -> list[Exchange]:
         """Let so many requests end; return them."""
@@ -56,9 +57,9 @@ async def test_a_request_that_ends_meanwhile_waits_for_the_next_turn() -> None:
     late = wires.exchange()
     seen: list[Exchange] = []
 
-    def record(exchange: Exchange) -> None:
-        seen.append(exchange)
-        if exchange is not late:
+    def record(exchanges: Sequence[Exchange]) -> None:
+        seen.extend(exchanges)
+        if late not in exchanges:
             queue.add(late)
 
     queue = RecordQueue(asyncio.get_running_loop(), record)
