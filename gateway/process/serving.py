@@ -14,6 +14,7 @@ from gateway.core.service import Service
 from gateway.process.listening import BACKLOG
 from gateway.process.reloader import Reloader
 from gateway.process.tasks import Tasks
+from gateway.proxy.bounds.turn_writes import TurnWrites
 from gateway.proxy.client.client_server import ClientServer
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.handler import Handler
@@ -62,7 +63,8 @@ class Serving:
         self._tasks = tasks
         self._log = log.RequestLog(loop)
         self._recorder = Recorder(loop, deliver)
-        self._pool = Pool(self._recorder.count)
+        writes = TurnWrites(loop)
+        self._pool = Pool(self._recorder.count, writes)
         self._contracts = Contracts(reloader.folder)
         self._sampling = Sampling(self._contracts, self._recorder)
         load = Load(time_used(), shadow_load)
@@ -72,7 +74,9 @@ class Serving:
         traces = RequestTraces(partial(self._recorder.count, "spans_dropped", "rate"))
         self._handler = Handler(reloader.latest, self._pool, self._shadows, begin, record, traces)
         self._handler.overrides = overrides
-        self._server = ClientServer(self._handler, partial(self._recorder.count, "client_bounds"))
+        self._server = ClientServer(
+            self._handler, partial(self._recorder.count, "client_bounds"), writes
+        )
         self._other_listeners: dict[int, socket.socket] = {}
         self._standing_in: dict[int, asyncio.Server] = {}
         self._watch = TargetWatch(self._pool.balancer, report)

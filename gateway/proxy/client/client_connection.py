@@ -7,7 +7,7 @@ flow control, keep-alive and shutdown, and replaces the loop.
 
 import asyncio
 import logging
-from typing import Protocol
+from typing import Protocol, cast
 
 from aiohttp import StreamReader
 from aiohttp.http import RawRequestMessage
@@ -17,6 +17,7 @@ from aiohttp.web import RequestPayloadError, Server
 
 from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.core.snapshot import Limits
+from gateway.proxy.bounds.turn_writes import TurnTransport, TurnWrites
 from gateway.proxy.client import parser_limits
 from gateway.proxy.client.client_response import reset
 from gateway.proxy.client.client_state import TRANSITIONS, ClientEvent, ClientState
@@ -65,6 +66,7 @@ class ClientConnection(RequestReceiver):
         server: the server that accepted the connection.
         answers: the handler of its requests.
         totals: the counts of connections and tunnels in this process.
+        writes: what sends the answers of a turn of the event loop.
         loop: the event loop.
     """
 
@@ -74,6 +76,7 @@ class ClientConnection(RequestReceiver):
         "_passed",
         "_tunnel",
         "_unsent",
+        "_writes",
         "own",
         "peer",
         "stall_seconds",
@@ -84,10 +87,12 @@ class ClientConnection(RequestReceiver):
         server: Server,
         answers: HttpHandler,
         totals: ClientTotals,
+        writes: TurnWrites,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         super().__init__(server, answers.limits, totals, loop, self._too_slow)
         self._answers = answers
+        self._writes = writes
         self._down: Exchange | None = None
         self._tunnel: Tunnel | None = None
         self._passed = self._unsent = 0
@@ -100,7 +105,8 @@ class ClientConnection(RequestReceiver):
         self.peer = peer[0] if peer else ""
         host, port = transport.get_extra_info("sockname")[:2]
         self.own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        super().connection_made(transport)
+        joined = TurnTransport(cast(asyncio.Transport, transport), self._writes)
+        super().connection_made(cast(asyncio.Transport, joined))
         self._deadline.set(self._limits.idle_seconds)
         if self._totals.connections > min(self._limits.connections, self._totals.most):
             again = ((b"Retry-After", b"1"),)

@@ -7,6 +7,7 @@ from typing import Any
 from aiohttp.web import RequestHandler, Server
 
 from gateway.descriptors import most_clients
+from gateway.proxy.bounds.turn_writes import TurnWrites
 from gateway.proxy.client.client_connection import ClientConnection, HttpHandler
 from gateway.proxy.client.client_totals import ClientBound, ClientTotals
 
@@ -17,18 +18,22 @@ class ClientServer(Server):
     Args:
         answers: the handler of the requests.
         reached: a function that is called whenever a bound on clients is reached.
+        writes: what sends the answers of a turn of the event loop.
     """
 
-    def __init__(self, answers: HttpHandler, reached: Callable[[ClientBound], None]) -> None:
+    def __init__(
+        self, answers: HttpHandler, reached: Callable[[ClientBound], None], writes: TurnWrites
+    ) -> None:
         super().__init__(_unused, handler_cancellation=True)
         self._answers = answers
         self._totals = ClientTotals(reached, most_clients())
+        self._writes = writes
         self._emptied = asyncio.Event()
         self._finishing = False
 
     def __call__(self) -> ClientConnection:
         """Return the protocol for a new connection."""
-        return ClientConnection(self, self._answers, self._totals, self._loop)
+        return ClientConnection(self, self._answers, self._totals, self._writes, self._loop)
 
     def connection_made(self, handler: RequestHandler, transport: asyncio.Transport) -> None:
         """Count a connection."""

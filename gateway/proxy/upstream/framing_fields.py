@@ -8,12 +8,13 @@ _KNOWN = _NAMES.known
 _BLANKS = (b" ", b"\t")
 
 
-def framing(fields: HeaderFields) -> tuple[HeaderFields, bool]:
-    """Return the fields by which a connection goes, and whether `trimmed` would change any field.
+def framing(fields: HeaderFields) -> tuple[HeaderFields, HeaderFields]:
+    """Return the fields as `trimmed` does, and those by which the connection goes as they came.
+
+    The names of the latter are in lower case.
 
     Args:
-        fields: the fields as llhttp reports them. It keeps white space behind a value, and so do
-            those that are returned, with their names in lower case.
+        fields: the fields as llhttp reports them.
     """
     found: HeaderFields = []
     blank = False
@@ -26,9 +27,12 @@ def framing(fields: HeaderFields) -> tuple[HeaderFields, bool]:
             found.append((known, value))
         if value.endswith(_BLANKS):
             blank = True
-    return found, blank
+    return trimmed(fields) if blank else fields, found
 
 
 def trimmed(fields: HeaderFields) -> HeaderFields:
-    """Return fields without white space behind values, no part of them (RFC 9110, section 5.5)."""
+    """Return fields without white space behind their values, which llhttp keeps.
+
+    It is no part of a value (RFC 9110, section 5.5).
+    """
     return [(name, value.rstrip(b" \t")) for name, value in fields]

@@ -1,9 +1,10 @@
 """Keep-alive of connections to services: the idle time, and the check before reuse."""
 
-import asyncio
 import re
 import select
 from random import random
+
+from gateway.proxy.bounds.turn_writes import TurnTransport
 
 # The idle time in seconds without a Keep-Alive field. Servers rarely grant less than five seconds,
 # so a server rarely closes a connection just as it is used again.
@@ -29,7 +30,7 @@ def jittered(seconds: float | None) -> float:
     return (_USUAL if seconds is None else seconds) * (1 - _JITTER * random())  # noqa: S311  # no secret depends on it
 
 
-def is_quiet(transport: asyncio.Transport) -> bool:
+def is_quiet(transport: TurnTransport) -> bool:
     """Return whether the socket has no unread bytes and no end of the connection to read.
 
     An unrequested response, such as 408 before the service closes (RFC 9110, section 15.5.9), must

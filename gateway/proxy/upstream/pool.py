@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from gateway.core.errors import Blame, Fault, FaultCode, FaultError
 from gateway.core.service import Service, Target, Timeouts
 from gateway.proxy.bounds.limiter import ConcurrencyLimiter
+from gateway.proxy.bounds.turn_writes import TurnWrites
 from gateway.proxy.upstream.balancer import Balancer
 from gateway.proxy.upstream.body_ahead import ArrivingBody, BodiesAhead
 from gateway.proxy.upstream.streamed_response import StreamedResponse
@@ -42,10 +43,12 @@ class Pool:
     Args:
         count: a function that counts the requests that wait, by the kind of the counter and the
             service or the target.
+        writes: what sends the requests of a turn of the event loop.
     """
 
-    def __init__(self, count: Callable[[str, str], None]) -> None:
+    def __init__(self, count: Callable[[str, str], None], writes: TurnWrites) -> None:
         self._count = count
+        self._writes = writes
         self._members: dict[str, ServicePool] = {}
         self._targets: dict[Target, TargetConnections] = {}
         self._bodies = BodiesAhead()
@@ -205,7 +208,7 @@ class Pool:
         known = self._targets.get(target)
         if known is None:
             crowded = partial(self._count, "connection_waits", target.authority)
-            known = self._targets[target] = TargetConnections(target, crowded)
+            known = self._targets[target] = TargetConnections(target, crowded, self._writes)
         return known
 
 

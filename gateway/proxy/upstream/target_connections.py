@@ -14,6 +14,7 @@ from typing import Any
 
 from gateway.core.errors import FaultCode, FaultError
 from gateway.core.service import Target, Timeouts
+from gateway.proxy.bounds.turn_writes import TurnWrites
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.upstream import StaleConnectionError, UpstreamRequest, failure
 from gateway.proxy.upstream.upstream_connection import UpstreamConnection
@@ -35,11 +36,13 @@ class TargetConnections:
         target: the target.
         crowded: a function that is called when a request waits for a connection although as many
             as possible are being opened.
+        writes: what sends the requests of a turn of the event loop.
     """
 
-    def __init__(self, target: Target, crowded: Callable[[], None]) -> None:
+    def __init__(self, target: Target, crowded: Callable[[], None], writes: TurnWrites) -> None:
         self._target = target
         self._crowded = crowded
+        self._writes = writes
         self._name = target.authority
         self._free: dict[UpstreamConnection, None] = {}  # in the order in which they became free
         self._open: set[UpstreamConnection] = set()
@@ -156,7 +159,7 @@ class TargetConnections:
     def _new(self) -> Any:
         # Any, since it has the methods of an asyncio.Protocol without deriving from it.
         loop = asyncio.get_running_loop()
-        return UpstreamConnection(loop, self._name, self._lend, self._lost)
+        return UpstreamConnection(loop, self._name, self._lend, self._lost, self._writes)
 
     def _lend(self, connection: UpstreamConnection) -> None:
         """Pass a free connection to the first request that waits, or keep it for the next one."""

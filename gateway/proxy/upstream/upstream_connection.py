@@ -13,6 +13,7 @@ from gateway.core.headers import HeaderFields
 from gateway.core.service import Timeouts
 from gateway.proxy.bounds.deadline import Deadline
 from gateway.proxy.bounds.paced_reading import SLICE, PacedReading
+from gateway.proxy.bounds.turn_writes import TurnTransport, TurnWrites
 from gateway.proxy.upstream.framing_fields import framing, trimmed
 from gateway.proxy.upstream.keep_alive import LOOK_AFTER, granted, is_quiet, jittered
 from gateway.proxy.upstream.request_head import write_request
@@ -51,6 +52,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         name: the authority of the target, also for Host and the log.
         release: a function called with the connection when it is free for another exchange.
         lost: a function called with the connection when it is closed.
+        writes: what sends the requests of a turn of the event loop.
     """
 
     def __init__(
@@ -59,10 +61,11 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         name: str,
         release: Callable[["UpstreamConnection"], None],
         lost: Callable[["UpstreamConnection"], None],
+        writes: TurnWrites,
     ) -> None:
         self.loop, self.name, self._host = loop, name, name.encode()
-        self._release, self._lost = release, lost
-        self._transport: asyncio.Transport | None = None
+        self._release, self._lost, self._writes = release, lost, writes
+        self._transport: TurnTransport | None = None
         self._writable: asyncio.Event | None = None
         self.deadline, self.timeouts = Deadline(loop, self._fail_by), Timeouts()
         self._state, self._parser = UpstreamState.FRESH, HttpResponseParser(self)
@@ -104,8 +107,8 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
 
     def expire(self, seconds: float) -> None:
         """Close the connection if it is not used within so many seconds."""
-        self._rested_since = self.loop.time()
-        self.deadline.set(seconds)
+        self._rested_since = now = self.loop.time()
+        self.deadline.set_at(now + seconds)
 
     def pause(self) -> None:
         """Pause reading from the service."""
@@ -152,8 +155,8 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Store the transport."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
-        self._reading.transport = self._transport
+        own = cast(asyncio.Transport, transport)  # uvloop's does not derive from it
+        self._reading.transport, self._transport = own, TurnTransport(own, self._writes)
 
     def data_received(self, data: bytes) -> None:  # noqa: C901  # one frame, for speed
         """Parse received bytes."""
@@ -257,11 +260,9 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         response, request = self._response, self._request
         assert response is not None
         assert request is not None
-        known, blank = framing(response.fields)
+        response.fields, known = framing(response.fields)
         for name, value in known:
             self._note(response, name, value)
-        if blank:
-            response.fields = trimmed(response.fields)
         parser, status = self._parser, self._parser.get_status_code()
         if not 200 <= status <= 599:
             self._interim(response, request, status)
@@ -300,7 +301,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
     def _switch(self, response: StreamedResponse, request: UpstreamRequest) -> None:
         if not (self._parser.should_upgrade() and request.permits(response.fields)):
             raise HttpParserError("it switched protocols unasked")
-        cast(asyncio.Transport, self._transport).set_write_buffer_limits(0)  # see `TunnelRoom`
+        cast(TurnTransport, self._transport).set_write_buffer_limits(0)  # see `TunnelRoom`
         self._state = TRANSITIONS[self._state, UpstreamEvent.SWITCH]
         response.status, response.head, response.switched = 101, True, True
         self.deadline.clear()
@@ -334,8 +335,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             self._response = self._request = self._pump = None
             if self._reading.paused:  # the end may have arrived meanwhile
                 self.resume()
-            self._rested_since = now = self.loop.time()
-            self.deadline.set_at(now + self.may_rest)
+            self.expire(self.may_rest)
             self._release(self)
 
     def _fail_by(self, code: FaultCode = FaultCode.UPSTREAM_TIMEOUT, what: str = _SLOW) -> None:

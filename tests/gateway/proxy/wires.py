@@ -9,6 +9,7 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from gateway.config.load import load
 from gateway.core.cutover.differences import RefusedField
 from gateway.core.tracing.span import Span
+from gateway.proxy.bounds.turn_writes import TurnWrites
 from gateway.proxy.client.client_response import ClientTransport
 from gateway.proxy.client.client_server import ClientServer
 from gateway.proxy.client.exchange import Exchange
@@ -114,7 +115,8 @@ class Gateway:
         self._loop = asyncio.get_running_loop()
         self._loop.create_connection = self._connect  # type: ignore[method-assign, assignment]
         snapshot = load(rules.encode(), "gateway.yaml", {})
-        self.upstream = upstream or Pool(lambda *_: None)
+        writes = TurnWrites(self._loop)
+        self.upstream = upstream or Pool(lambda *_: None, writes)
         self.shadows = Shadows(self.upstream, self, self, Load(lambda: 0.0, 1))
         self.handler = Handler(
             snapshot,
@@ -129,7 +131,7 @@ class Gateway:
         self.client = Wire(
             lambda _: None, peername=("192.0.2.1", 40000), sockname=("127.0.0.1", 8080)
         )
-        self.client.protocol = ClientServer(self.handler, lambda _: None)()
+        self.client.protocol = ClientServer(self.handler, lambda _: None, writes)()
         self.client.protocol.connection_made(self.client)
 
     def count(self, kind: str, *labels: str, times: int = 1) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from gateway.proxy.bounds.turn_writes import TurnWrites
 from gateway.proxy.bounds.waiting_bytes import WaitingBytes
 from gateway.proxy.client.client_server import ClientServer
 from tests.gateway.kit import rules
@@ -60,7 +61,7 @@ class Client(Wire):
 async def test_the_client_that_has_taken_nothing_for_the_longest_gives_way() -> None:
     bounds: list[Any] = []
     gateway = Gateway(rules(1), {1: lambda _: ANSWER})
-    server = ClientServer(gateway.handler, bounds.append)
+    server = ClientServer(gateway.handler, bounds.append, TurnWrites(asyncio.get_running_loop()))
     server._totals.waiting = WaitingBytes(most=1_500_000)
     clients = [Client(server) for _ in range(4)]
     for client in clients[:2]:

@@ -9,6 +9,7 @@ import pytest
 
 from gateway.core.errors import FaultCode, FaultError
 from gateway.core.service import Capacity, Service, Target
+from gateway.proxy.bounds.turn_writes import TurnWrites
 from gateway.proxy.upstream.pool import Pool
 from gateway.proxy.upstream.upstream import NoRoomError, UpstreamRequest
 from tests.gateway.kit import Scripted, StartUpstream
@@ -24,7 +25,7 @@ def service(port: int, in_flight: int = 4) -> Service:
 
 def pool_of(count: Callable[[str, str], None] = lambda *_: None) -> Pool:
     """Return a pool without connections."""
-    return Pool(count)
+    return Pool(count, TurnWrites(asyncio.get_running_loop()))
 
 
 async def test_the_background_leaves_half_of_the_room(upstream: StartUpstream) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from gateway.core.errors import FaultCode, FaultError
 from gateway.core.service import Target, Timeouts
+from gateway.proxy.bounds.turn_writes import TurnWrites
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.target_connections import ConnectError, TargetConnections
 from gateway.proxy.upstream.upstream import UpstreamRequest
@@ -26,7 +27,8 @@ class Service:
         self.wires: list[Wire] = []
         self.timeouts = timeouts or Timeouts()
         self.crowded = 0
-        self.connections = TargetConnections(Target("service", 1), self._count)
+        writes = TurnWrites(asyncio.get_running_loop())
+        self.connections = TargetConnections(Target("service", 1), self._count, writes)
         asyncio.get_running_loop().create_connection = self._connect  # type: ignore[method-assign, assignment]
 
     def _count(self) -> None:

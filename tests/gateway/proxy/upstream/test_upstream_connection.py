@@ -9,6 +9,7 @@ import pytest
 from gateway.core.errors import FaultCode, FaultError
 from gateway.core.service import Timeouts
 from gateway.proxy.bounds.paced_reading import SLICE
+from gateway.proxy.bounds.turn_writes import TurnWrites
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.upstream import StaleConnectionError, UpstreamRequest
 from gateway.proxy.upstream.upstream_connection import UpstreamConnection
@@ -50,7 +51,9 @@ class Kept:
         self.gone = False
         self.wire = Wire()
         loop = asyncio.get_running_loop()
-        self.connection = UpstreamConnection(loop, "service", self.free, self.lost)
+        self.connection = UpstreamConnection(
+            loop, "service", self.free, self.lost, TurnWrites(loop)
+        )
         self.connection.connection_made(self.wire)
 
     def free(self, _: UpstreamConnection) -> None:
@@ -209,7 +212,7 @@ async def test_a_closing_connection_asks_for_no_more_of_a_body() -> None:
     for _ in range(10):
         await asyncio.sleep(0)
     assert taken == [b"a", b"b"]
-    assert kept.wire.sent.endswith(b"1\r\na\r\n")  # nor is the body said to be complete
+    assert not kept.wire.sent.endswith(b"0\r\n\r\n")  # nor is the body said to be complete
     kept.connection.connection_lost(None)
     with pytest.raises(FaultError):
         await response.arrived()
