@@ -104,35 +104,7 @@ class EndpointBuilder(NamedTuple):
                         version, self.endings, template, readers, self._moving, own.values()
                     )
 
-        def here(route: Route) -> Route:
-            response = route.response and route.response.at(self.config.path)
-            made = replace(
-                route,
-                upstream_path=upstream if upstream is not None else self._own_path(template, route),
-                content_type=_content_type(readers, route.version),
-                fields=self.choice.fields(route.version),
-                overrules=frozenset(name.lower() for name, _ in self.choice.fields(route.version))
-                | (ENDING if route.version in lifecycles else frozenset()),
-                lifecycle=lifecycles.get(route.version),
-                shadow=route.shadow and replace(route.shadow, route=here(route.shadow.route)),
-                cutover=route.cutover and replace(route.cutover, route=here(route.cutover.route)),
-                request=route.request and route.request.at(self.config.path),
-                response=response,
-                error_type=self._error_type(route),
-                tags=entity_tags(route, response),
-                request_rewrite=VersionRewrite.of(readers, str(route.service_version))
-                if self._moved(route)
-                else None,
-                response_rewrite=(
-                    VersionRewrite.of(readers, str(route.version))
-                    if route.service_version != route.version
-                    else None
-                ),
-            )
-            ladder = tuple(self.versions.values())
-            found = substitutes(made, ladder, self.links, self.config.path, readers)
-            return replace(made, substitutes=dict(found))
-
+        here = partial(self._here, template, readers, upstream, lifecycles)
         left_out = {*self.versions.values()} - {*own.values()}
         routes = {one: here(route) for one, route in self.routes.items() if one not in left_out}
         vary = [name for reader in readers for name in reader.vary]
@@ -150,6 +122,44 @@ class EndpointBuilder(NamedTuple):
             self.errors,
             self._unconverted(),
         )
+
+    def _here(
+        self,
+        template: Template,
+        readers: tuple[Reader, ...],
+        upstream: Template | None,
+        lifecycles: "Mapping[Version | None, Lifecycle]",
+        route: Route,
+    ) -> Route:
+        """Return a route of the API as it is at this endpoint."""
+        here = partial(self._here, template, readers, upstream, lifecycles)
+        response = route.response and route.response.at(self.config.path)
+        made = replace(
+            route,
+            upstream_path=upstream if upstream is not None else self._own_path(template, route),
+            content_type=_content_type(readers, route.version),
+            fields=self.choice.fields(route.version),
+            overrules=frozenset(name.lower() for name, _ in self.choice.fields(route.version))
+            | (ENDING if route.version in lifecycles else frozenset()),
+            lifecycle=lifecycles.get(route.version),
+            shadow=route.shadow and replace(route.shadow, route=here(route.shadow.route)),
+            cutover=route.cutover and replace(route.cutover, route=here(route.cutover.route)),
+            request=route.request and route.request.at(self.config.path),
+            response=response,
+            error_type=self._error_type(route),
+            tags=entity_tags(route, response),
+            request_rewrite=VersionRewrite.of(readers, str(route.service_version))
+            if self._moved(route)
+            else None,
+            response_rewrite=(
+                VersionRewrite.of(readers, str(route.version))
+                if route.service_version != route.version
+                else None
+            ),
+        )
+        ladder = tuple(self.versions.values())
+        found = substitutes(made, ladder, self.links, self.config.path, readers)
+        return replace(made, substitutes=dict(found))
 
     def _moving(self, source: Version, target: Version) -> Conversion | None:
         """Return the conversion between two versions here, or None if no operation differs."""

@@ -15,6 +15,7 @@ from typing import cast
 import pytest
 
 from gateway.config.load import load
+from gateway.config.sections.endpoint_section import EndpointBuilder, EndpointConfig
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.errors import FaultError
 from gateway.core.overrides import NO_OVERRIDES
@@ -157,6 +158,21 @@ def test_rules_that_are_replaced_go_at_once() -> None:
         snapshot.router.find("/tail/x")
         del snapshot
         assert routed() == before
+    finally:
+        gc.enable()
+
+
+def test_loading_leaves_nothing_of_the_file() -> None:
+    def read() -> int:
+        return sum(isinstance(each, EndpointBuilder | EndpointConfig) for each in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = read()
+        snapshot = load(rules(1).encode(), "gateway.yaml", {})
+        assert snapshot.apis
+        assert read() == before
     finally:
         gc.enable()
 
