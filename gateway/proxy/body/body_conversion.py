@@ -9,7 +9,13 @@ from gateway.core.conversion.message.message import Message
 from gateway.core.errors import Fault, FaultCode, FaultError, conversion_failed, unconvertible
 from gateway.core.headers import HeaderFields
 from gateway.proxy.body import content_coding, conversion_thread, json_body, surrogates
-from gateway.proxy.body.body_format import STREAMS, BodyFormat, BodyKind, described, has_more
+from gateway.proxy.body.body_format import (
+    STREAMS,
+    BodyFormat,
+    BodyKind,
+    ElementCount,
+    described,
+)
 from gateway.proxy.body.converter import WholeConversion, converter
 from gateway.proxy.body.formats.converted_stream import ConvertedStream
 from gateway.proxy.body.formats.document_stream import converted_stream
@@ -254,10 +260,14 @@ async def _convert(
     else:
 
         def convert_large(abandoned: Event) -> bytes:
-            text = content_coding.decode(body, codings, room.limit)
-            if has_more(text, room.elements, body_format):
-                what = f"the body has more than {room.elements} elements"
-                raise content_coding.DecodedTooLargeError(what)
+            count = ElementCount(room.elements, body_format)
+
+            def take(piece: bytes) -> None:
+                if count.exceeds(piece):
+                    what = f"the body has more than {room.elements} elements"
+                    raise content_coding.DecodedTooLargeError(what)
+
+            text = content_coding.decode(body, codings, room.limit, take)
             return convert(text, conversion, message, abandoned)
 
         converted = await _beside(convert_large, conversion, room)

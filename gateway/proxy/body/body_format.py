@@ -101,23 +101,28 @@ def is_empty_form(method: str, fields: Iterable[tuple[bytes, bytes]]) -> bool:
     return method in _WRITING and format_of(fields) is BodyFormat.FORM
 
 
-def has_more(body: bytes, elements: int, body_format: BodyFormat = BodyFormat.JSON) -> bool:
-    """Return whether a body may have more elements, members, lines or fields than this.
+class ElementCount:
+    """Counts the elements, members, lines or fields of a body, as its pieces come.
 
     Args:
-        body: the body.
-        elements: the number.
+        most: how many it may have.
         body_format: the format of the body.
     """
-    marks = _MARKS.get(body_format, _JSON_MARKS)
-    # Each of them follows one of the marks; some marks are in texts. In steps, since other threads
-    # wait during each; and no further than needed.
-    for begin in range(0, len(body), _STEP):
-        end = begin + _STEP
-        elements -= sum(body.count(mark, begin, end) for mark in marks)
-        if elements < 0:
-            return True
-    return False
+
+    def __init__(self, most: int, body_format: BodyFormat = BodyFormat.JSON) -> None:
+        self._left = most
+        self._marks = _MARKS.get(body_format, _JSON_MARKS)
+
+    def exceeds(self, piece: bytes) -> bool:
+        """Count a piece; return whether there may be too many with it."""
+        # Each of them follows one of the marks; some marks are in texts. In steps, since other
+        # threads wait during each; and no further than needed.
+        for begin in range(0, len(piece), _STEP):
+            end = begin + _STEP
+            self._left -= sum(piece.count(mark, begin, end) for mark in self._marks)
+            if self._left < 0:
+                return True
+        return False
 
 
 def is_unconverted(fields: Iterable[tuple[bytes, bytes]], ranges: Collection[str]) -> bool:

@@ -40,26 +40,39 @@ def codings(values: Sequence[bytes]) -> list[str]:
     return [name for name in names if name != "identity"]
 
 
-def decode(body: bytes, applied: Sequence[str], limit: int) -> bytes:
+Take = Callable[[bytes], None]
+"""Takes a piece of what is decoded; it may raise DecodedTooLargeError."""
+
+
+def _take(_: bytes) -> None:
+    """Take any."""
+
+
+def decode(body: bytes, applied: Sequence[str], limit: int, take: Take = _take) -> bytes:
     """Return the decoded body.
 
     Args:
         body: the coded bytes.
         applied: the codings, in the order in which they were applied.
         limit: the maximum size in bytes of the result and of every intermediate result.
+        take: takes each piece of the result as it is decoded, and so ends it early.
 
     Raises:
-        DecodedTooLargeError: the result or an intermediate result is larger than the limit.
+        DecodedTooLargeError: the result or an intermediate result is larger than the limit, or
+            too large for what takes the pieces.
         ContentCodingError: a coding is unknown, there are too many, or the body is malformed.
     """
     if len(applied) > _MOST_CODINGS:
         raise ContentCodingError(f"more than {_MOST_CODINGS} content codings")
-    for name in reversed(applied):
+    if not applied:
+        take(body)
+    for left in reversed(range(len(applied))):
+        name = applied[left]
         decoder = _DECODERS.get(name)
         if decoder is None:
             raise ContentCodingError(f"the content coding '{name}' is not known")
         try:
-            body = decoder(body, limit)
+            body = decoder(body, limit, _take if left else take)
         except (zlib.error, brotli.error, zstd.ZstdError, EOFError) as error:
             raise ContentCodingError(
                 f"the body is not in the content coding '{name}': {error}"
@@ -121,19 +134,21 @@ class _BrotliDecoder:
         return bytes(self._decoder.process(data, output_buffer_limit=max_length))
 
 
-def _members(make: Callable[[], _Decoder], body: bytes, limit: int) -> bytes:
+def _members(make: Callable[[], _Decoder], body: bytes, limit: int, take: Take) -> bytes:
     # gzip members and zstd frames may follow one another (RFC 1952, 2.2; RFC 8878, 3.1).
     decoded = BytesIO()
     begin = members = 0
     while begin < len(body):
         if members == _MOST_MEMBERS:
             raise EOFError(f"it has more than {_MOST_MEMBERS} members")
-        begin = _member(make(), body, begin, decoded, limit)
+        begin = _member(make(), body, begin, decoded, limit, take)
         members += 1
     return decoded.getvalue()
 
 
-def _member(decoder: _Decoder, body: bytes, begin: int, decoded: BytesIO, limit: int) -> int:
+def _member(
+    decoder: _Decoder, body: bytes, begin: int, decoded: BytesIO, limit: int, take: Take
+) -> int:
     """Append what one member is decoded to, in steps; return where the member ends."""
     while not decoder.eof:
         hungry = decoder.needs_input
@@ -144,27 +159,28 @@ def _member(decoder: _Decoder, body: bytes, begin: int, decoded: BytesIO, limit:
             raise EOFError("it ends early")
         if decoded.tell() + len(piece) > limit:
             raise _too_large(limit)
+        take(piece)
         decoded.write(piece)
     return begin - len(decoder.unused_data)
 
 
-def _gzip(body: bytes, limit: int) -> bytes:
-    return _members(lambda: _Inflater(31), body, limit)
+def _gzip(body: bytes, limit: int, take: Take) -> bytes:
+    return _members(lambda: _Inflater(31), body, limit, take)
 
 
-def _deflate(body: bytes, limit: int) -> bytes:
+def _deflate(body: bytes, limit: int, take: Take) -> bytes:
     # "deflate" is the zlib format (RFC 9110, 8.4.1.2); some senders omit the zlib header.
     wrapped = len(body) > 1 and body[0] & 0x0F == 8 and int.from_bytes(body[:2]) % 31 == 0
-    return _members(lambda: _Inflater(15 if wrapped else -15), body, limit)
+    return _members(lambda: _Inflater(15 if wrapped else -15), body, limit, take)
 
 
-def _zstd(body: bytes, limit: int) -> bytes:
-    return _members(zstd.ZstdDecompressor, body, limit)
+def _zstd(body: bytes, limit: int, take: Take) -> bytes:
+    return _members(zstd.ZstdDecompressor, body, limit, take)
 
 
-def _brotli(body: bytes, limit: int) -> bytes:
+def _brotli(body: bytes, limit: int, take: Take) -> bytes:
     decoded = BytesIO()
-    if _member(_BrotliDecoder(), body, 0, decoded, limit) < len(body):
+    if _member(_BrotliDecoder(), body, 0, decoded, limit, take) < len(body):
         raise EOFError("it goes on behind its end")
     return decoded.getvalue()
 
@@ -173,7 +189,7 @@ def _too_large(limit: int) -> DecodedTooLargeError:
     return DecodedTooLargeError(f"the decoded body is larger than {limit} bytes")
 
 
-_DECODERS: Mapping[str, Callable[[bytes, int], bytes]] = {
+_DECODERS: Mapping[str, Callable[[bytes, int, Take], bytes]] = {
     "gzip": _gzip,
     "x-gzip": _gzip,
     "deflate": _deflate,

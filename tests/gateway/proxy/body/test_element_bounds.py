@@ -1,0 +1,32 @@
+"""Whole bodies of too many elements: they are refused before they are unfolded."""
+
+import gzip
+import tracemalloc
+
+import pytest
+
+from gateway.core.errors import FaultCode, FaultError
+from gateway.proxy.body import body_conversion
+from gateway.proxy.body.body_format import BodyFormat
+from gateway.proxy.bounds.conversion_room import ConversionRoom
+from tests.gateway.proxy.body.formats.rules import conversion
+
+MANY = b"[" + b"{}," * 5_500_000 + b"{}]"
+ELEMENTS = 200_000
+
+
+@pytest.mark.parametrize("codings", [[], [b"gzip"], [b"gzip", b"gzip"]], ids=len)
+async def test_too_many_elements_cost_no_more_than_as_many_as_may_be(codings: list[bytes]) -> None:
+    body = MANY
+    for _ in codings:
+        body = gzip.compress(body)
+    kind = (BodyFormat.JSON, codings)
+    room = ConversionRoom(len(MANY), ELEMENTS)
+    tracemalloc.start()
+    try:
+        with pytest.raises(FaultError, match=f"more than {ELEMENTS} elements") as caught:
+            await body_conversion.convert_request_body(body, kind, conversion(), room)
+        assert tracemalloc.get_traced_memory()[1] < 6_000_000  # of 16.5 million bytes
+    finally:
+        tracemalloc.stop()
+    assert caught.value.fault.code is FaultCode.BODY_TOO_LARGE
