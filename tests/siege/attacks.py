@@ -3,12 +3,16 @@
     python -m tests.siege.attacks PORT
 
 Each attack is a function that is called again and again; it lasts some seconds, or until it is cut.
+Told to stop, the program says how often each was made: attackers who get no processor harm nobody.
 """
 
 import asyncio
 import gzip
+import json
 import logging
+import signal
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -89,7 +93,11 @@ async def bomb(client: Client) -> None:
     """Have a few kilobytes converted that are millions of elements."""
     gzipped = "Content-Encoding: gzip"
     client.send(ask("POST /v1/catalog", JSON, gzipped, f"Content-Length: {len(_BOMB)}", body=_BOMB))
-    await client.final()
+    await client.rest()
+
+
+async def many_elements(client: Client) -> None:
+    """Have as many elements converted as 600 kB can have, and once more for the answer."""
     client.send(ask("POST /v1/catalog", JSON, f"Content-Length: {len(_MANY)}", body=_MANY))
     await client.final()
 
@@ -145,6 +153,7 @@ ATTACKS: tuple[tuple[Attack, int, int], ...] = (
     (slow_head, 40, 0),
     (large_head, 4, 0),
     (bomb, 2, 0),
+    (many_elements, 2, 0),
     (flood, 2, 0),
     (one_byte_chunks, 2, 0),
     (idle_socket, 20, 0),
@@ -153,34 +162,56 @@ ATTACKS: tuple[tuple[Attack, int, int], ...] = (
 )
 
 
-async def attack(program: Program) -> None:
-    """Attack a gateway until cancelled."""
-    async with asyncio.TaskGroup() as group:
-        for each, clients, window in ATTACKS:
-            for _ in range(clients):
-                group.create_task(_again(program, each, window))
+async def attack(program: Program) -> Counter[str]:
+    """Attack a gateway until told to stop; return how often each attack was made."""
+    made: Counter[str] = Counter()
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    attackers = [
+        asyncio.create_task(_again(program, each, window, made))
+        for each, clients, window in ATTACKS
+        for _ in range(clients)
+    ]
+    await stop.wait()
+    for attacker in attackers:
+        attacker.cancel()
+    return made
 
 
-async def _again(program: Program, each: Attack, window: int) -> None:
+async def _again(program: Program, each: Attack, window: int, made: Counter[str]) -> None:
     while True:
         with suppress(*_FAILURES):
             async with connect(program, window=window) as client:
                 try:
-                    await each(client)
+                    with suppress(*_FAILURES):  # most are cut
+                        await each(client)
+                    made[each.__name__] += 1
                 finally:
                     client.cut()
         await asyncio.sleep(0.02)
 
 
 @asynccontextmanager
-async def attacking(program: Program) -> "AsyncIterator[None]":
-    """Attack a gateway from a process of its own meanwhile, so that it slows no honest client."""
+async def attacking(program: Program, made: Counter[str]) -> "AsyncIterator[None]":
+    """Attack a gateway from a process of its own meanwhile, so that it slows no honest client.
+
+    Args:
+        program: the gateway.
+        made: to which is added how often each attack was made, in the end.
+    """
     attackers = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.siege.attacks", str(program.port)
+        sys.executable,
+        "-m",
+        "tests.siege.attacks",
+        str(program.port),
+        stdout=asyncio.subprocess.PIPE,
     )
     try:
         yield
         assert attackers.returncode is None, "the attackers gave up"
+        attackers.terminate()
+        said, _ = await attackers.communicate()
+        made.update(json.loads(said))
     finally:
         with suppress(ProcessLookupError):
             attackers.kill()
@@ -190,4 +221,6 @@ async def attacking(program: Program) -> "AsyncIterator[None]":
 if __name__ == "__main__":
     logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of each write to what was cut
     _nothing: "Popen[bytes]" = None  # type: ignore[assignment]  # only the port is used
-    asyncio.run(attack(Program(_nothing, Path(), port=int(sys.argv[1]))))
+    sys.stdout.write(
+        json.dumps(asyncio.run(attack(Program(_nothing, Path(), port=int(sys.argv[1])))))
+    )

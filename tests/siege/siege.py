@@ -3,6 +3,9 @@
 Attackers, services and clients share the processors with the gateway, so that honest clients wait
 longer whatever the gateway does. How much longer, a control shows in the same run: the same
 attackers, kills and reloads meet a twin of the gateway, in front of the same services.
+
+Attackers have the priority of all others: with a lower one they would get what honest clients
+leave, and make a tenth of the attacks. How many they made is said, so that runs can be compared.
 """
 
 import asyncio
@@ -49,6 +52,8 @@ class Siege:
         peace: the seconds that honest clients waited for answers while nobody attacked.
         beside: the same while all attacks went on at the twin.
         war: the same while all attacks went on.
+        diverted: how often each attack was made at the twin.
+        attacks: how often each was made at the gateway.
         resident: the most memory that a worker held, in bytes.
         done: how often a worker was killed and replaced, and the rules were changed.
         asked: how often honest clients sent each write, by its key, until it was answered.
@@ -62,6 +67,8 @@ class Siege:
     peace: list[float] = field(default_factory=list)
     beside: list[float] = field(default_factory=list)
     war: list[float] = field(default_factory=list)
+    diverted: Counter[str] = field(default_factory=Counter)
+    attacks: Counter[str] = field(default_factory=Counter)
     resident: int = 0
     done: int = 0
     asked: Counter[str] = field(default_factory=Counter)
@@ -80,6 +87,7 @@ class Siege:
             json.loads((await get(house.backends["mirror"], "GET /arrivals")).body)
         )
         self.say(str(self))
+        self.say(f"attacks: {', '.join(f'{n} {kind}' for kind, n in self.attacks.most_common())}")
         failures = [*self._answers(), *self._writes(), *await asyncio.to_thread(self._left, before)]
         status = await asyncio.to_thread(house.end_gateway)
         failures += [f"the gateway ended with {status}"] if status else []
@@ -94,8 +102,8 @@ class Siege:
             f"{self.done} workers killed; {load.right} right, {len(load.wrong)} wrong; errors:"
             f" {load.explained.total()} explained, {len(load.unexplained)} not;"
             f" {len(self.asked)} writes in {self.asked.total()} requests; in peace"
-            f" {_summary(self.peace)}; beside a gateway under attack {_summary(self.beside)};"
-            f" under attack {_summary(self.war)};"
+            f" {_summary(self.peace)}; beside a gateway under {self.diverted.total()} attacks"
+            f" {_summary(self.beside)}; under {self.attacks.total()} attacks {_summary(self.war)};"
             f" at most {self.resident / 1e6:.0f} MB a worker"
         )
 
@@ -119,7 +127,8 @@ class Siege:
     async def _attack(self, house: House, times: list[float], seconds: float) -> None:
         """Have one of the gateways attacked for a while, and note how long clients wait."""
         over = asyncio.Event()
-        async with attacking(house.gateway), asyncio.TaskGroup() as group:
+        made = self.attacks if house is self.house else self.diverted
+        async with attacking(house.gateway, made), asyncio.TaskGroup() as group:
             self._times = times
             group.create_task(self._operate(house, over))
             await self._wait(seconds)

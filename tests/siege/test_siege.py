@@ -24,4 +24,6 @@ async def test_a_short_siege(tmp_path: Path) -> None:
     assert len(siege.beside) > 50
     assert len(siege.war) > 50
     assert len(siege.asked) > 10
+    assert siege.diverted.total() > 50
+    assert siege.attacks.total() > 50
     assert not any(process.is_running() for process in processes)
