@@ -33,7 +33,12 @@ def main() -> int:
 
             run = parse(sys.argv[1:])
         else:
-            from gateway.app import run
+            from gateway.process.listening import is_worker
+
+            if is_worker(os.environ):
+                from gateway.process.work import run
+            else:
+                from gateway.app import run
     return run()
 
 

@@ -1,77 +1,47 @@
 """The composition root: puts the parts together, runs them, and takes them down in order.
 
 One process serves by itself. Several are workers under a supervisor, which holds the port, the
-admin port, the state and the reloader; they answer requests and do nothing else.
+admin port, the state and the reloader; they answer requests and do nothing else, and have a root of
+their own in `gateway/process/work.py`.
 """
 
 import asyncio
 import os
-import signal
 import socket
-import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
 from ipaddress import ip_address
-
-# uvloop: libuv's event loop, on which moving bytes costs least.
-import uvloop
 
 from gateway.admin.access.admin_guard import AdminGuard
 from gateway.admin.access.admin_listener import AdminListener
 from gateway.admin.admin_app import admin_runner
 from gateway.admin.operator import Operator
 from gateway.config.load import rules_hash
-from gateway.config.text.mistakes import ConfigError
 from gateway.core.overrides import Overrides
-from gateway.descriptors import open_standard_streams, raise_limit
-from gateway.process.listening import is_worker, listening_sockets
+from gateway.process.listening import listening_sockets
 from gateway.process.reloader import Reloader
+from gateway.process.running import on_hangup, run_with, stop_on_signals
 from gateway.process.serving import Serving
 from gateway.process.tasks import Tasks
-from gateway.settings import SettingError, Settings
+from gateway.settings import Settings
 from gateway.state.open_state import open_state
 from gateway.state.state_access import StateAccess
-from gateway.state.state_changes import StateError
 from gateway.telemetry import log
 from gateway.telemetry.span_export import SpanExport
 from gateway.telemetry.target_watch import FailingTarget
 from gateway.verify.live.documented_operations import DocumentedOperations
 
-# After how many seconds Python has a running thread give way to another. By default it is 5 ms, and
-# each turn of the event loop would wait so long while a thread converts or loads; a request takes
-# several turns.
-_THREAD_TURN = 0.0005
 # Between two looks at whether anybody gets word of what happens, in seconds.
 _NOTIFY_SECONDS = 5.0
 
 
-class ListenError(Exception):
-    """An address that cannot be listened on; the text names it and the reason."""
-
-
 def run() -> int:
-    """Serve until asked to stop; return the exit status: 0 done, 1 refused, 2 wrongly set."""
-    sys.setswitchinterval(_THREAD_TURN)
-    open_standard_streams()
-    raise_limit()
-    try:
-        log.configure()
-        uvloop.run(_main(Settings.from_environment(os.environ)))
-    except (ConfigError, StateError, ListenError) as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    except SettingError as error:
-        sys.stderr.write(f"{error}\n")
-        return 2
-    finally:
-        log.finish()
-    return 0
+    """Serve, by itself or with workers; return the exit status, as `run_with` does."""
+    return run_with(_main)
 
 
 def _main(settings: Settings) -> Coroutine[None, None, None]:
-    if is_worker(os.environ):
-        return work(settings)
     reloader = Reloader(settings.config, os.environ)
     count = settings.workers or reloader.latest.workers or len(os.sched_getaffinity(0))
     return serve(settings, reloader) if count == 1 else supervise(settings, reloader, count)
@@ -84,8 +54,8 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
         StateError: the state cannot be used.
         ListenError: a port is taken, or an address is not one of this machine.
     """
-    stop = _stop_on_signals(lambda: log.event("stopping"))
-    _on_hangup(reloader.reload)
+    stop = stop_on_signals(lambda: log.event("stopping"))
+    on_hangup(reloader.reload)
     async with _state(settings, reloader) as (state, tasks):
         export = _export(reloader, state, tasks)
         failing: list[FailingTarget] = []
@@ -104,7 +74,7 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
         unready = partial(_stopping, stop)
         operator = Operator(state, reloader, lambda: 1, unready, documented, failing.copy)
         async with _admin(settings, operator, tasks) as admin:
-            (listener,) = _listen(settings.host, settings.port, 1)
+            (listener,) = listening_sockets(settings.host, settings.port, 1)
             url = _url(listener)
             await serving.serve(
                 [listener],
@@ -116,41 +86,6 @@ async def serve(settings: Settings, reloader: Reloader) -> None:
     log.event("stopped")
 
 
-async def work(settings: Settings) -> None:
-    """Serve as one of several workers, until asked to stop or the supervisor has ended.
-
-    Raises:
-        ConfigError: the rules cannot be used in this process.
-    """
-    # Each role imports its own part: the channel takes memory that one process alone saves.
-    from gateway.process.worker import SupervisorLostError, Worker
-
-    stop = _stop_on_signals()
-    _on_hangup(lambda: None)  # its supervisor loads the rules
-    worker = Worker(os.environ)
-    try:
-        rules, in_force, ahead = await worker.join()
-    except SupervisorLostError:
-        return
-    tasks = Tasks(worker.deliver)
-    log.count_dropped(worker.deliver)
-    reloader = Reloader(settings.config, os.environ, None, rules)
-    load, report = settings.shadow_load, worker.report_targets
-    serving = Serving(reloader, in_force, worker.deliver, tasks, load, report)
-    serving.set_ahead(ahead)
-
-    async def listen() -> None:
-        set_ahead, stand_in = serving.set_ahead, serving.stand_in
-        await worker.listen(reloader.reload, serving.apply, set_ahead, stand_in)
-        stop.set()
-
-    tasks.start("channel", listen)
-    tasks.start("alive", worker.report_alive)
-    await serving.serve(worker.listeners, stop, settings.grace, worker.report_ready)
-    tasks.stop()
-    await worker.leave()
-
-
 async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
     """Have workers serve until asked to stop, then let them finish within the grace.
 
@@ -158,10 +93,11 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
         StateError: the state cannot be used.
         ListenError: a port is taken, or an address is not one of this machine.
     """
+    # Imported by this role alone: the channel takes memory that one process alone saves.
     from gateway.process.supervisor import Supervisor
 
-    stop = _stop_on_signals(lambda: log.event("stopping"))
-    _on_hangup(reloader.reload)
+    stop = stop_on_signals(lambda: log.event("stopping"))
+    on_hangup(reloader.reload)
 
     def unready() -> str | None:
         return _stopping(stop) or (None if supervisor.ready else "no worker is ready")
@@ -177,7 +113,7 @@ async def supervise(settings: Settings, reloader: Reloader, count: int) -> None:
             lambda: supervisor.failing_targets,
         )
         async with _admin(settings, operator, tasks) as admin:
-            listeners = _listen(settings.host, settings.port, count)
+            listeners = listening_sockets(settings.host, settings.port, count)
             export = _export(reloader, state, tasks)
             supervisor = Supervisor(
                 listeners,
@@ -208,23 +144,6 @@ def _export(reloader: Reloader, state: StateAccess, tasks: Tasks) -> SpanExport:
     export = SpanExport(lambda: reloader.latest.tracing, state.absorb, state.replica)
     tasks.start("spans", export.run)
     return export
-
-
-def _on_hangup(act: Callable[[], None]) -> None:
-    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, act)
-
-
-def _stop_on_signals(announce: Callable[[], None] = lambda: None) -> asyncio.Event:
-    stop = asyncio.Event()
-
-    def stop_once() -> None:
-        if not stop.is_set():
-            announce()
-        stop.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop_once)
-    return stop
 
 
 def _stopping(stop: asyncio.Event) -> str | None:
@@ -261,7 +180,7 @@ async def _admin(settings: Settings, operator: Operator, tasks: Tasks) -> AsyncI
     await runner.setup()
     server = runner.server
     assert server is not None  # it is set up
-    (listener,) = _listen(settings.admin_host, settings.admin_port, 1)
+    (listener,) = listening_sockets(settings.admin_host, settings.admin_port, 1)
     files = operator.rules.admin.tls
     tls = None
     if files is not None:
@@ -300,14 +219,6 @@ async def _notify(operator: Operator) -> None:
 
             await Notifier(operator).run()
         await asyncio.sleep(_NOTIFY_SECONDS)
-
-
-def _listen(host: str, port: int, count: int) -> list[socket.socket]:
-    try:
-        return listening_sockets(host, port, count)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ListenError(f"cannot listen on {host}:{port}: {reason}") from None
 
 
 def _url(listener: socket.socket, scheme: str = "http") -> str:

@@ -13,6 +13,10 @@ CHANNEL = "GATEWAY_WORKER_CHANNEL"
 UNHEARD = "GATEWAY_WORKER_UNHEARD"
 
 
+class ListenError(Exception):
+    """An address that cannot be listened on; the text names it and the reason."""
+
+
 def is_worker(environment: Mapping[str, str]) -> bool:
     """Return whether this process was started by a supervisor."""
     return LISTENERS in environment
@@ -27,8 +31,16 @@ def listening_sockets(host: str, port: int, count: int) -> list[socket.socket]:
         count: how many.
 
     Raises:
-        OSError: the address cannot be listened on, or only part of it.
+        ListenError: the address cannot be listened on, or only part of it.
     """
+    try:
+        return _sockets(host, port, count)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ListenError(f"cannot listen on {host}:{port}: {reason}") from None
+
+
+def _sockets(host: str, port: int, count: int) -> list[socket.socket]:
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]

@@ -4,9 +4,11 @@ Each module takes memory, and time at each start; this needs a process of its ow
 """
 
 import os
+import socket
 import subprocess
 import sys
 
+from gateway.process.listening import CHANNEL, LISTENERS
 from tests.gateway.kit import ROOT
 
 PROGRAM = """
@@ -21,6 +23,14 @@ with entry._importing():
 from gateway.config.load import load_file
 
 load_file(Path("gateway.yaml"), os.environ)
+print(*sys.modules, sep="\\n")
+"""
+WORKER = """
+import sys
+
+from gateway.__main__ import main
+
+assert main() == 0
 print(*sys.modules, sep="\\n")
 """
 NEEDED = (
@@ -79,3 +89,30 @@ def test_rules_import_what_they_need_alone() -> None:
     imported = set(program.stdout.split())
     assert imported >= set(NEEDED)
     assert sorted(imported & set(NOT_NEEDED)) == []
+
+
+def test_a_worker_imports_nothing_of_what_its_supervisor_does() -> None:
+    """It leaves at once, as there is no supervisor; by then it has imported all that it needs."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        ours, theirs = socket.socketpair()
+        ours.close()
+        with theirs:
+            numbers = {LISTENERS: listener.fileno(), CHANNEL: theirs.fileno()}
+            worker = subprocess.run(
+                [sys.executable, "-c", WORKER],
+                cwd=ROOT,
+                env=os.environ | {name: str(number) for name, number in numbers.items()},
+                pass_fds=tuple(numbers.values()),
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+    imported = set(worker.stdout.split())
+    assert "gateway.proxy.handler" in imported
+    supervising = {
+        "gateway.admin",
+        "gateway.app",
+        "gateway.process.supervisor",
+        "gateway.state.open_state",
+    }
+    assert sorted(imported & supervising) == []

@@ -12,6 +12,7 @@ import pytest
 from gateway import app
 from gateway.core.overrides import NO_OVERRIDES
 from gateway.process import tasks as tasks_module
+from gateway.process import work as work_module
 from gateway.process.channel import ApplyOverrides, Channel, Counted, LoadRules, Ready, SetClock
 from gateway.process.listening import CHANNEL, LISTENERS
 from gateway.process.reloader import Reloader
@@ -129,8 +130,9 @@ def counts() -> dict[str, int]:
 @pytest.fixture
 def stop(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
     event = asyncio.Event()
-    monkeypatch.setattr(app, "_stop_on_signals", lambda *_: event)
-    monkeypatch.setattr(app, "_on_hangup", lambda _: None)
+    for root in (app, work_module):
+        monkeypatch.setattr(root, "stop_on_signals", lambda *_: event)
+        monkeypatch.setattr(root, "on_hangup", lambda _: None)
     monkeypatch.setattr(tasks_module, "_FIRST_WAIT", 0.01)
     return event
 
@@ -151,7 +153,7 @@ async def role(
         channel.send(LoadRules(content.encode()))
         channel.send(ApplyOverrides(0, NO_OVERRIDES))
         channel.send(SetClock(0.0))
-        work = app.work(settings)
+        work = work_module.work(settings)
     else:
         count = Tasks._count
 
