@@ -59,8 +59,7 @@ class Pool:
         """Return the response as soon as its head has arrived.
 
         The request goes to the least busy target. If a target refuses the connection, the next one
-        is tried, within the retry budget. If a kept connection turns out to be closed, a new one
-        replaces it, provided that the request may be sent twice.
+        is tried, within the retry budget; see also `TargetConnections.send`.
 
         Raises:
             FaultError: the service gave no response.

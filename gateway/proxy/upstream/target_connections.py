@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 from gateway.core.errors import FaultCode, FaultError
+from gateway.core.headers import connection_options
 from gateway.core.service import Target, Timeouts
 from gateway.proxy.bounds.turn_writes import TurnWrites
 from gateway.proxy.upstream.streamed_response import StreamedResponse
@@ -52,20 +53,25 @@ class TargetConnections:
     async def send(self, request: UpstreamRequest, timeouts: Timeouts) -> StreamedResponse:
         """Return the response as soon as its head has arrived.
 
-        If a kept connection turns out to be closed, a new one replaces it, provided that the
-        request may be sent twice.
+        If a kept connection turns out to be closed, or the service has given up waiting there, a
+        new one replaces it, provided that the request may be sent twice.
 
         Raises:
             ConnectError: no connection could be opened.
             FaultError: the target gave no response.
         """
-        connection = self._take() or await self._wait(timeouts.connect)
+        rested = self._take()
+        connection = rested or await self._wait(timeouts.connect)
         try:
-            return await connection.send(request, timeouts).arrived()
+            response = await connection.send(request, timeouts).arrived()
         except StaleConnectionError:
             if not request.repeatable:
                 what = "it closed a kept connection"
                 raise failure(FaultCode.UPSTREAM_UNREACHABLE, self._name, what) from None
+        else:
+            if response.status != 408 or not (rested and request.repeatable and _closes(response)):
+                return response
+            response.abandon()  # most likely it was sent before the request arrived
         connection = await self._connect(timeouts.connect)
         return await connection.send(request, timeouts).arrived()
 
@@ -176,3 +182,9 @@ class TargetConnections:
     def _error(self, code: FaultCode, what: str) -> ConnectError:
         known = failure(code, self._name, what)
         return ConnectError(known.fault, known.cause, known.target)
+
+
+def _closes(response: StreamedResponse) -> bool:
+    """Return whether a response closes its connection, as a 408 that nobody asked for does."""
+    fields = [value for name, value in response.fields if name.lower() == b"connection"]
+    return any(b"close" in connection_options(value) for value in fields)

@@ -180,6 +180,46 @@ async def test_a_request_on_a_connection_that_turns_out_closed(
         assert (methods, scripted.connections) == (["GET", method], 1)
 
 
+@pytest.mark.parametrize(
+    ("line", "fields", "again"),
+    [
+        ("GET /plain", "Connection: close\r\n", True),
+        ("PUT /plain", "Connection: x, Close\r\n", True),
+        ("POST /plain", "Connection: close\r\n", False),
+        ("GET /plain", "", False),
+    ],
+    ids=["GET", "PUT", "POST", "a 408 that keeps the connection"],
+)
+async def test_a_service_that_has_given_up_waiting_is_asked_anew(
+    line: str, fields: str, again: bool, standing: Program, through: StartUpstream
+) -> None:
+    """RFC 9110, section 15.5.9: it tells an idle connection so just as the next request comes."""
+    gave_up = f"HTTP/1.1 408 Request Timeout\r\n{fields}Content-Length: 0\r\n\r\n".encode()
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        writer.write(OK)
+        await scripted.take(reader)
+        writer.write(gave_up)
+        await reader.read()
+
+    scripted = await through(script)
+    assert (await get(standing)).status == 200
+    answer = await get(standing, line, "Content-Length: 0")
+    assert (answer.status, scripted.connections) == ((200, 2) if again else (408, 1))
+
+
+async def test_a_service_that_gives_up_at_once_means_it(
+    standing: Program, through: StartUpstream
+) -> None:
+    scripted = await through(
+        b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    )
+    for _ in range(2):
+        assert (await get(standing)).status == 408
+    assert len(scripted.requests) == 2
+
+
 async def test_a_request_is_sent_again_only_once(standing: Program, through: StartUpstream) -> None:
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
         await scripted.take(reader)
