@@ -96,16 +96,16 @@ async def convert_response_body(
         FaultError: the body cannot be converted completely, or there is no room to convert it; no
             part of it may be sent.
     """
-    if response.status == 206:
-        raise _failed(response, "a part of a representation cannot be converted")
     body_format, codings = described(response.fields)
-    is_json = body_format is _JSON
-    if not is_json and body_format in STREAMS:
+    is_json, is_part = body_format is _JSON, response.status == 206
+    if not is_json and not is_part and body_format in STREAMS:
         if codings:
             raise _failed(response, "it is a stream with a content coding")
         stream = converted_stream(body_format, conversion, room, message)
         return _pieces(response, stream, conversion, room)
     body = await response.read()
+    if is_part and body:
+        raise _failed(response, "a part of a representation cannot be converted")
     whole = response.complete
     if not whole or len(body) > AT_ONCE or len(body) > room.limit:
         length = _length(response, room)

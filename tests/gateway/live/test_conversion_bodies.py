@@ -375,6 +375,7 @@ NOTHING = {
     "accepted": "202 Accepted",
     "a read": "200 OK",
     "a form to clear": "205 Reset Content",
+    "a part": "206 Partial Content",
     "no content": "204 No Content",
     "not modified": "304 Not Modified",
 }
