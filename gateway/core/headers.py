@@ -111,14 +111,12 @@ _DESCRIBING = frozenset(
 )
 
 # Only the gateway and trusted proxies may set these fields: services trust them, so a client must
-# not be able to forge them.
-FORWARDING = _DESCRIBING | {
-    b"x-forwarded-port",
-    b"x-forwarded-prefix",
-    b"x-forwarded-scheme",
-    b"x-forwarded-server",
-    b"x-forwarded-ssl",
-}
+# not be able to forge them. By x-original-url and x-rewrite-url, a service behind a server that
+# rewrites paths finds the endpoint (CVE-2018-14773).
+FORWARDING = _DESCRIBING | frozenset(
+    b"x-forwarded-port x-forwarded-prefix x-forwarded-scheme x-forwarded-server x-forwarded-ssl"
+    b" x-original-url x-rewrite-url".split()
+)
 
 # Request fields that the gateway writes itself, and therefore never forwards.
 OURS = frozenset({b"content-length", b"host", b"x-request-id", b"x-shadow"}) | FORWARDING

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.gateway.live.conftest import House
-from tests.gateway.live.raw import get
+from tests.gateway.live.raw import ask, get
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,16 @@ def test_no_capture_climbs(house: House, climbing: str) -> None:
     for path in ("/users", "/tail", "/tail/a"):
         assert get(house.gateway, f"{path}/{climbing}").refusal() == (404, "not_found")
     assert house.service.asked == []
+
+
+@pytest.mark.parametrize("name", ["X-Original-URL", "x-rewrite-url", "X_Original_Url"])
+def test_no_field_names_another_path(house: House, name: str) -> None:
+    """Symfony and Zend had requests go by it, which a rewriting server in front of them sets."""
+    assert get(house.gateway, "/plain", f"{name}: /admin").status == 200
+    assert b"/admin" not in dict(house.service.last.fields).values()
+
+
+def test_a_trusted_proxy_may_say_what_path_it_was(house: House) -> None:
+    line = "X-Original-URL: /before"
+    assert ask(house.gateway, "GET", "/plain", line, source="127.0.0.2").status == 200
+    assert house.service.last.one("X-Original-URL") == b"/before"
