@@ -19,7 +19,7 @@ from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.conversion_error import Beside, ConversionError, ErrorPlace
 from gateway.core.conversion.field_path import pointer
 from gateway.core.conversion.message.message import Message
-from gateway.proxy.body import json_body
+from gateway.proxy.body import json_body, repeated_keys
 
 _Place = tuple[str, ...]
 _Operation = dict[str, Raw]
@@ -32,7 +32,8 @@ _WITH_SOURCE = ("move", "copy")
 # that a place of thousands would take seconds; genuine documents are not so deep.
 _DEEPEST = 64
 
-_operations = msgspec.json.Decoder(list[dict[str, Raw]])
+_operations = msgspec.json.Decoder(list[Raw])
+_members = msgspec.json.Decoder(dict[str, Raw])
 _level = msgspec.json.Decoder(dict[str, Raw] | list[Raw] | str | int | float | bool | None)
 _text = msgspec.json.Decoder(str)
 
@@ -69,15 +70,28 @@ def convert_patch(
     try:
         operations = _operations.decode(body)
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise ConversionError(f"not a JSON Patch (RFC 6902): {error}") from None
+        raise _no_patch(error) from None
     index = 0
     converted: list[_Operation] = []
     try:
         for index in range(len(operations)):
-            converted.extend(_converted(operations[index], convert))
+            converted.extend(_converted(_opened(operations[index]), convert))
     except ConversionError as error:
         raise error.under(index) from None
     return msgspec.json.encode(converted)
+
+
+def _opened(text: Raw) -> _Operation:
+    try:
+        operation = _members.decode(text)
+    except msgspec.MsgspecError as error:
+        raise _no_patch(error) from None
+    repeated_keys.refuse(bytes(text), msgspec.json.encode(operation), operation)
+    return operation
+
+
+def _no_patch(error: Exception) -> ConversionError:
+    return ConversionError(f"not a JSON Patch (RFC 6902): {error}")
 
 
 def _converted(operation: _Operation, convert: _JsonConversion) -> Iterator[_Operation]:

@@ -92,6 +92,7 @@ def test_an_upgrade(older: str, newer: str) -> None:
     [
         ("{}", "the body: not a JSON Patch (RFC 6902): "),
         ("[{}]", "/0/op: is missing"),
+        ("[1]", "/0: not a JSON Patch (RFC 6902): "),
         ('[{"op":1,"path":""}]', "/0/op: expected a string"),
         ('[{"op":"swap","path":"/a"}]', "/0/op: an operation that JSON Patch does not have"),
         ('[{"op":"remove","path":"a"}]', "/0/path: not a JSON Pointer (RFC 6901)"),
@@ -106,6 +107,14 @@ def test_an_upgrade(older: str, newer: str) -> None:
             "the body: not a JSON Patch",
         ),
         ('[{"op":"add","path":"/x","value":1},{"op":"test","path":"/state","value":9}]', "/1/"),
+        (
+            '[{"op":"remove","path":"/b"},{"op":"add","path":"/b","value":1,"value":2}]',
+            "/1: an object has the same key twice (RFC 8259, section 4)",
+        ),
+        (
+            '[{"op":"remove", "path":"/b", "\\u0070ath":"/c"}]',
+            "/0: an object has the same key twice (RFC 8259, section 4)",
+        ),
     ],
 )
 def test_what_is_refused(body: str, message: str) -> None:
