@@ -97,15 +97,17 @@ async def convert_response_body(
             part of it may be sent.
     """
     body_format, codings = described(response.fields)
-    is_json, is_part = body_format is _JSON, response.status == 206
-    if not is_json and not is_part and body_format in STREAMS:
-        if codings:
-            raise _failed(response, "it is a stream with a content coding")
-        stream = converted_stream(body_format, conversion, room, message)
-        return _pieces(response, stream, conversion, room)
+    is_json, unfit = body_format is _JSON, ""
+    if response.status == 206:
+        unfit = "a part of a representation cannot be converted"
+    elif not is_json and body_format in STREAMS:
+        if not codings:
+            stream = converted_stream(body_format, conversion, room, message)
+            return _pieces(response, stream, conversion, room)
+        unfit = "it is a stream with a content coding"
     body = await response.read()
-    if is_part and body:
-        raise _failed(response, "a part of a representation cannot be converted")
+    if unfit and body:
+        raise _failed(response, unfit)
     whole = response.complete
     if not whole or len(body) > AT_ONCE or len(body) > room.limit:
         length = _length(response, room)

@@ -387,10 +387,12 @@ NOTHING = {
 )
 def test_no_content_is_nothing_to_convert(house: House, status: str, lines: list[str]) -> None:
     """A refusal would say that a write has failed which the service has done."""
-    house.service.answer = answer(b"", *lines, status=status)
-    got = ask(house.gateway, "POST", "/down/v1", "Content-Type: application/json", body=BOB_1)
-    assert (got.status, got.body) == (int(status[:3]), b"")
-    assert len(house.service.asked) == 1
+    for kind in ("application/json", "application/x-ndjson", "text/event-stream"):
+        house.service.asked.clear()
+        house.service.answer = answer(b"", *lines, status=status, content_type=kind)
+        got = ask(house.gateway, "POST", "/down/v1", "Content-Type: application/json", body=BOB_1)
+        assert (got.status, got.body) == (int(status[:3]), b"")
+        assert len(house.service.asked) == 1
 
 
 ABOUT_BYTES = [
