@@ -13,8 +13,16 @@ def bound(program: Program, name: str) -> float:
 
 def metric(program: Program, series: str) -> float:
     """Return the value of a series, by its name and labels; 0 if there is none."""
+    return _sum(program, f"{series} ")
+
+
+def total(program: Program, name: str) -> float:
+    """Return the sum of all series of a name."""
+    return _sum(program, f"{name}{{")
+
+
+def _sum(program: Program, start: str) -> float:
     with closing(HTTPConnection("127.0.0.1", program.admin)) as connection:
         connection.request("GET", "/metrics")
         lines = connection.getresponse().read().decode().splitlines()
-    start = f"{series} "
-    return sum(float(line.removeprefix(start)) for line in lines if line.startswith(start))
+    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(start))
