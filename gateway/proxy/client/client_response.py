@@ -156,7 +156,7 @@ class ClientResponse(Protocol):
         tunnel = self.connection.switch()
         self.keep_alive = False
         self.status = 101
-        self._write(_head(101, b"", fields))
+        self._write(_head(101, b"", [line for line in fields if line[0].lower() not in _LENGTH]))
         return tunnel
 
     def send_head(self, status: int, reason: bytes, fields: HeaderFields) -> None:

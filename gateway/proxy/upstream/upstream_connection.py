@@ -303,7 +303,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             raise HttpParserError("it switched protocols unasked")
         cast(TurnTransport, self._transport).set_write_buffer_limits(0)  # see `TunnelRoom`
         self._state = TRANSITIONS[self._state, UpstreamEvent.SWITCH]
-        response.status, response.head, response.switched = 101, True, True
+        response.status, response.head, response.switched, response.small = 101, True, True, False
         self.deadline.clear()
         response.wake()
 

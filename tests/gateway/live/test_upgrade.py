@@ -137,6 +137,29 @@ async def test_protocols_have_names_of_any_case(
         assert await client.reader.readexactly(2) == b"hi"
 
 
+@pytest.mark.parametrize("length", [0, 2, 9])
+@pytest.mark.parametrize("first", [b"", b"hi"], ids=["the client", "the service"])
+async def test_a_switch_with_a_length(
+    reloaded: StartGateway, upstream: StartUpstream, length: int, first: bytes
+) -> None:
+    """It means nothing there, is not passed on (RFC 9110, section 8.6), and nobody waits for it."""
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        fields = b"Connection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: %d" % length
+        writer.write(b"HTTP/1.1 101 X\r\n" + fields + b"\r\n\r\n" + first)
+        assert await reader.readexactly(3) == b"you"
+        writer.write(b"bye")
+
+    program = reloaded(rules((await upstream(script)).port))
+    async with connect(program) as client, asyncio.timeout(5):
+        client.send(ask("GET /plain", "Connection: Upgrade", "Upgrade: websocket"))
+        switched = await client.head()
+        assert (switched.status, switched.all("content-length")) == (101, [])
+        client.send(b"you")
+        assert await client.rest() == first + b"bye"
+
+
 async def test_an_old_client_cannot_switch(reloaded: StartGateway, upstream: StartUpstream) -> None:
     """RFC 9110, section 7.8: Upgrade is ignored in a request of HTTP/1.0."""
     scripted = await upstream(OK)
