@@ -292,6 +292,8 @@ def _other_form(method: str, target: str, host: str | None) -> tuple[str, str | 
     # The authority of an absolute target overrules Host (RFC 9112, section 3.2.2).
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     path = rest[len(authority) :]
+    if method == "OPTIONS" and not path:  # RFC 9112, section 3.2.4
+        return "*", authority
     return path if path.startswith("/") else f"/{path}", authority
 
 

@@ -16,7 +16,9 @@ async def test_options_for_the_gateway_itself(
     program = gateway(rules(scripted.port))
     answer = await get(program, "OPTIONS *")
     assert (answer.status, answer.body) == (204, b"")
-    assert (await get(program, "OPTIONS /nowhere")).status == 404
+    assert (await get(program, "OPTIONS http://api.test")).status == 204  # RFC 9112, section 3.2.4
+    for path in ("/nowhere", "http://api.test/", "http://api.test?a"):
+        assert (await get(program, f"OPTIONS {path}")).status == 404
     assert not scripted.requests
 
 
