@@ -37,11 +37,9 @@ _DIGITS, _CONTROLS = 18, bytes(byte for byte in (*range(32), 127) if byte != 9)
 _NO_PARSER, _SLOW = HttpResponseParser(None), "it took too long"
 _SPENT = UpstreamState.SPENT  # read often, like the transitions of an ordinary exchange:
 _SEND_ALL = TRANSITIONS.after(UpstreamEvent.SEND_ALL)
-_BEGIN = TRANSITIONS.after(UpstreamEvent.BEGIN)
 _FINAL_HEAD = TRANSITIONS.after(UpstreamEvent.FINAL_HEAD)
-_PIECE = TRANSITIONS.after(UpstreamEvent.PIECE)
-_END = TRANSITIONS.after(UpstreamEvent.END)
-_RELEASE = TRANSITIONS.after(UpstreamEvent.RELEASE)
+_BEGIN, _PIECE = TRANSITIONS.after(UpstreamEvent.BEGIN), TRANSITIONS.after(UpstreamEvent.PIECE)
+_END, _RELEASE = TRANSITIONS.after(UpstreamEvent.END), TRANSITIONS.after(UpstreamEvent.RELEASE)
 
 
 class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no class
@@ -171,9 +169,11 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         if not reading.active and (reading.rest or (len(data) > SLICE and not response.sized)):
             reading.feed(data)
             return
-        if not response.head:
-            self._is_1_1 = not self._head_size and data.startswith(b"HTTP/1.1 ")
         try:
+            if not (response.head or self._head_size):
+                self._is_1_1 = data.startswith(b"HTTP/1.1 ")
+                if not self._is_1_1 and data.lstrip(b"\r\n")[:1] not in b"H":
+                    raise HttpParserError("another protocol")  # llhttp takes RTSP and ICE
             self._parser.feed_data(data)
         except HttpParserUpgrade as upgrade:
             if rest := data[upgrade.args[0] :]:

@@ -51,6 +51,8 @@ NO_RESPONSE: dict[str, tuple[bytes, End, tuple[int, str]]] = {
     "garbage and close": (b"220 mail.test ESMTP\r\n", "close", PROTOCOL),
     "a request": (b"GET / HTTP/1.1\r\n\r\n", "hold", PROTOCOL),
     "another protocol's name": (b"ICY 200 OK\r\nContent-Length: 0\r\n\r\n", "hold", PROTOCOL),
+    "RTSP": (b"RTSP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "hold", PROTOCOL),
+    "ICE": (b"\r\nICE/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "hold", PROTOCOL),
     "a status of two digits": (b"HTTP/1.1 20 OK\r\nContent-Length: 0\r\n\r\n", "hold", PROTOCOL),
     "a status below 100": (b"HTTP/1.1 099 OK\r\nContent-Length: 0\r\n\r\n", "hold", PROTOCOL),
     "a status of zero": (b"HTTP/1.1 000 OK\r\nContent-Length: 0\r\n\r\n", "hold", PROTOCOL),
