@@ -2,10 +2,12 @@
 
 A pipe that nobody reads, or not fast enough, fills up, and a write to it would stop the whole
 process. So a pipe is opened once more as one that never blocks, lines wait for it in memory up to a
-bound, and those beyond are dropped and counted.
+bound, and those beyond are dropped and counted. They wait for a disk that is full, too, which may
+have taken half of one.
 """
 
 import asyncio
+import errno
 import os
 import select
 import socket
@@ -25,8 +27,9 @@ _MOST_WAITING = 1024 * 1024
 _RESERVED = 64 * 1024
 # For how many seconds the last lines may wait at the end.
 _AT_END = 0.5
-# How often dropped lines are reported, in seconds.
+# How often dropped lines are reported, and a full disk is tried again, in seconds.
 _INTERVAL = 1.0
+_FULL = errno.ENOSPC, errno.EDQUOT
 
 
 class LogOutput:
@@ -43,7 +46,8 @@ class LogOutput:
 
     def __init__(self, descriptor: int) -> None:
         mode = os.fstat(descriptor).st_mode
-        self.most = _FILE if stat.S_ISREG(mode) else PIPE_BUF
+        self._regular = stat.S_ISREG(mode)
+        self.most = _FILE if self._regular else PIPE_BUF
         self.report: Callable[[Counter[str]], None] = _nowhere
         self._given = self._descriptor = descriptor
         self._socket = socket.socket(fileno=os.dup(descriptor)) if stat.S_ISSOCK(mode) else None
@@ -81,7 +85,8 @@ class LogOutput:
         end = time.monotonic() + _AT_END
         writable = select.poll()
         writable.register(self._descriptor, select.POLLOUT)
-        while self._waiting and (left := end - time.monotonic()) > 0:
+        self._flush()
+        while self._waiting and not self._regular and (left := end - time.monotonic()) > 0:
             writable.poll(left * 1000)
             self._flush()
         if self._socket is not None:
@@ -97,7 +102,10 @@ class LogOutput:
             return text[self._socket.send(text, socket.MSG_DONTWAIT) :]
         except BlockingIOError:
             return text
-        except OSError:  # nobody can read it any more, or the disk is full; answers go on
+        except OSError as error:
+            if self._regular and error.errno in _FULL:
+                return text
+            # Nobody can read it any more, or it cannot be written; answers go on.
             self._drop(kind, text.count(b"\n"))
             return b""
 
@@ -110,15 +118,24 @@ class LogOutput:
                 self._waiting.appendleft((rest, kind))
                 self._size += len(rest)
                 return
-        if self._loop is not None:
+        if self._loop is not None and not self._regular:
             self._loop.remove_writer(self._descriptor)
-            self._loop = None
+        self._loop = None
 
     def _watch(self) -> None:
         if self._loop is None:
             with suppress(RuntimeError):  # no loop runs: the next line tries again
                 self._loop = asyncio.get_running_loop()
-                self._loop.add_writer(self._descriptor, self._flush)
+                if self._regular:  # nothing shows when a disk has room again
+                    self._loop.call_later(_INTERVAL, self._try_again)
+                else:
+                    self._loop.add_writer(self._descriptor, self._flush)
+
+    def _try_again(self) -> None:
+        self._loop = None
+        self._flush()
+        if self._waiting:
+            self._watch()
 
     def _drop(self, kind: str, lines: int) -> None:
         if not self._dropped:

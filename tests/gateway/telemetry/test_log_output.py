@@ -1,9 +1,11 @@
 """The output of the log: whatever it is, nothing is lost while it is read, and nothing blocks."""
 
 import asyncio
+import errno
 import os
 import socket
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -151,3 +153,65 @@ async def test_what_can_never_be_written_is_dropped_and_reported(
     assert await reported.get() == {"event": 1}
     output.finish()
     os.close(writing)
+
+
+class Disk:
+    """A disk with little room, in place of `os.write`."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self._write = os.write
+
+    def write(self, descriptor: int, text: bytes) -> int:
+        if not self.room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = self._write(descriptor, text[: self.room])
+        self.room -= written
+        return written
+
+
+async def test_lines_wait_for_a_disk_that_is_full(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It took half a line; once it has room, no line is cut and none is missing."""
+    monkeypatch.setattr(log_output, "_INTERVAL", 0.01)
+    disk = Disk(2500)
+    monkeypatch.setattr(os, "write", disk.write)
+    reported: asyncio.Queue[Counter[str]] = asyncio.Queue()
+    with (tmp_path / "log").open("wb") as file:
+        output = LogOutput(file.fileno())
+        output.report = reported.put_nowait
+        for number in range(5):
+            output.write(b"%0999d\n" % number, "request", 1)
+        await asyncio.sleep(0.05)  # it is tried again, for nothing
+        disk.room = 100
+        await until(lambda: not disk.room)
+        disk.room = 10_000_000
+        await until(lambda: (tmp_path / "log").stat().st_size == 5000)
+        disk.room = 500
+        for number in range(5, 2000):
+            output.write(b"%0999d\n" % number, "request", 1)
+        dropped = (await reported.get())["request"]
+        disk.room = 10_000_000
+        output.finish()
+    lines = [int(line) for line in (tmp_path / "log").read_bytes().split()]
+    assert lines == list(range(len(lines)))
+    assert len(lines) + dropped == 2000
+
+
+async def test_a_disk_that_stays_full_keeps_no_process_from_ending(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    disk = Disk(500)
+    monkeypatch.setattr(os, "write", disk.write)
+    with (tmp_path / "log").open("wb") as file:
+        output = LogOutput(file.fileno())
+        output.write(LINE, "request", 1)
+        output.finish()
+    assert (tmp_path / "log").read_bytes() == LINE[:500]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE):
+        while not condition():  # noqa: ASYNC110  # nobody sets an event
+            await asyncio.sleep(0.01)
