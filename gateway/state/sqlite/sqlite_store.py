@@ -7,7 +7,6 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -18,6 +17,7 @@ from msgspec import DecodeError
 from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from gateway.daemon_thread import in_daemon_thread
 from gateway.state.history.history import History, HistoryQuery
 from gateway.state.schema.history_table import read_history, write_history
 from gateway.state.schema.state_tables import REVISION, read_state, write_state
@@ -53,7 +53,7 @@ class SqliteStore:
         self.name = str(path)
         self._path = path
         self._read_only = read_only
-        self._thread = ThreadPoolExecutor(1, "state")
+        self._turn = asyncio.Lock()
         self._lock: int | None = None
         self._engine = self._open()
         self._mark = WrittenMark(path)
@@ -85,10 +85,19 @@ class SqliteStore:
         await self._in_thread(self._close)
         if not self._read_only:
             self._mark.close(self._writes)
-        self._thread.shutdown()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        """Return what a function returns, called beside the loop, one at a time.
+
+        A disk that does not answer keeps that thread for ever, and must not keep the process.
+        """
+
+        async def take_turn() -> T:
+            async with self._turn:
+                return await in_daemon_thread(work)
+
+        # Shielded: when nobody waits for it any more, the thread has its turn until it is done.
+        return await asyncio.shield(take_turn())
 
     def _read(self, read: Callable[[Connection], T]) -> T:
         try:

@@ -1,15 +1,24 @@
 """The writer of the state: what could not be written is written later, and nothing is lost."""
 
+import asyncio
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from gateway.state import state_writer
+from gateway.state.history.history import HistoryQuery, HistoryView
+from gateway.state.history.interval import Resolution
+from gateway.state.ledger import DraftLedger
 from gateway.state.sqlite.sqlite_store import SqliteStore
-from gateway.state.state_changes import StateChanges, StateError
+from gateway.state.state_changes import StateChanges, StateError, StateUnsureError
 from gateway.state.state_store import open_store
 from gateway.state.state_writer import StateWriter
 from gateway.telemetry.delta import CounterDelta, Delta, UsageDelta
+from tests.gateway.kit import DEADLINE
 
 USAGES = [UsageDelta("a", "1", "/p", client, 2, 1, 0, 1) for client in ("", "acme")]
 DELTA = Delta(5.0, USAGES, [], [CounterDelta("differences", ("a", "1", "name"), 3)], [], [])
@@ -95,3 +104,109 @@ async def test_counts_that_a_worker_lost_have_counting_begin_anew(tmp_path: Path
     assert writer.totals.since == began + 50
     await writer.close()
     assert (await stored(path)).documents["since"] == began + 50
+
+
+class Hang:
+    """A disk that does not answer: each write begins, and ends when the disk is back."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(state_writer, "_PATIENCE", 0.2)
+        self.begun = 0
+        self._back = threading.Event()
+        written, read = SqliteStore._write, SqliteStore._read
+
+        def write(store: SqliteStore, changes: StateChanges) -> None:
+            self.begun += 1
+            assert self._back.wait(DEADLINE)
+            written(store, changes)
+
+        def read_history(store: SqliteStore, take: Any) -> Any:
+            assert self._back.wait(DEADLINE)
+            return read(store, take)
+
+        monkeypatch.setattr(SqliteStore, "_write", write)
+        monkeypatch.setattr(SqliteStore, "_read", read_history)
+
+    def end(self) -> None:
+        self._back.set()
+
+
+async def ended(writer: StateWriter) -> None:
+    """Return when the disk has answered and all is written."""
+    async with asyncio.timeout(DEADLINE):
+        while writer.failing_since is not None:
+            await asyncio.sleep(0.01)
+            await writer.write()
+
+
+def requests(found: HistoryView) -> int:
+    return sum(each.requests for series in found.series.values() for each in series.values())
+
+
+async def test_a_disk_that_does_not_answer_is_noticed_and_keeps_nothing_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
+) -> None:
+    """Neither a rollback nor an operator waits for it, and what is counted is counted once."""
+    path, threads = tmp_path / "state.db", set(threading.enumerate())
+    writer = StateWriter(open_store(path))
+    hang = Hang(monkeypatch)
+    now = time.time()
+    writer.totals.absorb(replace(DELTA, at=now))
+    query = HistoryQuery(Resolution.DAY, span=86_400 * 2)
+    async with asyncio.timeout(DEADLINE):
+        with pytest.raises(StateError, match="does not answer"):
+            await writer.history(query)
+        await writer.write()
+        assert events == ["state_unwritten"]
+        assert writer.failing_since is not None
+        assert writer.failing_reason == (
+            f"{path}: the state cannot be written or read: the disk does not answer"
+        )
+        await writer.keep("cutovers", [1])
+        await writer.write()
+        with pytest.raises(StateError, match="does not answer"):
+            await writer.history(query)
+        with pytest.raises(StateError, match="does not answer"):
+            await writer.commit(DraftLedger(writer.documents, now))
+    assert hang.begun <= 1
+    assert all(each.daemon for each in set(threading.enumerate()) - threads)
+    hang.end()
+    await ended(writer)
+    assert events == ["state_unwritten", "state_written"]
+    await writer.write()
+    assert requests(await writer.history(query)) == 4
+    await writer.close()
+    assert (await stored(path)).documents["cutovers"] == [1]
+
+
+async def test_what_an_operator_changed_meanwhile_is_not_in_force_after_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state.db"
+    writer = StateWriter(open_store(path))
+    await writer.keep("overrides", "former")
+    hang = Hang(monkeypatch)
+    acts = [DraftLedger(writer.documents, 1.0) for _ in range(2)]
+    for act in acts:
+        await act.keep("overrides", "latter")
+    async with asyncio.timeout(DEADLINE):
+        found = await asyncio.gather(*map(writer.commit, acts), return_exceptions=True)
+    assert [type(error) for error in found] == [StateUnsureError] * 2
+    assert writer.documents["overrides"] == "former"
+    hang.end()
+    await ended(writer)
+    await writer.write()
+    await writer.close()
+    assert (await stored(path)).documents["overrides"] == "former"
+
+
+async def test_a_disk_that_does_not_answer_does_not_keep_the_gateway_from_ending(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
+) -> None:
+    writer = StateWriter(open_store(tmp_path / "state.db"))
+    writer.totals.absorb(DELTA)
+    hang = Hang(monkeypatch)
+    async with asyncio.timeout(DEADLINE):
+        await writer.close()
+    assert events == ["state_unwritten"]
+    hang.end()
