@@ -7,6 +7,7 @@ hours of work. Beside the requests, that would take the time and the memory that
 import asyncio
 import os
 import resource
+import signal
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -66,8 +67,8 @@ def _refused(text: str) -> DraftReport:
 
 def _main() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
-    # One whose gateway has ended is not killed by it.
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    # One whose gateway has ended is not killed by it, and may wait rather than work.
+    signal.alarm(SECONDS)
     answer = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what modules of others print is no answer
     draft = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=_Draft)

@@ -1,16 +1,20 @@
 """DraftProcess: a draft is checked beside the gateway, which it takes nothing of."""
 
 import asyncio
+import signal
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
 import psutil
 import pytest
 
 from gateway.config import draft_process
 from gateway.config.draft import check_draft
 from gateway.config.draft_process import check_apart
-from tests.gateway.kit import rules
+from tests.gateway.kit import DEADLINE, rules
 
 IN_FORCE = rules(1).encode()
 
@@ -65,6 +69,18 @@ async def test_one_that_takes_hours_ends(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert "takes more than 2 s or 512 MiB" in mistake.text
     running = psutil.Process().children()
     assert not [each for each in running if draft_process.__name__ in each.cmdline()]
+
+
+def test_one_whose_gateway_was_killed_ends(tmp_path: Path) -> None:
+    """A module that waits takes no processor time."""
+    (tmp_path / "waiting.py").write_text("import time\ntime.sleep(3600)\n")
+    change = "- python: { field: a, up: 'waiting:up', down: 'waiting:up' }"
+    content = rules(1, changes=change, via=True).encode()
+    draft = draft_process._Draft(content, content, {}, str(tmp_path))
+    alone = "from gateway.config import draft_process as it; it.SECONDS = 1; it._main()"
+    given = msgspec.msgpack.encode(draft)
+    done = subprocess.run([sys.executable, "-c", alone], input=given, check=False, timeout=DEADLINE)
+    assert done.returncode == -signal.SIGALRM
 
 
 async def test_no_process_to_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
