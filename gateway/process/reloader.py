@@ -163,7 +163,8 @@ class Reloader:
             status = self._path.stat()
         except OSError:
             return None
-        return status.st_mtime_ns, status.st_ino, status.st_size
+        # Not st_mtime_ns: a file that can be read again after a chmod has the former one.
+        return status.st_ctime_ns, status.st_ino, status.st_size
 
 
 class _NoCollection:

@@ -53,4 +53,5 @@ def _stamp(path: str) -> tuple[int, int] | None:
         status = Path(path).stat()
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_ino
+    # Not st_mtime_ns: a key that can be read again after a chmod has the former one.
+    return status.st_ctime_ns, status.st_ino

@@ -157,6 +157,26 @@ async def test_a_load_that_never_ends(
         monkeypatch.setattr(reloader_module, "_LONGEST_LOAD", 60.0)
 
 
+async def test_a_file_that_can_be_read_again_is_loaded(tmp_path: Path) -> None:
+    """A chmod changes neither its content nor the time of that."""
+    path = tmp_path / "gateway.yaml"
+    async with reloading(path) as reloader:
+        loaded = reloader.loaded
+        path.chmod(0o600)
+        await soon(lambda: reloader.loaded > loaded)
+
+
+async def test_a_change_that_sets_the_time_back_is_loaded(tmp_path: Path) -> None:
+    """As `cp --preserve` and `rsync --times --inplace` do."""
+    path = tmp_path / "gateway.yaml"
+    async with reloading(path) as reloader:
+        before = path.stat()
+        path.write_text(rules(3))
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert path.stat().st_size == before.st_size
+        await soon(lambda: reloader.content == rules(3).encode())
+
+
 async def test_half_of_a_file_is_read_again(tmp_path: Path, rejected: list[str]) -> None:
     """An editor writes in place, a little at a time; no half of it is loaded."""
     path = tmp_path / "gateway.yaml"

@@ -26,6 +26,8 @@ async def test_the_files_are_followed(tmp_path: Path, monkeypatch: pytest.Monkey
         while await logged.get() != "admin_tls_loaded":
             pass  # one of the two files was seen before the other
         assert tls.context is not first
+        (tmp_path / "tls.key").chmod(0o400)  # perhaps it could not be read until now
+        assert await logged.get() == "admin_tls_loaded"
     following.cancel()
 
 
