@@ -35,6 +35,10 @@ _ALEMBIC = 4
 _MODE = 0o600
 # The document with the number of writes.
 _WRITES = "writes"
+# The write-ahead log of SQLite and its index. Where one is gone, what is written is for nobody.
+_BESIDE = ("-wal", "-shm")
+# What rows bring about that a disk has changed, beside errors of SQLite.
+_UNREADABLE = (SQLAlchemyError, DecodeError, ValueError, TypeError, LookupError)
 _ANOTHER = "move it away, or name another file in 'state'"
 
 
@@ -55,6 +59,7 @@ class SqliteStore:
         self._read_only = read_only
         self._turn = asyncio.Lock()
         self._lock: int | None = None
+        self._beside: list[int | None] | None = None
         self._engine = self._open()
         self._mark = WrittenMark(path)
         self.unheard = self._mark.unheard
@@ -103,7 +108,7 @@ class SqliteStore:
         try:
             with self._engine.begin() as connection:
                 return read(connection)
-        except (SQLAlchemyError, DecodeError) as error:
+        except _UNREADABLE as error:
             raise StateError(self._reason(error)) from None
 
     def _write(self, changes: StateChanges) -> None:
@@ -113,7 +118,7 @@ class SqliteStore:
             with self._engine.begin() as connection:
                 write_state(connection, replace(changes, documents=changes.documents | writes))
                 write_history(connection, changes.history)
-        except SQLAlchemyError as error:
+        except _UNREADABLE as error:
             self._mark.note(self._writes, unwritten=True)
             raise StateError(
                 f"{self.name}: the state cannot be written: {_original(error)}"
@@ -121,6 +126,7 @@ class SqliteStore:
         except StateError:
             self._mark.note(self._writes, unwritten=True)
             raise
+        self._beside = self._beside or self._files_beside()
         self._writes += 1
         self._mark.note(self._writes, unwritten=False)
 
@@ -144,6 +150,13 @@ class SqliteStore:
         if not found.st_size:
             self._path.unlink()
             raise self._made_anew("emptied")
+        if self._beside not in (None, self._files_beside()):
+            # Closing moves what the log has, which is open, to the file.
+            raise self._made_anew("left by the files beside it")
+
+    def _files_beside(self) -> list[int | None]:
+        paths = [Path(f"{self._path}{end}") for end in _BESIDE]
+        return [path.stat().st_ino if path.exists() else None for path in paths]
 
     def _made_anew(self, what: str) -> StateLostError:
         """Make the file again, and return the error that has all of the state written to it."""
@@ -154,6 +167,7 @@ class SqliteStore:
     def _open(self) -> Engine:
         if not self._read_only:
             self._lock = _lock(self._path)
+        self._beside = None
         try:
             engine = _engine(self._path, read_only=self._read_only)
             try:
@@ -164,7 +178,7 @@ class SqliteStore:
             except BaseException:
                 engine.dispose()
                 raise
-        except SQLAlchemyError as error:
+        except _UNREADABLE as error:
             self._release()
             raise StateError(self._reason(error)) from None
         except BaseException:

@@ -1,10 +1,12 @@
 """The state file: what is put in comes out, and what cannot be used is refused in one line."""
 
+import asyncio
 import re
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -252,6 +254,59 @@ async def test_a_file_that_was_replaced_is_left_alone(tmp_path: Path) -> None:
         with pytest.raises(StateError, match="replaced while the gateway ran; put the former"):
             await store.write(StateChanges(documents={"kept": 2}))
     assert (await kept(path)).documents["kept"] == 9
+
+
+@pytest.mark.parametrize("gone", [("-wal", "-shm"), ("-wal",), ("-shm",)])
+async def test_the_files_beside_it_that_are_removed_are_noticed(
+    tmp_path: Path, gone: tuple[str, ...]
+) -> None:
+    """SQLite goes on writing to a log that is gone, which nobody else reads, nor the next start."""
+    path, copy = tmp_path / "state.db", tmp_path / "copy"
+    async with opened(path) as store:
+        await store.write(StateChanges(documents={"a": 1}))
+        for end in gone:
+            path.with_name(f"{path.name}{end}").unlink()
+        with pytest.raises(StateLostError, match="files beside it"):
+            await store.write(StateChanges(documents={"b": 2}))
+        await store.write(StateChanges(documents={"b": 2}))
+        await store.write(StateChanges(documents={"c": 3}))
+        await asyncio.to_thread(copytree, tmp_path, copy)  # as a kill leaves it
+    assert (await kept(copy / "state.db")).documents == {"a": 1, "b": 2, "c": 3}
+
+
+async def use(store: SqliteStore) -> None:
+    await store.read()
+    for by in Resolution:
+        await store.history(HistoryQuery(by), REPORT.at)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE usage SET client = CAST(x'c5c5' AS TEXT) WHERE client = 'acme'",
+        "UPDATE documents SET document = CAST(x'c5' AS TEXT)",
+        "UPDATE history SET callers = CAST(x'c5' AS TEXT)",
+        "UPDATE history SET buckets = 7",
+    ],
+)
+async def test_a_damaged_row_is_reported_in_one_line(tmp_path: Path, damage: str) -> None:
+    """A disk has changed a bit of it."""
+    path = tmp_path / "state.db"
+    totals = Totals(StateChanges())
+    totals.absorb(REPORT)
+    changes = totals.changes()
+    changes.documents["a"] = 1
+    await put(path, changes)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(damage)
+        database.commit()
+    async with opened(path) as store:
+        with pytest.raises(StateError, match=r"^.*state\.db: .*$"):
+            await use(store)
+        if "history" in damage:
+            totals.absorb(REPORT)
+            with pytest.raises(StateError, match=r"^.*state\.db: the state cannot be written: "):
+                await store.write(totals.changes())
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
