@@ -278,6 +278,7 @@ class FleetState(FleetReader):
 
     async def _note(self, *, last: bool = False) -> None:
         contact = self._contact
+        await self._last.keep()
         await self._last_start.note(contact.heard, cut_off=contact.behind, last=last)
 
     async def _adopt(self, found: Mapping[str, object]) -> None:
@@ -294,7 +295,7 @@ class FleetState(FleetReader):
             log.event("overrides_applied", revision=revision)
         self._applied = revision
         kept = {name: found[name] for name in _KEPT if name in found}
-        await asyncio.to_thread(self._last.write, kept)
+        await self._last.keep(kept)
 
     async def _release(self) -> None:
         self._last_start.close()

@@ -3,10 +3,12 @@
 A replica that starts while the database cannot be reached goes by them.
 """
 
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from gateway.state.fleet.kept.own_disk import OwnDisk
 from gateway.telemetry import log
 from gateway.whole_file import write_whole
 
@@ -28,6 +30,8 @@ class LastOverrides:
         self._path = path
         self._database = database
         self._failing = False
+        self._disk = OwnDisk(self._report)
+        self._unwritten: dict[str, object] | None = None
 
     def read(self) -> dict[str, object] | None:
         """Return the documents by name; None if there are none of this database."""
@@ -37,15 +41,27 @@ class LastOverrides:
             return None
         return heard.documents if heard.database == self._database else None
 
+    async def keep(self, documents: dict[str, object] | None = None) -> None:
+        """Replace what the file has by these documents, or by those that it could not take yet."""
+        if documents is not None:
+            self._unwritten = documents
+        latest = self._unwritten
+        if latest is None or not await self._disk.write(partial(self.write, latest)):
+            return
+        if latest is self._unwritten and not self._failing:
+            self._unwritten = None
+
     def write(self, documents: dict[str, object]) -> None:
         """Replace what the file has; a file that cannot be written is reported once."""
         content = msgspec.json.encode(_Heard(self._database, documents))
         try:
             write_whole(self._path, content)
         except OSError as error:
-            if not self._failing:
-                reason = f"{self._path}: {(error.strerror or str(error)).lower()}"
-                log.event("overrides_not_kept", "warning", reason=reason)
-            self._failing = True
+            self._report((error.strerror or str(error)).lower())
         else:
             self._failing = False
+
+    def _report(self, reason: str) -> None:
+        if not self._failing:
+            log.event("overrides_not_kept", "warning", reason=f"{self._path}: {reason}")
+        self._failing = True

@@ -5,15 +5,16 @@ even where another of the same name is heard. The file of a start is locked for 
 process runs: whoever gets the lock knows that the start before it is over, and takes its place.
 """
 
-import asyncio
 import fcntl
 import os
 from contextlib import suppress
 from errno import ENOSPC
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from gateway.state.fleet.kept.own_disk import OwnDisk
 from gateway.telemetry import log
 
 # So often, in seconds, it is noted when the database was heard.
@@ -58,6 +59,7 @@ class LastStart:
         self._start = start
         self._file: int | None = None
         self._failing = False
+        self._disk = OwnDisk(self._report)
         self._heard = 0.0
         self._written: StartRecord | None = None
         self.unheard = path.with_name(f"{path.name}.unheard")
@@ -78,7 +80,7 @@ class LastStart:
         former = self.before or StartRecord(self._database, self._start, self._heard, cut_off)
         record = msgspec.structs.replace(former, cut_off=cut_off)
         if self._file is not None and record != self._written:
-            await asyncio.to_thread(self._write, self._file, record)
+            await self._disk.write(partial(self._write, self._file, record))
 
     def take_place(self) -> None:
         """Note that this start took the place of the one before."""
@@ -89,8 +91,8 @@ class LastStart:
             self._missing = False
 
     def close(self) -> None:
-        """Release the file."""
-        if self._file is not None:
+        """Release the file; while it is being written, that is left to the end of the process."""
+        if self._file is not None and not self._disk.busy:
             os.close(self._file)
             self._file = None
 

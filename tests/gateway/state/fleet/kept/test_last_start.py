@@ -1,14 +1,19 @@
 """What the next start knows: whose place it takes, and whether anything went with that one."""
 
+import asyncio
 import os
 from contextlib import suppress
 from errno import ENOSPC
 from pathlib import Path
+from threading import Event
 
 import pytest
 
+from gateway.state.fleet.kept import own_disk
 from gateway.state.fleet.kept.last_start import LastStart, StartRecord
 from gateway.telemetry import log
+from tests.gateway.kit import DEADLINE
+from tests.gateway.talk import soon
 
 DB = "postgresql://db/one"
 
@@ -71,7 +76,7 @@ async def test_a_start_with_another_database_has_another_place(tmp_path: Path) -
     assert kept(tmp_path, "two", "postgresql://db/two").before is None
 
 
-class KilledError(BaseException):
+class KilledError(Exception):
     """A process that is killed amid a system call."""
 
 
@@ -120,3 +125,31 @@ async def test_a_folder_that_is_not_there_is_reported(tmp_path: Path, told: list
     await absent.note(100.0, cut_off=False)
     absent.close()
     assert told == [f"{tmp_path / 'absent' / 'kept'}: No such file or directory"]
+
+
+async def test_a_disk_that_does_not_answer_keeps_no_beat_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: list[str]
+) -> None:
+    """What it could not take is written once it answers, and the file is not closed amid that."""
+    monkeypatch.setattr(own_disk, "_PATIENCE", 0.05)
+    monkeypatch.setattr(own_disk, "_LONG", 0.0)
+    answers, sync = Event(), os.fsync
+
+    def hang(file: int) -> None:
+        assert answers.wait(DEADLINE)
+        sync(file)
+
+    monkeypatch.setattr(os, "fsync", hang)
+    start = kept(tmp_path, "one")
+    async with asyncio.timeout(DEADLINE):
+        await start.note(100.0, cut_off=False)
+        await start.note(101.0, cut_off=True)
+        assert told == [f"{tmp_path / 'kept'}: the disk does not answer"]
+        start.close()
+        answers.set()
+        while b"true" not in (tmp_path / "kept").read_bytes():
+            await asyncio.sleep(0.01)
+            await start.note(101.0, cut_off=True)
+        await soon(lambda: not start._disk.busy)
+    start.close()
+    assert kept(tmp_path, "two").before == StartRecord(DB, "one", 100.0, cut_off=True)
