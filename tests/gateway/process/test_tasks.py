@@ -19,6 +19,7 @@ from gateway.process.reloader import Reloader
 from gateway.process.tasks import Tasks
 from gateway.settings import Settings
 from gateway.telemetry.delta import CounterDelta, Delta
+from tests.gateway.admin.access.certificates import write_certificate
 from tests.gateway.kit import StartUpstream, rules
 from tests.gateway.talk import OK
 
@@ -188,8 +189,18 @@ async def role(
             await channel.close()
 
 
-# What the process with the admin port runs beside the requests.
-ADMIN = {"admin": 1, "curves": 1, "cutovers": 1, "notify": 1, "reload": 1, "spans": 1, "state": 1}
+# What the process with the admin port runs beside the requests. In a fleet, it has one more, as
+# tests/fleet/prove_tasks.py shows.
+ADMIN = {
+    "admin": 1,
+    "admin_tls": 1,
+    "curves": 1,
+    "cutovers": 1,
+    "notify": 1,
+    "reload": 1,
+    "spans": 1,
+    "state": 1,
+}
 LONG_LIVED = {
     "alone": {**ADMIN, "health_check": 2, "sampling": 1, "targets": 1},
     "supervisor": {**ADMIN, "worker": 2},
@@ -215,12 +226,24 @@ async def test_each_long_lived_task_comes_back(
     """These are all there are; each is killed, and another takes its place."""
     port = (await upstream(OK)).port
     path = tmp_path / "gateway.yaml"
+    files = write_certificate(tmp_path)
     content = f"state: {tmp_path}/state.db\n" + rules(port).replace(
         f'targets: ["http://127.0.0.1:{port}"]',
         f'targets: ["http://127.0.0.1:{port}", "http://localhost:{port}"], health: {{ path: / }}',
     )
+    content += f"admin: {{ tls: {{ certificate: {files.certificate}, key: {files.key} }} }}\n"
     await asyncio.to_thread(path.write_text, content)
-    expected = LONG_LIVED[name]
+    await killed_and_back(name, content, path, stop, monkeypatch, LONG_LIVED[name])
+
+
+async def killed_and_back(
+    name: str,
+    content: str,
+    path: Path,
+    stop: asyncio.Event,
+    monkeypatch: pytest.MonkeyPatch,
+    expected: dict[str, int],
+) -> None:
     async with role(name, content, path, stop, monkeypatch) as deltas:
         await until(lambda: counts() == expected)
         killed = [task for tasks in running().values() for task in tasks]
