@@ -99,7 +99,12 @@ class SqliteStore:
 
         async def take_turn() -> T:
             async with self._turn:
-                return await in_daemon_thread(work)
+                try:
+                    return await in_daemon_thread(work)
+                except RuntimeError as error:  # no thread is to be had
+                    raise StateError(
+                        f"{self.name}: the state cannot be used now: {error}"
+                    ) from None
 
         # Shielded: when nobody waits for it any more, the thread has its turn until it is done.
         return await asyncio.shield(take_turn())

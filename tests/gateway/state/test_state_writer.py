@@ -210,3 +210,23 @@ async def test_a_disk_that_does_not_answer_does_not_keep_the_gateway_from_ending
         await writer.close()
     assert events == ["state_unwritten"]
     hang.end()
+
+
+async def test_where_no_thread_is_to_be_had_a_rollback_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, events: list[str]
+) -> None:
+    """As where the container has as many as it may."""
+    path = tmp_path / "state.db"
+    writer = StateWriter(open_store(path))
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        await writer.keep("cutovers", [1])
+        with pytest.raises(StateError, match="can't start new thread"):
+            await writer.commit(DraftLedger(writer.documents, 1.0))
+    assert events == ["state_unwritten"]
+    await writer.close()
+    assert (await stored(path)).documents["cutovers"] == [1]
+
+
+def no_thread(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")

@@ -41,6 +41,10 @@ class OwnDisk:
         self._began = time.monotonic()
         writing = self._writing = asyncio.ensure_future(in_daemon_thread(call))
         done, _ = await asyncio.wait([writing], timeout=_PATIENCE)
-        if done:
-            writing.result()
+        try:
+            if done:
+                writing.result()
+        except RuntimeError as error:  # no thread is to be had
+            self._report(str(error))
+            return False
         return bool(done)

@@ -50,3 +50,18 @@ async def test_an_error_of_a_write_is_that_of_its_caller(answers: Event) -> None
 
     with pytest.raises(MemoryError):
         await OwnDisk(print).write(fail)
+
+
+async def test_where_no_thread_is_to_be_had(
+    answers: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_thread(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    reasons: list[str] = []
+    disk = OwnDisk(reasons.append)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", no_thread)
+        assert not await disk.write(answers.set)
+    assert reasons == ["can't start new thread"]
+    assert await disk.write(answers.set)
