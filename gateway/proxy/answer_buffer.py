@@ -6,7 +6,9 @@ from gateway.core import headers
 from gateway.core.headers import HeaderFields
 from gateway.proxy.answer_copy import AnswerCopy
 from gateway.proxy.body.body_format import BodyFormat, format_of
-from gateway.proxy.bounds.slow_holders import SLOW_BYTES, SLOW_SECONDS, SlowHolders
+from gateway.proxy.bounds.slow_holders import SlowHolders
+from gateway.proxy.bounds.slow_taking import LOOK_SECONDS, SlowTaking
+from gateway.proxy.client.client_response import ClientTransport
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.client.unsent import unsent_bytes
 from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
@@ -19,8 +21,6 @@ _ALL = 32 * 1024 * 1024
 # The maximum bytes of a copy of an answer, to be validated, and of all that are made at a time.
 _ONE_COPIED = 256 * 1024
 _ALL_COPIED = 4 * 1024 * 1024
-# More than can be unsent: the first look shows nothing yet.
-_UNKNOWN = 2**62
 
 
 class AnswerBuffers:
@@ -93,22 +93,26 @@ async def taken(exchange: Exchange, holders: SlowHolders | None) -> None:
         await exchange.taken()
         return
     connection, loop = exchange.connection, asyncio.get_running_loop()
-    give_way, timer = connection.give_way, None
+    give_way = connection.give_way
+    taking = SlowTaking(_unsent(connection))
+    timer: asyncio.TimerHandle
 
-    def look(before: int) -> None:
+    def look() -> None:
         nonlocal timer
-        if connection.transport is not None:
-            left = unsent_bytes(connection.transport)
-            (holders.remove if before - left >= SLOW_BYTES else holders.add)(give_way)
-            timer = loop.call_later(SLOW_SECONDS, look, left)
+        taking.look(_unsent(connection))
+        (holders.add if taking.slow else holders.remove)(give_way)
+        timer = loop.call_later(LOOK_SECONDS, look)
 
-    look(_UNKNOWN)
+    timer = loop.call_later(LOOK_SECONDS, look)
     try:
         await exchange.taken()
     finally:
-        if timer is not None:
-            timer.cancel()
+        timer.cancel()
         holders.remove(give_way)
+
+
+def _unsent(connection: ClientTransport) -> int:
+    return 0 if connection.transport is None else unsent_bytes(connection.transport)
 
 
 def trailers(exchange: Exchange, response: UpstreamResponse) -> HeaderFields:

@@ -204,8 +204,11 @@ async def test_slow_readers_leave_room_at_the_service(
 async def test_slow_readers_of_large_answers_give_way(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """They have all places of the service. One of them loses its own to somebody who waits."""
-    capacity = ", capacity: { in_flight: 8, queue: 8, patience: 30 }"
+    """They have all places of the service. One of them loses its own to somebody who waits.
+
+    It has taken nothing for a second, while who waits has more patience, if not much.
+    """
+    capacity = ", capacity: { in_flight: 8, queue: 8, patience: 4 }"
     program = gateway(rules((await upstream(large)).port, extra=capacity))
     with ExitStack() as stack:
         for _ in range(8):
