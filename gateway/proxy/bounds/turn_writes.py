@@ -104,10 +104,10 @@ class TurnTransport:
         """Return how many bytes are not sent yet."""
         return len(self.kept) + self.own.get_write_buffer_size()
 
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Set with how many bytes the protocol is asked to pause, and to resume."""
+    def set_write_buffer_limits(self, high: int) -> None:
+        """Set with how many bytes that wait the protocol is asked to pause."""
         self.flush()
-        self.own.set_write_buffer_limits(high, low)
+        self.own.set_write_buffer_limits(high)
 
     def is_closing(self) -> bool:
         """Return whether the connection is closing, or closed."""

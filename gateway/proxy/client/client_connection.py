@@ -7,7 +7,7 @@ flow control, keep-alive and shutdown, and replaces the loop.
 
 import asyncio
 import logging
-from typing import Protocol, cast
+from typing import cast
 
 from aiohttp import StreamReader
 from aiohttp.http import RawRequestMessage
@@ -16,13 +16,12 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestPayloadError, Server
 
 from gateway.core.errors import Fault, FaultCode, FaultError
-from gateway.core.snapshot import Limits
 from gateway.proxy.bounds.turn_writes import TurnTransport, TurnWrites
 from gateway.proxy.client import parser_limits
 from gateway.proxy.client.client_response import reset
 from gateway.proxy.client.client_state import TRANSITIONS, ClientEvent, ClientState
 from gateway.proxy.client.client_totals import ClientBound, ClientTotals
-from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.client.exchange import Exchange, HttpHandler
 from gateway.proxy.client.parser_limits import UNREAD, HeavyRequest, MalformedRequest
 from gateway.proxy.client.request_receiver import RequestReceiver
 from gateway.proxy.client.tunnel import Tunnel
@@ -38,23 +37,6 @@ _REQUEST = TRANSITIONS.after(ClientEvent.REQUEST)
 _TAKE = TRANSITIONS.after(ClientEvent.TAKE)
 _ANSWERED = TRANSITIONS.after(ClientEvent.ANSWERED)
 _LAST_ANSWERED = TRANSITIONS.after(ClientEvent.LAST_ANSWERED)
-
-
-class HttpHandler(Protocol):
-    """The handler that connections pass their requests to."""
-
-    @property
-    def limits(self) -> Limits:
-        """The limits for new connections."""
-        ...
-
-    async def answer(self, exchange: Exchange) -> None:
-        """Answer a request and handle every failure; cancelled when the client disconnects."""
-        ...
-
-    def refuse(self, exchange: Exchange, fault: Fault) -> None:
-        """Answer a request that could not be parsed with a fault."""
-        ...
 
 
 class ClientConnection(RequestReceiver):
@@ -106,6 +88,9 @@ class ClientConnection(RequestReceiver):
         host, port = transport.get_extra_info("sockname")[:2]
         self.own = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         joined = TurnTransport(cast(asyncio.Transport, transport), self._writes)
+        # All that waits is counted: below a mark that is higher, ten thousand clients may each
+        # leave a small answer.
+        joined.set_write_buffer_limits(0)
         super().connection_made(cast(asyncio.Transport, joined))
         self._deadline.set(self._limits.idle_seconds)
         if self._totals.connections > min(self._limits.connections, self._totals.most):
@@ -121,7 +106,19 @@ class ClientConnection(RequestReceiver):
         """Close the state and cancel the deadline."""
         self._state = TRANSITIONS[self._state, ClientEvent.LOST]
         self._deadline.cancel()
+        self._totals.waiting.release(self.give_way)
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Write no more; count what waits of an answer that has ended, which nobody drains."""
+        super().pause_writing()
+        if self._down is None and self.transport is not None:
+            self._totals.waiting.hold(self.give_way, self.transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        """Write again."""
+        self._totals.waiting.release(self.give_way)
+        super().resume_writing()
 
     # Timeouts, and the end of the connection.
 
@@ -213,8 +210,6 @@ class ClientConnection(RequestReceiver):
             raise FaultError(Fault(FaultCode.OVERLOADED, detail, fields=again))
         self._state = TRANSITIONS[self._state, ClientEvent.SWITCH]
         self._totals.tunnels += 1
-        if self.transport is not None:
-            self.transport.set_write_buffer_limits(0)  # what waits is counted: `TunnelRoom`
         self._deadline.set(self._limits.tunnel_seconds)
         self._tunnel = tunnel = Tunnel(
             self._pause_transport_reading, self._resume_transport_reading

@@ -8,8 +8,9 @@ from aiohttp.web import RequestHandler, Server
 
 from gateway.descriptors import most_clients
 from gateway.proxy.bounds.turn_writes import TurnWrites
-from gateway.proxy.client.client_connection import ClientConnection, HttpHandler
+from gateway.proxy.client.client_connection import ClientConnection
 from gateway.proxy.client.client_totals import ClientBound, ClientTotals
+from gateway.proxy.client.exchange import HttpHandler
 
 
 class ClientServer(Server):

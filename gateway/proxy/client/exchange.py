@@ -6,15 +6,17 @@ The log line, the metrics and the usage of a request are written once, from its 
 import secrets
 import time
 from itertools import count
+from typing import Protocol
 
 from aiohttp import StreamReader
 from aiohttp.streams import EMPTY_PAYLOAD
 
 from gateway.core.clients import ANONYMOUS
 from gateway.core.cutover.cutover import CutoverRoute
+from gateway.core.errors import Fault
 from gateway.core.headers import FieldLines
 from gateway.core.plan import Plan
-from gateway.core.snapshot import Endpoint, Snapshot
+from gateway.core.snapshot import Endpoint, Limits, Snapshot
 from gateway.core.versions.version import Version
 from gateway.proxy.answer_copy import AnswerCopy
 from gateway.proxy.client.client_request import (
@@ -145,3 +147,20 @@ class Exchange(ClientRequest, ClientResponse):
             self.request_id, self.request_id_given = given, True
         else:  # 32 hexadecimal digits, so that it can be the id of a trace as well
             self.request_id = f"{_id_prefix}{next(_id_count)}"
+
+
+class HttpHandler(Protocol):
+    """The handler that connections pass their requests to."""
+
+    @property
+    def limits(self) -> Limits:
+        """The limits for new connections."""
+        ...
+
+    async def answer(self, exchange: Exchange) -> None:
+        """Answer a request and handle every failure; cancelled when the client disconnects."""
+        ...
+
+    def refuse(self, exchange: Exchange, fault: Fault) -> None:
+        """Answer a request that could not be parsed with a fault."""
+        ...

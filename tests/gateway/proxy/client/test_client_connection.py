@@ -10,8 +10,10 @@ from tests.gateway.kit import rules
 from tests.gateway.proxy.wires import Gateway, Wire
 from tests.gateway.talk import ask
 
-BODY = b"x" * 600_000
-ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(BODY), BODY)
+
+def answer(size: int) -> bytes:
+    """Return an answer with a body of so many bytes."""
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (size, b"x" * size)
 
 
 class Socket:
@@ -33,16 +35,22 @@ class Client(Wire):
         names = {"peername": ("192.0.2.1", 1), "sockname": ("127.0.0.1", 8080), "socket": Socket()}
         super().__init__(self._look, **names)
         self.cut = False
+        self._high = 64 * 1024  # as of every transport
         self._answered = asyncio.Event()
         self.protocol = server()
         self.protocol.connection_made(self)
-        self.protocol.pause_writing()
 
     def get_write_buffer_size(self) -> int:
         return len(self.data)
 
+    def set_write_buffer_limits(self, *limits: Any, **_: object) -> None:
+        """Note from how many bytes on its protocol is to write no more."""
+        (self._high,) = limits
+
     async def ask(self) -> None:
-        """Ask for an answer, and return when all of it is written."""
+        """Take what has come, ask for an answer, and return when all of it is written."""
+        if self.protocol.writing_paused:
+            self.protocol.resume_writing()
         self.data = b""
         self._answered.clear()
         self.protocol.data_received(ask())
@@ -54,25 +62,41 @@ class Client(Wire):
         asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
 
     def _look(self, _: Wire) -> None:
-        if self.data.endswith(BODY):
+        if len(self.data) > self._high and not self.protocol.writing_paused:
+            self.protocol.pause_writing()
+        if self.data.endswith(b"x" * 1000):
             self._answered.set()
 
 
 async def test_the_client_that_has_taken_nothing_for_the_longest_gives_way() -> None:
     bounds: list[Any] = []
-    gateway = Gateway(rules(1), {1: lambda _: ANSWER})
+    gateway = Gateway(rules(1), {1: lambda _: answer(600_000)})
     server = ClientServer(gateway.handler, bounds.append, TurnWrites(asyncio.get_running_loop()))
     server._totals.waiting = WaitingBytes(most=1_500_000)
     clients = [Client(server) for _ in range(4)]
     for client in clients[:2]:
         await client.ask()
-    clients[0].protocol.resume_writing()  # it has taken all of it, and asks for more
-    clients[0].protocol.pause_writing()
-    for client in (clients[0], *clients[2:]):
+    for client in (clients[0], *clients[2:]):  # the first has taken all of it, and asks for more
         await client.ask()
     await asyncio.sleep(0)  # the last one waits as well
     assert [client.cut for client in clients] == [True, True, False, False]
     assert bounds == ["slow", "slow"]
+    for client in clients[2:]:
+        client.protocol.connection_lost(None)
+    gateway.close()
+
+
+async def test_small_answers_that_nobody_takes_count() -> None:
+    """However small: ten thousand clients may each leave one to the gateway."""
+    bounds: list[Any] = []
+    gateway = Gateway(rules(1), {1: lambda _: answer(20_000)})
+    server = ClientServer(gateway.handler, bounds.append, TurnWrites(asyncio.get_running_loop()))
+    server._totals.waiting = WaitingBytes(most=50_000)
+    clients = [Client(server) for _ in range(4)]
+    for client in clients:
+        await client.ask()
+    await asyncio.sleep(0)  # the last one waits as well
+    assert [client.cut for client in clients] == [True, True, False, False]
     for client in clients[2:]:
         client.protocol.connection_lost(None)
     gateway.close()
