@@ -16,7 +16,7 @@ from typing import NoReturn
 
 import msgspec
 import pytest
-from aiohttp import ClientResponse, web
+from aiohttp import ClientResponse, ClientSession, TCPConnector, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from gateway import __version__
@@ -588,6 +588,21 @@ async def test_streams_are_bounded(page: TestClient) -> None:  # type: ignore[ty
     assert {stream.status for stream in streams} == {200}
     async with page.get("/page/events") as one_more:
         assert await one_more.text() == "event: full\ndata:\n\n"
+    for stream in streams:
+        stream.close()
+
+
+async def test_nobody_has_all_streams(page: TestClient) -> None:  # type: ignore[type-arg]
+    """The oldest of who has most ends, as soon as somebody else wants one."""
+    streams = [await page.get("/page/events") for _ in range(MOST_STREAMS)]
+    async with ClientSession(connector=TCPConnector(local_addr=("127.0.0.2", 0))) as another:
+        stream = await another.get(page.make_url("/page/events"))
+        assert await stream.content.readuntil(b"\n\n") == b"event: start\ndata:\n\n"
+        async with asyncio.timeout(30):
+            assert (await streams[0].text()).endswith("event: full\ndata:\n\n")
+        async with page.get("/page/events") as one_more:  # nobody else has more
+            assert await one_more.text() == "event: full\ndata:\n\n"
+        stream.close()
     for stream in streams:
         stream.close()
 
