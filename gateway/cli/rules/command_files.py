@@ -9,8 +9,9 @@ from pathlib import Path
 from gateway.config.conversions.part import Part, parts_of
 from gateway.config.load import read_rules
 from gateway.config.root import Config
+from gateway.config.text.regular_file import MAX_BYTES
 from gateway.config.text.source import read
-from gateway.core.snapshot import Snapshot
+from gateway.core.snapshot import Limits, Snapshot
 
 
 def declared_parts(path: Path, snapshot: Snapshot) -> Mapping[str, Sequence[Part]]:
@@ -29,9 +30,26 @@ def declared_parts(path: Path, snapshot: Snapshot) -> Mapping[str, Sequence[Part
     }
 
 
-def read_body(path: Path) -> bytes:
-    """Return the content of a file, `-` being the standard input; raises ValueError."""
+def read_body(path: Path, limits: Limits) -> bytes:
+    """Return the body in a file, without the line feed that a shell adds.
+
+    Args:
+        path: of the file, `-` being the standard input; it may be a device, which has no end.
+        limits: those of the rules; a larger body than they let be converted may pass as it is.
+
+    Raises:
+        ValueError: it cannot be read, or is too large.
+    """
+    most = max(MAX_BYTES, limits.convert)
     try:
-        return sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        if str(path) == "-":
+            content = sys.stdin.buffer.read(most + 2)
+        else:
+            with path.open("rb") as file:
+                content = file.read(most + 2)
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}; name a file, or -") from None
+    content = content.removesuffix(b"\n")
+    if len(content) > most:
+        raise ValueError(f"the body is larger than {most} bytes; try a smaller one")
+    return content

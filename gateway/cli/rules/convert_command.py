@@ -82,7 +82,7 @@ def run(arguments: Namespace) -> int:
             " --request 'GET /path'"
         )
     asked, answered = (conversion, reverse) if status is None else (reverse, conversion)
-    body = read_body(arguments.body).removesuffix(b"\n")  # which a shell adds
+    body = read_body(arguments.body, snapshot.limits)
     if len(body) > snapshot.limits.convert:
         raise ValueError(
             f"the body is larger than {snapshot.limits.convert} bytes, the bound limits.convert"

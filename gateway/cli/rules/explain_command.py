@@ -52,7 +52,7 @@ def run(arguments: Namespace) -> int:
         parts = declared_parts(file, rules)
         fields = arguments.header if arguments.status is None else ()
         lines = tuple(field_lines(parse_fields(fields, rules)))
-        content = read_body(arguments.body).removesuffix(b"\n")  # which a shell adds
+        content = read_body(arguments.body, rules.limits)
         body = ExplainedBody(content, arguments.status, parts, lines)
     elif arguments.status is not None:
         raise ValueError("--status is of the answer that has a body; name one with --body FILE")
