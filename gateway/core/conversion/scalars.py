@@ -102,12 +102,17 @@ def replace_number(
         holder[key] = made if digits is None else form.number(made)
 
 
+def exact(digits: str) -> Decimal | None:
+    """Return a number, which is the same however it is written; None for one beyond Decimal's."""
+    try:
+        return Decimal(digits)
+    except ArithmeticError:  # of its exponent
+        return None
+
+
 def is_same_number(one: str, other: str) -> bool:
     """Return whether two numbers are the same, however they are written: 1, 1.0 and 1e0."""
-    try:
-        return one == other or Decimal(one) == Decimal(other)
-    except ArithmeticError:  # an exponent beyond those of Decimal
-        return False
+    return one == other or ((number := exact(one)) is not None and number == exact(other))
 
 
 def _is_boolean(text: str, source: Type, form: JsonForm) -> bool:

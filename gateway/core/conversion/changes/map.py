@@ -4,13 +4,15 @@ An absent field stays absent, both ways.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import Enum
+from typing import NamedTuple
 
 from gateway.core.conversion.change import FieldChange
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.document import JsonForm, JsonObject, Number, kind, reach
-from gateway.core.conversion.scalars import WORDS, Scalar, is_same_number
+from gateway.core.conversion.scalars import WORDS, Scalar, exact
 
 
 class Unknown(Enum):
@@ -21,6 +23,15 @@ class Unknown(Enum):
 
 
 Otherwise = Unknown | Scalar
+
+
+class _Spellings(NamedTuple):
+    """What finds words that are written otherwise than in the map, however many it has."""
+
+    numbers: Mapping[Decimal | None, Scalar]
+    """By the numbers among them."""
+    texts: Mapping[str, Scalar]
+    """By how each is written in a form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +51,29 @@ class Map(FieldChange):
     newer: Mapping[Scalar, Scalar]
     unknown: Otherwise = Unknown.REFUSE
     unknown_back: Otherwise = Unknown.REFUSE
+    _of_older: _Spellings = field(init=False, repr=False, compare=False)
+    _of_newer: _Spellings = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Look at each word once."""
+        object.__setattr__(self, "_of_older", _spellings(self.older))
+        object.__setattr__(self, "_of_newer", _spellings(self.newer))
 
     def up(self, fields: JsonObject, form: JsonForm) -> None:
         """Replace the word by the newer version's."""
-        self._map(fields, form, self.newer, self.unknown_back)
+        self._map(fields, form, self.newer, self._of_newer, self.unknown_back)
 
     def down(self, fields: JsonObject, form: JsonForm) -> None:
         """Replace the word by the older version's."""
-        self._map(fields, form, self.older, self.unknown)
+        self._map(fields, form, self.older, self._of_older, self.unknown)
 
     def _map(
-        self, fields: JsonObject, form: JsonForm, words: Mapping[Scalar, Scalar], unknown: Otherwise
+        self,
+        fields: JsonObject,
+        form: JsonForm,
+        words: Mapping[Scalar, Scalar],
+        spellings: _Spellings,
+        unknown: Otherwise,
     ) -> None:
         holder = fields if len(self.field) == 1 else reach(fields, self.field, form)
         key = self.field[-1]
@@ -65,8 +88,10 @@ class Map(FieldChange):
             word = None if form.of_places else words.get(None)
         elif isinstance(value, str | bool | Number):
             word = words.get(value, unknown)
-            if word is unknown and (not form.typed or isinstance(value, Number)):
-                word = next((new for old, new in words.items() if _is(old, value)), unknown)
+            if word is unknown and isinstance(value, Number):
+                word = spellings.numbers.get(exact(value.digits), unknown)
+            elif word is unknown and not form.typed and isinstance(value, str):
+                word = spellings.texts.get(value, unknown)
         if isinstance(word, Number):
             holder[key] = form.number(word.digits)
         elif not isinstance(word, Unknown):
@@ -75,15 +100,19 @@ class Map(FieldChange):
             raise ConversionError(f"{kind(value)} that is not in the map", self.field)
 
 
-def _is(scalar: Scalar, value: str | bool | Number) -> bool:
-    """Return whether a number, or a text of a form, is a scalar that is written otherwise."""
-    if isinstance(scalar, Number):
-        if isinstance(value, Number):
-            return is_same_number(scalar.digits, value.digits)
-        return scalar.digits == value
-    return (
-        isinstance(value, str) and (WORDS[scalar] if isinstance(scalar, bool) else scalar) == value
-    )
+def _spellings(words: Mapping[Scalar, Scalar]) -> _Spellings:
+    numbers: dict[Decimal | None, Scalar] = {}
+    texts: dict[str, Scalar] = {}
+    for word, known in words.items():
+        if isinstance(word, Number):
+            numbers.setdefault(exact(word.digits), known)
+            texts.setdefault(word.digits, known)
+        elif isinstance(word, bool):
+            texts.setdefault(WORDS[word], known)
+        elif word is not None:
+            texts.setdefault(word, known)
+    numbers.pop(None, None)
+    return _Spellings(numbers, texts)
 
 
 def words(known: Mapping[str, str], unknown: str | None, keep: bool) -> Callable[[str], str]:

@@ -1,8 +1,10 @@
 """Map: the same values in other words."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
+from types import FrameType
 
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 from gateway.core.conversion.changes.map import Map, Otherwise, Unknown
 from gateway.core.conversion.conversion_error import ConversionError
-from gateway.core.conversion.document import PLAIN, JsonObject, Number
+from gateway.core.conversion.document import PLAIN, JsonForm, JsonObject, Number
 from gateway.core.conversion.scalars import Scalar
 from tests.gateway.core.conversion.documents import (
     Json,
@@ -106,3 +108,40 @@ def test_in_a_form_every_word_is_a_text(newer: str, older: str) -> None:
 def test_in_a_form_other_words_are_unknown() -> None:
     with pytest.raises(ConversionError, match="/m/f: a string that is not in the map"):
         WORDS.up({"m": {"f": "false"}}, TEXTS)
+
+
+@pytest.mark.parametrize("number", ["1e9999999999999999999", "7"])
+def test_a_number_beyond_those_of_python_is_a_word(number: str) -> None:
+    """As it is written, and no other is taken for it."""
+    change = mapped({"HUGE": Number("1e9999999999999999999"), "NULL": None})
+    fields: JsonObject = {"m": {"f": Number(number)}}
+    form = replace(PLAIN, open=lambda value: value)
+    if number == "7":
+        with pytest.raises(ConversionError, match="a number that is not in the map"):
+            change.up(fields, form)
+    else:
+        change.up(fields, form)
+        assert fields == {"m": {"f": "HUGE"}}
+
+
+@pytest.mark.parametrize(("value", "form"), [(7, PLAIN), ("x", TEXTS)], ids=["number", "text"])
+def test_a_large_map_costs_no_more(value: Json, form: JsonForm) -> None:
+    """Of an unknown word: a body may have a million of them."""
+
+    def calls(size: int) -> int:
+        change = replace(KEPT, newer={Number(f"1{i}"): str(i) for i in range(size)})
+        count = 0
+
+        def profile(_: FrameType, event: str, __: object) -> None:
+            nonlocal count
+            count += event in ("call", "c_call")
+
+        before = sys.getprofile()
+        sys.setprofile(profile)
+        try:
+            change.up({"m": {"f": value}}, form)
+        finally:
+            sys.setprofile(before)
+        return count
+
+    assert calls(1000) == calls(1)
