@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.gateway.kit import Program
-from tests.gateway.talk import Reader, Writer
+from tests.gateway.talk import Reader, Writer, soon
 from tests.soak.house import open_house
 from tests.soak.leaks import CENSUS, Memory, held, slope
 from tests.soak.load import Kill, Load, Question
@@ -32,6 +32,21 @@ async def test_a_short_soak(tmp_path: Path) -> None:
     assert not failures
     assert house.load.right > 500
     assert not any(process.is_running() for process in processes)
+
+
+async def test_a_reload_within_which_a_worker_dies(tmp_path: Path) -> None:
+    """It has been told to load them and has not, when it is killed."""
+    with open_house(tmp_path) as house:
+        worker = house.workers[-1]
+        worker.suspend()
+        loaded = house.journal.read()["config_loaded"] + 1
+        reload = asyncio.create_task(house.toggle())
+        await soon(lambda: house.journal.read()["config_loaded"] == loaded)
+        assert not reload.done()
+        worker.kill()
+        await reload
+        assert house.journal.read()["config_loaded"] == loaded
+        assert house.journal.counts["worker_replaced"] == 1
 
 
 async def judged(answer: bytes, **load: object) -> Load:
