@@ -137,6 +137,7 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
         upgrade,
         exchange.inform,
         (forwarding, b"X-Request-Id: " + exchange.request_id.encode()),
+        exchange.network,
     )
 
 

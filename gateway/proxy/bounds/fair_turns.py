@@ -1,7 +1,8 @@
 """Fair turns: one at a time, and clients in turn, however many of its own each has waiting."""
 
 import asyncio
-from collections import deque
+
+from gateway.proxy.bounds.fair_line import FairLine
 
 
 class FairTurns:
@@ -9,15 +10,14 @@ class FairTurns:
 
     def __init__(self) -> None:
         self._taken = False
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self._waiting = FairLine[None]()
 
     async def take(self, network: str) -> None:
         """Return when it is the turn of this caller, who ends it by `end`."""
         if not self._taken:
             self._taken = True
             return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(network, deque()).append(turn)
+        turn = self._waiting.join(network)
         try:
             await turn
         except asyncio.CancelledError:
@@ -27,13 +27,8 @@ class FairTurns:
 
     def end(self) -> None:
         """End the turn; the next network has its own."""
-        while self._waiting:
-            network = next(iter(self._waiting))
-            turns = self._waiting.pop(network)
-            turn = turns.popleft()
-            if turns:
-                self._waiting[network] = turns  # behind all others
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._taken = False
+        turn = self._waiting.pop()
+        if turn is None:
+            self._taken = False
+        else:
+            turn.set_result(None)

@@ -1,10 +1,9 @@
 """The concurrency limiter of a service: bounds the requests in flight and those that wait."""
 
 import asyncio
-from collections import deque
-from contextlib import suppress
 
 from gateway.core.errors import Fault, FaultCode, FaultError
+from gateway.proxy.bounds.fair_line import FairLine
 from gateway.proxy.bounds.slow_holders import SlowHolders
 
 # From a quarter of the places on, those who are slow to take their answers give way to others.
@@ -12,7 +11,7 @@ _SPARED_SHARE = 4
 
 
 class ConcurrencyLimiter:
-    """Bounds the requests in flight to one service.
+    """Bounds the requests in flight to one service; the networks of clients have turns.
 
     Args:
         limit: the maximum number of requests in flight.
@@ -28,7 +27,7 @@ class ConcurrencyLimiter:
         self._line = line
         self._patience = patience
         self._inside = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting = FairLine[None]()
         self.slow = SlowHolders(limit // _SPARED_SHARE, lambda: self._waiting)
 
     @property
@@ -43,40 +42,41 @@ class ConcurrencyLimiter:
         self._inside += 1
         return True
 
-    async def enter(self) -> None:
+    async def enter(self, network: str) -> None:
         """Take a slot, and wait for it if none is free.
+
+        Args:
+            network: that of the client.
 
         Raises:
             FaultError: too many requests wait already, or no slot became free in time.
         """
         if self.entered():
             return
-        if len(self._waiting) >= self._line:
+        full = len(self._waiting) >= self._line
+        if full and not self._waiting.displace(network, overloaded()):
             raise overloaded()
-        place = asyncio.get_running_loop().create_future()
-        self._waiting.append(place)
+        place = self._waiting.join(network)
         self.slow.make_way()
         try:
             async with asyncio.timeout(self._patience):
                 await place
         except BaseException as error:
-            if place.done() and not place.cancelled():
+            if place.done() and not place.cancelled() and place.exception() is None:
                 self.leave()  # the slot was granted just as the wait ended
             else:
-                with suppress(ValueError):
-                    self._waiting.remove(place)
+                self._waiting.leave(network, place)
             if isinstance(error, TimeoutError):
                 raise overloaded() from None
             raise
 
     def leave(self) -> None:
         """Release a slot, or pass it to the next waiting request."""
-        while self._waiting:
-            place = self._waiting.popleft()
-            if not place.done():
-                place.set_result(None)
-                return
-        self._inside -= 1
+        place = self._waiting.pop() if self._waiting.size else None
+        if place is None:
+            self._inside -= 1
+        else:
+            place.set_result(None)
 
 
 def overloaded() -> FaultError:

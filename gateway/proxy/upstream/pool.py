@@ -74,8 +74,7 @@ class Pool:
         if request.body is not None and members.limiter.half_full:
             request, arriving = await self._enter_busy(members, request)
         elif not members.limiter.entered():
-            self._count("in_flight_waits", service.name)
-            await members.limiter.enter()
+            await self._wait(members, members.limiter, request)
         balancer = members.balancer
         tried: tuple[Target, ...] = ()
         refused: FaultError | None = None
@@ -117,21 +116,27 @@ class Pool:
         request = await self._bodies.read(request)
         arriving: ArrivingBody | None = None
         if isinstance(request.body, AsyncIterator):
-            await self._wait(members, members.arriving)
+            await self._wait(members, members.arriving, request)
             arriving = ArrivingBody(request.body, members.arriving)
             request = replace(request, body=arriving)
         try:
-            await self._wait(members, members.limiter)
+            await self._wait(members, members.limiter, request)
         except BaseException:
             if arriving is not None:
                 arriving.leave()
             raise
         return request, arriving
 
-    async def _wait(self, members: ServicePool, limiter: ConcurrencyLimiter) -> None:
+    async def _wait(
+        self, members: ServicePool, limiter: ConcurrencyLimiter, request: UpstreamRequest
+    ) -> None:
         if not limiter.entered():
             self._count("in_flight_waits", members.service.name)
-            await limiter.enter()
+            network = request.network()
+            if limiter is members.limiter:
+                for target in members.service.targets:
+                    self._connections(target).make_way(network)
+            await limiter.enter(network)
 
     async def _send_in_background(
         self, members: ServicePool, request: UpstreamRequest

@@ -7,14 +7,14 @@ second.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 from gateway.core.errors import FaultCode, FaultError
 from gateway.core.headers import connection_options
 from gateway.core.service import Target, Timeouts
+from gateway.proxy.bounds.fair_line import FairLine
+from gateway.proxy.bounds.limiter import overloaded
 from gateway.proxy.bounds.turn_writes import TurnWrites
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.upstream import StaleConnectionError, UpstreamRequest, failure
@@ -22,8 +22,6 @@ from gateway.proxy.upstream.upstream_connection import UpstreamConnection
 
 # The maximum number of connections to a target that are opened at a time.
 _MOST_OPENING = 16
-
-_Place = asyncio.Future[UpstreamConnection]
 
 
 class ConnectError(FaultError):
@@ -47,8 +45,15 @@ class TargetConnections:
         self._name = target.authority
         self._free: dict[UpstreamConnection, None] = {}  # in the order in which they became free
         self._open: set[UpstreamConnection] = set()
-        self._waiting: deque[_Place] = deque()
+        self._waiting = FairLine[UpstreamConnection]()
         self._opening: set[asyncio.Task[None]] = set()
+
+    def make_way(self, network: str) -> None:
+        """Refuse a request of the network that has most waiting here, for one of another.
+
+        It has a place at the service, for which the other one waits.
+        """
+        self._waiting.displace(network, overloaded())
 
     async def send(self, request: UpstreamRequest, timeouts: Timeouts) -> StreamedResponse:
         """Return the response as soon as its head has arrived.
@@ -61,7 +66,7 @@ class TargetConnections:
             FaultError: the target gave no response.
         """
         rested = self._take()
-        connection = rested or await self._wait(timeouts.connect)
+        connection = rested or await self._wait(request.network(), timeouts.connect)
         try:
             response = await connection.send(request, timeouts).arrived()
         except StaleConnectionError:
@@ -89,20 +94,19 @@ class TargetConnections:
                 return connection
         return None
 
-    async def _wait(self, seconds: float) -> UpstreamConnection:
+    async def _wait(self, network: str, seconds: float) -> UpstreamConnection:
         """Return the first connection that is free or new; it may be opened for another request."""
         try:
             async with asyncio.timeout(seconds):
                 while True:
-                    connection = await self._next(seconds)
+                    connection = await self._next(network, seconds)
                     if connection.is_usable():
                         return connection
         except TimeoutError:
             raise self._error(FaultCode.UPSTREAM_TIMEOUT, "no connection in time") from None
 
-    async def _next(self, seconds: float) -> UpstreamConnection:
-        place: _Place = asyncio.get_running_loop().create_future()
-        self._waiting.append(place)
+    async def _next(self, network: str, seconds: float) -> UpstreamConnection:
+        place = self._waiting.join(network)
         self._open_more(seconds)
         if len(self._waiting) > len(self._opening):
             self._crowded()
@@ -110,18 +114,10 @@ class TargetConnections:
             return await place
         except asyncio.CancelledError:
             if place.cancelled():
-                with suppress(ValueError):
-                    self._waiting.remove(place)
+                self._waiting.leave(network, place)
             elif place.exception() is None:
                 self._lend(place.result())  # it came just as the wait ended
             raise
-
-    def _first(self) -> _Place | None:
-        while self._waiting:
-            place = self._waiting.popleft()
-            if not place.done():
-                return place
-        return None
 
     def _open_more(self, seconds: float) -> None:
         while len(self._opening) < min(len(self._waiting), _MOST_OPENING):
@@ -133,7 +129,7 @@ class TargetConnections:
         try:
             connection = await self._connect(seconds)
         except ConnectError as error:
-            place = self._first()
+            place = self._waiting.pop()
             if place is not None:
                 place.set_exception(error.with_traceback(None))
         else:
@@ -169,7 +165,7 @@ class TargetConnections:
 
     def _lend(self, connection: UpstreamConnection) -> None:
         """Pass a free connection to the first request that waits, or keep it for the next one."""
-        place = self._first() if self._waiting else None
+        place = self._waiting.pop() if self._waiting.size else None
         if place is None:
             self._free[connection] = None
         else:

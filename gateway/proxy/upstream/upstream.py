@@ -32,6 +32,8 @@ class UpstreamRequest(Struct, frozen=True):
         upgrade: the protocol that the service may switch to; None for none.
         informational: a function called with status and fields of every 1xx response but 101.
         lines: the lines of further fields, each without its end, or several that are joined.
+        network: returns the network of the client's address, for lines in which networks have
+            turns; it is empty if no client waits.
     """
 
     method: str
@@ -43,6 +45,7 @@ class UpstreamRequest(Struct, frozen=True):
     upgrade: bytes | None = None
     informational: Callable[[int, HeaderFields], None] | None = None
     lines: tuple[bytes, ...] = ()
+    network: Callable[[], str] = str
 
     @property
     def all_fields(self) -> HeaderFields:

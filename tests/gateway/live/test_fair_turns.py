@@ -6,8 +6,9 @@ from collections.abc import Callable, Coroutine
 import psutil
 import pytest
 
-from tests.gateway.kit import Program, Scripted, StartGateway, StartUpstream, rules
-from tests.gateway.talk import OK, Reader, Writer, ask, connect
+from tests.gateway.kit import DEADLINE, Program, Scripted, StartGateway, StartUpstream, rules
+from tests.gateway.live.bounds import metric
+from tests.gateway.talk import OK, Reader, Writer, ask, connect, soon
 
 pytestmark = pytest.mark.slow
 
@@ -93,3 +94,44 @@ async def others_are_answered(
     await asyncio.gather(*greedies, return_exceptions=True)
     median = sorted(waits)[len(waits) // 2]
     assert median < 0.1
+
+
+async def test_networks_have_turns_at_a_service(
+    gateway: StartGateway, upstream: StartUpstream
+) -> None:
+    """Of twenty requests of one address, those that wait let one of another go first."""
+    turns = asyncio.Semaphore(0)
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        while True:
+            await scripted.take(reader)
+            await turns.acquire()
+            writer.write(OK)
+
+    scripted = await upstream(script)
+    capacity = ", capacity: { in_flight: 1, queue: 50, patience: 60 }"
+    program = gateway(rules(scripted.port, extra=capacity))
+
+    async def ask_from(address: str) -> bytes:
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", program.port, local_addr=(address, 0)
+        )
+        writer.write(ask("GET /plain", "Connection: close"))
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    def waits() -> float:
+        return metric(program, 'gateway_in_flight_waits_total{service="s"}')
+
+    many = [asyncio.create_task(ask_from("127.0.0.1")) for _ in range(20)]
+    await soon(lambda: waits() == 19)
+    one = asyncio.create_task(ask_from("127.0.0.2"))
+    await soon(lambda: waits() == 20)
+    for _ in range(3):
+        turns.release()
+    assert (await asyncio.wait_for(one, DEADLINE)).startswith(b"HTTP/1.1 200")
+    assert sum(each.done() for each in many) <= 2
+    for _ in range(18):
+        turns.release()
+    await asyncio.gather(*many)

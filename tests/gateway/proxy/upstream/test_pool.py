@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.core.errors import FaultCode, FaultError
 from gateway.core.service import Capacity, Service, Target
@@ -121,4 +122,28 @@ async def test_requests_that_wait_are_counted(upstream: StartUpstream) -> None:
     for response in sent:
         assert await (await response).read() == b"ok"
         response.result().abandon()
+    pool.close()
+
+
+async def test_who_waits_for_a_connection_gives_way_to_another_network() -> None:
+    """The places are taken by requests that are not sent yet, of one network."""
+
+    async def hang(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    asyncio.get_running_loop().create_connection = hang  # type: ignore[method-assign, assignment]
+    asked = Service("s", (Target("127.0.0.1", 1),), capacity=Capacity(3, 9, 30))
+    pool = pool_of()
+    of_a, of_b = replace(GET, network=lambda: "a"), replace(GET, network=lambda: "b")
+    many = [asyncio.create_task(pool.send(asked, of_a)) for _ in range(3)]
+    await asyncio.sleep(0)
+    one = asyncio.create_task(pool.send(asked, of_b))
+    with pytest.raises(FaultError, match="overloaded"):
+        await many.pop()
+    await asyncio.sleep(0)
+    assert not pool._service_pool(asked).limiter._waiting.size
+    assert pool._connections(asked.targets[0])._waiting.size == 3
+    for each in (*many, one):
+        each.cancel()
+    await asyncio.gather(*many, one, return_exceptions=True)
     pool.close()

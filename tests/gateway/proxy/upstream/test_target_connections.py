@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from gateway.core.errors import FaultCode, FaultError
 from gateway.core.service import Target, Timeouts
@@ -154,7 +155,7 @@ async def test_a_client_that_leaves_takes_no_connection(meanwhile: str) -> None:
     elif meanwhile == "refused":
         service.open(ConnectionRefusedError(111, "refused"))
     if meanwhile != "nothing":
-        while not service.connections._waiting[0].done():
+        while not service.connections._waiting._networks[""][0].done():
             await asyncio.sleep(0)
             if not service.connections._waiting:
                 break
@@ -223,3 +224,24 @@ async def test_closing_ends_what_is_opened() -> None:
     await settle()
     assert not service.connections._opening
     response.cancel()
+
+
+async def test_networks_have_turns() -> None:
+    """However many requests one of them sends at once."""
+    service = Service()
+    many = [service.send(replace(GET, network=lambda: "a")) for _ in range(40)]
+    one = service.send(replace(GET, network=lambda: "b"))
+    await settle()
+    for _ in range(2):
+        service.open()
+        await settle()
+    service.wires[1].protocol.data_received(OK)
+    assert (await one).status == 200
+    service.connections.make_way("b")  # of which one waits for a place at the service
+    with pytest.raises(FaultError, match="overloaded"):
+        await many[-1]
+    for each in many:
+        each.cancel()
+    await asyncio.gather(*many, return_exceptions=True)
+    service.connections.close()
+    await settle()
