@@ -144,6 +144,15 @@ async def test_a_file_that_was_replaced_is_the_one_that_counts(store: Store, fil
     assert (await store.add(BOB)).id == 2
 
 
+async def test_users_are_for_their_owner_only(store: Store, file: Path) -> None:
+    await store.add(BOB)
+    assert [_mode(file, end) for end in ("", "-wal", "-shm")] == [0o600] * 3
+
+
+def _mode(file: Path, end: str) -> int:
+    return Path(f"{file}{end}").stat().st_mode & 0o777
+
+
 async def test_a_check_changes_nothing(store: Store, file: Path) -> None:
     await store.add(BOB)
     with closing(sqlite3.connect(file)) as before:
