@@ -1,11 +1,13 @@
 """The limits of the parser on a request head, and the faults for its errors."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import cast
 
-from aiohttp.http import RawRequestMessage
+from aiohttp.http import HttpRequestParser, RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
-from aiohttp.web_protocol import ERROR
+from aiohttp.web import RequestHandler, RequestPayloadError
+from aiohttp.web_protocol import ERROR, MAX_MSG_QUEUE_SIZE
 from multidict import CIMultiDict, CIMultiDictProxy
 
 from gateway.core.errors import Fault, FaultCode
@@ -43,6 +45,23 @@ def queued(message: HeavyRequest | MalformedRequest) -> RawRequestMessage:
     """Return what stands in the parser's queue for a request, to be refused there."""
     # The type of aiohttp's queue allows requests and a private class only.
     return cast(RawRequestMessage, message)
+
+
+def new_parser(
+    connection: RequestHandler, loop: asyncio.AbstractEventLoop, limits: Limits, body: int
+) -> HttpRequestParser:
+    """Return a parser for a connection; it stops after twice `body` unread bytes of a body."""
+    return HttpRequestParser(
+        connection,
+        loop,
+        body,
+        max_line_size=limits.target,
+        max_field_size=longest_field(limits),
+        max_headers=limits.header_fields,
+        payload_exception=RequestPayloadError,
+        auto_decompress=False,
+        max_msg_queue_size=MAX_MSG_QUEUE_SIZE,
+    )
 
 
 def longest_field(limits: Limits) -> int:

@@ -258,6 +258,9 @@ class RequestReceiver(RequestHandler):
         piece, before = data[begin:end], content.total_bytes
         try:
             _, self._upgraded, _ = self._parser.feed_data(piece)
+            if due is None and not (content.is_eof() or self._reading_paused):
+                # aiohttp's parser stops late, perhaps for a pause that is over, and keeps the rest.
+                _, self._upgraded, _ = self._parser.feed_data(b"")
         except HttpProcessingError as error:
             self._refuse_body(content, error)
             return begin + len(piece)
@@ -330,14 +333,4 @@ class RequestReceiver(RequestHandler):
         super().resume_reading()
 
     def _new_parser(self) -> HttpRequestParser:
-        return HttpRequestParser(
-            self,
-            self._loop,
-            self._read_bufsize,
-            max_line_size=self._limits.target,
-            max_field_size=parser_limits.longest_field(self._limits),
-            max_headers=self._limits.header_fields,
-            payload_exception=RequestPayloadError,
-            auto_decompress=False,
-            max_msg_queue_size=self._max_msg_queue_size,
-        )
+        return parser_limits.new_parser(self, self._loop, self._limits, self._read_bufsize)

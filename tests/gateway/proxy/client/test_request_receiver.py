@@ -57,6 +57,23 @@ async def test_few_chunks_are_parsed_in_a_turn() -> None:
     served.close()
 
 
+async def test_the_end_of_a_body_is_seen_after_chunks_that_had_to_wait() -> None:
+    """The parser stops for a pause that began with the last byte that came before."""
+    served = Gateway(rules(1), {1: lambda _: OK})
+    protocol = served.client.protocol
+    protocol.data_received(ask("POST /nowhere", "Transfer-Encoding: chunked"))
+    body = protocol._arriving
+    while not protocol._reading_paused:
+        protocol.data_received(b"1\r\nx\r\n")
+    for _ in range(10):
+        await asyncio.sleep(0)  # the chunks are read, and the pause is over
+    assert not protocol._reading_paused
+    protocol.data_received(b"1\r\nx\r\n0\r\n\r\n")
+    assert body.is_eof()
+    await served._recorded.wait()
+    served.close()
+
+
 WRITE = ask("POST /v2/person", "Content-Length: 4") + b"1234"
 
 
