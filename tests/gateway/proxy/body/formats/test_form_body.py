@@ -1,8 +1,10 @@
 """Forms: converted by the changes of JSON bodies, as objects of texts."""
 
 import json
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -52,6 +54,18 @@ def test_what_is_refused(body: bytes, message: str) -> None:
     with pytest.raises(ConversionError) as error:
         convert_form(body, conversion())
     assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("shift", range(4))
+def test_a_long_text_is_decoded_and_coded_in_steps(shift: int) -> None:
+    """All at once it would take 85 times the memory of its bytes."""
+    form = b"title=" + b"a" * shift + b"%C3%B6%2" * 60_000 + b"%"
+    tracemalloc.start()
+    converted = convert_form(form, conversion())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert parse_qsl(converted.decode())[0] == ("name", parse_qsl(form.decode())[0][1])
+    assert peak < 12 * len(form)
 
 
 JSON_RULES = """
