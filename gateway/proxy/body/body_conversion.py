@@ -1,6 +1,7 @@
 """Conversion of bodies and header fields between versions; failures become FaultErrors."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from threading import Event
 
 from gateway.core.conversion.chain import BodyConversion, Conversion
@@ -19,8 +20,9 @@ from gateway.proxy.body.body_format import (
 from gateway.proxy.body.converter import WholeConversion, converter
 from gateway.proxy.body.formats.converted_stream import ConvertedStream
 from gateway.proxy.body.formats.document_stream import converted_stream
-from gateway.proxy.bounds.conversion_budget import AT_ONCE
+from gateway.proxy.bounds.conversion_budget import AT_ONCE, PATIENCE, overloaded
 from gateway.proxy.bounds.conversion_room import ConversionRoom
+from gateway.proxy.bounds.loop_turns import LoopTurns
 from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead
 
 _JSON = BodyFormat.JSON  # ten times as fast as to read it from its class
@@ -30,6 +32,10 @@ _NEVER_SLOW = 16 * 1024  # bytes, though each may be half of a surrogate pair
 _AT_ONCE_BESIDE_JSON = AT_ONCE // 4
 # A line of a stream costs some microseconds however short it is.
 _LINES_AT_ONCE = 500
+# A body of fewer bytes takes a third of a millisecond at most. Others have turns, since one of as
+# many elements as bytes takes 20 ms, and a few hundred bytes of a coded body can be such a one.
+_NO_TURN = 1024
+_turns = LoopTurns(PATIENCE, overloaded)
 
 NOT_JSON = "This version takes JSON bodies: application/json."
 
@@ -63,10 +69,14 @@ async def convert_request_body(
             return body
         raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, NOT_JSON))
     try:
-        slow = len(body) > _NEVER_SLOW or len(body) > room.limit
+        size = len(body)
+        slow = size > _NEVER_SLOW or size > room.limit
         if codings or slow or conversion.timeout is not None:
             return await _convert(convert, body_format, body, codings, conversion, room, message)
-        converted = convert(body, conversion, message, None)
+        if size <= _NO_TURN:
+            converted = convert(body, conversion, message, None)
+        else:
+            converted = await _in_turn(partial(convert, body, conversion, message, None), room)
     except content_coding.DecodedTooLargeError as error:
         raise FaultError(Fault(FaultCode.BODY_TOO_LARGE, f"{str(error).capitalize()}.")) from None
     except content_coding.ContentCodingError as error:
@@ -119,10 +129,14 @@ async def convert_response_body(
         cause = "it is not JSON; unconverted: in the rules lets its type pass"
         raise _failed(response, "it is not JSON", cause)
     try:
-        slow = len(body) > _NEVER_SLOW and (len(body) > AT_ONCE or surrogates.many(body))
+        size = len(body)
+        slow = size > _NEVER_SLOW and (size > AT_ONCE or surrogates.many(body))
         if codings or slow or conversion.timeout is not None:
             return await _convert(convert, body_format, body, codings, conversion, room, message)
-        converted = convert(body, conversion, message, None)
+        if size <= _NO_TURN:
+            converted = convert(body, conversion, message, None)
+        else:
+            converted = await _in_turn(partial(convert, body, conversion, message, None), room)
     except content_coding.ContentCodingError as error:
         raise _failed(response, error) from None
     except ConversionError as error:
@@ -258,7 +272,7 @@ async def _convert(
     most = AT_ONCE if body_format is _JSON else _AT_ONCE_BESIDE_JSON
     small = _small(body, codings, room.limit, most)
     if small is not None and conversion.timeout is None:
-        converted = convert(small, conversion, message, None)
+        converted = await _in_turn(partial(convert, small, conversion, message, None), room)
     else:
 
         def convert_large(abandoned: Event) -> bytes:
@@ -276,6 +290,11 @@ async def _convert(
     if len(converted) > AT_ONCE:
         await room.grow(len(converted))
     return converted
+
+
+async def _in_turn(convert: Callable[[], bytes], room: ConversionRoom) -> bytes:
+    """Return what a function returns that is called on the event loop, in turn with others."""
+    return await _turns.run(convert, lambda: room.network)
 
 
 async def _beside(
@@ -303,7 +322,7 @@ async def _converted(
     text = data or b""
     size, lines = stream.held + len(text), text.count(b"\n") + text.count(b"\r")
     if size <= AT_ONCE and lines <= _LINES_AT_ONCE and conversion.timeout is None:
-        return advance()
+        return advance() if size <= _NO_TURN else await _in_turn(advance, room)
     await room.grow(size)
     return await _beside(advance, conversion, room)
 

@@ -13,14 +13,12 @@ from functools import cache
 from threading import Event
 from typing import TYPE_CHECKING
 
-from gateway.proxy.bounds.conversion_budget import overloaded
+from gateway.proxy.bounds.conversion_budget import PATIENCE, overloaded
 from gateway.proxy.bounds.fair_turns import FairTurns
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-# For how many seconds a conversion waits for those before it.
-_PATIENCE = 5.0
 # What mallopt(3) calls the size from which memory is returned, and the size at a start, in bytes.
 _M_MMAP_THRESHOLD = -3
 _LARGE = 128 * 1024
@@ -38,7 +36,7 @@ async def run(convert: Callable[[Event], bytes], network: str = "") -> bytes:
         FaultError: the conversions before this one took too long.
     """
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(PATIENCE):
             await _turns.take(network)
     except TimeoutError:
         raise overloaded() from None

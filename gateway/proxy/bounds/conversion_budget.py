@@ -19,8 +19,8 @@ _ALL = 64 * 1024 * 1024
 _SPARE = 16 * 1024 * 1024
 _LITTLE = 8 * 1024 * 1024
 _SMALL = 16 * 1024 * 1024
-# For how many seconds a body waits for others to make room.
-_PATIENCE = 5.0
+PATIENCE = 5.0
+"""For how many seconds a body waits for others: to make room, or to be converted."""
 
 
 class Holder(Protocol):
@@ -84,7 +84,7 @@ class ConversionBudget:
         self._end_deadlock()
         self.slow.make_way()
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(PATIENCE):
                 await change
         except TimeoutError:
             raise overloaded() from None

@@ -12,10 +12,15 @@ class FairTurns:
         self._taken = False
         self._waiting = FairLine[None]()
 
+    def took(self) -> bool:
+        """Take the turn if nobody has it; return whether that was so."""
+        free = not self._taken
+        self._taken = True
+        return free
+
     async def take(self, network: str) -> None:
         """Return when it is the turn of this caller, who ends it by `end`."""
-        if not self._taken:
-            self._taken = True
+        if self.took():
             return
         turn = self._waiting.join(network)
         try:

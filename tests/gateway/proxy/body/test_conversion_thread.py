@@ -37,7 +37,7 @@ async def test_a_conversion_that_is_cancelled_stops() -> None:
 
 
 async def test_a_conversion_whose_turn_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversion_thread, "_PATIENCE", 0.01)
+    monkeypatch.setattr(conversion_thread, "PATIENCE", 0.01)
     release = Event()
 
     def convert(_: Event) -> bytes:

@@ -39,7 +39,7 @@ async def test_too_many_elements() -> None:
 
 
 async def test_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversion_budget, "_PATIENCE", 0.01)
+    monkeypatch.setattr(conversion_budget, "PATIENCE", 0.01)
     full, room = ConversionRoom(conversion_budget._ALL, 1), ConversionRoom(len(LARGE), 100_000)
     await full.grow(conversion_budget._ALL)
     pieces = body_conversion.convert_request_stream(

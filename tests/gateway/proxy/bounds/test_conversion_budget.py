@@ -130,7 +130,7 @@ async def test_one_gives_up_where_none_could_become_whole() -> None:
 
 
 async def test_waiting_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversion_budget, "_PATIENCE", 0.01)
+    monkeypatch.setattr(conversion_budget, "PATIENCE", 0.01)
     budget, first, second = ConversionBudget(), Body(), Body()
     assert budget.take(first, MOST)
     with pytest.raises(FaultError, match="overloaded"):

@@ -1,0 +1,73 @@
+"""Conversions on the event loop: few in a turn of it, however many clients send bodies at once."""
+
+import asyncio
+import gzip
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gateway.proxy.body import body_conversion, json_body
+from gateway.proxy.body.body_format import described
+from gateway.proxy.bounds import loop_turns
+from gateway.proxy.bounds.conversion_room import ConversionRoom
+from gateway.proxy.shadow.replay import CapturedAnswer
+from tests.gateway.proxy.body.formats.rules import conversion
+
+BODY = b'{"title":"a","x":"%b"}' % (b"x" * 1100)
+LINES = b'{"title":"a","x":1}\n' * 60
+JSON = (b"Content-Type", b"application/json")
+
+
+async def asked(body: bytes, *fields: tuple[bytes, bytes]) -> None:
+    """Convert a request."""
+    room = ConversionRoom(1_000_000, 1_000_000)
+    await body_conversion.convert_request_body(body, described(fields), conversion(), room)
+
+
+async def answered(body: bytes, *fields: tuple[bytes, bytes]) -> None:
+    """Convert an answer."""
+    room = ConversionRoom(1_000_000, 1_000_000)
+    answer = CapturedAnswer(200, [*fields], body)
+    found = await body_conversion.convert_response_body(answer, conversion(), room)
+    if not isinstance(found, bytes):
+        assert [piece async for piece in found]
+
+
+@pytest.mark.parametrize(
+    ("convert", "body", "fields"),
+    [
+        (asked, BODY, [JSON]),
+        (
+            asked,
+            gzip.compress(b'{"title":[%b{}]}' % (b"{}," * 9000)),
+            [JSON, (b"Content-Encoding", b"gzip")],
+        ),
+        (answered, BODY, [JSON]),
+        (answered, LINES, [(b"Content-Type", b"application/x-ndjson")]),
+    ],
+    ids=["request", "coded request", "answer", "stream"],
+)
+async def test_others_have_turns(
+    convert: Callable[..., asyncio.Future[None]],
+    body: bytes,
+    fields: list[tuple[bytes, bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, turn, made = 1.0, 0, []
+    plain = json_body.convert
+
+    def note(*args: Any) -> bytes:
+        nonlocal now
+        now += 0.01
+        made.append(turn)
+        return plain(*args)
+
+    monkeypatch.setattr(json_body, "convert", note)
+    monkeypatch.setattr(loop_turns, "perf_counter", lambda: now)
+    conversions = asyncio.gather(*(convert(body, *fields) for _ in range(5)))
+    while not conversions.done():
+        turn += 1
+        await asyncio.sleep(0)
+    conversions.result()
+    assert len(set(made)) == 5
