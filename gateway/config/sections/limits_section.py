@@ -15,9 +15,10 @@ class LimitsConfig(SectionModel):
     """The largest body that is converted, in bytes, before and after its content coding is
     undone. The default is 16777216, which is 16 MiB."""
     elements: PositiveInt = 1_000_000
-    """The largest number of elements of arrays and members of objects in a converted body of more
-    than 64 KiB, of fields in a form, and of lines in a stream of documents. They are counted by
-    commas and brackets, those in texts included, by ampersands and by ends of lines. The default is
+    """The largest number of elements of arrays and members of objects in a converted body, or a
+    document of a stream, of more than 64 KiB, of fields in a form of more than 16 KiB, and of lines
+    in an event. They are counted by commas and brackets, those in texts included, by ampersands and
+    by ends of lines. A stream with a content coding is counted as a whole. The default is
     1000000."""
     body: Bytes | None = None
     """The largest request body, in bytes. An endpoint may have its own max_body. Without both,

@@ -78,7 +78,7 @@ async def convert_request_body(
         else:
             converted = await _in_turn(partial(convert, body, conversion, message, None), room)
     except content_coding.DecodedTooLargeError as error:
-        raise FaultError(Fault(FaultCode.BODY_TOO_LARGE, f"{str(error).capitalize()}.")) from None
+        raise _refused(error) from None
     except content_coding.ContentCodingError as error:
         fault = Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, f"Content-Encoding: {error}.")
         raise FaultError(fault) from None
@@ -233,6 +233,8 @@ async def _pieces(
                 yield converted
         if rest := await _converted(stream, None, conversion, room):
             yield rest
+    except content_coding.DecodedTooLargeError as error:
+        raise _failed(response, error) from None
     except ConversionError as error:
         raise _failed(response, error, error.cause) from None
 
@@ -255,6 +257,8 @@ async def convert_request_stream(
             yield await _converted(stream, body, conversion, room)
         if rest := await _converted(stream, None, conversion, room):
             yield rest
+    except content_coding.DecodedTooLargeError as error:
+        raise _refused(error) from None
     except ConversionError as error:
         raise FaultError(unconvertible(error, error.misfit), error.cause) from None
 
@@ -341,6 +345,10 @@ def _small(body: bytes, codings: Sequence[str], limit: int, most: int) -> bytes 
         if limit <= most:
             raise
         return None
+
+
+def _refused(error: content_coding.DecodedTooLargeError) -> FaultError:
+    return FaultError(Fault(FaultCode.BODY_TOO_LARGE, f"{str(error).capitalize()}."))
 
 
 def _failed(response: UpstreamHead, what: object, cause: str = "") -> FaultError:

@@ -3,6 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
+from gateway.proxy.body.content_coding import DecodedTooLargeError
+
 DocumentConversion = Callable[[bytes], bytes]
 """A function that returns one converted JSON document; it may raise ConversionError."""
 
@@ -10,14 +12,19 @@ DocumentConversion = Callable[[bytes], bytes]
 class ConvertedStream(ABC):
     """Converts a stream of documents, piece by piece, holding back only what is incomplete.
 
+    It raises ConversionError for a document that cannot be converted, and DecodedTooLargeError for
+    a part that is too large, as soon as that is known.
+
     Args:
-        convert: Returns one converted document; it may raise ConversionError.
+        convert: Returns one converted document; it may raise either.
         most: The maximum number of bytes of a part of the stream that has one document.
+        part: What such a part is called, with its article.
     """
 
-    def __init__(self, convert: DocumentConversion, most: int) -> None:
+    def __init__(self, convert: DocumentConversion, most: int, part: str) -> None:
         self._convert = convert
         self._most = most
+        self._part = part
         self._begun = bytearray()
 
     @property
@@ -27,8 +34,13 @@ class ConvertedStream(ABC):
 
     @abstractmethod
     def feed(self, data: bytes) -> bytes:
-        """Return what the data completes, converted; may raise ConversionError."""
+        """Return what the data completes, converted."""
 
     @abstractmethod
     def finish(self) -> bytes:
-        """Return what is left at the end of the stream; may raise ConversionError."""
+        """Return what is left at the end of the stream."""
+
+    def _bound(self, part: bytes | bytearray) -> None:
+        """Raise DecodedTooLargeError for a part, perhaps an incomplete one, that is too large."""
+        if len(part) > self._most:
+            raise DecodedTooLargeError(f"{self._part} of more than {self._most} bytes")

@@ -3,10 +3,10 @@
 from threading import Event
 
 from gateway.core.conversion.chain import BodyConversion
-from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.message.message import Message
 from gateway.proxy.body import json_body
 from gateway.proxy.body.body_format import BodyFormat, ElementCount
+from gateway.proxy.body.content_coding import DecodedTooLargeError
 from gateway.proxy.body.formats.converted_stream import ConvertedStream
 from gateway.proxy.bounds.conversion_budget import AT_ONCE
 from gateway.proxy.bounds.conversion_room import ConversionRoom
@@ -23,7 +23,7 @@ def converted_stream(
 
     def convert(document: bytes) -> bytes:
         if len(document) > AT_ONCE and ElementCount(room.elements).exceeds(document):
-            raise ConversionError(f"a document of more than {room.elements} elements")
+            raise DecodedTooLargeError(f"a document of more than {room.elements} elements")
         # The head of the message is sent before its documents, which cannot change it.
         copy = None if message is None else message.copied()
         return json_body.convert(document, conversion, copy, abandoned)

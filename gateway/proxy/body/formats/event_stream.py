@@ -10,8 +10,8 @@ from collections.abc import Callable
 from io import BytesIO
 
 from gateway.core.conversion.chain import BodyConversion
-from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.version_link import event_names
+from gateway.proxy.body.content_coding import DecodedTooLargeError
 from gateway.proxy.body.formats.converted_stream import ConvertedStream, DocumentConversion
 
 # A line ends with CRLF, LF or CR, and an event with an empty line (WHATWG HTML, section 9.2.5).
@@ -40,14 +40,14 @@ class EventStream(ConvertedStream):
         lines: int,
         conversion: BodyConversion | None = None,
     ) -> None:
-        super().__init__(convert, most)
+        super().__init__(convert, most, "an event")
         self._lines = lines
         way = None if conversion is None else (conversion.links, conversion.direction)
         self._named = None if way is None else event_names(*way)
         self._searched = 0
 
     def feed(self, data: bytes) -> bytes:
-        """Return the converted events that the data completes; may raise ConversionError."""
+        """Return the converted events that the data completes."""
         self._begun += data
         done = []
         begin = 0
@@ -62,8 +62,7 @@ class EventStream(ConvertedStream):
         del self._begun[:begin]
         # The end of an event has up to four bytes, of which the last may still be missing.
         self._searched = max(0, len(self._begun) - 3)
-        if len(self._begun) > self._most:
-            raise ConversionError(f"an event of more than {self._most} bytes")
+        self._bound(self._begun)
         return b"".join(done)
 
     def finish(self) -> bytes:
@@ -72,8 +71,9 @@ class EventStream(ConvertedStream):
         return rest
 
     def _event(self, event: bytes) -> bytes:
+        self._bound(event)
         if len(event) > self._lines < _count_lines(event):
-            raise ConversionError(f"an event of more than {self._lines} lines")
+            raise DecodedTooLargeError(f"an event of more than {self._lines} lines")
         # The lines are not held: each would take many times the memory of its bytes.
         data = BytesIO()
         for line in _LINES.finditer(event):

@@ -2,15 +2,17 @@
 
 from io import BytesIO
 
-from gateway.core.conversion.conversion_error import ConversionError
-from gateway.proxy.body.formats.converted_stream import ConvertedStream
+from gateway.proxy.body.formats.converted_stream import ConvertedStream, DocumentConversion
 
 
 class JsonLineStream(ConvertedStream):
     """Converts the lines of a stream, each as it becomes complete; an empty line stays."""
 
+    def __init__(self, convert: DocumentConversion, most: int) -> None:
+        super().__init__(convert, most, "a line")
+
     def feed(self, data: bytes) -> bytes:
-        """Return the converted lines that the data completes; may raise ConversionError."""
+        """Return the converted lines that the data completes."""
         done = BytesIO()  # a body may be whole, and of as many lines as bytes
         begin = 0
         while (end := data.find(b"\n", begin)) >= 0:
@@ -19,15 +21,15 @@ class JsonLineStream(ConvertedStream):
             self._begun.clear()
             begin = end + 1
         self._begun += data[begin:]
-        if len(self._begun) > self._most:
-            raise ConversionError(f"a line of more than {self._most} bytes")
+        self._bound(self._begun)
         return done.getvalue()
 
     def finish(self) -> bytes:
-        """Return the converted last line, which has no end; may raise ConversionError."""
+        """Return the converted last line, which has no end."""
         last, self._begun = bytes(self._begun), bytearray()
         return self._line(last)
 
     def _line(self, line: bytes) -> bytes:
+        self._bound(line)
         document = line.strip(b" \t\r")
         return self._convert(document) if document else line

@@ -11,6 +11,7 @@ from gateway.proxy.shadow.replay import CapturedAnswer
 from tests.gateway.proxy.body.formats.rules import conversion
 
 LINES = [(b"Content-Type", b"application/x-ndjson")]
+LINE = b'{"title":1}\n'
 LARGE = b'{"x":[' + b"{}," * 30_000 + b"{}]}\n"
 
 
@@ -24,7 +25,7 @@ async def converted(body: bytes, room: ConversionRoom) -> bytes:
 
 async def test_a_large_line_takes_room() -> None:
     room = ConversionRoom(len(LARGE), 100_000)
-    assert await converted(b'{"title":1}\n', room) == (b'{"name":1,"channel":"web","tries":3}\n')
+    assert await converted(LINE, room) == (b'{"name":1,"channel":"web","tries":3}\n')
     assert room.held == 0
     assert b"{},{}" in await converted(LARGE, room)
     assert room.held == len(LARGE)
@@ -36,6 +37,15 @@ async def test_too_many_elements() -> None:
     with pytest.raises(FaultError, match="a document of more than 30000 elements"):
         await converted(LARGE, room)
     room.release()
+
+
+async def test_a_request_of_a_line_that_is_too_large() -> None:
+    pieces = body_conversion.convert_request_stream(
+        LINE, BodyFormat.JSON_LINES, conversion(), ConversionRoom(len(LINE) - 2, 1), None
+    )
+    with pytest.raises(FaultError, match="A line of more than 10 bytes") as caught:
+        _ = [piece async for piece in pieces]
+    assert caught.value.fault.code is FaultCode.BODY_TOO_LARGE
 
 
 async def test_no_room(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.core.conversion.chain import BodyConversion
-from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.versions.version import Version
+from gateway.proxy.body.content_coding import DecodedTooLargeError
 from gateway.proxy.body.formats import event_stream
 from gateway.proxy.body.formats.event_stream import EventStream, events
 
@@ -124,12 +124,17 @@ def test_the_search_for_ends_is_linear(
 def test_an_event_without_end_is_bounded() -> None:
     stream = EventStream(marked, 8, 100)
     stream.feed(b"data: 12")
-    with pytest.raises(ConversionError, match="an event of more than 8 bytes"):
+    with pytest.raises(DecodedTooLargeError, match="an event of more than 8 bytes"):
         stream.feed(b"3")
+
+
+def test_an_event_that_comes_with_its_end_is_bounded() -> None:
+    with pytest.raises(DecodedTooLargeError, match="an event of more than 8 bytes"):
+        EventStream(marked, 8, 100).feed(b"data: 1\n\n")
 
 
 def test_an_event_of_many_lines() -> None:
     event = b"data: {\r\n: }\ndata: }\r\r"
     assert EventStream(marked, 100, 4).feed(event) == b"data: <{\r\ndata: }>\r\n: }\n\r"
-    with pytest.raises(ConversionError, match="an event of more than 3 lines"):
+    with pytest.raises(DecodedTooLargeError, match="an event of more than 3 lines"):
         EventStream(marked, 100, 3).feed(event)

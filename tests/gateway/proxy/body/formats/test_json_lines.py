@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.core.conversion.conversion_error import ConversionError
+from gateway.proxy.body.content_coding import DecodedTooLargeError
 from gateway.proxy.body.formats.json_lines import JsonLineStream
 
 
@@ -32,8 +32,15 @@ def test_it_does_not_matter_where_the_bytes_are_cut(
     assert cut.feed(text[:at]) + cut.feed(text[at:]) + cut.finish() == expected
 
 
+def test_a_line_that_comes_with_its_end_is_bounded() -> None:
+    lines = JsonLineStream(marked, 8)
+    assert lines.feed(b"12345678\n") == marked(b"12345678") + b"\n"
+    with pytest.raises(DecodedTooLargeError, match="a line of more than 8 bytes"):
+        lines.feed(b"123456789\n")
+
+
 def test_a_line_without_end_is_bounded() -> None:
     lines = JsonLineStream(marked, 8)
     lines.feed(b"12345678")
-    with pytest.raises(ConversionError, match="a line of more than 8 bytes"):
+    with pytest.raises(DecodedTooLargeError, match="a line of more than 8 bytes"):
         lines.feed(b"9")
