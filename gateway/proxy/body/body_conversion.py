@@ -69,14 +69,12 @@ async def convert_request_body(
             return body
         raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, NOT_JSON))
     try:
-        size = len(body)
-        slow = size > _NEVER_SLOW or size > room.limit
-        if codings or slow or conversion.timeout is not None:
-            return await _convert(convert, body_format, body, codings, conversion, room, message)
-        if size <= _NO_TURN:
+        quick = len(body) <= _NO_TURN and len(body) <= room.limit
+        if quick and not codings and conversion.timeout is None:
             converted = convert(body, conversion, message, None)
         else:
-            converted = await _in_turn(partial(convert, body, conversion, message, None), room)
+            given = convert, body_format, body, codings
+            converted = await _convert(*given, conversion, room, message)
     except content_coding.DecodedTooLargeError as error:
         raise _refused(error) from None
     except content_coding.ContentCodingError as error:
@@ -129,14 +127,11 @@ async def convert_response_body(
         cause = "it is not JSON; unconverted: in the rules lets its type pass"
         raise _failed(response, "it is not JSON", cause)
     try:
-        size = len(body)
-        slow = size > _NEVER_SLOW and (size > AT_ONCE or surrogates.many(body))
-        if codings or slow or conversion.timeout is not None:
-            return await _convert(convert, body_format, body, codings, conversion, room, message)
-        if size <= _NO_TURN:
+        if len(body) <= _NO_TURN and not codings and conversion.timeout is None:
             converted = convert(body, conversion, message, None)
         else:
-            converted = await _in_turn(partial(convert, body, conversion, message, None), room)
+            given = convert, body_format, body, codings
+            converted = await _convert(*given, conversion, room, message)
     except content_coding.ContentCodingError as error:
         raise _failed(response, error) from None
     except ConversionError as error:
@@ -276,24 +271,20 @@ async def _convert(
     most = AT_ONCE if body_format is _JSON else _AT_ONCE_BESIDE_JSON
     small = _small(body, codings, room.limit, most)
     if small is not None and conversion.timeout is None:
-        converted = await _in_turn(partial(convert, small, conversion, message, None), room)
-    else:
+        return await _in_turn(partial(convert, small, conversion, message, None), room)
 
-        def convert_large(abandoned: Event) -> bytes:
-            count = ElementCount(room.elements, body_format)
+    def convert_large(abandoned: Event) -> bytes:
+        count = ElementCount(room.elements, body_format)
 
-            def take(piece: bytes) -> None:
-                if count.exceeds(piece):
-                    what = f"the body has more than {room.elements} elements"
-                    raise content_coding.DecodedTooLargeError(what)
+        def take(piece: bytes) -> None:
+            if count.exceeds(piece):
+                what = f"the body has more than {room.elements} elements"
+                raise content_coding.DecodedTooLargeError(what)
 
-            text = content_coding.decode(body, codings, room.limit, take)
-            return convert(text, conversion, message, abandoned)
+        text = content_coding.decode(body, codings, room.limit, take)
+        return convert(text, conversion, message, abandoned)
 
-        converted = await _beside(convert_large, conversion, room)
-    if len(converted) > AT_ONCE:
-        await room.grow(len(converted))
-    return converted
+    return await _beside(convert_large, conversion, room)
 
 
 async def _in_turn(convert: Callable[[], bytes], room: ConversionRoom) -> bytes:

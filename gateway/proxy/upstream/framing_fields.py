@@ -7,6 +7,9 @@ _NAMES = FieldNames({b"content-length", b"keep-alive", b"transfer-encoding"})
 _KNOWN = _NAMES.known
 _BLANKS = (b" ", b"\t")
 
+FRAMINGS = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
+"""The versions of HTTP and the codings of each (RFC 9112, section 6.1); llhttp takes more."""
+
 
 def framing(fields: HeaderFields) -> tuple[HeaderFields, HeaderFields]:
     """Return the fields as `trimmed` does, and those by which the connection goes as they came.

@@ -103,8 +103,8 @@ class StreamedResponse:
 
     @property
     def crowded(self) -> bool:
-        """Whether many pieces have arrived since the last ones were read."""
-        return len(self._pieces) > _CROWDED
+        """Whether much was parsed: many pieces since the last ones were read, or trailer fields."""
+        return len(self._pieces) > _CROWDED or bool(self.trailers)
 
     async def arrived(self) -> Self:
         """Wait for the head and return the response; cancelling the wait closes the connection.

@@ -14,7 +14,7 @@ from gateway.core.service import Timeouts
 from gateway.proxy.bounds.deadline import Deadline
 from gateway.proxy.bounds.paced_reading import SLICE, PacedReading
 from gateway.proxy.bounds.turn_writes import TurnTransport, TurnWrites
-from gateway.proxy.upstream.framing_fields import framing, trimmed
+from gateway.proxy.upstream.framing_fields import FRAMINGS, framing, trimmed
 from gateway.proxy.upstream.keep_alive import LOOK_AFTER, granted, is_quiet, jittered
 from gateway.proxy.upstream.request_head import write_request
 from gateway.proxy.upstream.streamed_response import MOMENT, SMALL, StreamedResponse
@@ -31,8 +31,7 @@ from gateway.proxy.upstream.upstream_state import (
 
 # The maximum bytes of a response's head, and of its trailers; llhttp itself sets no bound.
 _MAX_HEAD = 256 * 1024
-# Stricter than llhttp: codings by version (RFC 9112, 6.1), digits of a length, reason phrases (4).
-_FRAMINGS = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
+# Stricter than llhttp: digits of a length, and reason phrases (RFC 9112, section 4).
 _DIGITS, _CONTROLS = 18, bytes(byte for byte in (*range(32), 127) if byte != 9)
 _NO_PARSER, _SLOW = HttpResponseParser(None), "it took too long"
 _SPENT = UpstreamState.SPENT  # read often, like the transitions of an ordinary exchange:
@@ -165,9 +164,9 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         if response.switched:
             response.feed(data)
             return
-        reading = self._reading
-        if not reading.active and (reading.rest or (len(data) > SLICE and not response.sized)):
-            reading.feed(data)
+        costly = len(data) > SLICE and not (response.head and response.sized)
+        if not self._reading.active and (costly or self._reading.rest):
+            self._reading.feed(data)
             return
         try:
             if not (response.head or self._head_size):
@@ -185,7 +184,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
                 self._finish()
             elif not response.head or response.trailers:
                 self._head_size += len(data)
-                if self._head_size > _MAX_HEAD:
+                if self._head_size >= _MAX_HEAD:
                     what = "trailer section" if response.head else "response head"
                     self._fail_by(FaultCode.UPSTREAM_PROTOCOL, f"its {what} is too large")
             elif response.small:
@@ -268,7 +267,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             self._interim(response, request, status)
             return
         coding, version = self._coding, "1.1" if self._is_1_1 else parser.get_http_version()
-        if (version, coding) not in _FRAMINGS:
+        if (version, coding) not in FRAMINGS:
             raise HttpParserError(f"HTTP/{version} with transfer coding {coding!r}")
         response.status, response.head = status, True
         self._lines = response.trailers
@@ -319,6 +318,8 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         assert response is not None
         if response.trailers:
             response.trailers = trimmed(response.trailers)
+            if sum(len(name) + len(value) + 4 for name, value in response.trailers) > _MAX_HEAD:
+                raise HttpParserError("its trailer section is too large")
             if any(name.lower() == b"connection" for name, _ in response.trailers):
                 self._state = TRANSITIONS[self._state, UpstreamEvent.CLOSING]  # llhttp may close
         self._state = state = _END.get(self._state) or _END[self._state]

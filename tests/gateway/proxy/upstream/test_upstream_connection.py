@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -109,6 +110,21 @@ async def test_a_head_is_bounded() -> None:
     assert kept.wire.is_closing()
 
 
+@pytest.mark.parametrize("size", [256 * 1024, 260 * 1024 + 1])
+async def test_a_head_is_bounded_however_it_comes(size: int) -> None:
+    """Also with a length at its begin, after which a body is read as it comes."""
+    begin, end = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nA: ", b"\r\n\r\n"
+    rest = b"a" * (size - len(begin) - len(end)) + end
+    kept = Kept()
+    asked = kept.ask([begin, rest[:200_000], rest[200_000:] + b"ok"])
+    if size == 256 * 1024:
+        assert await whole(await asked) == b"ok"
+        return
+    with pytest.raises(FaultError, match="head is too large"):
+        await asked
+    assert kept.wire.is_closing()
+
+
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -129,6 +145,22 @@ async def test_chunks_of_a_byte_have_turns() -> None:
     assert kept.freed == 0
     assert (await whole(response))[-2:] == b"xy"
     assert (kept.freed, kept.wire.flow[-1]) == (1, "resume")
+
+
+async def test_trailer_fields_are_bounded_with_their_framing() -> None:
+    """A line of four bytes takes much more memory, and they have turns."""
+    lines = 256 * 1024 // 5
+    for more, fails in ((0, False), (1, True)):
+        kept = Kept()
+        response = await kept.ask([CHUNKED])
+        kept.connection.data_received(b"0\r\n" + b"T:\r\n" * (lines + more) + b"\r\n")
+        parsed = []
+        while not response.complete and response.error is None:
+            parsed.append(len(response.trailers))
+            await asyncio.sleep(0)
+        steps = [after - before for before, after in pairwise(parsed)]
+        assert 0 < max(steps) <= SLICE // 4
+        assert (response.error is not None) is fails
 
 
 async def test_what_waits_unread_pauses_the_service() -> None:
