@@ -11,7 +11,7 @@ from gateway.config.load import rules_hash
 from gateway.core.cutover.cutover import in_force
 from gateway.core.overrides import Overrides
 from gateway.core.service import Service
-from gateway.process.listening import BACKLOG
+from gateway.process.acceptor import Acceptor
 from gateway.process.reloader import Reloader
 from gateway.process.tasks import Tasks
 from gateway.proxy.bounds.turn_writes import TurnWrites
@@ -78,7 +78,7 @@ class Serving:
             self._handler, partial(self._recorder.count, "client_bounds"), writes
         )
         self._other_listeners: dict[int, socket.socket] = {}
-        self._standing_in: dict[int, asyncio.Server] = {}
+        self._standing_in: dict[int, Acceptor] = {}
         self._watch = TargetWatch(self._pool.balancer, report)
         self._checks = HealthChecks(self._pool, log.health, tasks.start)
         self._checks.follow(self._handler.snapshot.services.values())
@@ -112,7 +112,7 @@ class Serving:
             announce: called when requests are accepted.
         """
         own, *others = listeners
-        server = await self._accept(own)
+        acceptor = await Acceptor.open(self._server, own)
         self._other_listeners = {each.fileno(): each for each in others}
         following = self._tasks.start("reload", self._follow)
         sampling = self._tasks.start("sampling", self._sampling.run)
@@ -124,7 +124,7 @@ class Serving:
         sampling.stop()
         watching.stop()
         self._checks.stop()
-        server.close()
+        acceptor.close()
         await self.stand_in([])
         while self._other_listeners:  # or the kernel would go on to queue connections there
             self._other_listeners.popitem()[1].close()
@@ -149,11 +149,8 @@ class Serving:
             self._standing_in.pop(number).close()
         for number in wanted - self._standing_in.keys():
             with suppress(OSError):  # no descriptor is free: these connections wait
-                self._standing_in[number] = await self._accept(self._other_listeners[number].dup())
-
-    async def _accept(self, listener: socket.socket) -> asyncio.Server:
-        loop = asyncio.get_running_loop()
-        return await loop.create_server(self._server, sock=listener, backlog=BACKLOG)
+                other = self._other_listeners[number].dup()
+                self._standing_in[number] = await Acceptor.open(self._server, other)
 
     def _services(self) -> Iterable[Service]:
         return self._handler.snapshot.services.values()

@@ -1,0 +1,42 @@
+"""The acceptor: those who wait to be accepted wait for few turns of the event loop."""
+
+import asyncio
+import socket
+from contextlib import ExitStack
+
+import uvloop
+
+from gateway.process.acceptor import Acceptor
+
+WAITING = 40
+
+
+class Counted(asyncio.Protocol):
+    """Counts the connections that were made."""
+
+    made = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Count one, and close it."""
+        Counted.made += 1
+        transport.close()
+
+
+def test_several_are_accepted_in_a_turn() -> None:
+    async def turns(listener: socket.socket) -> int:
+        acceptor = await Acceptor.open(Counted, listener)
+        taken = 0
+        while Counted.made < WAITING:
+            await asyncio.sleep(0)
+            taken += 1
+        acceptor.close()
+        return taken
+
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=WAITING))
+        address = listener.getsockname()
+        for _ in range(WAITING):
+            stack.enter_context(socket.create_connection(address))
+        assert uvloop.run(turns(listener)) < WAITING / 2
+    with socket.socket() as late:
+        assert late.connect_ex(address)  # nothing listens there any more
