@@ -255,7 +255,8 @@ class GuardedConnection(asyncio.Protocol):
         """Hand on that the client sends no more, once what it sent is parsed."""
         self._ended = True
         self._go_on()
-        return True
+        # TLS has no half of a connection, and asyncio logs a warning for each that is to be kept.
+        return self._transport.get_extra_info("sslcontext") is None
 
     def pause_writing(self) -> None:
         """Hand on that the client reads too slowly, and close the connection if it stays so."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from aiohttp import web
@@ -209,8 +209,8 @@ class Parser(asyncio.Protocol):
 class Transport(asyncio.Transport):
     """Reads, or does not."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, extra: dict[str, Any] | None = None) -> None:
+        super().__init__(extra)
         self.reads, self.closed = True, False
 
     def pause_reading(self) -> None:
@@ -265,6 +265,15 @@ async def test_a_parser_that_takes_no_more_is_given_no_more() -> None:
         await asyncio.sleep(0)
     assert seen == [("a", 2048), ("a", 952), ("a", 0)]
     assert outer.closed
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_what_a_client_that_sends_no_more_has_sent_is_answered(tls: bool) -> None:
+    """With TLS, asyncio closes the connection in any case, and warns if that is unasked."""
+    outer = Transport({"sslcontext": object()} if tls else {})
+    connection = AdminGuard()(lambda: Parser([], "a"))
+    connection.connection_made(outer)
+    assert connection.eof_received() is not tls
 
 
 async def test_kept_connections_give_way_to_a_probe() -> None:
