@@ -14,13 +14,13 @@ from gateway.core.service import Service
 from gateway.process.acceptor import Acceptor
 from gateway.process.reloader import Reloader
 from gateway.process.tasks import Tasks
-from gateway.proxy.bounds.turn_writes import TurnWrites
 from gateway.proxy.client.client_server import ClientServer
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.handler import Handler
 from gateway.proxy.request_trace import RequestTraces, spans
 from gateway.proxy.shadow.process_load import Load, time_used
 from gateway.proxy.shadow.shadows import Shadows
+from gateway.proxy.turns.turn_writes import TurnWrites
 from gateway.proxy.upstream.health_checks import HealthChecks
 from gateway.proxy.upstream.pool import Pool
 from gateway.telemetry import log

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from aiohttp import web
 
-from gateway.proxy.bounds.fair_turns import FairTurns
+from gateway.proxy.turns.fair_turns import FairTurns
 from gateway.state.state_changes import StateError
 from gateway.telemetry import log
 

@@ -22,7 +22,7 @@ from gateway.proxy.body.formats.converted_stream import ConvertedStream
 from gateway.proxy.body.formats.document_stream import converted_stream
 from gateway.proxy.bounds.conversion_budget import AT_ONCE, PATIENCE, overloaded
 from gateway.proxy.bounds.conversion_room import ConversionRoom
-from gateway.proxy.bounds.loop_turns import LoopTurns
+from gateway.proxy.turns.loop_turns import LoopTurns
 from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead
 
 _JSON = BodyFormat.JSON  # ten times as fast as to read it from its class

@@ -14,7 +14,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from gateway.proxy.bounds.conversion_budget import PATIENCE, overloaded
-from gateway.proxy.bounds.fair_turns import FairTurns
+from gateway.proxy.turns.fair_turns import FairTurns
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor

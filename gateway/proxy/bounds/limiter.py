@@ -3,8 +3,8 @@
 import asyncio
 
 from gateway.core.errors import Fault, FaultCode, FaultError
-from gateway.proxy.bounds.fair_line import FairLine
 from gateway.proxy.bounds.slow_holders import SlowHolders
+from gateway.proxy.turns.fair_line import FairLine
 
 # From a quarter of the places on, those who are slow to take their answers give way to others.
 _SPARED_SHARE = 4

@@ -16,7 +16,6 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestPayloadError, Server
 
 from gateway.core.errors import Fault, FaultCode, FaultError
-from gateway.proxy.bounds.turn_writes import TurnTransport, TurnWrites
 from gateway.proxy.client import parser_limits
 from gateway.proxy.client.client_response import reset
 from gateway.proxy.client.client_state import TRANSITIONS, ClientEvent, ClientState
@@ -26,6 +25,7 @@ from gateway.proxy.client.parser_limits import UNREAD, HeavyRequest, MalformedRe
 from gateway.proxy.client.request_receiver import RequestReceiver
 from gateway.proxy.client.tunnel import Tunnel
 from gateway.proxy.client.unsent import unsent_bytes
+from gateway.proxy.turns.turn_writes import TurnTransport, TurnWrites
 
 _log = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@ from typing import Any
 from aiohttp.web import RequestHandler, Server
 
 from gateway.descriptors import most_clients
-from gateway.proxy.bounds.turn_writes import TurnWrites
 from gateway.proxy.client.client_connection import ClientConnection
 from gateway.proxy.client.client_totals import ClientBound, ClientTotals
 from gateway.proxy.client.exchange import HttpHandler
+from gateway.proxy.turns.turn_writes import TurnWrites
 
 
 class ClientServer(Server):

@@ -4,7 +4,7 @@ import re
 import select
 from random import random
 
-from gateway.proxy.bounds.turn_writes import TurnTransport
+from gateway.proxy.turns.turn_writes import TurnTransport
 
 # The idle time in seconds without a Keep-Alive field. Servers rarely grant less than five seconds,
 # so a server rarely closes a connection just as it is used again.

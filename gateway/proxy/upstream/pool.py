@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gateway.core.errors import Blame, Fault, FaultCode, FaultError
 from gateway.core.service import Service, Target, Timeouts
 from gateway.proxy.bounds.limiter import ConcurrencyLimiter
-from gateway.proxy.bounds.turn_writes import TurnWrites
+from gateway.proxy.turns.turn_writes import TurnWrites
 from gateway.proxy.upstream.balancer import Balancer
 from gateway.proxy.upstream.body_ahead import ArrivingBody, BodiesAhead
 from gateway.proxy.upstream.streamed_response import StreamedResponse

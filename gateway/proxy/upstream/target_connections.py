@@ -13,9 +13,9 @@ from typing import Any
 from gateway.core.errors import FaultCode, FaultError
 from gateway.core.headers import connection_options
 from gateway.core.service import Target, Timeouts
-from gateway.proxy.bounds.fair_line import FairLine
 from gateway.proxy.bounds.limiter import overloaded
-from gateway.proxy.bounds.turn_writes import TurnWrites
+from gateway.proxy.turns.fair_line import FairLine
+from gateway.proxy.turns.turn_writes import TurnWrites
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.upstream import StaleConnectionError, UpstreamRequest, failure
 from gateway.proxy.upstream.upstream_connection import UpstreamConnection

@@ -12,8 +12,8 @@ from gateway.core.errors import FaultCode, FaultError
 from gateway.core.headers import HeaderFields
 from gateway.core.service import Timeouts
 from gateway.proxy.bounds.deadline import Deadline
-from gateway.proxy.bounds.paced_reading import SLICE, PacedReading
-from gateway.proxy.bounds.turn_writes import TurnTransport, TurnWrites
+from gateway.proxy.turns.paced_reading import SLICE, PacedReading
+from gateway.proxy.turns.turn_writes import TurnTransport, TurnWrites
 from gateway.proxy.upstream.framing_fields import FRAMINGS, framing, trimmed
 from gateway.proxy.upstream.keep_alive import LOOK_AFTER, granted, is_quiet, jittered
 from gateway.proxy.upstream.request_head import write_request

@@ -9,7 +9,6 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from gateway.config.load import load
 from gateway.core.cutover.differences import RefusedField
 from gateway.core.tracing.span import Span
-from gateway.proxy.bounds.turn_writes import TurnWrites
 from gateway.proxy.client.client_response import ClientTransport
 from gateway.proxy.client.client_server import ClientServer
 from gateway.proxy.client.exchange import Exchange
@@ -19,6 +18,7 @@ from gateway.proxy.request_trace import RequestTraces
 from gateway.proxy.shadow.process_load import Load
 from gateway.proxy.shadow.shadows import Shadows
 from gateway.proxy.shadow.trial_request import TrialRequest
+from gateway.proxy.turns.turn_writes import TurnWrites
 from gateway.proxy.upstream.pool import Pool
 from gateway.proxy.upstream.upstream import Upstream
 

@@ -9,9 +9,9 @@ import pytest
 
 from gateway.proxy.body import body_conversion, json_body
 from gateway.proxy.body.body_format import described
-from gateway.proxy.bounds import loop_turns
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.shadow.replay import CapturedAnswer
+from gateway.proxy.turns import loop_turns
 from tests.gateway.proxy.body.formats.rules import conversion
 
 BODY = b'{"title":"a","x":"%b"}' % (b"x" * 1100)

@@ -3,9 +3,9 @@
 import asyncio
 from typing import Any
 
-from gateway.proxy.bounds.turn_writes import TurnWrites
 from gateway.proxy.bounds.waiting_bytes import WaitingBytes
 from gateway.proxy.client.client_server import ClientServer
+from gateway.proxy.turns.turn_writes import TurnWrites
 from tests.gateway.kit import rules
 from tests.gateway.proxy.wires import Gateway, Wire
 from tests.gateway.talk import ask

@@ -7,9 +7,9 @@ import pytest
 
 from gateway.core.errors import Fault
 from gateway.core.snapshot import Limits
-from gateway.proxy.bounds.turn_writes import TurnWrites
 from gateway.proxy.client.client_server import ClientServer
 from gateway.proxy.client.exchange import Exchange
+from gateway.proxy.turns.turn_writes import TurnWrites
 
 
 class Silent:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from gateway.core.errors import FaultCode, FaultError
 from gateway.core.service import Capacity, Service, Target
-from gateway.proxy.bounds.turn_writes import TurnWrites
+from gateway.proxy.turns.turn_writes import TurnWrites
 from gateway.proxy.upstream.pool import Pool
 from gateway.proxy.upstream.upstream import NoRoomError, UpstreamRequest
 from tests.gateway.kit import Scripted, StartUpstream

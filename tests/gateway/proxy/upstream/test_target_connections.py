@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gateway.core.errors import FaultCode, FaultError
 from gateway.core.service import Target, Timeouts
-from gateway.proxy.bounds.turn_writes import TurnWrites
+from gateway.proxy.turns.turn_writes import TurnWrites
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.target_connections import ConnectError, TargetConnections
 from gateway.proxy.upstream.upstream import UpstreamRequest

@@ -9,8 +9,8 @@ import pytest
 
 from gateway.core.errors import FaultCode, FaultError
 from gateway.core.service import Timeouts
-from gateway.proxy.bounds.paced_reading import SLICE
-from gateway.proxy.bounds.turn_writes import TurnWrites
+from gateway.proxy.turns.paced_reading import SLICE
+from gateway.proxy.turns.turn_writes import TurnWrites
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.upstream import StaleConnectionError, UpstreamRequest
 from gateway.proxy.upstream.upstream_connection import UpstreamConnection

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from gateway.core.errors import FaultError
-from gateway.proxy.bounds import loop_turns
 from gateway.proxy.bounds.conversion_budget import overloaded
-from gateway.proxy.bounds.loop_turns import LoopTurns
+from gateway.proxy.turns import loop_turns
+from gateway.proxy.turns.loop_turns import LoopTurns
 
 
 class Costly:

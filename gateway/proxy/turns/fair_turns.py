@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gateway.proxy.bounds.fair_line import FairLine
+from gateway.proxy.turns.fair_line import FairLine
 
 
 class FairTurns:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.proxy.bounds.fair_line import FairLine
+from gateway.proxy.turns.fair_line import FairLine
 
 
 class Named:

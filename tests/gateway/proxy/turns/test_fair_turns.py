@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from gateway.proxy.bounds.fair_turns import FairTurns
+from gateway.proxy.turns.fair_turns import FairTurns
 
 
 async def test_networks_have_turns() -> None:

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from gateway.proxy.bounds.turn_writes import TurnTransport, TurnWrites
+from gateway.proxy.turns.turn_writes import TurnTransport, TurnWrites
 
 
 class Sent(asyncio.Transport):

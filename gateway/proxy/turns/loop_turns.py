@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import TypeVar
 
 from gateway.core.errors import FaultError
-from gateway.proxy.bounds.fair_turns import FairTurns
+from gateway.proxy.turns.fair_turns import FairTurns
 
 # For so many seconds, calls are made in a turn of the event loop; further ones wait for the next.
 _A_TURN = 0.001

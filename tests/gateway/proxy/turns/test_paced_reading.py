@@ -2,7 +2,7 @@
 
 import asyncio
 
-from gateway.proxy.bounds.paced_reading import SLICE, PacedReading
+from gateway.proxy.turns.paced_reading import SLICE, PacedReading
 
 
 class Wire(asyncio.Transport):
