@@ -344,5 +344,5 @@ async def test_no_traceback_was_logged(standing: Program) -> None:
 
 
 async def test_no_connection_was_left_open(standing: Program) -> None:
-    """Hundreds came and went; what is left are listeners, the log and the loop's own."""
-    await soon(lambda: psutil.Process(standing.process.pid).num_fds() < 20)
+    """Hundreds came and went; listeners are left, one eight times, and few others."""
+    await soon(lambda: psutil.Process(standing.process.pid).num_fds() < 30)

@@ -76,7 +76,7 @@ CASES = {
     ),
     "the same without traces": (rules(PORT), "GET /v2/person", TRACE, False, 82, 100),
     "shadow that gives way": (SHADOWED, "GET /v1/person", "A: b", True, 85, 101),
-    "shadowed": (SHADOWED, "GET /v1/person", "A: b", False, 350, 370),
+    "shadowed": (SHADOWED, "GET /v1/person", "A: b", False, 350, 373),
 }
 
 
