@@ -11,6 +11,7 @@ from aiohttp.http import HttpVersion10, RawRequestMessage
 
 from gateway.core.headers import FIELD_LINE, HeaderFields, end_to_end
 from gateway.proxy.client.tunnel import Tunnel
+from gateway.proxy.turns.turn_writes import TurnTransport
 
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 # The status lines of ordinary responses, which give the standard reason phrase or none.
@@ -41,7 +42,7 @@ class ClientTransport(Protocol):
         stall_seconds: the seconds in which a client has to send, or receive, a share of a body.
     """
 
-    transport: asyncio.Transport | None
+    transport: Any  # TurnTransport | None; aiohttp types it as asyncio's
     peer: str
     own: str
     stall_seconds: float
@@ -143,7 +144,7 @@ class ClientResponse(Protocol):
             chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
             body = chunk + _last_chunk(trailers)
         if self.bytes_sent <= _ONE_WRITE:
-            self._write(self._final(status, reason, fields, body))
+            self._transport().write_soon(self._final(status, reason, fields, body))
         else:
             self._write(self._final(status, reason, fields))
             self._write(body)
@@ -163,7 +164,7 @@ class ClientResponse(Protocol):
         """Write a response that has no body, regardless of its fields (HEAD, 204, 304)."""
         if status == 204:
             fields = end_to_end(fields, _LENGTH)
-        self._write(self._final(status, reason, fields))
+        self._transport().write_soon(self._final(status, reason, fields))
 
     def abort(self) -> None:
         """Reset the connection, so that the client does not take the response for complete."""
@@ -189,10 +190,13 @@ class ClientResponse(Protocol):
         return b"\r\n".join([begin, *map(FIELD_LINE, fields), *lines, b"", body])
 
     def _write(self, data: bytes) -> None:
-        transport = self.connection.transport
+        self._transport().write(data)
+
+    def _transport(self) -> TurnTransport:
+        transport: TurnTransport | None = self.connection.transport
         if transport is None:
             raise ConnectionResetError("the client left")
-        transport.write(data)
+        return transport
 
 
 def reset(transport: asyncio.Transport | None) -> None:

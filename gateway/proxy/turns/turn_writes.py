@@ -50,9 +50,9 @@ class TurnWrites:
 
 
 class TurnTransport:
-    """A transport whose first write of a turn is sent at its end; has the methods of asyncio's.
+    """A transport that can also send at the end of the turn; it has the methods of asyncio's.
 
-    Whatever else is asked of it happens behind what was written before.
+    Whatever is asked of it happens behind what was written before.
 
     Args:
         own: the transport that sends.
@@ -71,10 +71,14 @@ class TurnTransport:
         self.kept = b""
 
     def write(self, data: bytes) -> None:
-        """Send bytes: at the end of the turn, if they are few and the first of the turn."""
+        """Send bytes at once."""
+        self.flush()
+        self.own.write(data)
+
+    def write_soon(self, data: bytes) -> None:
+        """Send bytes at the end of the turn, if they are few and the first of the turn."""
         if self.kept or len(data) > _LARGE:
-            self.flush()
-            self.own.write(data)
+            self.write(data)
         else:
             self.kept = data
             self._writes.add(self)

@@ -91,7 +91,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         self._lines = response.fields
         self._request, self.timeouts, self._head_size, self._coding = request, timeouts, 0, b""
         assert self._transport is not None
-        write_request(self._transport.write, request, self._host)
+        write_request(self._transport.write_soon, request, self._host)
         # This replaces the deadline of the idle connection.
         if (body := request.body) is None or isinstance(body, bytes):
             self._state = _SEND_ALL.get(self._state) or _SEND_ALL[self._state]

@@ -61,12 +61,12 @@ class Turn:
 async def test_the_writes_of_a_turn_are_sent_at_its_end_in_their_order() -> None:
     turn = Turn()
     one, two = turn.transport("1"), turn.transport("2")
-    one.write(b"a")
-    two.write(b"b")
+    one.write_soon(b"a")
+    two.write_soon(b"b")
     assert turn.done == []
     await asyncio.sleep(0)
     assert turn.done == ["1 a", "2 b"]
-    two.write(b"c")
+    two.write_soon(b"c")
     await asyncio.sleep(0)
     assert turn.done == ["1 a", "2 b", "2 c"]
 
@@ -75,7 +75,7 @@ async def test_a_second_write_of_a_turn_is_sent_behind_the_first_at_once() -> No
     turn = Turn()
     one = turn.transport("1")
     for data in (b"a", b"b", b"c"):
-        one.write(data)
+        one.write_soon(data)
     assert turn.done == ["1 a", "1 b"]
     await asyncio.sleep(0)
     assert turn.done == ["1 a", "1 b", "1 c"]
@@ -84,17 +84,17 @@ async def test_a_second_write_of_a_turn_is_sent_behind_the_first_at_once() -> No
 async def test_many_bytes_are_sent_at_once_behind_what_was_kept() -> None:
     turn = Turn()
     one = turn.transport("1")
-    one.write(b"a" * 65_537)
+    one.write_soon(b"a" * 65_537)
     assert turn.done == ["1 65537"]
-    one.write(b"b")
-    one.write(b"c" * 65_537)
+    one.write_soon(b"b")
+    one.write_soon(b"c" * 65_537)
     assert turn.done == ["1 65537", "1 b", "1 65537"]
 
 
 async def test_no_more_than_64_wait() -> None:
     turn = Turn()
     for number in range(65):
-        turn.transport(str(number)).write(b"a")
+        turn.transport(str(number)).write_soon(b"a")
     assert turn.done == [f"{number} a" for number in range(64)]
     await asyncio.sleep(0)
     assert len(turn.done) == 65
@@ -103,6 +103,7 @@ async def test_no_more_than_64_wait() -> None:
 @pytest.mark.parametrize(
     ("then", "done"),
     [
+        (lambda one: one.write(b"b"), ["1 a", "1 b"]),
         (lambda one: one.close(), ["1 a", "1 close"]),
         (lambda one: one.write_eof(), ["1 a", "1 eof"]),
         (lambda one: one.set_write_buffer_limits(0), ["1 a", "1 limits 0 None"]),
@@ -110,12 +111,12 @@ async def test_no_more_than_64_wait() -> None:
         (lambda one: one.pause_reading(), ["1 pause", "1 a"]),
         (lambda one: one.resume_reading(), ["1 resume", "1 a"]),
     ],
-    ids=["close", "eof", "limits", "abort", "pause", "resume"],
+    ids=["write", "close", "eof", "limits", "abort", "pause", "resume"],
 )
 async def test_what_else_is_asked_of_a_transport_has_its_order(then: Any, done: list[str]) -> None:
     turn = Turn()
     one = turn.transport("1")
-    one.write(b"a")
+    one.write_soon(b"a")
     then(one)
     await asyncio.sleep(0)
     assert turn.done == done
@@ -125,7 +126,7 @@ async def test_a_transport_that_closed_meanwhile_is_sent_nothing() -> None:
     turn = Turn()
     sent = Sent("1", turn.done)
     one = TurnTransport(cast(asyncio.Transport, sent), turn.writes)
-    one.write(b"a")
+    one.write_soon(b"a")
     sent.abort()
     await asyncio.sleep(0)
     assert one.is_closing()
@@ -137,7 +138,7 @@ async def test_one_that_takes_no_bytes_keeps_none_of_the_others_back() -> None:
     broken = Sent("1", turn.done)
     broken.write = {}.__getitem__  # type: ignore[method-assign, assignment]  # raises KeyError
     for own in (broken, Sent("2", turn.done)):
-        TurnTransport(own, turn.writes).write(b"a")
+        TurnTransport(own, turn.writes).write_soon(b"a")
     await asyncio.sleep(0)
     assert turn.done == ["1 abort", "2 a"]
 
@@ -146,7 +147,7 @@ async def test_what_waits_counts_as_not_sent() -> None:
     turn = Turn()
     one = turn.transport("1")
     assert one.get_write_buffer_size() == 100
-    one.write(b"abc")
+    one.write_soon(b"abc")
     assert one.get_write_buffer_size() == 103
     await asyncio.sleep(0)
     assert one.get_write_buffer_size() == 100
