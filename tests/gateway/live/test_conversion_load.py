@@ -93,15 +93,14 @@ async def test_an_answer_of_many_elements(gateway: StartGateway, upstream: Start
 async def test_converted_answers_that_nobody_reads(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
-    """Thirty of 12 MB were 700 MB; those for which there is no room are refused."""
+    """Thirty of 12 MB were 700 MB; where there is no room, who takes nothing gives way."""
     scripted = await upstream(large)
     program = gateway(rules(scripted.port, via=True, changes=CONVERT))
     with watch(program) as peak:
         connections = [deaf(program, ask("GET /v1/person")) for _ in range(12)]
-        refused = await soon(lambda: [e for e in program.log("request") if e["status"] == 503])
-        assert refused[0]["code"] == "overloaded"
+        await soon(lambda: [e for e in program.log("request") if e.get("aborted")])
         assert (await get(program)).status == 200  # which converts nothing
-        assert (await get(program, "GET /v1/person")).status == 200  # who reads nothing gives way
+        assert (await get(program, "GET /v1/person")).status == 200
     assert peak.rise < 196e6
     for connection in connections:
         connection.close()
