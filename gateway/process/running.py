@@ -19,7 +19,7 @@ from gateway.telemetry import log
 # After how many seconds Python has a running thread give way to another. By default it is 5 ms, and
 # each turn of the event loop would wait so long while a thread converts or loads; a request takes
 # several turns.
-_THREAD_TURN = 0.0005
+_THREAD_TURN = 0.0001
 
 
 def run_with(serve: Callable[[Settings], Coroutine[None, None, None]]) -> int:

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
-from threading import Event
 
 from gateway.core.conversion.chain import BodyConversion, Conversion
 from gateway.core.conversion.conversion_error import ConversionError
@@ -23,6 +22,7 @@ from gateway.proxy.body.formats.document_stream import converted_stream
 from gateway.proxy.bounds.conversion_budget import AT_ONCE, PATIENCE, overloaded
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.turns.loop_turns import LoopTurns
+from gateway.proxy.turns.thread_pace import Step, no_step
 from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead
 
 _JSON = BodyFormat.JSON  # ten times as fast as to read it from its class
@@ -71,7 +71,7 @@ async def convert_request_body(
     try:
         quick = len(body) <= _NO_TURN and len(body) <= room.limit
         if quick and not codings and conversion.timeout is None:
-            converted = convert(body, conversion, message, None)
+            converted = convert(body, conversion, message, no_step)
         else:
             given = convert, body_format, body, codings
             converted = await _convert(*given, conversion, room, message)
@@ -128,7 +128,7 @@ async def convert_response_body(
         raise _failed(response, "it is not JSON", cause)
     try:
         if len(body) <= _NO_TURN and not codings and conversion.timeout is None:
-            converted = convert(body, conversion, message, None)
+            converted = convert(body, conversion, message, no_step)
         else:
             given = convert, body_format, body, codings
             converted = await _convert(*given, conversion, room, message)
@@ -271,18 +271,19 @@ async def _convert(
     most = AT_ONCE if body_format is _JSON else _AT_ONCE_BESIDE_JSON
     small = _small(body, codings, room.limit, most)
     if small is not None and conversion.timeout is None:
-        return await _in_turn(partial(convert, small, conversion, message, None), room)
+        return await _in_turn(partial(convert, small, conversion, message, no_step), room)
 
-    def convert_large(abandoned: Event) -> bytes:
+    def convert_large(step: Step) -> bytes:
         count = ElementCount(room.elements, body_format)
 
         def take(piece: bytes) -> None:
+            step()
             if count.exceeds(piece):
                 what = f"the body has more than {room.elements} elements"
                 raise content_coding.DecodedTooLargeError(what)
 
         text = content_coding.decode(body, codings, room.limit, take)
-        return convert(text, conversion, message, abandoned)
+        return convert(text, conversion, message, step)
 
     return await _beside(convert_large, conversion, room)
 
@@ -293,7 +294,7 @@ async def _in_turn(convert: Callable[[], bytes], room: ConversionRoom) -> bytes:
 
 
 async def _beside(
-    convert: Callable[[Event], bytes], conversion: BodyConversion, room: ConversionRoom
+    convert: Callable[[Step], bytes], conversion: BodyConversion, room: ConversionRoom
 ) -> bytes:
     """Return what a function returns that is called beside the event loop."""
     if conversion.timeout is None:
@@ -311,7 +312,7 @@ async def _converted(
 ) -> bytes:
     """Return what a stream has converted after the data, or at its end, where data is None."""
 
-    def advance(_: Event | None = None) -> bytes:
+    def advance(_: Step = no_step) -> bytes:
         return stream.finish() if data is None else stream.feed(data)
 
     text = data or b""

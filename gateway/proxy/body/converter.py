@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from threading import Event
 
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.message.message import Message
@@ -10,9 +9,10 @@ from gateway.proxy.body import json_body
 from gateway.proxy.body.body_format import BodyFormat
 from gateway.proxy.body.formats.document_stream import converted_stream
 from gateway.proxy.bounds.conversion_room import ConversionRoom
+from gateway.proxy.turns.thread_pace import Step
 
-WholeConversion = Callable[[bytes, BodyConversion, Message | None, Event | None], bytes]
-"""Converts a whole body and its message until the event is set; it may raise ConversionError."""
+WholeConversion = Callable[[bytes, BodyConversion, Message | None, Step], bytes]
+"""Converts a whole body and its message; it may raise ConversionError, or what a step raises."""
 
 
 def converter(body_format: BodyFormat, room: ConversionRoom) -> WholeConversion | None:
@@ -46,7 +46,7 @@ def _convert_documents(
     body: bytes,
     conversion: BodyConversion,
     message: Message | None,
-    abandoned: Event | None,
+    step: Step,
 ) -> bytes:
-    stream = converted_stream(body_format, conversion, room, message, abandoned)
+    stream = converted_stream(body_format, conversion, room, message, step)
     return stream.feed(body) + stream.finish()

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from math import isfinite
-from threading import Event
 from typing import Any
 
 # msgspec: the JSON library that can leave values unparsed (`Raw`), and the fastest that does.
@@ -24,6 +23,7 @@ from gateway.core.conversion.document import Document, JsonForm, Number, within
 from gateway.core.conversion.message.message import Message
 from gateway.core.cutover.differences import number
 from gateway.proxy.body import json_encoding, json_pieces, repeated_keys, surrogates
+from gateway.proxy.turns.thread_pace import Step, no_step
 
 # For how many bytes other threads wait at a time.
 _STEP = 64 * 1024
@@ -64,15 +64,11 @@ class NotJsonError(ConversionError):
     """A body is not JSON."""
 
 
-class AbandonedError(Exception):
-    """Nobody waits for the converted body any more."""
-
-
 def convert(
     body: bytes,
     conversion: BodyConversion,
     message: Message | None = None,
-    abandoned: Event | None = None,
+    step: Step = no_step,
     *,
     of_places: bool = False,
 ) -> bytes:
@@ -83,11 +79,10 @@ def convert(
         conversion: the conversion.
         message: the message that has the body, converted with it as far as the conversion needs
             it; None where nothing of it is known.
-        abandoned: stops the conversion when it is set; None for one that cannot be stopped.
+        step: is called between the steps.
         of_places: whether a null stands for a place; see `JsonForm`.
 
     Raises:
-        AbandonedError: the conversion was stopped.
         ConversionError: the body is not JSON (RFC 8259), is nested too deep, or does not fit the
             declared changes.
     """
@@ -97,13 +92,13 @@ def convert(
         if large or not body.isascii():
             _check_utf8(body)  # values left unparsed are not checked for it later
         try:
-            bare = message is None and abandoned is None and not of_places
+            bare = message is None and step is no_step and not of_places
             form = _FORM if large else _SMALL_FORM
             if not bare:
-                form = _form(form, message, abandoned, of_places)
+                form = _form(form, message, step, of_places)
             try:
                 if large:
-                    return _convert_large(body, conversion, form)
+                    return _convert_large(body, conversion, form, step)
                 return _encoded(conversion.convert(Raw(body), form))
             except ConversionError as error:
                 raise within(error, Raw(body), form) from None
@@ -113,9 +108,9 @@ def convert(
                 raise
             if message is not None:
                 message.restore()
-            form = _form(_REPLACED, message, abandoned, of_places)
+            form = _form(_REPLACED, message, step, of_places)
             try:
-                return surrogates.restore(_convert_large(replaced, conversion, form))
+                return surrogates.restore(_convert_large(replaced, conversion, form, step))
             except ConversionError as error:
                 raise within(error, Raw(replaced), form) from None
     except UnicodeDecodeError:
@@ -126,12 +121,12 @@ def convert(
         raise ConversionError("nested too deep") from None
 
 
-def _convert_large(body: bytes, conversion: BodyConversion, form: JsonForm) -> bytes:
+def _convert_large(body: bytes, conversion: BodyConversion, form: JsonForm, step: Step) -> bytes:
     """Return a converted body, which is encoded in steps; see `convert`."""
     whole = form.open(Raw(body))
     if not isinstance(whole, dict | list):
         return _encoded(conversion.convert(Raw(body), form))
-    return json_encoding.encode(conversion.convert(whole, form))
+    return json_encoding.encode(conversion.convert(whole, form), step)
 
 
 def _check_utf8(body: bytes) -> None:
@@ -141,12 +136,10 @@ def _check_utf8(body: bytes) -> None:
     decode(b"", True)
 
 
-def _form(
-    form: JsonForm, message: Message | None, abandoned: Event | None, of_places: bool
-) -> JsonForm:
-    if message is None and abandoned is None and not of_places:
+def _form(form: JsonForm, message: Message | None, step: Step, of_places: bool) -> JsonForm:
+    if message is None and step is no_step and not of_places:
         return form
-    opens = form.open if abandoned is None else _opener(abandoned)
+    opens = form.open if step is no_step else _opener(step)
     # Half of the cost of dataclasses.replace.
     return JsonForm(
         opens,
@@ -173,11 +166,11 @@ def parse(body: bytes) -> Document:
         return body
 
 
-def _opener(abandoned: Event | None, *, small: bool = False) -> Callable[[Document], Document]:
-    """Return what opens a value, until the conversion is abandoned; see `JsonForm.open`.
+def _opener(step: Step, *, small: bool = False) -> Callable[[Document], Document]:
+    """Return what opens a value; see `JsonForm.open`.
 
     Args:
-        abandoned: what stops the conversion; None for one that cannot be stopped.
+        step: is called between the steps.
         small: whether no value is large.
     """
 
@@ -185,10 +178,11 @@ def _opener(abandoned: Event | None, *, small: bool = False) -> Callable[[Docume
         if type(value) is not Raw:
             return Number(_made_digits(value)) if type(value) in _NUMBERS else value
         if not small:
-            if abandoned is not None and abandoned.is_set():
-                raise AbandonedError
-            if len(value) > json_pieces.LARGE and (large := _open_in_pieces(value)) is not None:
-                return large
+            step()
+            if len(value) > json_pieces.LARGE:
+                large = _open_in_pieces(value, step)
+                if large is not None:
+                    return large
         try:
             opened = _opened(value)
         except msgspec.ValidationError:  # a number out of the range of float
@@ -211,10 +205,10 @@ def _opener(abandoned: Event | None, *, small: bool = False) -> Callable[[Docume
     return opens
 
 
-_open = _opener(None)
+_open = _opener(no_step)
 
 
-def _open_in_pieces(value: Raw) -> Document:
+def _open_in_pieces(value: Raw, step: Step) -> Document:
     """Return an open array or object; None for any other value."""
     text = json_pieces.stripped(memoryview(value))
     begin, inner, end = bytes(text[:1]), text[1:-1], bytes(text[-1:])
@@ -225,12 +219,12 @@ def _open_in_pieces(value: Raw) -> Document:
     if begin == b"[":
         array: list[Document] = []
         for piece in json_pieces.cut(inner):
-            array += _part(begin + piece + end)
+            array += _part(begin + piece + end, step)
         return array
     members: dict[str, Document] = {}
     count = 0
     for piece in json_pieces.cut(inner):
-        some = _part(begin + piece + end)
+        some = _part(begin + piece + end, step)
         members.update(some)
         count += len(some)
     if len(members) < count:
@@ -238,7 +232,8 @@ def _open_in_pieces(value: Raw) -> Document:
     return members
 
 
-def _part(text: bytes) -> Any:
+def _part(text: bytes, step: Step) -> Any:
+    step()
     part = _opened(text)
     if not part:
         raise msgspec.DecodeError("an element is missing between two commas")
@@ -336,5 +331,5 @@ def _check(value: object) -> None:
 
 
 _FORM = JsonForm(_open, _close, _digits, _number, _parse, _take)
-_SMALL_FORM = replace(_FORM, open=_opener(None, small=True))
+_SMALL_FORM = replace(_FORM, open=_opener(no_step, small=True))
 _REPLACED = replace(_FORM, parse=_parse_characters)

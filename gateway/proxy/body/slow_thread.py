@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.proxy.bounds.conversion_budget import overloaded
+from gateway.proxy.turns.thread_pace import Step, until
 
 T = TypeVar("T")
 # The number of such threads in one process. Python runs one at a time, so that more would help only
@@ -25,11 +26,11 @@ _MOST = 16
 _running: list[Thread] = []
 
 
-async def run(convert: Callable[[Event], bytes], seconds: float) -> bytes:
+async def run(convert: Callable[[Step], bytes], seconds: float) -> bytes:
     """Return what a function returns that is called in a thread.
 
     Args:
-        convert: the function; its argument is set when nobody waits for the result any more.
+        convert: the function; it calls its argument between its steps.
         seconds: the longest time that it may take.
 
     Raises:
@@ -43,7 +44,7 @@ async def run(convert: Callable[[Event], bytes], seconds: float) -> bytes:
     future: asyncio.Future[bytes] = loop.create_future()
     abandoned = Event()
     # A daemon thread does not keep the process from ending.
-    thread = Thread(target=_call, args=(convert, abandoned, loop, future), daemon=True)
+    thread = Thread(target=_call, args=(convert, until(abandoned), loop, future), daemon=True)
     thread.start()
     _running.append(thread)
     try:
@@ -93,13 +94,13 @@ def _late(thread: Thread, seconds: float) -> ConversionError:
 
 
 def _call(
-    convert: Callable[[Event], bytes],
-    abandoned: Event,
+    convert: Callable[[Step], bytes],
+    step: Step,
     loop: asyncio.AbstractEventLoop,
     future: "asyncio.Future[bytes]",
 ) -> None:
     try:
-        settle = partial(future.set_result, convert(abandoned))
+        settle = partial(future.set_result, convert(step))
     except SystemExit:
         return  # it was interrupted, and nobody waits for it
     except Exception as error:

@@ -1,7 +1,5 @@
 """Makes what converts the stream of documents of a format, within the bounds of a room."""
 
-from threading import Event
-
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.message.message import Message
 from gateway.proxy.body import json_body
@@ -10,6 +8,7 @@ from gateway.proxy.body.content_coding import DecodedTooLargeError
 from gateway.proxy.body.formats.converted_stream import ConvertedStream
 from gateway.proxy.bounds.conversion_budget import AT_ONCE
 from gateway.proxy.bounds.conversion_room import ConversionRoom
+from gateway.proxy.turns.thread_pace import Step, no_step
 
 
 def converted_stream(
@@ -17,7 +16,7 @@ def converted_stream(
     conversion: BodyConversion,
     room: ConversionRoom,
     message: Message | None,
-    abandoned: Event | None = None,
+    step: Step = no_step,
 ) -> ConvertedStream:
     """Return what converts a stream of documents, each within the bounds of the room."""
 
@@ -26,7 +25,7 @@ def converted_stream(
             raise DecodedTooLargeError(f"a document of more than {room.elements} elements")
         # The head of the message is sent before its documents, which cannot change it.
         copy = None if message is None else message.copied()
-        return json_body.convert(document, conversion, copy, abandoned)
+        return json_body.convert(document, conversion, copy, step)
 
     if body_format is BodyFormat.JSON_LINES:
         from gateway.proxy.body.formats.json_lines import JsonLineStream

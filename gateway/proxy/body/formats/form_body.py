@@ -8,7 +8,6 @@ is taken for one. Where a version takes no forms, a form becomes JSON on the way
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
-from threading import Event
 from urllib.parse import quote_plus, unquote_to_bytes
 
 from gateway.core.conversion.chain import BodyConversion
@@ -19,7 +18,8 @@ from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.scalars import NUMBER_TEXT, WORDS
 from gateway.core.conversion.version_link import Direction, VersionLink
 from gateway.core.headers import HeaderFields, end_to_end
-from gateway.proxy.body import json_body, json_encoding
+from gateway.proxy.body import json_encoding
+from gateway.proxy.turns.thread_pace import Step, no_step
 
 # What urllib decodes and encodes at once takes 85 times the memory of its bytes, and no other
 # thread runs meanwhile.
@@ -30,7 +30,7 @@ def convert_form(
     body: bytes,
     conversion: BodyConversion,
     message: Message | None = None,
-    abandoned: Event | None = None,
+    step: Step = no_step,
 ) -> bytes:
     """Return a converted form, or the JSON that it becomes.
 
@@ -38,14 +38,13 @@ def convert_form(
         body: the form.
         conversion: the conversion.
         message: the message that has the form; None where nothing of it is known.
-        abandoned: stops the conversion when it is set; None for one that cannot be stopped.
+        step: is called between the steps.
 
     Raises:
-        AbandonedError: the conversion was stopped.
         ConversionError: the body is not a form in UTF-8, does not fit the declared changes, or
             would need a value that a form cannot hold: null, or an object.
     """
-    fields = read_form(body, abandoned)
+    fields = read_form(body, step)
     form = replace(FORM, message=message)
     try:
         begin = json_from(conversion)
@@ -60,8 +59,8 @@ def convert_form(
         raise within(error, fields, form) from None
 
 
-def read_form(body: bytes, abandoned: Event | None = None) -> JsonObject:
-    """Return the fields of a form; raises ConversionError, or AbandonedError, as `convert_form`."""
+def read_form(body: bytes, step: Step = no_step) -> JsonObject:
+    """Return the fields of a form; raises ConversionError, or what a step raises."""
     texts: dict[str, list[Document]] = {}
     try:
         body.decode("ascii")
@@ -69,8 +68,7 @@ def read_form(body: bytes, abandoned: Event | None = None) -> JsonObject:
             if field:
                 name, _, value = field.partition(b"=")
                 texts.setdefault(_decoded(name), []).append(_decoded(value))
-            if abandoned is not None and abandoned.is_set():
-                raise json_body.AbandonedError
+            step()
     except UnicodeDecodeError:
         raise ConversionError("not a form in UTF-8 (WHATWG URL, section 5.1)") from None
     return {name: some if some[1:] else some[0] for name, some in texts.items()}

@@ -8,7 +8,6 @@ several places in its stead, as for a text that is joined of parts, there is an 
 
 from collections.abc import Iterator
 from functools import partial
-from threading import Event
 from typing import NoReturn, Protocol
 
 # msgspec leaves the values of operations unparsed, and so their numbers exact (see `json_body`).
@@ -20,6 +19,7 @@ from gateway.core.conversion.conversion_error import Beside, ConversionError, Er
 from gateway.core.conversion.field_path import pointer
 from gateway.core.conversion.message.message import Message
 from gateway.proxy.body import json_body, repeated_keys
+from gateway.proxy.turns.thread_pace import Step, no_step
 
 _Place = tuple[str, ...]
 _Operation = dict[str, Raw]
@@ -46,7 +46,7 @@ def convert_patch(
     body: bytes,
     conversion: BodyConversion,
     message: Message | None = None,
-    abandoned: Event | None = None,
+    step: Step = no_step,
 ) -> bytes:
     """Return a converted JSON Patch.
 
@@ -55,17 +55,16 @@ def convert_patch(
         conversion: the conversion of the body of a PATCH request.
         message: the message that has the patch, which is not changed; None where nothing of it is
             known.
-        abandoned: stops the conversion when it is set; None for one that cannot be stopped.
+        step: is called between the steps.
 
     Raises:
-        AbandonedError: the conversion was stopped.
         ConversionError: the body is not a JSON Patch, or an operation has no equal in the other
             version: its place is a part of another field there, for instance.
     """
 
     def convert(document: bytes, *, of_places: bool = False) -> bytes:
         copy = None if message is None else message.copied()
-        return json_body.convert(document, conversion, copy, abandoned, of_places=of_places)
+        return json_body.convert(document, conversion, copy, step, of_places=of_places)
 
     try:
         operations = _operations.decode(body)

@@ -11,6 +11,7 @@ from gateway.proxy.body import body_conversion, conversion_thread
 from gateway.proxy.body.body_format import described
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.shadow.replay import CapturedAnswer
+from gateway.proxy.turns.thread_pace import AbandonedError, Step
 from tests.gateway.proxy.body.formats.rules import conversion
 
 
@@ -18,11 +19,14 @@ async def test_a_conversion_that_is_cancelled_stops() -> None:
     began, stopped = asyncio.Event(), Event()
     loop = asyncio.get_running_loop()
 
-    def convert(abandoned: Event) -> bytes:
+    def convert(step: Step) -> bytes:
         loop.call_soon_threadsafe(began.set)
-        assert abandoned.wait(10)
-        stopped.set()
-        return b""
+        try:
+            while True:
+                step()
+        except AbandonedError:
+            stopped.set()
+            raise
 
     running = asyncio.create_task(conversion_thread.run(convert))
     await began.wait()
@@ -40,7 +44,7 @@ async def test_a_conversion_whose_turn_does_not_come(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(conversion_thread, "PATIENCE", 0.01)
     release = Event()
 
-    def convert(_: Event) -> bytes:
+    def convert(_: Step) -> bytes:
         release.wait(10)
         return b"late, and done"
 
@@ -53,7 +57,7 @@ async def test_a_conversion_whose_turn_does_not_come(monkeypatch: pytest.MonkeyP
 
 
 async def test_an_error_is_passed_on() -> None:
-    def convert(_: Event) -> bytes:
+    def convert(_: Step) -> bytes:
         raise ValueError("no JSON")
 
     with pytest.raises(ValueError, match="no JSON"):
@@ -67,7 +71,7 @@ async def test_a_body_of_many_surrogates_is_converted_beside(
     ran = []
     run = conversion_thread.run
 
-    async def note(convert: Callable[[Event], bytes], network: str = "") -> bytes:
+    async def note(convert: Callable[[Step], bytes], network: str = "") -> bytes:
         ran.append(network)
         return await run(convert, network)
 
@@ -95,7 +99,7 @@ async def test_a_piece_of_many_lines_is_converted_beside(
     ran = []
     run = conversion_thread.run
 
-    async def note(convert: Callable[[Event], bytes], network: str = "") -> bytes:
+    async def note(convert: Callable[[Step], bytes], network: str = "") -> bytes:
         ran.append(network)
         return await run(convert, network)
 

@@ -17,6 +17,7 @@ from gateway.proxy.body import body_conversion, slow_thread
 from gateway.proxy.body.body_format import described
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.shadow.replay import CapturedAnswer
+from gateway.proxy.turns.thread_pace import Step
 from tests.gateway.kit import DEADLINE, ROOT
 
 CODE = """\
@@ -50,7 +51,7 @@ async def ended() -> None:
 
 
 async def test_one_that_never_ends_is_ended() -> None:
-    def forever(_: Event) -> bytes:
+    def forever(_: Step) -> bytes:
         while True:
             time.sleep(0)
 
@@ -65,10 +66,10 @@ async def test_one_that_nobody_waits_for_is_ended() -> None:
     began = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def waits(abandoned: Event) -> bytes:
+    def waits(step: Step) -> bytes:
         loop.call_soon_threadsafe(began.set)
-        abandoned.wait(DEADLINE)
-        return b"late"
+        while True:
+            step()
 
     running = asyncio.create_task(slow_thread.run(waits, DEADLINE))
     await began.wait()
