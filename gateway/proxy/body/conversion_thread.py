@@ -1,7 +1,7 @@
 """The thread for conversions: large bodies are converted beside the event loop, one at a time.
 
 Clients have turns, so that one that sends many keeps no other waiting for more than one of them.
-And while others want to compute, conversions take a fifth of the time (see `ThreadPace`).
+And the event loop has its turns meanwhile (see `ThreadPace`).
 
 They would gain nothing from more threads, since Python runs one thread at a time; and each would
 hold the elements of its body in memory.
@@ -45,7 +45,8 @@ async def run(convert: Callable[[Step], bytes], network: str = "") -> bytes:
     abandoned = Event()
     future = None
     try:
-        future = _thread().submit(_paced, convert, abandoned)
+        pace = ThreadPace(asyncio.get_running_loop().call_soon_threadsafe, abandoned)
+        future = _thread().submit(_paced, convert, pace.step)
         return await asyncio.wrap_future(future)
     except asyncio.CancelledError:
         abandoned.set()
@@ -57,8 +58,7 @@ async def run(convert: Callable[[Step], bytes], network: str = "") -> bytes:
         del future
 
 
-def _paced(convert: Callable[[Step], bytes], abandoned: Event) -> bytes:
-    step = ThreadPace(abandoned).step
+def _paced(convert: Callable[[Step], bytes], step: Step) -> bytes:
     converted = convert(step)
     step()  # the only one of some functions
     return converted

@@ -1,19 +1,17 @@
-"""ThreadPace: what a thread computes beside the event loop leaves most of the time to others.
+"""ThreadPace: what a thread computes beside the event loop leaves it its turns.
 
 Python runs one thread at a time, and gives each of two half of the time. A thread that converts one
 large body after another would take that from all requests.
 """
 
 from collections.abc import Callable
-from threading import Event
-from time import perf_counter, sleep, thread_time
+from threading import Event, Lock
+from time import perf_counter
 
-# How long a thread computes, in seconds, until it looks whether others want to.
-_LOOK = 0.0005
-# Others did if this much more time has gone by than the thread has computed. Then it rests for
-# several times as long as it has computed: it takes a fifth of the time.
-_HINDERED = 1.25
-_REST = 4
+# How long a thread computes, in seconds, until it waits for a turn of the event loop.
+_PART = 0.002
+# It waits for this many times as long at most: a loop that is never idle has turns without an end.
+_MOST = 4
 
 Step = Callable[[], None]
 """What a thread calls between the steps of what it computes; it may raise AbandonedError."""
@@ -28,38 +26,39 @@ class AbandonedError(Exception):
 
 
 class ThreadPace:
-    """Has a thread rest while others want to compute, and stop when nobody waits for it.
+    """Has a thread wait now and then for a turn of the event loop, and stop if nobody waits for it.
 
-    It is made in the thread.
+    A loop that has nothing to do has its turn at once. Beside one that is never idle, the thread
+    takes a fifth of the time.
 
     Args:
-        abandoned: is set when nobody waits any more.
+        in_a_turn: has the event loop call a function in its next turn.
+        abandoned: is set when nobody waits any more for what the thread computes.
     """
 
-    def __init__(self, abandoned: Event) -> None:
+    def __init__(self, in_a_turn: Callable[[Step], object], abandoned: Event) -> None:
+        self._in_a_turn = in_a_turn
         self._abandoned = abandoned
-        self._begin()
+        self._began = perf_counter()
+        self._until = self._began + _PART
 
     def step(self) -> None:
-        """Rest, if it is time to; raises AbandonedError if nobody waits any more."""
+        """Wait, if it is time to; raises AbandonedError if nobody waits for the result any more."""
         now = perf_counter()
         if now < self._until:
             return
         if self._abandoned.is_set():
             raise AbandonedError
-        computed = thread_time() - self._computed
-        if now - self._began > computed * _HINDERED:
-            sleep(computed * _REST)
-        self._begin()
-
-    def _begin(self) -> None:
-        self._computed = thread_time()
+        turn = Lock()
+        turn.acquire()
+        self._in_a_turn(turn.release)
+        turn.acquire(timeout=(now - self._began) * _MOST)
         self._began = perf_counter()
-        self._until = self._began + _LOOK
+        self._until = self._began + _PART
 
 
 def until(abandoned: Event) -> Step:
-    """Return a step that never rests, as for what has a time limit."""
+    """Return a step that never waits, as for what has a time limit."""
 
     def step() -> None:
         if abandoned.is_set():

@@ -1,105 +1,119 @@
-"""ThreadPace: a thread that computes rests while others want to, and stops if nobody waits."""
+"""ThreadPace: a thread that computes leaves the event loop its turns, and stops if nobody waits."""
 
+import asyncio
 from threading import Event
-from unittest.mock import Mock
 
 import pytest
 
 from gateway.proxy.turns import thread_pace
-from gateway.proxy.turns.thread_pace import AbandonedError, ThreadPace, no_step, until
+from gateway.proxy.turns.thread_pace import AbandonedError, Step, ThreadPace, no_step, until
 
 
-class Clock:
-    """Time that goes by as a test tells it."""
+class Turns:
+    """An event loop of which a test says how long its turns take, and a clock.
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = self.computed = 100.0
-        self.rests: list[float] = []
+    Attributes:
+        now: the time.
+        turn: how long a turn takes.
+        asked: how often somebody has waited for one.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, turn: float) -> None:
+        self.now = 100.0
+        self.turn = turn
+        self.asked = 0
         monkeypatch.setattr(thread_pace, "perf_counter", lambda: self.now)
-        monkeypatch.setattr(thread_pace, "thread_time", lambda: self.computed)
-        monkeypatch.setattr(thread_pace, "sleep", self._rest)
+        monkeypatch.setattr(thread_pace, "Lock", lambda: _Turn(self))
 
-    def go(self, computed: float, waited: float = 0.0) -> None:
-        self.computed += computed
-        self.now += computed + waited
-
-    def _rest(self, seconds: float) -> None:
-        self.rests.append(seconds)
-        self.now += seconds
+    def in_one(self, callback: Step) -> None:
+        """Call a function in the next turn."""
+        self.asked += 1
+        callback()
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
+class _Turn:
+    def __init__(self, loop: Turns) -> None:
+        self._loop = loop
+        self._taken = False
+
+    def acquire(self, timeout: float = -1) -> None:
+        if self._taken:
+            self._loop.now += min(self._loop.turn, timeout)
+        self._taken = True
+
+    def release(self) -> None:
+        assert self._taken
+
+
+def computed(loop: Turns, seconds: float, each: float) -> float:
+    """Have a thread compute in steps; return how long it took in all."""
+    began = loop.now
+    step = ThreadPace(loop.in_one, Event()).step
+    for _ in range(round(seconds / each)):
+        loop.now += each
+        step()
+    return loop.now - began
 
 
 @pytest.mark.parametrize(
-    ("computed", "waited", "rests"),
+    ("turn", "each", "took"),
     [
-        (0.0005, 0.0, []),  # nobody else wanted to compute
-        (0.0005, 0.0001, []),
-        (0.0005, 0.0002, [0.002]),
-        (0.0001, 0.0003, []),  # it is not yet time to look
-        (0.0001, 0.0004, [0.0004]),
-        (0.01, 0.01, [0.04]),  # a long step
-        (0.0, 0.01, [0.0]),  # it has waited for others all the time
+        (0.0, 0.0001, 1.0),  # nothing else is to be done
+        (0.002, 0.0001, 2.0),
+        (0.008, 0.0001, 5.0),
+        (60.0, 0.0001, 5.0),  # the loop is never idle, or hangs
+        (60.0, 0.01, 5.0),  # long steps
     ],
 )
-def test_it_rests_while_others_want_to_compute(
-    clock: Clock, computed: float, waited: float, rests: list[float]
+def test_the_loop_has_its_turns(
+    monkeypatch: pytest.MonkeyPatch, turn: float, each: float, took: float
 ) -> None:
-    step = ThreadPace(Event()).step
-    clock.go(computed, waited)
-    step()
-    assert clock.rests == pytest.approx(rests)
+    assert computed(Turns(monkeypatch, turn), 1.0, each) == pytest.approx(took, rel=0.2)
 
 
-def test_it_takes_a_fifth_of_the_time_beside_one_that_always_computes(clock: Clock) -> None:
-    step = ThreadPace(Event()).step
-    began, computed = clock.now, clock.computed
-    for _ in range(10_000):
-        clock.go(0.0001, 0.0001)
-        step()
-    assert (clock.computed - computed) / (clock.now - began) == pytest.approx(1 / 6, rel=0.01)
-
-
-def test_it_never_rests_alone(clock: Clock) -> None:
-    step = ThreadPace(Event()).step
-    for _ in range(10_000):
-        clock.go(0.0001)
-        step()
-    assert not clock.rests
-
-
-def test_it_looks_rarely(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_asks_for_few_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """A step is called for each element of a body."""
-    step = ThreadPace(Event()).step
-    looks = Mock(side_effect=lambda: clock.computed)
-    monkeypatch.setattr(thread_pace, "thread_time", looks)
-    for _ in range(10_000):
-        clock.go(0.000_001)
-        step()
-    assert looks.call_count == pytest.approx(2 * 10_000 * 0.000_001 / 0.0005, abs=2)
+    loop = Turns(monkeypatch, 0.0)
+    computed(loop, 0.1, 0.000_001)
+    assert loop.asked == pytest.approx(0.1 / 0.002, rel=0.05)
 
 
-def test_it_stops_when_nobody_waits(clock: Clock) -> None:
+def test_it_stops_when_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = Turns(monkeypatch, 0.0)
     abandoned = Event()
-    pace = ThreadPace(abandoned)
+    pace = ThreadPace(loop.in_one, abandoned)
     abandoned.set()
-    pace.step()  # it has not looked yet
-    clock.go(0.001, 0.001)
+    pace.step()  # it does not look at every step
+    loop.now += 0.003
     with pytest.raises(AbandonedError):
         pace.step()
-    assert not clock.rests
+    assert not loop.asked
 
 
-def test_one_with_a_time_limit_never_rests(clock: Clock) -> None:
+async def test_a_loop_that_has_nothing_to_do_has_its_turn_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(thread_pace, "_PART", 0.0)
+    monkeypatch.setattr(thread_pace, "_MOST", 1e7)
+    loop = asyncio.get_running_loop()
+    turns: list[str] = []
+
+    def compute() -> None:
+        step = ThreadPace(loop.call_soon_threadsafe, Event()).step
+        for _ in range(3):
+            loop.call_soon_threadsafe(turns.append, "loop")
+            step()
+            turns.append("thread")
+
+    await asyncio.to_thread(compute)
+    assert turns == ["loop", "thread"] * 3
+
+
+def test_one_with_a_time_limit_never_waits() -> None:
     abandoned = Event()
     step = until(abandoned)
-    for each in (step, no_step):
-        clock.go(1.0, 1.0)
-        each()
+    step()
+    no_step()
     abandoned.set()
     with pytest.raises(AbandonedError):
         step()
-    assert not clock.rests
