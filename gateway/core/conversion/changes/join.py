@@ -2,12 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from gateway.core.conversion.conversion_error import (
-    ConversionError,
-    ErrorPlace,
-    is_within,
-    moved_back,
-)
+from gateway.core.conversion.conversion_error import ConversionError, ErrorPlace, is_within
 from gateway.core.conversion.document import (
     MISSING,
     JsonForm,
@@ -128,9 +123,11 @@ class Join:
     def origin(self, place: ErrorPlace, *, upwards: bool) -> ErrorPlace:
         """Return the text for a part; for the text, the object that has all of its parts."""
         if upwards:
-            for part in self.parts:
-                place = moved_back(place, part, self.whole)
-            return place
+            made = (self.whole,) if self._inside else self.parts
+            if any(is_within(place, keys) for keys in made):
+                return self.whole
+            # Where the text was, nothing is any more.
+            return self.whole[:-1] if is_within(place, self.whole) else place
         return common_keys(self.parts) if is_within(place, self.whole) else place
 
     def for_patch(self) -> "Join":
