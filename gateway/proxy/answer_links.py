@@ -50,20 +50,30 @@ def map_answer_fields(exchange: Exchange, plan: Plan, fields: HeaderFields) -> H
             if parts > _MOST_PARTS:
                 what = f"the links of its header fields have more than {_MOST_PARTS} parts"
                 raise failure(FaultCode.UPSTREAM_PROTOCOL, exchange.target or "", what)
-            line = _mapped_line(line, place, mapper, partial(_noting, exchange))
+            line = _mapped_line(line, place, mapper, partial(_noting_field, exchange))
         mapped.append(line)
     return mapped
 
 
 def lone_fields(
-    mapper: LinkMapper | None, fields: HeaderFields, status: int | None
+    mapper: LinkMapper | None,
+    fields: HeaderFields,
+    status: int | None,
+    link: Callable[[str], str],
 ) -> HeaderFields:
-    """Return the fields of a message that no client waits for, with links as one would get them."""
+    """Return the fields of a message that no client waits for, with links as one would get them.
+
+    Those that `link` has made in the body stay.
+    """
     if mapper is None or status is None:
         return fields
     places = [_NAMES.get(line[0].lower()) for line in fields]
     return [
-        line if place is None else _mapped_line(line, place, mapper, lambda _, way: _text_of(way))
+        line
+        if place is None
+        else _mapped_line(
+            line, place, mapper, lambda place, way: link if place == "Link" else _text_of(way)
+        )
         for line, place in zip(fields, places, strict=True)
     ]
 
@@ -72,7 +82,7 @@ def lone_link(mapper: LinkMapper | None, status: int | None) -> Callable[[str], 
     """Return what maps the URLs in the body of a message that no client waits for."""
     if mapper is None:
         return str
-    return _once(_text_of(mapper.to_service if status is None else mapper.to_client))
+    return _once(_text_of(mapper.to_service if status is None else mapper.to_client), set())
 
 
 def _text_of(map_link: Callable[[str], MappedLink]) -> Callable[[str], str]:
@@ -152,12 +162,23 @@ def asked(exchange: Exchange, plan: Plan) -> tuple[Callable[[Version], str], str
 
 def answer_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]:
     """Return what maps the URLs in the body of an answer."""
-    return _once(_noting(exchange, "body", mapper.to_client))
+    exchange.mapped_links = made = set[str]()
+    return _once(_noting(exchange, "body", mapper.to_client), made)
 
 
 def request_links(exchange: Exchange, mapper: LinkMapper) -> Callable[[str], str]:
     """Return what maps the URLs in the body of a request."""
-    return _once(_noting(exchange, "request", mapper.to_service))
+    return _once(_noting(exchange, "request", mapper.to_service), set())
+
+
+def _noting_field(
+    exchange: Exchange, place: str, map_link: Callable[[str], MappedLink]
+) -> Callable[[str], str]:
+    """Return what maps a header field, but for links that have come into it from the body."""
+    noting, made = _noting(exchange, place, map_link), exchange.mapped_links
+    if not made or place != "Link":
+        return noting
+    return lambda link: link if link in made else noting(link)
 
 
 def _noting(
@@ -174,14 +195,13 @@ def _noting(
     return mapped
 
 
-def _once(map_link: Callable[[str], str]) -> Callable[[str], str]:
-    """Return what maps each URL of a body once, through all steps of its conversion.
+def _once(map_link: Callable[[str], str], made: set[str]) -> Callable[[str], str]:
+    """Return what maps each URL of a body once, through all steps of its conversion, into `made`.
 
     Between every two versions, `link` may be declared for the same field, and what one step has
     mapped is no URL of the other side any more.
     """
     known: dict[str, str] = {}
-    made: set[str] = set()
 
     def mapped(link: str) -> str:
         if link in made:

@@ -121,7 +121,7 @@ def run(arguments: Namespace) -> int:
         fault = error.fault if isinstance(error, FaultError) else unconvertible(error)
         print(f"refused with {fault.status} {fault.code}: {fault.detail}", file=sys.stderr)
         return 1
-    made = made._replace(fields=lone_fields(mapper, made.fields, status))
+    made = made._replace(fields=lone_fields(mapper, made.fields, status, message.link))
     if made.kept:
         print(f"the body passes as it is: {made.kept}", file=sys.stderr)
     _write(made, f"{head.method} {head.path}" if status is None else None, arguments)

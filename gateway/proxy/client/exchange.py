@@ -56,6 +56,7 @@ class Exchange(ClientRequest, ClientResponse):
         copy: a copy of the answer if its route is checked; None if not, or if it is too large.
         code: the code of the fault; None if there was no fault.
         cause: the cause of the fault, for the log only.
+        mapped_links: the links that a conversion of the answer's body has mapped; None without one.
         unmapped_links: the number of links that fit no endpoint, by their places: a header field,
             `body` or `request`; None if there are none.
         unmapped_link: the first of those links; None if there is none.
@@ -84,7 +85,8 @@ class Exchange(ClientRequest, ClientResponse):
             "cutover_route",
         ),
         *("ended", "endpoint", "fields"),
-        *("has_body", "keep_alive", "length", "message", "method", "path", "peer", "plan"),
+        *("has_body", "keep_alive", "length", "mapped_links", "message", "method"),
+        *("path", "peer", "plan"),
         *(
             "request_id",
             "request_id_given",
@@ -128,6 +130,7 @@ class Exchange(ClientRequest, ClientResponse):
         self.copy: AnswerCopy | None = None
         self.code: str | None = None
         self.cause: str | None = None
+        self.mapped_links: set[str] | None = None
         self.unmapped_links: dict[str, int] | None = None
         self.unmapped_link: str | None = None
         self.trace_id: str | None = None

@@ -78,6 +78,22 @@ async def test_links_of_header_fields() -> None:
     assert gateway.exchanges[0].unmapped_links is None
 
 
+async def test_a_link_of_the_body_that_comes_into_a_field_is_mapped_once() -> None:
+    """An endpoint for all paths would lead it to the version twice."""
+    rules = RULES.replace(
+        "          - link: { field: self }", "          - link: { field: next }"
+    ).replace("[ link: { field: self }", "[ to_header: { field: next, header: Link, rel: next }")
+    given = answered(b'{"next": "/books?page=2"}', "Link: </books/7>; rel=item")
+    gateway = Gateway(rules, {SERVICE: lambda _: given})
+    got = [parse_answer(await gateway.ask(request(f"GET /v{n}/books"))) for n in (1, 2)]
+    gateway.close()
+    assert got[0].all("Link") == [b"</v1/books/7>; rel=item", b'</v1/books?page=2>; rel="next"']
+    assert got[0].body == b"{}"
+    assert got[1].all("Link") == [b"</v2/books/7>; rel=item"]
+    assert got[1].body == b'{"next":"/v2/books?page=2"}'
+    assert gateway.exchanges[0].unmapped_links is None
+
+
 async def test_cookies_come_back() -> None:
     lines = (
         "Set-Cookie: sid=a; Path=/orders; HttpOnly",
