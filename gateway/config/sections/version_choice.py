@@ -1,6 +1,6 @@
 """The keys of an API that choose a version: format, matching, defaults, pins, and its header."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Literal, NamedTuple
@@ -142,12 +142,12 @@ class ChoiceBuilder(NamedTuple):
                 aliases[alias] = version
         return aliases
 
-    def versions(self, labels: Iterable[str]) -> dict[str, Version]:
+    def versions(self, labels: Collection[str]) -> dict[str, Version]:
         """Return the versions by label, the oldest first, without those whose label is wrong."""
         versions = {}
         for label in labels:
             version = self.mistakes.attempt(
-                partial(_parse, label, *self._formats),
+                partial(_parse, label, labels, *self._formats),
                 *self.at,
                 "versions",
                 label,
@@ -219,10 +219,14 @@ class ChoiceBuilder(NamedTuple):
         return pins
 
 
-def _parse(label: str, *formats: Format) -> Version:
+def _parse(label: str, labels: Collection[str], *formats: Format) -> Version:
     version = parse(label, *formats)
     if version is not None:
         return version
-    fitting = [other for other in Format if parse(label, other) is not None]
-    remedy = f"; for such versions, add version_format: {fitting[0]}" if fitting else ""
+    remedy = ""
+    if parse(label, *Format) is not None:
+        # Those of the other versions too, so that the remedy of one is no mistake of another.
+        needed = [str(one) for one in Format if any(parse(each, one) for each in labels)]
+        written = f"[{', '.join(needed)}]" if needed[1:] else needed[0]
+        remedy = f"; for such versions, write version_format: {written}"
     raise ValueError("; ".join(_FORMAT_MESSAGES[each] for each in formats) + remedy)
