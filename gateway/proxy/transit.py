@@ -30,10 +30,12 @@ from gateway.core.service import CLIENT_HOST, TARGET_HOST
 from gateway.core.snapshot import Route
 from gateway.proxy import answer_links, cors_fields
 from gateway.proxy.body import compression
+from gateway.proxy.body.body_conversion import convert_response_body
 from gateway.proxy.body.body_format import ERROR_TEXTS, described, is_unconverted
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.client.exchange import Exchange
 from gateway.proxy.converted_message import (
+    bodiless,
     convert_request,
     convert_request_fields,
     convert_response,
@@ -166,7 +168,8 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     if converting is not None:
         if status == 404 and plan.passage is not None:
             answer_links.check_method(exchange, plan)
-        answered = converting.status(method, status)
+        if converting.changes_status:
+            answered = converting.status(method, status)
         given = plan.endpoint.unconverted
         ranges = given if status < 400 else given | ERROR_TEXTS
         if not (ranges and is_unconverted(response.fields, ranges)):
@@ -177,10 +180,13 @@ async def returning(  # noqa: C901  # one walk in one frame, for speed
     fields, watched = fates.sort(response.fields)
     kept = fields
     if converting is not None:
-        around = LiveSurroundings(method, exchange, plan)
-        fields, body = await convert_response(
-            around, converting, fields, conversion, response, answered, room
-        )
+        if conversion and not (converting.goes_beyond_bodies or bodiless(method, status)):
+            body = await convert_response_body(response, conversion, room)  # most answers
+        else:
+            around = LiveSurroundings(method, exchange, plan)
+            fields, body = await convert_response(
+                around, converting, fields, conversion, response, answered, room
+            )
         if converting.changes_fields or converting.needs_message:
             fields = cors_fields.for_script(exchange, plan, fields)
     if LINK in watched or fields is not kept:  # a conversion may have made a field of links

@@ -32,7 +32,7 @@ _OTHER_METHOD, _SUCCESS, _OTHER_STATUS = "", 299, 0
 _OK, _CREATED = 200, 201  # the most frequent statuses, which are found at once
 # What a conversion does if any of its links does.
 _ANY = {"changes_query": "query", "changes_fields": "headers", "changes_status": "status"}
-_ANY |= {"needs_message": "needs_message", "shows_message": "shows_message"}
+_ANY |= {name: name for name in ("needs_message", "shows_message", "goes_beyond_bodies")}
 _CONVERT, _ORIGIN = attrgetter("convert"), attrgetter("origin")
 # The conversions of bodies, by the links that they have.
 _Made = dict[tuple[int, ...], "BodyConversion | None"]
@@ -129,6 +129,7 @@ class Conversion:
         changes_fields: Whether header fields differ.
         changes_status: Whether statuses of answers differ.
         needs_message: Whether a change needs to know more of a message than its body.
+        goes_beyond_bodies: Whether answers differ in more than bodies, or by more than those.
         shows_message: Whether a change of the query or of header fields needs to know the message.
         drops_body: Whether the requests of the other version have no body.
         along: Finds the conversion with the links that apply to one operation.
@@ -144,6 +145,7 @@ class Conversion:
     changes_status: bool = field(init=False, repr=False, compare=False)
     needs_message: bool = field(init=False, repr=False, compare=False)
     shows_message: bool = field(init=False, repr=False, compare=False)
+    goes_beyond_bodies: bool = field(init=False, repr=False, compare=False)
     drops_body: bool = field(init=False, repr=False, compare=False)
     along: "OperationConversions" = field(init=False, repr=False, compare=False)
     # What makes the body of a request without one, by whether the request becomes a PATCH.

@@ -93,6 +93,11 @@ class VersionLink:
         """Whether bodies differ in any way."""
         return bool(self.changes or self.forms or self.events)
 
+    @property
+    def goes_beyond_bodies(self) -> bool:
+        """Whether answers differ in more than their bodies, or by more than those."""
+        return bool(self.headers or self.status or self.needs_message or self.maps_links)
+
     def applies(self, method: str, status: int | None) -> bool:
         """Return whether the link applies to a request, or to a response where status is given.
 

@@ -1,5 +1,7 @@
 """Links: to which messages they apply, and the order of their changes of parameters."""
 
+from typing import Any
+
 import pytest
 
 from gateway.core.conversion.changes.default import Added
@@ -64,3 +66,18 @@ def test_names_of_events() -> None:
     assert [down(name) for name in "dcx"] == ["a", "a", "x"]
     assert [up(name) for name in "acx"] == ["d", "c", "x"]
     assert event_names([VersionLink(Version(1), Version(2), ())], Direction.UP) is None
+
+
+@pytest.mark.parametrize(
+    ("more", "beyond"),
+    [
+        ({}, False),
+        ({"query": (Renamed("b", "a"),)}, False),
+        ({"headers": (Renamed("b", "a"),)}, True),
+        ({"status": {201: 200}}, True),
+        ({"needs_message": True}, True),
+        ({"maps_links": True}, True),
+    ],
+)
+def test_what_goes_beyond_bodies(more: dict[str, Any], beyond: bool) -> None:
+    assert VersionLink(Version(1), Version(2), (), **more).goes_beyond_bodies is beyond
