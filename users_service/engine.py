@@ -13,9 +13,11 @@ from urllib.parse import quote
 # The SQL toolkit that knows both SQLite and what may follow it; aiosqlite, its driver, keeps each
 # connection in a thread of its own, off the event loop.
 from sqlalchemy import URL, Connection, event, make_url
-from sqlalchemy.exc import DisconnectionError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
-from sqlalchemy.pool import ConnectionPoolEntry
+
+# A file's device and number, or None where it is gone: of the database, its log, the log's index.
+Files = tuple[tuple[int, int] | None, ...]
 
 SQLITE_READERS = 4
 _ASYNCPG = "postgresql+asyncpg"
@@ -74,6 +76,30 @@ def engines(url: URL, wait: float) -> tuple[AsyncEngine, AsyncEngine]:
     return reader, writer
 
 
+def files_of(url: URL) -> Files:
+    """Return which files an SQLite database is in; of another kind, none.
+
+    Raises:
+        OSError: the database has gone.
+    """
+    if not _is_sqlite(url):
+        return ()
+    file = os.path.realpath(str(url.database))  # beside which SQLite has its files
+    return _identity(file), *(_beside(f"{file}{end}") for end in ("-wal", "-shm"))
+
+
+def _beside(file: str) -> tuple[int, int] | None:
+    try:
+        return _identity(file)
+    except FileNotFoundError:
+        return None
+
+
+def _identity(file: str) -> tuple[int, int]:
+    found = os.stat(file)  # noqa: PTH116 (a raw result, on the way of each request)
+    return found.st_dev, found.st_ino
+
+
 def _with_driver(url: URL) -> URL:
     if url.drivername not in ("postgres", "postgresql", _ASYNCPG):
         return url
@@ -88,13 +114,6 @@ def _is_sqlite(url: URL) -> bool:
 
 
 def _sqlite_engine(file: Path, wait: float, connections: int) -> AsyncEngine:
-    def check_file(_: object, entry: ConnectionPoolEntry, __: object) -> None:
-        # SQLite goes on writing to a file that was removed or replaced, into nowhere.
-        found = os.stat(file)  # noqa: PTH116 (a raw result, on the way of each request)
-        identity = (found.st_dev, found.st_ino)
-        if entry.info.setdefault("file", identity) != identity:
-            raise DisconnectionError("the database file was replaced")
-
     engine = create_async_engine(
         URL.create(
             "sqlite+aiosqlite",
@@ -110,7 +129,6 @@ def _sqlite_engine(file: Path, wait: float, connections: int) -> AsyncEngine:
         pool_timeout=wait,
     )
     event.listen(engine.sync_engine, "connect", _make_durable)
-    event.listen(engine.sync_engine, "checkout", check_file)
     return engine
 
 
@@ -118,6 +136,7 @@ def _make_durable(connection: Any, _: object) -> None:
     cursor = connection.cursor()
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=FULL")  # WAL's default would lose commits with the power
+    cursor.execute("SELECT 1 FROM sqlite_schema")  # opens the log, which is made if need be
     cursor.close()
 
 

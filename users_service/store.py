@@ -22,9 +22,8 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine
 
-from .engine import engines
+from .database import Database
 from .migrations import upgrade
 from .model import NewUser, User
 
@@ -47,9 +46,8 @@ class StorageError(Exception):
 class Store:
     """The users of one database. Open it with `Store.open`; close it at the end."""
 
-    def __init__(self, reader: AsyncEngine, writer: AsyncEngine) -> None:
-        self._reader = reader
-        self._writer = writer
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     @classmethod
     async def open(cls, url: URL, wait: float) -> Self:
@@ -61,9 +59,9 @@ class Store:
             StorageError: the database cannot be reached, made or brought to that shape.
         """
         with _errors_translated():
-            store = cls(*engines(url, wait))
+            store = cls(Database(url, wait))
             try:
-                async with store._writer.begin() as connection:
+                async with store._database.writing() as connection:
                     await connection.run_sync(upgrade)
             except BaseException:
                 await store.close()
@@ -77,7 +75,7 @@ class Store:
             StorageError: nothing was stored.
         """
         with _errors_translated():
-            async with self._writer.begin() as connection:
+            async with self._database.writing() as connection:
                 statement = insert(users).values(name=new.name, birth_date=new.birth_date)
                 result = await connection.execute(statement.returning(users.c.id))
                 user_id = result.scalar_one()
@@ -92,7 +90,7 @@ class Store:
         if user_id > MAX_ID:
             return None
         with _errors_translated():
-            async with self._reader.connect() as connection:
+            async with self._database.reading() as connection:
                 row = (
                     await connection.execute(select(users).where(users.c.id == user_id))
                 ).one_or_none()
@@ -105,15 +103,14 @@ class Store:
             StorageError: no user could be kept now.
         """
         with _errors_translated():
-            async with self._writer.begin() as connection:
+            async with self._database.writing() as connection:
                 await connection.execute(
                     text("UPDATE alembic_version SET version_num = version_num")
                 )
 
     async def close(self) -> None:
         """Close every connection."""
-        await self._reader.dispose()
-        await self._writer.dispose()
+        await self._database.close()
 
 
 @contextmanager

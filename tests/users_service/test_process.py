@@ -2,6 +2,7 @@
 
 import json
 import resource
+import shutil
 import signal
 import socket
 import sqlite3
@@ -344,6 +345,39 @@ def test_a_database_that_has_gone_is_a_503_problem_until_it_is_back(
     assert ask("GET", "/users/1", port=port)[0] == 503
     (tmp_path / "away").rename(file)
     _check_available(ask, port)
+
+
+@pytest.mark.parametrize("first", ["GET", "POST"])
+@pytest.mark.parametrize("removed", [["-wal"], ["-shm"], ["-wal", "-shm"]])
+def test_no_user_is_lost_with_the_files_beside_the_database(
+    removed: list[str], first: str, standing: Standing, ask: Ask, tmp_path: Path
+) -> None:
+    ids = [_create(ask, standing.port)]
+    for end in removed:
+        (standing.folder / f"users.db{end}").unlink()
+    if first == "POST":
+        ids.append(_create(ask, standing.port))
+    assert ask("GET", f"/users/{ids[0]}", port=standing.port)[0] == 200
+    assert _stored(standing.folder, tmp_path / "killed")[-len(ids) :] == ids
+    ids.append(_create(ask, standing.port))
+    for user_id in ids:
+        assert ask("GET", f"/users/{user_id}", port=standing.port)[0] == 200
+    assert _stored(standing.folder, tmp_path / "killed later")[-len(ids) :] == ids
+    assert _events(standing.log).count("database_files_changed")
+
+
+def _create(ask: Ask, port: int) -> int:
+    status, _, body = ask("POST", "/users", BOB, port=port)
+    assert status == 201
+    return int(json.loads(body)["id"])
+
+
+def _stored(folder: Path, copy: Path) -> list[int]:
+    """Return the users in a copy of the service's folder: what a kill -9 now would leave."""
+    shutil.copytree(folder, copy)
+    with closing(sqlite3.connect(copy / "users.db")) as database:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        return [user_id for (user_id,) in database.execute("SELECT id FROM users ORDER BY id")]
 
 
 def _check_unavailable(ask: Ask, port: int) -> None:

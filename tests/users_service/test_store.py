@@ -57,6 +57,10 @@ def _replace(file: Path, new: str) -> None:
     Path(new).replace(file)
 
 
+def _remove_log(file: Path) -> None:
+    Path(f"{file}-wal").unlink()
+
+
 def _write(file: Path, *statements: str) -> None:
     with closing(sqlite3.connect(file, isolation_level=None)) as connection:
         for statement in statements:
@@ -92,7 +96,7 @@ async def test_many_writers_at_once_do_not_meet_a_lock(file: Path) -> None:
 
 
 async def test_a_commit_is_on_the_disk_before_it_is_acknowledged(store: Store, file: Path) -> None:
-    async with store._writer.connect() as connection:
+    async with store._database.reading() as connection:
         for pragma, expected in {"journal_mode": "wal", "synchronous": 2}.items():
             result = await connection.exec_driver_sql(f"PRAGMA {pragma}")
             assert result.scalar_one() == expected
@@ -142,6 +146,56 @@ async def test_a_file_that_was_replaced_is_the_one_that_counts(store: Store, fil
     _replace(file, f"{file}2")
     assert await store.get(2) is None
     assert (await store.add(BOB)).id == 2
+
+
+async def test_a_log_that_cannot_be_saved_is_an_error_until_it_can(
+    store: Store, file: Path
+) -> None:
+    """Another program that reads an old state of it, say: nothing is acknowledged meanwhile."""
+    await store.add(BOB)
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM users").fetchall()
+        await store.add(BOB)
+        _remove_log(file)
+        calls = (store.add(BOB), store.get(1), store.check())
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(result) for result in results] == [StorageError] * 3
+        assert str(results[0]) == "a program that reads a removed file keeps it from being saved"
+    assert (await store.add(BOB)).id == 3
+
+
+async def test_the_files_beside_are_those_of_what_a_link_leads_to(
+    file: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    _make(file).symlink_to(tmp_path / "linked.db")
+    store = await _open(file)
+    await store.add(BOB)
+    assert not caplog.messages
+    (tmp_path / "linked.db-wal").unlink()
+    assert await store.get(1)
+    assert caplog.messages == ["database_files_changed"]
+    await store.close()
+
+
+async def test_files_are_removed_while_many_ask(file: Path) -> None:
+    store = await _open(_make(file), patience=20)
+    users: list[User] = []
+
+    async def ask() -> None:
+        for _ in range(32):
+            users.append(user := await store.add(BOB))
+            if user.id % 16 == 0:
+                _remove_log(file)
+            assert await store.get(user.id) == user
+
+    await asyncio.gather(*(ask() for _ in range(8)))
+    assert sorted(user.id for user in users) == list(range(1, 257))
+    await store.check()
+    shutil.copytree(file.parent, killed := file.parent.with_name("killed"))
+    await store.close()
+    with closing(sqlite3.connect(killed / file.name)) as left:
+        assert left.execute("SELECT count(*) FROM users").fetchall() == [(256,)]
 
 
 async def test_users_are_for_their_owner_only(store: Store, file: Path) -> None:
