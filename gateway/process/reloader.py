@@ -67,6 +67,7 @@ class Reloader:
         self._interval = interval
         self._requested = asyncio.Event()
         self._given = content
+        self._unread = self._again = False
         self._seen = self._stamp()
         self.content = b""
         self.former: bytes | None = None
@@ -101,6 +102,7 @@ class Reloader:
             except Exception as error:  # whatever a file brings about, the next one is loaded
                 reason = f"cannot be loaded: {type(error).__name__}: {error}; undo the last change"
                 if limit.expired():
+                    self._unread = False  # each try would keep a thread
                     reason = (
                         f"is not loaded after {_LONGEST_LOAD:g} s; a module or a file that it names"
                         " may keep it waiting: mend that, and restart the gateway"
@@ -127,13 +129,17 @@ class Reloader:
 
     def _read(self) -> bytes:
         """Return the text of the file; one that changed while it was read is read again."""
+        self._unread = True
         for _ in range(_MAX_LOOKS):
             before, content = self._stamp(), read_rules(self._path)
             if self._stamp() == before:
                 break
+        self._unread = False
         return content
 
     def _reject(self, content: bytes, error: ConfigError) -> None:
+        if self._again and self.refused and self.refused.issues == error.issues:
+            return  # it still cannot be read, and nobody asked
         self.rejected += 1
         self.refused = RefusedRules(content, error.issues, time.time())
         for issue in error.report().splitlines():
@@ -145,7 +151,9 @@ class Reloader:
                 async with asyncio.timeout(self._interval):
                     await self._requested.wait()
             stamp = self._stamp()
-            if stamp != self._seen or self._requested.is_set():
+            changed = stamp != self._seen or self._requested.is_set()
+            if changed or self._unread:  # a disk that failed for a moment changes no file
+                self._again = not changed
                 self._seen = await self._settled(stamp) if self._given is None else stamp
                 self._requested.clear()
                 return

@@ -1,6 +1,7 @@
 """The reloader: whatever becomes of the file, the rules in force stay and the next ones load."""
 
 import asyncio
+import errno
 import gc
 import os
 from collections.abc import AsyncIterator, Callable
@@ -155,6 +156,28 @@ async def test_a_load_that_never_ends(
         (issue,) = rejected
         assert issue.startswith(f"{path}: is not loaded after 0.2 s; a module or a file that it")
         monkeypatch.setattr(reloader_module, "_LONGEST_LOAD", 60.0)
+
+
+async def test_a_file_that_cannot_be_read_for_a_while_is_read_again(
+    tmp_path: Path, rejected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "gateway.yaml"
+    reads: list[Path] = []
+
+    def fail(file: Path) -> bytes:
+        reads.append(file)
+        raise OSError(errno.EIO, "Input/output error")
+
+    async with reloading(path) as reloader:
+        with monkeypatch.context() as patch:
+            patch.setattr("gateway.config.load.read_regular", fail)
+            reloader.reload()
+            await soon(lambda: len(reads) == 3)
+            assert rejected == [f"{path}: cannot be read: Input/output error; is the path right?"]
+            refused = reloader.refused
+            assert refused
+        await soon(lambda: reloader.loaded)
+        assert (reloader.rejected, reloader.refused) == (1, None)
 
 
 async def test_a_file_that_can_be_read_again_is_loaded(tmp_path: Path) -> None:
