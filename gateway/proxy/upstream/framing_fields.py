@@ -6,9 +6,16 @@ from gateway.core.headers import HeaderFields
 _NAMES = FieldNames({b"content-length", b"keep-alive", b"transfer-encoding"})
 _KNOWN = _NAMES.known
 _BLANKS = (b" ", b"\t")
+# Each field costs some microseconds, however short it is, and a link more; requests wait meanwhile.
+_MOST_FIELDS = 2048
+_TOO_MANY = f"it sent more than {_MOST_FIELDS} fields together"
 
 FRAMINGS = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
 """The versions of HTTP and the codings of each (RFC 9112, section 6.1); llhttp takes more."""
+
+
+class TooManyFieldsError(Exception):
+    """A head or a trailer section has too many fields."""
 
 
 def framing(fields: HeaderFields) -> tuple[HeaderFields, HeaderFields]:
@@ -18,7 +25,12 @@ def framing(fields: HeaderFields) -> tuple[HeaderFields, HeaderFields]:
 
     Args:
         fields: the fields as llhttp reports them.
+
+    Raises:
+        TooManyFieldsError: there are too many.
     """
+    if fields[_MOST_FIELDS:]:
+        raise TooManyFieldsError(_TOO_MANY)
     found: HeaderFields = []
     blank = False
     for name, value in fields:
@@ -37,5 +49,10 @@ def trimmed(fields: HeaderFields) -> HeaderFields:
     """Return fields without white space behind their values, which llhttp keeps.
 
     It is no part of a value (RFC 9110, section 5.5).
+
+    Raises:
+        TooManyFieldsError: there are too many.
     """
+    if fields[_MOST_FIELDS:]:
+        raise TooManyFieldsError(_TOO_MANY)
     return [(name, value.rstrip(b" \t")) for name, value in fields]

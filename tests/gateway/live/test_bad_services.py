@@ -129,6 +129,11 @@ BROKEN: dict[str, Case] = {
     "a page without a head": Case(b"<!doctype html>\n<p>ok\n", "close"),
     "a length beside an extension": Case(head(b"Content-Length: 2;a=b")),
     "a length of other digits": Case(head(b"Content-Length: \xd9\xa2")),
+    "20,000 empty links": Case(head(*[b"Link:"] * 20_000, TWO)),
+    "2,049 fields": Case(head(*[b"X-%d: y" % number for number in range(2048)], TWO)),
+    "20,000 fields of hints": Case(
+        head(*[b"A:"] * 20_000, status=b"HTTP/1.1 103 E", body=b"") + head(TWO)
+    ),
 }
 PROTOCOL = "upstream_protocol"
 CASES: dict[str, Case] = {

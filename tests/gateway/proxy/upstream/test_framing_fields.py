@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.core.headers import HeaderFields
-from gateway.proxy.upstream.framing_fields import framing, trimmed
+from gateway.proxy.upstream.framing_fields import TooManyFieldsError, framing, trimmed
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,11 @@ def test_values_lose_the_white_space_behind_them_alone() -> None:
         (b"D", b""),
         (b"E", b""),
     ]
+
+
+def test_their_number_is_bounded() -> None:
+    fields = [(b"Link", b"")] * 2048
+    assert framing(fields) == (trimmed(fields), [])
+    for read in (framing, trimmed):
+        with pytest.raises(TooManyFieldsError, match="more than 2048 fields"):
+            read([*fields, (b"A", b"b")])
