@@ -9,8 +9,8 @@ from gateway.proxy.body.body_format import BodyFormat, format_of
 from gateway.proxy.bounds.slow_holders import SlowHolders
 from gateway.proxy.bounds.slow_taking import LOOK_SECONDS, SlowTaking
 from gateway.proxy.client.client_response import ClientTransport
+from gateway.proxy.client.client_socket import unsent_bytes
 from gateway.proxy.client.exchange import Exchange
-from gateway.proxy.client.unsent import unsent_bytes
 from gateway.proxy.shadow.capture import CaptureBudget, CapturedBody, CapturingResponse
 from gateway.proxy.upstream.upstream import UpstreamResponse
 

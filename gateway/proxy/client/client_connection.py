@@ -18,19 +18,20 @@ from aiohttp.web import RequestPayloadError, Server
 from gateway.core.errors import Fault, FaultCode, FaultError
 from gateway.proxy.client import parser_limits
 from gateway.proxy.client.client_response import reset
+from gateway.proxy.client.client_socket import has_left, unsent_bytes
 from gateway.proxy.client.client_state import TRANSITIONS, ClientEvent, ClientState
 from gateway.proxy.client.client_totals import ClientBound, ClientTotals
 from gateway.proxy.client.exchange import Exchange, HttpHandler
 from gateway.proxy.client.parser_limits import UNREAD, HeavyRequest, MalformedRequest
-from gateway.proxy.client.request_receiver import RequestReceiver
+from gateway.proxy.client.request_receiver import LOOK_AFTER, RequestReceiver
 from gateway.proxy.client.tunnel import Tunnel
-from gateway.proxy.client.unsent import unsent_bytes
 from gateway.proxy.turns.turn_writes import TurnTransport, TurnWrites
 
 _log = logging.getLogger(__name__)
 
 # For how many seconds bytes that a client still sends after its answer are read and dropped.
 _LINGER = 5.0
+_AGAIN = ((b"Retry-After", b"1"),)
 
 _IDLE, _LAST, _ENDING = ClientState.IDLE, ClientState.LAST, ClientState.ENDING
 _REQUEST = TRANSITIONS.after(ClientEvent.REQUEST)
@@ -94,13 +95,9 @@ class ClientConnection(RequestReceiver):
         super().connection_made(cast(asyncio.Transport, joined))
         self._deadline.set(self._limits.idle_seconds)
         if self._totals.connections > min(self._limits.connections, self._totals.most):
-            again = ((b"Retry-After", b"1"),)
-            self._turn_away(
-                ClientBound.CONNECTIONS,
-                Fault(
-                    FaultCode.OVERLOADED, "Too many clients are connected; try again.", fields=again
-                ),
-            )
+            detail = "Too many clients are connected; try again."
+            fault = Fault(FaultCode.OVERLOADED, detail, fields=_AGAIN)
+            self._turn_away(ClientBound.CONNECTIONS, fault)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Close the state and cancel the deadline."""
@@ -123,7 +120,9 @@ class ClientConnection(RequestReceiver):
     # Timeouts, and the end of the connection.
 
     def _too_slow(self) -> None:
-        if self._state is ClientState.HEAD:
+        if ClientState.HEAD < self._state < ClientState.TUNNEL:
+            self._look_for_client()
+        elif self._state is ClientState.HEAD:
             seconds = self._limits.header_seconds
             detail = f"The header fields were not there within {seconds:g} seconds."
             self._turn_away(ClientBound.HEADER_SECONDS, Fault(FaultCode.REQUEST_TIMEOUT, detail))
@@ -139,6 +138,13 @@ class ClientConnection(RequestReceiver):
                 self._deadline.set(self._limits.tunnel_seconds)
             else:
                 self._totals.reached(ClientBound.TUNNEL_SECONDS)
+                self.cut()
+
+    def _look_for_client(self) -> None:
+        # While it is not read, nothing else tells; a body may end behind what is not read yet.
+        if self.transport is not None and (self._buffer_paused or self._reading_paused):
+            self._deadline.set(LOOK_AFTER)
+            if has_left(self.transport, reset=not self._messages):
                 self.cut()
 
     def _turn_away(self, bound: ClientBound, fault: Fault) -> None:
@@ -206,8 +212,7 @@ class ClientConnection(RequestReceiver):
         if self._totals.tunnels >= self._limits.tunnels:
             self._totals.reached(ClientBound.TUNNELS)
             detail = "Too many connections have switched protocols; try again."
-            again = ((b"Retry-After", b"1"),)
-            raise FaultError(Fault(FaultCode.OVERLOADED, detail, fields=again))
+            raise FaultError(Fault(FaultCode.OVERLOADED, detail, fields=_AGAIN))
         self._state = TRANSITIONS[self._state, ClientEvent.SWITCH]
         self._totals.tunnels += 1
         self._deadline.set(self._limits.tunnel_seconds)
@@ -329,15 +334,15 @@ class ClientConnection(RequestReceiver):
         return True
 
     async def _linger(self, message: object, content: StreamReader, *, finishing: bool) -> None:
-        # A close while the client still sends resets the connection, and the answer may be lost.
-        # So only the sending side is closed first, and received bytes are dropped for a while
-        # (RFC 9112, section 9.6). The task is cancelled when the client closes its side.
-        # A shutdown waits for none that sends nothing.
+        # A close while the client still sends resets the connection, and the answer may be lost. So
+        # only the sending side is closed first, and what comes is dropped for a while (RFC 9112,
+        # section 9.6). A close by the client cancels the task. A shutdown waits for no quiet one.
         sends = self._dropped or self._rest or self._messages or not content.is_eof()
         last = isinstance(message, RawRequestMessage) and message.should_close
         if not sends and (last or finishing):
             return
         transport = self.transport
+        self._deadline.clear()
         if transport is not None and not transport.is_closing():
             self._close = True
             self.resume_reading(resume_parser=False)

@@ -28,6 +28,8 @@ _PARSED_A_TURN = 16 * 1024
 _CHUNKS_A_TURN = 128
 # Into so many pieces received bytes are cut in one turn of the event loop.
 _PIECES_A_TURN = 64
+LOOK_AFTER = 1.0
+"""After so many seconds without reading, it is looked whether the client has left."""
 _END_OF_SECTION = b"\r\n\r\n"
 
 _IDLE, _TUNNEL = ClientState.IDLE, ClientState.TUNNEL
@@ -308,16 +310,22 @@ class RequestReceiver(RequestHandler):
     def _requests_came(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
-        if len(self._messages) > 1 and not self._buffer_paused:
-            self._pause_reading_for_buffer()  # further requests wait in the kernel
         if self._state in BETWEEN:
             self._state = _REQUEST[self._state]
             self._deadline.clear()
+        if len(self._messages) > 1 and not self._buffer_paused:
+            self._pause_reading_for_buffer()  # further requests wait in the kernel
 
     def _await_head(self) -> None:
         if self._state is ClientState.IDLE:
             self._deadline.set(self._limits.header_seconds)
         self._state = TRANSITIONS[self._state, ClientEvent.BYTES]
+
+    def _pause_transport_reading(self) -> None:
+        """Pause reading, so that nothing tells that the client leaves; it is looked for that."""
+        super()._pause_transport_reading()
+        if ClientState.HEAD < self._state < _TUNNEL:  # a request is under way
+            self._deadline.set(LOOK_AFTER)
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         """Resume parsing in the next turn of the event loop, after other connections."""

@@ -357,6 +357,51 @@ async def test_a_client_that_leaves_ends_its_request(
     assert (line["aborted"], line["status"], line["cause"]) == (True, 0, "the client left")
 
 
+@pytest.mark.parametrize("how", ["close", "half", "reset"])
+async def test_a_client_that_leaves_with_requests_ahead_ends_the_first(
+    standing: Program, through: StartUpstream, how: str
+) -> None:
+    """It is not read meanwhile; the service's place was taken until that gave an answer."""
+    left = asyncio.Event()
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await scripted.take(reader)
+        if await gone(reader):
+            left.set()
+
+    scripted = await through(script)
+    async with connect(standing) as client:
+        client.send(ask("GET /plain", f"X-Request-Id: ahead-{how}") + ask() * 2)
+        await soon(lambda: scripted.requests)
+        {"close": client.writer.close, "half": client.writer.write_eof, "reset": client.cut}[how]()
+        await until(left)
+    line = await logged(standing, f"ahead-{how}")
+    assert (line["aborted"], line["status"], line["cause"]) == (True, 0, "the client left")
+    assert len(scripted.requests) == 1
+
+
+async def test_a_client_that_leaves_an_upload_that_nobody_takes_ends_it(
+    standing: Program, through: StartUpstream
+) -> None:
+    over = asyncio.Event()
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        scripted.requests.append(await reader.readuntil(b"\r\n\r\n"))
+        await over.wait()
+        reset(writer)
+
+    scripted = await through(script)
+    async with connect(standing) as client:
+        client.send(ask("POST /plain", "X-Request-Id: untaken", "Content-Length: 50000000"))
+        client.send(bytes(30_000_000))
+        await soon(lambda: scripted.requests)
+        await settled(client.writer.transport.get_write_buffer_size)
+        client.cut()
+        line = await logged(standing, "untaken")
+    over.set()
+    assert (line["aborted"], line["status"], line["cause"]) == (True, 0, "the client left")
+
+
 @pytest.mark.parametrize("how", ["close", "reset"])
 async def test_a_client_that_leaves_ends_its_answer(
     how: str, standing: Program, through: StartUpstream
