@@ -1,7 +1,8 @@
 """RouteOutcomes: how the requests on one route of a cutover ended, in sums that can be merged."""
 
+from collections.abc import Callable
 from operator import add, sub
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gateway.core.errors import FAULT_KINDS, Blame, FaultCode
 
@@ -92,35 +93,17 @@ class RouteOutcomes(NamedTuple):
 
     def plus(self, other: "RouteOutcomes") -> "RouteOutcomes":
         """Return the sum of both."""
-        return RouteOutcomes(
-            self.requests + other.requests,
-            self.overdue + other.overdue,
-            tuple(map(add, self.ends, other.ends)),
-            self.seconds + other.seconds,
-            self.squares + other.squares,
-            self.writes + other.writes,
-            self.failed_writes + other.failed_writes,
-            self.checked + other.checked,
-            self.violating + other.violating,
-            self.checked_writes + other.checked_writes,
-            self.violating_writes + other.violating_writes,
-        )
+        return self._with(add, other)
 
     def minus(self, earlier: "RouteOutcomes") -> "RouteOutcomes":
         """Return what was counted after an earlier sum."""
-        return RouteOutcomes(
-            self.requests - earlier.requests,
-            self.overdue - earlier.overdue,
-            tuple(map(sub, self.ends, earlier.ends)),
-            self.seconds - earlier.seconds,
-            self.squares - earlier.squares,
-            self.writes - earlier.writes,
-            self.failed_writes - earlier.failed_writes,
-            self.checked - earlier.checked,
-            self.violating - earlier.violating,
-            self.checked_writes - earlier.checked_writes,
-            self.violating_writes - earlier.violating_writes,
-        )
+        return self._with(sub, earlier)
+
+    def _with(self, operate: Callable[[Any, Any], Any], other: "RouteOutcomes") -> "RouteOutcomes":
+        ends = tuple(map(operate, self.ends, other.ends))
+        numbers: Any = (*self[:2], *self[3:]), (*other[:2], *other[3:])
+        requests, overdue, *sums = map(operate, *numbers)
+        return RouteOutcomes(requests, overdue, ends, *sums)
 
     def count(self, measure: str) -> int:
         """Return the number of requests of a measure of `gates.MEASURES` or `gates.VIOLATIONS`."""
