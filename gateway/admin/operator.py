@@ -75,7 +75,7 @@ class Operator:
     def count(self, kind: str, *labels: str) -> None:
         """Increment a counter; `delta.COUNTERS` lists the kinds and their labels."""
         one = CounterDelta(kind, labels, 1)
-        self.state.absorb(Delta(time.time(), [], [], [one], [], []))
+        self.state.absorb(Delta(time.time(), counts=[one]))
 
     def failing_tasks(self) -> list[str]:
         """Return the names of the long-lived tasks that failed a short time ago."""

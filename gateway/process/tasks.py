@@ -92,4 +92,4 @@ class Tasks:
 
     def _count(self, name: str) -> None:
         failure = CounterDelta("task_failures", (name,), 1)
-        self._deliver(Delta(time.time(), [], [], [failure], [], []))
+        self._deliver(Delta(time.time(), counts=[failure]))

@@ -242,11 +242,11 @@ class Delta(msgspec.Struct, array_like=True, frozen=True):
     """
 
     at: float
-    usages: list[UsageDelta]
-    traffic: list[TrafficDelta]
-    counts: list[CounterDelta]
-    outcomes: list[CutoverDelta]
-    samples: list[SampleDelta]
+    usages: list[UsageDelta] = []
+    traffic: list[TrafficDelta] = []
+    counts: list[CounterDelta] = []
+    outcomes: list[CutoverDelta] = []
+    samples: list[SampleDelta] = []
     latencies: list[LatencyDelta] = []
     upstream: list[UpstreamDelta] = []
     spans: list[Span] = []

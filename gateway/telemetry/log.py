@@ -170,7 +170,7 @@ def count_dropped(deliver: Deliver) -> None:
 
     def report(dropped: Counter[str]) -> None:
         counts = [CounterDelta("log_dropped", (kind,), lines) for kind, lines in dropped.items()]
-        deliver(Delta(time.time(), [], [], counts, [], []))
+        deliver(Delta(time.time(), counts=counts))
         event("log_dropped", "error", lines=dropped.total())
 
     _output().report = report

@@ -93,7 +93,7 @@ class SpanExport:
     def _drop(self, spans: int, reason: str) -> None:
         if spans:
             dropped = CounterDelta("spans_dropped", (reason,), spans)
-            self._deliver(Delta(time.time(), [], [], [dropped], [], []))
+            self._deliver(Delta(time.time(), counts=[dropped]))
 
     async def _sent(self, batch: Sequence[Span]) -> bool:
         """Send spans, in a thread; return whether the collector took them."""

@@ -186,4 +186,4 @@ def _delta(found: LoggedRequest, at: float) -> Delta:
         buckets[bisect_left(BOUNDS, found.seconds)] = 1
         traffic.append(TrafficDelta(*place, "", 0, "", buckets, found.seconds, 0))
     usage = UsageDelta(*place, found.client, 1, 0, int(found.failed), 1)
-    return Delta(at, [usage], traffic, [], [], [])
+    return Delta(at, [usage], traffic)

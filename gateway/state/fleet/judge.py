@@ -274,7 +274,7 @@ class Judge:
             await held.merging.merge(connection, totals)
         for (kind, labels), times in totals.counts.items():
             held.seen.count(kind, labels, times)
-        held.seen.absorb(Delta(self._clock.now(), [], [], [], outcomes, []))
+        held.seen.absorb(Delta(self._clock.now(), outcomes=outcomes))
 
 
 def shadow_resets(documents: Mapping[str, object]) -> dict[VersionKey, int]:
