@@ -154,11 +154,7 @@ _remembered = lru_cache(maxsize=1024)(_shown)
 
 @dataclass(frozen=True, slots=True)
 class HeaderName:
-    """A header field that holds the name of the client; the first field line counts.
-
-    Attributes:
-        field: The name of the header field.
-    """
+    """A header field that holds the name of the client; the first field line counts."""
 
     field: str
 
@@ -172,11 +168,7 @@ class HeaderName:
 
 @dataclass(frozen=True, slots=True)
 class QueryName:
-    """A query parameter that holds the name of the client; the first of its name counts.
-
-    Attributes:
-        reader: The reader of the query parameter.
-    """
+    """A query parameter that holds the name of the client; the first of its name counts."""
 
     reader: QueryReader
 

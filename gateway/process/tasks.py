@@ -68,11 +68,7 @@ class LongTask:
 
 
 class Tasks:
-    """Starts the long-lived tasks of a process, and counts their failures.
-
-    Args:
-        deliver: takes the counts.
-    """
+    """Starts the long-lived tasks of a process, and counts their failures."""
 
     def __init__(self, deliver: Deliver) -> None:
         self._deliver = deliver

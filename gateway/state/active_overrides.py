@@ -19,12 +19,6 @@ class ActiveOverrides:
     """Holds the overrides, stores them, and applies them in every process that serves.
 
     One change is made at a time: its holder sees to that.
-
-    Args:
-        ledger: stores them, and what was changed.
-
-    Attributes:
-        in_force: the overrides as they are now.
     """
 
     def __init__(self, ledger: Ledger) -> None:

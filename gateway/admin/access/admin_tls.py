@@ -14,9 +14,6 @@ _INTERVAL = 2.0
 class AdminTls:
     """Has the certificate and the key that the rules name.
 
-    Args:
-        files: their paths.
-
     Attributes:
         context: for new connections.
 

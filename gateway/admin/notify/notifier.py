@@ -44,11 +44,7 @@ Observe = Callable[[NotifyDocument, float], list[Happening]]
 
 
 class Notifier:
-    """Adds what happened to the document, and sends it where this gateway judges.
-
-    Args:
-        operator: the gateway.
-    """
+    """Adds what happened to the document, and sends it where this gateway judges."""
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator

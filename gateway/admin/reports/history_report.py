@@ -57,12 +57,7 @@ class HistoryReport(msgspec.Struct, frozen=True):
 
 
 def history_report(view: HistoryView, key: VersionKey) -> HistoryReport:
-    """Return the history of a version.
-
-    Args:
-        view: the history of all versions of its API.
-        key: the version.
-    """
+    """Return the history of a version."""
     all_versions: dict[int, int] = {}
     for (api, _), series in view.series.items():
         for start, interval in series.items():

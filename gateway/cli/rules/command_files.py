@@ -15,12 +15,7 @@ from gateway.core.snapshot import Limits, Snapshot
 
 
 def declared_parts(path: Path, snapshot: Snapshot) -> Mapping[str, Sequence[Part]]:
-    """Return the parts of the conversions of each API, by its name.
-
-    Args:
-        path: of the file.
-        snapshot: the rules in it.
-    """
+    """Return the parts of the conversions of each API, by its name."""
     data = read(read_rules(path), str(path), os.environ).data
     config = Config.model_validate_json(json.dumps(data))
     return {

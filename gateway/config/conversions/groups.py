@@ -58,12 +58,6 @@ def declared_changes(
     """Yield the changes of a list, with those of the groups that are used in their stead.
 
     A group that uses itself is not followed into itself: there, its use is yielded.
-
-    Args:
-        entries: the list.
-        at: where it is written.
-        groups: the groups, by name.
-        groups_at: where they are written.
     """
     for index, entry in enumerate(entries):
         for name, section in entry.named().items():

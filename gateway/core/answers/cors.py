@@ -57,9 +57,6 @@ class CorsRules:
 
         Without them, the script would see a network error in place of the answer to its request.
 
-        Args:
-            request: The header fields of the request.
-
         Returns:
             The fields; none for any other request, and for other origins.
         """

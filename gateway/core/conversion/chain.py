@@ -288,10 +288,6 @@ class OperationConversions:
     """The conversions for the operations of one conversion; each is made when it is first needed.
 
     There are as many as there are operations and sets of links, however many requests.
-
-    Args:
-        hops: The hops of the conversion.
-        direction: The direction of the conversion.
     """
 
     __slots__ = ("_direction", "_hops", "_made")

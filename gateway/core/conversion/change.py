@@ -79,11 +79,7 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class ChangeVariant:
-    """What the variants of a change have in common: where the change is, there they are.
-
-    Attributes:
-        change: The change.
-    """
+    """What the variants of a change have in common: where the change is, there they are."""
 
     change: Change
 

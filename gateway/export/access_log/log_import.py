@@ -45,9 +45,6 @@ class LogImport:
         name: of the front proxy.
         naming: the rules by which clients are named.
         tell: receives what was lost or cannot be read, a sentence each.
-
-    Attributes:
-        counts: what was read.
     """
 
     def __init__(

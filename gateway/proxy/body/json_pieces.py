@@ -34,9 +34,6 @@ def cut(inner: bytes | memoryview) -> Iterator[bytes]:
 
     Each piece has whole elements; one is as long as the longest element at most, and otherwise
     about 64 KiB. If the text is no JSON, at least one piece, put between brackets, is none either.
-
-    Args:
-        inner: the text between the brackets.
     """
     begin = at = depth = 0
     quoted = False  # whether `at` is within a text

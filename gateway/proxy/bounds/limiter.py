@@ -45,9 +45,6 @@ class ConcurrencyLimiter:
     async def enter(self, network: str) -> None:
         """Take a slot, and wait for it if none is free.
 
-        Args:
-            network: that of the client.
-
         Raises:
             FaultError: too many requests wait already, or no slot became free in time.
         """

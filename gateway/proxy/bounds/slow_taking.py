@@ -16,9 +16,6 @@ class SlowTaking:
 
     Args:
         left: the bytes that it has not taken yet.
-
-    Attributes:
-        slow: whether it is slow.
     """
 
     def __init__(self, left: int) -> None:

@@ -32,11 +32,7 @@ class HeavyRequest:
 
 @dataclass(frozen=True, slots=True)
 class MalformedRequest:
-    """Stands in the parser's queue for a request that cannot be parsed.
-
-    Attributes:
-        error: the error of the parser.
-    """
+    """Stands in the parser's queue for a request that cannot be parsed."""
 
     error: HttpProcessingError
 

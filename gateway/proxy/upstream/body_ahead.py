@@ -72,10 +72,6 @@ class ArrivingBody:
     """A request body that takes a place until all of it has arrived.
 
     While others wait for such a place, those whose clients are slow give way.
-
-    Args:
-        pieces: the pieces of the body.
-        places: the places, of which it has one.
     """
 
     def __init__(self, pieces: AsyncIterator[bytes], places: ConcurrencyLimiter) -> None:

@@ -140,12 +140,7 @@ async def _read(
 
 
 class FleetReader:
-    """What a replica reads of the fleet; while the database is away, what it has counted alone.
-
-    Attributes:
-        replica: its name.
-        totals: what it has counted.
-    """
+    """What a replica reads of the fleet; while the database is away, what it has counted alone."""
 
     def __init__(self, membership: Membership) -> None:
         self._membership = membership

@@ -34,12 +34,7 @@ class Contracts:
         self._failures.clear()
 
     async def get(self, location: str, level: str = "error") -> "Contract | None":
-        """Return a contract; None if its document cannot be had, which the log has once.
-
-        Args:
-            location: the location of the document.
-            level: of the event in the log.
-        """
+        """Return a contract; None if its document cannot be had, which the log has once."""
         # Imported when first needed, since most gateways never validate.
         from gateway.verify.openapi.openapi import DocumentError
 

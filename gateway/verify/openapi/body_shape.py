@@ -65,11 +65,7 @@ def spelt(field: str, *schemas: Schema) -> str:
 
 
 class BodyShape:
-    """The fields of a body, or of the elements of an array of them, to which changes apply.
-
-    Attributes:
-        body: the body, which may be an array.
-    """
+    """The fields of a body, or of the elements of an array of them, to which changes apply."""
 
     def __init__(self, body: FieldShape | None = None) -> None:
         self.body = body or FieldShape()

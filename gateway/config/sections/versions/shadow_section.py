@@ -79,14 +79,7 @@ class ShadowConfig(SectionModel):
 
 
 def build_shadow(key: VersionKey, config: ShadowConfig, at: Location, mistakes: Mistakes) -> Shadow:
-    """Return the shadow of a version; mistakes go to `mistakes`.
-
-    Args:
-        key: the API and the version.
-        config: the shadow as configured.
-        at: the location of the shadow.
-        mistakes: collects the mistakes.
-    """
+    """Return the shadow of a version; mistakes go to `mistakes`."""
     places = (
         mistakes.attempt(partial(parse_ignored, text), *at, "ignore", index)
         for index, text in enumerate(config.ignore)
