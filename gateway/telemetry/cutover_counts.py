@@ -7,7 +7,7 @@ from math import inf
 from gateway.core.cutover.cutover import CutoverRoute
 from gateway.core.cutover.dry_run import WRITES
 from gateway.core.cutover.gates import Gates
-from gateway.core.cutover.route_outcomes import FAILED, OUTCOMES, outcome_of
+from gateway.core.cutover.route_outcomes import FAILED, outcome_of
 from gateway.core.overrides import VersionKey
 from gateway.proxy.client.exchange import Exchange
 from gateway.telemetry.delta import (
@@ -28,46 +28,6 @@ CutoverPlace = tuple[str, str, str, int]
 """Where requests of a cutover are counted: the API, the version, the route and the cell."""
 
 
-class _OperationSums:
-    __slots__ = ("checked", "ends", "overdue", "requests", "violating")
-
-    def __init__(self) -> None:
-        self.requests = 0
-        self.overdue = 0
-        self.ends = [0] * len(OUTCOMES)
-        self.checked = 0
-        self.violating = 0
-
-
-class _Sums(_OperationSums):
-    __slots__ = (
-        *("buckets", "failed_writes", "fields", "operations", "seconds", "squares", "whole"),
-        *("checked_writes", "violating_writes", "writes"),
-    )
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seconds = 0.0
-        self.squares = 0.0
-        self.buckets = [0] * (len(BOUNDS) + 1)
-        self.whole = 0.0
-        self.writes = 0
-        self.failed_writes = 0
-        self.checked_writes = 0
-        self.violating_writes = 0
-        self.fields: dict[str, int] = {}
-        self.operations: dict[OperationName, _OperationSums] = {}
-
-    def count(self, seconds: float, limit: float) -> None:
-        """Count a request that ended or is overdue."""
-        if seconds >= limit:
-            seconds = limit
-            self.overdue += 1
-        self.requests += 1
-        self.seconds += seconds
-        self.squares += seconds * seconds
-
-
 class CutoverCounts:
     """The requests of cutovers since the last `take`, and those under way.
 
@@ -76,7 +36,7 @@ class CutoverCounts:
     """
 
     def __init__(self) -> None:
-        self._sums: dict[CutoverPlace, _Sums] = {}
+        self._sums: dict[CutoverPlace, CutoverDelta] = {}
         self._room = _MOST_OPERATIONS
         # By cutover, those that are not overdue in the order in which they began, and the others.
         self._waiting: dict[VersionKey, dict[Exchange, None]] = {}
@@ -114,7 +74,7 @@ class CutoverCounts:
         sums, operation = self._of(exchange)
         if not was_overdue:
             limit = _limit(exchange)
-            sums.count(seconds, limit)
+            _count(sums, seconds, limit)
             operation.requests += 1
             operation.overdue += seconds >= limit
         outcome = outcome_of(exchange.status, exchange.code, aborted=exchange.aborted)
@@ -161,61 +121,48 @@ class CutoverCounts:
                 self._overdue.add(exchange)
                 if not self._is_past(exchange):
                     sums, operation = self._of(exchange)
-                    sums.count(limit, limit)
+                    _count(sums, limit, limit)
                     operation.requests += 1
                     operation.overdue += 1
         self._waiting = {key: waiting for key, waiting in self._waiting.items() if waiting}
         taken, self._sums = self._sums, {}
         self._room = _MOST_OPERATIONS
-        return [
-            CutoverDelta(
-                *place,
-                sums.requests,
-                sums.overdue,
-                sums.ends,
-                sums.seconds,
-                sums.squares,
-                sums.buckets,
-                sums.whole,
-                sums.writes,
-                sums.failed_writes,
-                sums.checked,
-                sums.violating,
-                sums.checked_writes,
-                sums.violating_writes,
-                sums.fields,
-                {
-                    f"{method} {path}": OperationDelta(
-                        each.requests, each.overdue, each.ends, each.checked, each.violating
-                    )
-                    for (method, path), each in sums.operations.items()
-                },
-            )
-            for place, sums in taken.items()
-        ]
+        return [*taken.values()]
 
     def _is_past(self, exchange: Exchange) -> bool:
         is_new = exchange.cutover_route is CutoverRoute.NEW
         return is_new and exchange.began < self._fell.get(_key(exchange), -inf)
 
-    def _of(self, exchange: Exchange) -> tuple[_Sums, _OperationSums]:
+    def _of(self, exchange: Exchange) -> tuple[CutoverDelta, OperationDelta]:
         assert exchange.endpoint is not None  # as it takes a route
         operation = exchange.method, exchange.endpoint.template.text
         return self._at(place_of(exchange), operation)
 
-    def _at(self, place: CutoverPlace, operation: OperationName) -> tuple[_Sums, _OperationSums]:
+    def _at(
+        self, place: CutoverPlace, operation: OperationName
+    ) -> tuple[CutoverDelta, OperationDelta]:
         sums = self._sums.get(place)
         if sums is None:
-            sums = self._sums[place] = _Sums()
-        of_it = sums.operations.get(operation)
+            sums = self._sums[place] = CutoverDelta(*place)
+        method, path = operation
+        name = f"{method if method in METHODS else OTHER} {path}"
+        of_it = sums.operations.get(name)
         if of_it is None:
-            method, path = operation
-            known = method if method in METHODS else OTHER
-            of_it = sums.operations.get((known, path)) or _OperationSums()
-            if self._room and (known, path) not in sums.operations:
-                sums.operations[known, path] = of_it
+            of_it = OperationDelta()
+            if self._room:
+                sums.operations[name] = of_it
                 self._room -= 1
         return sums, of_it
+
+
+def _count(sums: CutoverDelta, seconds: float, limit: float) -> None:
+    """Count a request that ended or is overdue."""
+    if seconds >= limit:
+        seconds = limit
+        sums.overdue += 1
+    sums.requests += 1
+    sums.seconds += seconds
+    sums.squares += seconds * seconds
 
 
 def place_of(exchange: Exchange) -> CutoverPlace:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 # msgspec: encodes, decodes and validates typed messages between processes in microseconds.
 import msgspec
 
+from gateway.core.cutover.route_outcomes import OUTCOMES
 from gateway.core.tracing.span import Span
 
 # The upper bounds of histograms of durations, in seconds, as OpenTelemetry's conventions for HTTP
@@ -142,18 +143,23 @@ class CounterDelta(msgspec.Struct, array_like=True, frozen=True):
     count: int
 
 
-class OperationDelta(msgspec.Struct, array_like=True, frozen=True):
-    """The outcomes of the requests of one operation; the attributes are those of CutoverDelta."""
+class OperationDelta(msgspec.Struct, array_like=True):
+    """The outcomes of the requests of one operation; the attributes are those of CutoverDelta.
+
+    Requests are counted in it until it is handed on.
+    """
 
     requests: int = 0
     overdue: int = 0
-    ends: list[int] = []
+    ends: list[int] = msgspec.field(default_factory=lambda: [0] * len(OUTCOMES))
     checked: int = 0
     violating: int = 0
 
 
-class CutoverDelta(msgspec.Struct, array_like=True, frozen=True):
+class CutoverDelta(msgspec.Struct, array_like=True):
     """The outcomes of requests on one route of a cutover; see `RouteOutcomes`.
+
+    Requests are counted in it until it is handed on.
 
     Attributes:
         api: the name of the API.
@@ -182,13 +188,13 @@ class CutoverDelta(msgspec.Struct, array_like=True, frozen=True):
     version: str
     route: str
     cell: int
-    requests: int
-    overdue: int
-    ends: list[int]
-    seconds: float
-    squares: float
-    buckets: list[int]
-    whole: float
+    requests: int = 0
+    overdue: int = 0
+    ends: list[int] = msgspec.field(default_factory=lambda: [0] * len(OUTCOMES))
+    seconds: float = 0.0
+    squares: float = 0.0
+    buckets: list[int] = msgspec.field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
+    whole: float = 0.0
     writes: int = 0
     failed_writes: int = 0
     checked: int = 0
