@@ -23,6 +23,10 @@ _MAX_LOOKS = 100
 _GONE_LOOKS = 10
 # Rules that are not loaded after so many seconds are refused: what they name may never answer.
 _LONGEST_LOAD = 120.0
+# A look that takes so many seconds is reported: the disk, or the network that it is on, hangs.
+_LONGEST_LOOK = 10.0
+
+_Stamp = tuple[int, int, int] | None
 
 
 class Reloader:
@@ -30,7 +34,8 @@ class Reloader:
 
     The file is looked at once an interval rather than watched: that sees an edit in place, an
     atomic rename, a symlink to another file (as mounted volumes have) and a network file system
-    alike, where notifications see some of them. A look is one `stat`.
+    alike, where notifications see some of them. A look is one `stat`, off the event loop: a network
+    file system may not answer for long, and requests go on meanwhile.
 
     Args:
         path: the file.
@@ -150,23 +155,41 @@ class Reloader:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._interval):
                     await self._requested.wait()
-            stamp = self._stamp()
-            changed = stamp != self._seen or self._requested.is_set()
-            if changed or self._unread:  # a disk that failed for a moment changes no file
-                self._again = not changed
-                self._seen = await self._settled(stamp) if self._given is None else stamp
-                self._requested.clear()
-                return
+            asked = self._requested.is_set()
+            stamp = await self._look() if self._given is None else self._seen
+            self._again = not asked and stamp == self._seen
+            if self._again and not self._unread:  # a disk that failed for a moment changes no file
+                continue
+            if self._given is None:
+                self._seen = await self._settled(stamp)
+            self._requested.clear()
+            return
 
-    async def _settled(self, stamp: tuple[int, int, int] | None) -> tuple[int, int, int] | None:
+    async def _settled(self, stamp: _Stamp) -> _Stamp:
         for look in range(1, _MAX_LOOKS + 1):
             await asyncio.sleep(_SETTLED)
-            before, stamp = stamp, self._stamp()
+            before, stamp = stamp, await self._look()
             if stamp == before and (stamp is not None or look >= _GONE_LOOKS):
                 break
         return stamp
 
-    def _stamp(self) -> tuple[int, int, int] | None:
+    async def _look(self) -> _Stamp:
+        look = asyncio.create_task(in_daemon_thread(self._stamp))
+        try:
+            async with asyncio.timeout(_LONGEST_LOOK):
+                return await asyncio.shield(look)
+        except TimeoutError:
+            reason = (
+                f"does not answer for {_LONGEST_LOOK:g} s, as a network file system that hangs;"
+                " it is read again once it does"
+            )
+            self._again, self._unread = False, True
+            self._reject(b"", ConfigError(str(self._path), [Issue(0, 0, "", reason)]))
+            return await look
+        finally:
+            look.cancel()
+
+    def _stamp(self) -> _Stamp:
         try:
             status = self._path.stat()
         except OSError:

@@ -180,6 +180,47 @@ async def test_a_file_that_cannot_be_read_for_a_while_is_read_again(
         assert (reloader.rejected, reloader.refused) == (1, None)
 
 
+async def test_a_disk_that_does_not_answer_keeps_nobody_waiting(
+    tmp_path: Path, rejected: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a network file system whose server is gone; the file is read again when it answers."""
+    path = tmp_path / "gateway.yaml"
+    answers, stat = Event(), Path.stat
+    looks: list[Path] = []
+
+    def hang(file: Path, **options: bool) -> os.stat_result:
+        if file == path:
+            looks.append(file)
+            answers.wait(60)
+        return stat(file, **options)
+
+    monkeypatch.setattr(reloader_module, "_LONGEST_LOOK", 0.1)
+    async with reloading(path) as reloader:
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "stat", hang)
+            await soon(lambda: reloader.refused)
+            (issue,) = rejected
+            assert issue.startswith(f"{path}: does not answer for 0.1 s, as a network file system")
+            await asyncio.sleep(0.2)
+            assert len(looks) == 1  # no thread is added
+            answers.set()
+            await soon(lambda: reloader.loaded)
+        assert (reloader.rejected, reloader.refused) == (1, None)
+
+
+async def test_a_worker_never_looks_at_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "gateway.yaml"
+    reloader = Reloader(path, {}, None, rules(1).encode())
+    monkeypatch.setattr(reloader, "_stamp", lambda: pytest.fail("its supervisor does"))
+    reloader.reload(rules(2).encode())
+    async for snapshot in reloader.changes():
+        assert snapshot is reloader.latest
+        break
+    assert reloader.content == rules(2).encode()
+
+
 async def test_a_file_that_can_be_read_again_is_loaded(tmp_path: Path) -> None:
     """A chmod changes neither its content nor the time of that."""
     path = tmp_path / "gateway.yaml"
