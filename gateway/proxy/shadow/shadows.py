@@ -47,10 +47,11 @@ from gateway.proxy.upstream.upstream import Upstream, UpstreamRequest, UpstreamR
 
 _log = logging.getLogger(__name__)
 
-# The bounds on comparisons in this process: running, waiting, and seconds of waiting.
+# The bounds on comparisons in this process: running, waiting, seconds of waiting and of running.
 _AT_ONCE = 16
 _LINE = 128
 _PATIENCE = 2.0
+_LONGEST = 60.0
 # The memory budget for all captured bodies together, in bytes.
 _MEMORY = 16 * 1024 * 1024
 # The seconds for which comparisons that give way are counted together.
@@ -111,8 +112,7 @@ class Shadows:
 
     def shed(self, rule: Shadow, why: str) -> None:
         """Count a comparison that is not made, with the reason."""
-        api, version = rule.key
-        self.recorder.count("shed", api, version, why)
+        self.recorder.count("shed", *rule.key, why)
 
     def give_way(self, rule: Shadow) -> None:
         """Count a comparison that is not planned, because of the load.
@@ -251,7 +251,10 @@ class _Case:
         try:
             if time.monotonic() - made > self._shadows.load.longest_lag:
                 raise ShedError("load")
-            await self._compare()
+            async with asyncio.timeout(_LONGEST):
+                await self._compare()
+        except TimeoutError:
+            self.shed("time")
         except ShedError as error:
             self.shed(str(error))
         except Exception:
@@ -275,8 +278,7 @@ class _Case:
         captured = CapturedAnswer(self._status, self._fields, self._answer.whole())
         old = await for_client(exchange, self._plan, captured, rule)
         given: list[CapturedAnswer] = []
-        replays = self._replays(other, body)
-        for answer in await asyncio.gather(*replays, return_exceptions=True):
+        for answer in await asyncio.gather(*self._replays(other, body), return_exceptions=True):
             if isinstance(answer, BaseException):
                 raise answer
             given.append(answer)

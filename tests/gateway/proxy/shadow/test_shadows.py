@@ -105,6 +105,19 @@ async def test_the_end() -> None:
     assert len(given.begun) == 16
 
 
+async def test_one_that_takes_too_long_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A service that sends a byte more now and then would keep its place for good."""
+    monkeypatch.setattr("gateway.proxy.shadow.shadows._LONGEST", 0.01, raising=False)
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+    text = rules(1).replace('"1": { service: s }', '"1": { service: s, shadow: { via: "2" } }')
+    answers = iter((b"{}", b"{", b"{"))
+    served = Gateway(text, {1: lambda _: head + next(answers)})
+    async with asyncio.timeout(20):
+        await served.ask(b"GET /v1/person HTTP/1.1\r\nHost: h\r\n\r\n")
+    assert served.counted == [("shed", "person", "1", "time")]
+    served.close()
+
+
 async def test_no_example_is_made_that_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     body = b'{"name":{"firstName":"A","lastName":"B"}}'
     json = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
