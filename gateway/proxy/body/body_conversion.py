@@ -312,7 +312,8 @@ async def _converted(
 ) -> bytes:
     """Return what a stream has converted after the data, or at its end, where data is None."""
 
-    def advance(_: Step = no_step) -> bytes:
+    def advance(step: Step = no_step) -> bytes:
+        stream.step = step
         return stream.finish() if data is None else stream.feed(data)
 
     text = data or b""

@@ -48,5 +48,6 @@ def _convert_documents(
     message: Message | None,
     step: Step,
 ) -> bytes:
-    stream = converted_stream(body_format, conversion, room, message, step)
+    stream = converted_stream(body_format, conversion, room, message)
+    stream.step = step
     return stream.feed(body) + stream.finish()

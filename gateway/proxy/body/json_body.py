@@ -218,12 +218,12 @@ def _open_in_pieces(value: Raw, step: Step) -> Document:
         return _open(Raw(begin + end))
     if begin == b"[":
         array: list[Document] = []
-        for piece in json_pieces.cut(inner):
+        for piece in json_pieces.cut(inner, step):
             array += _part(begin + piece + end, step)
         return array
     members: dict[str, Document] = {}
     count = 0
-    for piece in json_pieces.cut(inner):
+    for piece in json_pieces.cut(inner, step):
         some = _part(begin + piece + end, step)
         members.update(some)
         count += len(some)

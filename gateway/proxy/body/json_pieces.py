@@ -8,6 +8,8 @@ milliseconds.
 import re
 from collections.abc import Iterator
 
+from gateway.proxy.turns.thread_pace import Step, no_step
+
 LARGE = 64 * 1024
 """An array or object of more bytes is opened in pieces."""
 _PIECE = 64 * 1024
@@ -29,15 +31,17 @@ def stripped(text: memoryview) -> memoryview:
     return text[: len(text) - len(text[-_PIECE:]) + len(rest)]
 
 
-def cut(inner: bytes | memoryview) -> Iterator[bytes]:
+def cut(inner: bytes | memoryview, step: Step = no_step) -> Iterator[bytes]:
     """Yield pieces of what stands between the brackets of an array or object.
 
     Each piece has whole elements; one is as long as the longest element at most, and otherwise
     about 64 KiB. If the text is no JSON, at least one piece, put between brackets, is none either.
+    The step is called for every 64 KiB, since to search a long element takes long.
     """
     begin = at = depth = 0
     quoted = False  # whether `at` is within a text
     while at < len(inner):
+        step()
         window = bytes(inner[at : at + _PIECE])
         if b"\\" in window:
             window = _ESCAPE.sub(b"__", window)

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from gateway.proxy.body.content_coding import DecodedTooLargeError
+from gateway.proxy.turns.thread_pace import Step, no_step
 
 DocumentConversion = Callable[[bytes], bytes]
 """A function that returns one converted JSON document; it may raise ConversionError."""
@@ -19,7 +20,12 @@ class ConvertedStream(ABC):
         convert: Returns one converted document; it may raise either.
         most: The maximum number of bytes of a part of the stream that has one document.
         part: What such a part is called, with its article.
+
+    Attributes:
+        step: Is called between the steps of what is fed or finished.
     """
+
+    step: Step = staticmethod(no_step)
 
     def __init__(self, convert: DocumentConversion, most: int, part: str) -> None:
         self._convert = convert

@@ -8,7 +8,6 @@ from gateway.proxy.body.content_coding import DecodedTooLargeError
 from gateway.proxy.body.formats.converted_stream import ConvertedStream
 from gateway.proxy.bounds.conversion_budget import AT_ONCE
 from gateway.proxy.bounds.conversion_room import ConversionRoom
-from gateway.proxy.turns.thread_pace import Step, no_step
 
 
 def converted_stream(
@@ -16,7 +15,6 @@ def converted_stream(
     conversion: BodyConversion,
     room: ConversionRoom,
     message: Message | None,
-    step: Step = no_step,
 ) -> ConvertedStream:
     """Return what converts a stream of documents, each within the bounds of the room."""
 
@@ -25,12 +23,15 @@ def converted_stream(
             raise DecodedTooLargeError(f"a document of more than {room.elements} elements")
         # The head of the message is sent before its documents, which cannot change it.
         copy = None if message is None else message.copied()
-        return json_body.convert(document, conversion, copy, step)
+        return json_body.convert(document, conversion, copy, stream.step)
 
+    stream: ConvertedStream
     if body_format is BodyFormat.JSON_LINES:
         from gateway.proxy.body.formats.json_lines import JsonLineStream
 
-        return JsonLineStream(convert, room.limit)
-    from gateway.proxy.body.formats.event_stream import EventStream
+        stream = JsonLineStream(convert, room.limit)
+    else:
+        from gateway.proxy.body.formats.event_stream import EventStream
 
-    return EventStream(convert, room.limit, room.elements, conversion)
+        stream = EventStream(convert, room.limit, room.elements, conversion)
+    return stream

@@ -13,13 +13,15 @@ from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.version_link import event_names
 from gateway.proxy.body.content_coding import DecodedTooLargeError
 from gateway.proxy.body.formats.converted_stream import ConvertedStream, DocumentConversion
+from gateway.proxy.turns.thread_pace import Step
 
 # A line ends with CRLF, LF or CR, and an event with an empty line (WHATWG HTML, section 9.2.5).
 _END_OF_EVENT = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _LINES = re.compile(rb"([^\r\n]*)(\r\n|\n|\r|\Z)")
 _END_OF_LINE = re.compile(rb"\r\n|\n|\r(?!\Z)")
 _DATA = re.compile(rb"data(?:: ?(.*))?\Z")
-_NAME = re.compile(rb"(?:(?<=[\r\n])|\A)(event: ?)([^\r\n]*)")
+_NAME = re.compile(rb"(event: ?)([^\r\n]*)")  # of a line that begins so: ten times as fast
+_BEFORE_A_LINE = (b"", b"\r", b"\n")
 _CONTAINERS = (b"{", b"[")
 
 
@@ -77,14 +79,15 @@ class EventStream(ConvertedStream):
         # The lines are not held: each would take many times the memory of its bytes.
         data = BytesIO()
         for line in _LINES.finditer(event):
+            self.step()
             if found := _DATA.match(line[1]):
                 data.write((found[1] or b"") + b"\n")
         document = data.getvalue()[:-1]
         if self._named is not None:
-            event = _renamed(event, self._named)
+            event = _renamed(event, self._named, self.step)
         if not document.lstrip(b" \t\n").startswith(_CONTAINERS):
             return event
-        return _written(event, self._convert(document))
+        return _written(event, self._convert(document), self.step)
 
 
 def events(body: bytes) -> list[dict[str, bytes]]:
@@ -104,8 +107,11 @@ def events(body: bytes) -> list[dict[str, bytes]]:
     return found
 
 
-def _renamed(event: bytes, named: Callable[[str], str]) -> bytes:
+def _renamed(event: bytes, named: Callable[[str], str], step: Step) -> bytes:
     def renamed(line: re.Match[bytes]) -> bytes:
+        step()
+        if event[line.start() - 1 : line.start()] not in _BEFORE_A_LINE:
+            return line[0]
         name = line[2].decode("utf-8", "surrogateescape")
         return line[1] + named(name).encode("utf-8", "surrogateescape")
 
@@ -116,11 +122,12 @@ def _count_lines(text: bytes) -> int:
     return text.count(b"\n") + text.count(b"\r") - text.count(b"\r\n")
 
 
-def _written(event: bytes, converted: bytes) -> bytes:
+def _written(event: bytes, converted: bytes, step: Step) -> bytes:
     """Return an event with its data replaced, which stands where the first line of it stood."""
     written = BytesIO()
     pending: bytes | None = converted
     for line in _LINES.finditer(event):
+        step()
         if not _DATA.match(line[1]):
             written.write(line[0])
         elif pending is not None:

@@ -30,6 +30,7 @@ class JsonLineStream(ConvertedStream):
         return self._line(last)
 
     def _line(self, line: bytes) -> bytes:
+        self.step()
         self._bound(line)
         document = line.strip(b" \t\r")
         return self._convert(document) if document else line

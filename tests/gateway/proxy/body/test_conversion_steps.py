@@ -27,9 +27,11 @@ MEBIBYTE = 1024 * 1024
         # 64 KiB are decoded by a step, and parsed, and 64 members are written.
         ([JSON], b"{%b}" % b",".join(b'"%d":1' % n for n in range(ELEMENTS)), ELEMENTS // 64),
         ([JSON, GZIP], gzip.compress(b'{"a":"%b"}' % (b"x" * 4 * MEBIBYTE)), 64),
+        # For the end of one long element, 64 KiB are searched by a step.
+        ([JSON], b'{"a":[%b1]}' % (b'"%b",' % (b"x" * 61) * 32 * 1024), 32),
         ([FORM], b"&".join(b"a%d=1" % n for n in range(ELEMENTS)), ELEMENTS),
     ],
-    ids=["an array", "an object", "a content coding", "a form"],
+    ids=["an array", "an object", "a content coding", "a long element", "a form"],
 )
 async def test_no_step_is_long(
     fields: list[tuple[bytes, bytes]],
@@ -47,5 +49,35 @@ async def test_no_step_is_long(
     answer = CapturedAnswer(200, fields, body)
     kind = described(answer.fields)
     await body_conversion.convert_request_body(body, kind, conversion(), room)
+    assert len(steps) >= least
+    room.release()
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body", "least"),
+    [
+        (b"application/x-ndjson", b'{"title":1}\n' * ELEMENTS, ELEMENTS),
+        (b"application/x-ndjson", b"\n" * ELEMENTS, ELEMENTS),
+        (b"application/x-ndjson", b"[%b]" % b",".join([b'{"title":1}'] * ELEMENTS), ELEMENTS),
+        (b"text/event-stream", b"data:{}\n\n" * ELEMENTS, ELEMENTS),
+        # The lines of an event are read, and written.
+        (b"text/event-stream", b"data: {}\n%b\n" % (b":\n" * ELEMENTS), 2 * ELEMENTS),
+    ],
+    ids=["lines", "empty lines", "a long line", "events", "an event of many lines"],
+)
+async def test_no_step_of_a_stream_is_long(
+    media_type: bytes, body: bytes, least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[None] = []
+
+    async def run(convert: Callable[[Step], bytes], network: str = "") -> bytes:
+        return convert(lambda: steps.append(None))
+
+    monkeypatch.setattr(conversion_thread, "run", run)
+    room = ConversionRoom(16 * MEBIBYTE, 1_000_000)
+    answer = CapturedAnswer(200, [(b"Content-Type", media_type)], body)
+    pieces = await body_conversion.convert_response_body(answer, conversion(), room)
+    assert not isinstance(pieces, bytes)
+    assert b"".join([piece async for piece in pieces])
     assert len(steps) >= least
     room.release()
