@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from io import BytesIO
 
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.message.message import Message
@@ -10,6 +11,9 @@ from gateway.proxy.body.body_format import BodyFormat
 from gateway.proxy.body.formats.document_stream import converted_stream
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.turns.thread_pace import Step
+
+# For how many bytes other threads wait at a time.
+_STEP = 64 * 1024
 
 WholeConversion = Callable[[bytes, BodyConversion, Message | None, Step], bytes]
 """Converts a whole body and its message; it may raise ConversionError, or what a step raises."""
@@ -50,4 +54,9 @@ def _convert_documents(
 ) -> bytes:
     stream = converted_stream(body_format, conversion, room, message)
     stream.step = step
-    return stream.feed(body) + stream.finish()
+    converted = BytesIO()
+    for begin in range(0, len(body), _STEP):  # a long event is searched for its end
+        step()
+        converted.write(stream.feed(body[begin : begin + _STEP]))
+    converted.write(stream.finish())
+    return converted.getvalue()

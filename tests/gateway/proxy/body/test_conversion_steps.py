@@ -13,6 +13,7 @@ from gateway.proxy.turns.thread_pace import Step
 from tests.gateway.proxy.body.formats.rules import conversion
 
 JSON = (b"Content-Type", b"application/json")
+EVENTS = (b"Content-Type", b"text/event-stream")
 GZIP = (b"Content-Encoding", b"gzip")
 FORM = (b"Content-Type", b"application/x-www-form-urlencoded")
 ELEMENTS = 20_000
@@ -27,11 +28,13 @@ MEBIBYTE = 1024 * 1024
         # 64 KiB are decoded by a step, and parsed, and 64 members are written.
         ([JSON], b"{%b}" % b",".join(b'"%d":1' % n for n in range(ELEMENTS)), ELEMENTS // 64),
         ([JSON, GZIP], gzip.compress(b'{"a":"%b"}' % (b"x" * 4 * MEBIBYTE)), 64),
+        # 64 KiB are decoded by a step, and searched for the end of an event by another.
+        ([EVENTS, GZIP], gzip.compress(b'data: "%b"\n\n' % (b"x" * 4 * MEBIBYTE)), 128),
         # For the end of one long element, 64 KiB are searched by a step.
         ([JSON], b'{"a":[%b1]}' % (b'"%b",' % (b"x" * 61) * 32 * 1024), 32),
         ([FORM], b"&".join(b"a%d=1" % n for n in range(ELEMENTS)), ELEMENTS),
     ],
-    ids=["an array", "an object", "a content coding", "a long element", "a form"],
+    ids=["an array", "an object", "a content coding", "coded events", "a long element", "a form"],
 )
 async def test_no_step_is_long(
     fields: list[tuple[bytes, bytes]],
