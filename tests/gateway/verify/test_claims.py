@@ -1,11 +1,12 @@
 """Every operation of both documents is among the outcomes, exactly once."""
 
 from pathlib import Path
+from typing import Any
 
 from gateway.config.load import load
 from gateway.core.versions.version import Version
 from gateway.verify import verification_report
-from gateway.verify.claim import Claim, Gap, Unchecked, Unmatched
+from gateway.verify.claim import Claim, Gap, Outcome, Unchecked, Unmatched
 from gateway.verify.claims import DocumentedVersion, claims
 from gateway.verify.openapi.examples import Examples
 from gateway.verify.openapi.openapi import Description
@@ -48,14 +49,18 @@ def test_each_operation_once(tmp_path: Path) -> None:
     ]
 
 
+def report(folder: Path, older: dict[str, Any], newer: dict[str, Any]) -> list[str]:
+    _, snapshot = written(folder, older, newer)
+    return [*verification_report.text(verify(snapshot, folder, VerifyOptions(examples=3)))]
+
+
 def test_paths_that_differ_in_names_of_parameters_alone(tmp_path: Path) -> None:
     """Each is there once, and none is paired with one that requests cannot be for."""
     older = document(loans_ID="get", loans_x="get")
     older["paths"]["/loans/{key}"] = older["paths"].pop("/loans/x")
     newer = document(lendings_ID="get", lendings_x="get")
     newer["paths"]["/lendings/{key}"] = newer["paths"].pop("/lendings/x")
-    _, snapshot = written(tmp_path, older, newer)
-    lines = list(verification_report.text(verify(snapshot, tmp_path, VerifyOptions(examples=3))))
+    lines = report(tmp_path, older, newer)
     assert [line[:51].split() for line in lines[1:-1]] == [
         ["ok", "GET", "/loans/{id}", "->", "/lendings/{id}", "response"],
         ["-", "GET", "/loans/{key}"],
@@ -67,9 +72,7 @@ def test_paths_that_differ_in_names_of_parameters_alone(tmp_path: Path) -> None:
 
 
 def test_an_api_whose_paths_are_mapped_is_verified(tmp_path: Path) -> None:
-    _, snapshot = written(tmp_path, document(loans="get"), document(lendings="get"))
-    lines = list(verification_report.text(verify(snapshot, tmp_path, VerifyOptions(examples=3))))
-    assert lines == [
+    assert report(tmp_path, document(loans="get"), document(lendings="get")) == [
         "loans: version 1, served by version 2",
         "  ok     GET /loans -> /lendings      response 200     3 examples",
         "1 of 1 claims hold, by 3 examples",
@@ -77,9 +80,8 @@ def test_an_api_whose_paths_are_mapped_is_verified(tmp_path: Path) -> None:
 
 
 def test_the_report_of_what_has_no_proof(tmp_path: Path) -> None:
-    newer = document(lendings_late="get")
-    _, snapshot = written(tmp_path, document(loans="get", livez="get"), newer)
-    lines = verification_report.text(verify(snapshot, tmp_path, VerifyOptions(examples=3)))
+    older, newer = document(loans="get", livez="get"), document(lendings_late="get")
+    lines = report(tmp_path, older, newer)
     assert [" ".join(line.split()) for line in lines][1:] == [
         "GAP GET /loans version 2 has no such operation",
         "- GET /livez not checked: no endpoint leads to it",
@@ -88,14 +90,27 @@ def test_the_report_of_what_has_no_proof(tmp_path: Path) -> None:
     ]
 
 
-BODIES = """\
+RULES = """\
 services: { new: { targets: ["http://127.0.0.1:1"] } }
 apis:
-  clinic:
+  shop:
     upstream_path: "/{rest}"
     versions: { "1": { via: "2" }, "2": { service: new } }
-    endpoints: [ { path: "/v{version}/{rest*}", version: { in: path } } ]
+    endpoints:
+      - { path: "/v{version}/{rest*}", version: { in: path } }
+      - { path: "/named/{rest*}", version: { in: header, name: X-Version } }
     conversions:
+"""
+
+
+def outcomes(conversions: str, older: Description, newer: Description) -> list[Outcome]:
+    """Return what is claimed of an API with these conversions."""
+    api = load((RULES + conversions).encode(), "gateway.yaml", {}).apis[0]
+    sides = DocumentedVersion(Version(1), older), DocumentedVersion(Version(2), newer)
+    return [*claims(api, *sides)]
+
+
+BODIES = """\
       - between: ["1", "2"]
         operations:
           - { older: POST /cancel, newer: POST /cancellations, request_body: newer }
@@ -129,7 +144,6 @@ def test_bodies_that_one_version_has_alone() -> None:
             paths[f"/{path}"] = {method: body}
         return Description({"openapi": "3.1.0", "paths": paths}, name)
 
-    api = load(BODIES.encode(), "gateway.yaml", {}).apis[0]
     older = described(
         "v1", post_cancel=None, post_clear={"sure": 1, "why": 1}, post_note=None, post_keyed=None
     )
@@ -140,10 +154,9 @@ def test_bodies_that_one_version_has_alone() -> None:
         post_notes={"text": 1},
         post_keys={"key": 1},
     )
-    sides = (DocumentedVersion(Version(1), older), DocumentedVersion(Version(2), newer))
     found = {
         outcome.operation: [finding.field for finding in prove(outcome, Examples(3, 0)).findings]
-        for outcome in claims(api, *sides)
+        for outcome in outcomes(BODIES, older, newer)
         if isinstance(outcome, Claim)
     }
     assert found == {
@@ -155,13 +168,6 @@ def test_bodies_that_one_version_has_alone() -> None:
 
 
 OPERATIONS = """\
-services: { new: { targets: ["http://127.0.0.1:1"] } }
-apis:
-  shop:
-    upstream_path: "/{rest}"
-    versions: { "1": { via: "2" }, "2": { service: new } }
-    endpoints: [ { path: "/v{version}/{rest*}", version: { in: path } } ]
-    conversions:
       - between: ["1", "2"]
         operations:
           - older: PUT /pay/{id}
@@ -185,7 +191,6 @@ def test_operations_that_differ_are_paired_as_they_are_declared() -> None:
         }
         return Description({"openapi": "3.1.0", "paths": listed}, name)
 
-    api = load(OPERATIONS.encode(), "gateway.yaml", {}).apis[0]
     older = described(
         "v1",
         {
@@ -197,10 +202,9 @@ def test_operations_that_differ_are_paired_as_they_are_declared() -> None:
         },
     )
     newer = described("v2", {"/payments/{id}": ("patch", "201"), "/same": ("get", "200")})
-    client, service = DocumentedVersion(Version(1), older), DocumentedVersion(Version(2), newer)
     found = [
         (type(one).__name__, one.operation, getattr(one, "reason", ""))
-        for one in claims(api, client, service)
+        for one in outcomes(OPERATIONS, older, newer)
     ]
     assert found == [
         ("Claim", "PUT /pay/{id} -> PATCH /payments/{id}", ""),
@@ -212,15 +216,6 @@ def test_operations_that_differ_are_paired_as_they_are_declared() -> None:
 
 
 MOVED = """\
-services: { new: { targets: ["http://127.0.0.1:1"] } }
-apis:
-  shop:
-    upstream_path: "/{rest}"
-    versions: { "1": { via: "2" }, "2": { service: new } }
-    endpoints:
-      - { path: "/v{version}/{rest*}", version: { in: path } }
-      - { path: "/named/{rest*}", version: { in: header, name: X-Version } }
-    conversions:
       - between: ["1", "2"]
         operations:
           - { newer: "GET /payments/pay_{id}", older: "GET /pay/P-{id}" }
@@ -249,11 +244,9 @@ def test_what_an_operation_has_in_another_place_is_paired_and_proven_once() -> N
         }
         return Description({"openapi": "3.1.0", "paths": listed}, "document")
 
-    api = load(MOVED.encode(), "gateway.yaml", {}).apis[0]
     older = described(pay_ID=(), find=("id", "in", "page"), sought_ID=())
     newer = described(payments_ID=(), found_ID=("page",), search=("of",))
-    client, service = DocumentedVersion(Version(1), older), DocumentedVersion(Version(2), newer)
-    found = [one for one in claims(api, client, service) if isinstance(one, Claim)]
+    found = [one for one in outcomes(MOVED, older, newer) if isinstance(one, Claim)]
     assert [(one.operation, one.part.value) for one in found] == [
         ("GET /pay/{number} -> /payments/{number}", "response"),
         ("GET /find -> /found/{number}", "query"),
@@ -264,13 +257,6 @@ def test_what_an_operation_has_in_another_place_is_paired_and_proven_once() -> N
 
 
 FORMS = """\
-services: { new: { targets: ["http://127.0.0.1:1"] } }
-apis:
-  shop:
-    upstream_path: "/{rest}"
-    versions: { "1": { via: "2" }, "2": { service: new } }
-    endpoints: [ { path: "/v{version}/{rest*}", version: { in: path } } ]
-    conversions:
       - between: ["1", "2"]
         changes: [ { rename: { field: title, to: name } } ]
       - between: ["1", "2"]
@@ -311,7 +297,6 @@ def taking(name: str, **operations: dict[str, dict[str, object]]) -> Description
 
 def test_forms() -> None:
     """They are proven as the gateway converts them: texts without types, or JSON by `forms`."""
-    api = load(FORMS.encode(), "gateway.yaml", {}).apis[0]
     text, number = {"type": "string"}, {"type": "integer"}
     maybe = {"anyOf": [number, {"type": "null"}]}
     numbers, on = {"type": "array", "items": number}, {"type": "boolean"}
@@ -337,9 +322,8 @@ def test_forms() -> None:
         lost={FORM: {"name": text}},
         late={FORM: {"title": text, "dry": on}},
     )
-    sides = (DocumentedVersion(Version(1), older), DocumentedVersion(Version(2), newer))
     found = []
-    for outcome in claims(api, *sides):
+    for outcome in outcomes(FORMS, older, newer):
         if isinstance(outcome, Claim):
             fields = [finding.field for finding in prove(outcome, Examples(20, 0)).findings]
             found.append((outcome.operation, outcome.part.value, fields))
@@ -359,13 +343,6 @@ def test_forms() -> None:
 
 
 BESIDE = """\
-services: { new: { targets: ["http://127.0.0.1:1"] } }
-apis:
-  shop:
-    upstream_path: "/{rest}"
-    versions: { "1": { via: "2" }, "2": { service: new } }
-    endpoints: [ { path: "/v{version}/{rest*}", version: { in: path } } ]
-    conversions:
       - between: ["1", "2"]
         operations: [ "GET /days" ]
         query: [ { map: { field: state, values: { OPEN: open } } } ]
@@ -383,10 +360,9 @@ def test_findings_are_bounded_and_name_what_they_are_about() -> None:
         operation = {"parameters": parameters, "responses": {"200": {"content": content}}}
         return Description({"openapi": "3.1.0", "paths": {"/days": {"get": operation}}}, "v")
 
-    api = load(BESIDE.encode(), "gateway.yaml", {}).apis[0]
     older = described({"properties": {"at": {}}, "additionalProperties": False})
     newer = described({"additionalProperties": number, "minProperties": 5})
-    query, free = claims(api, *_sides(older, newer))
+    query, free = outcomes(BESIDE, older, newer)
     assert isinstance(query, Claim)
     assert isinstance(free, Claim)
     (finding,) = prove(query, Examples(20, 0)).findings
@@ -397,11 +373,7 @@ def test_findings_are_bounded_and_name_what_they_are_about() -> None:
     lines = [line.strip() for line in verification_report.text([proof])]
     assert f"and {proof.more} more" in lines
     refused = described({"properties": {"at": text}, "required": ["at"]})
-    _, refusing = claims(api, *_sides(older, refused))
+    _, refusing = outcomes(BESIDE, older, refused)
     assert isinstance(refusing, Claim)
     reasons = [finding.reason for finding in prove(refusing, Examples(20, 0)).findings]
     assert any("(json:loads raised JSONDecodeError" in reason for reason in reasons)
-
-
-def _sides(older: Description, newer: Description) -> tuple[DocumentedVersion, DocumentedVersion]:
-    return DocumentedVersion(Version(1), older), DocumentedVersion(Version(2), newer)

@@ -65,16 +65,20 @@ def outcomes(
     return list(verify(snapshot, folder, options, begins))
 
 
-def findings(folder: Path, older: Any, newer: Any, changes: str = "") -> list[Finding]:
-    """Return what is found wrong with the only claim."""
+def proven(folder: Path, older: Any, newer: Any, changes: str = "") -> ClaimProof:
+    """Return the proof of the only claim."""
     (proof,) = outcomes(folder, older, newer, changes)
     assert isinstance(proof, ClaimProof)
-    return list(proof.findings)
+    return proof
+
+
+def findings(folder: Path, older: Any, newer: Any, changes: str = "") -> list[Finding]:
+    """Return what is found wrong with the only claim."""
+    return list(proven(folder, older, newer, changes).findings)
 
 
 def test_a_conversion_that_holds(tmp_path: Path) -> None:
-    (proof,) = outcomes(tmp_path, document(thing(name=TEXT)), document(thing(name=NAME)), JOIN)
-    assert isinstance(proof, ClaimProof)
+    proof = proven(tmp_path, document(thing(name=TEXT)), document(thing(name=NAME)), JOIN)
     assert proof.holds
     assert (proof.examples, proof.failed) == (20, 0)
 
@@ -168,8 +172,7 @@ def test_responses(
     expected: tuple[str, str, bytes | None],
     advice: str | None,
 ) -> None:
-    (proof,) = outcomes(tmp_path, document(older), document(newer))
-    assert isinstance(proof, ClaimProof)
+    proof = proven(tmp_path, document(older), document(newer))
     (found,) = proof.findings
     assert (found.field, found.keyword, found.example) == expected
     assert hint(proof.claim, found) == advice
@@ -313,8 +316,7 @@ def test_parameters(
     def named(text: str) -> str:
         return text.lower() if place == "header" else text
 
-    (proof,) = outcomes(tmp_path, parameters(place, **older), parameters(place, **newer))
-    assert isinstance(proof, ClaimProof)
+    proof = proven(tmp_path, parameters(place, **older), parameters(place, **newer))
     assert [(found.field, found.keyword) for found in proof.findings] == [
         (f"/{named(name)}", keyword) for name, keyword in expected
     ]
@@ -389,13 +391,13 @@ def test_a_schema_that_contradicts_itself(tmp_path: Path) -> None:
     odd = {"type": "string", "minLength": 3, "maxLength": 2}
     fine = {"responses": {"200": body(thing(a=TEXT))}}
     older, newer = document(thing(), get=fine), document(odd, get=fine)
-    proven, unproven = outcomes(tmp_path, older, newer)
+    fits, unproven = outcomes(tmp_path, older, newer)
     assert isinstance(unproven, Unproven)
     assert unproven.claim.operation == "PUT /thing"
     assert unproven.reason.startswith(
         "its schema in v2.json allows nothing that could be generated"
     )
-    assert isinstance(proven, ClaimProof)
+    assert isinstance(fits, ClaimProof)
 
 
 def test_a_time_limit(tmp_path: Path) -> None:
