@@ -9,10 +9,14 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import quote
 
 from tests.gateway.kit import DEADLINE
+
+# What runs a statement, and returns the lines of its answer.
+Execute = Callable[[str], list[str]]
 
 _USER = "postgres"
 PASSWORD = "s3cret/pass"  # noqa: S105  # of a server that lives as long as the test

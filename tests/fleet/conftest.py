@@ -2,10 +2,11 @@
 
 import signal
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
-from tests.fleet.cluster import Cluster
+from tests.fleet.cluster import Cluster, Execute
 from tests.gateway.kit import free_port
 
 
@@ -22,6 +23,12 @@ def database(cluster: Cluster, request: pytest.FixtureRequest) -> str:
     """Create a database for one test; return its URL."""
     number = cluster.execute("SELECT count(*) FROM pg_database")[0]
     return cluster.create(f"test{number}")
+
+
+@pytest.fixture
+def execute(cluster: Cluster, database: str) -> Execute:
+    """Return what runs statements in the database of the test."""
+    return partial(cluster.execute, database=database.rpartition("/")[2])
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from gateway.core.overrides import NO_OVERRIDES
 from gateway.state.fleet import fleet_clock, postgres
 from gateway.state.fleet.fleet_state import FleetState
 from gateway.state.state_changes import StateUnreachableError
-from tests.fleet.cluster import Cluster
+from tests.fleet.cluster import Execute
 from tests.fleet.prove_state import (
     ANN,
     KEY,
@@ -42,9 +42,9 @@ async def answers(state: FleetState) -> set[str]:
     return {each.answer for each in found.reasons if "since counting began" in each.text}
 
 
-def count_long(cluster: Cluster, name: str) -> None:
+def count_long(execute: Execute) -> None:
     """Have counting begun three days ago."""
-    cluster.execute(SINCE.format(time.time() - 3 * DAY), name)
+    execute(SINCE.format(time.time() - 3 * DAY))
 
 
 async def ended(state: FleetState) -> None:
@@ -54,12 +54,11 @@ async def ended(state: FleetState) -> None:
 
 
 async def test_counts_that_a_worker_lost_are_missed(
-    database: str, cluster: Cluster, tmp_path: Path
+    database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """Before its batch is added to the sums, and after; though nothing else was counted."""
-    name = database.rpartition("/")[2]
     async with opened(database, tmp_path, "a") as (state,):
-        count_long(cluster, name)
+        count_long(execute)
         assert await since(state) > 2 * DAY
         assert await answers(state) == set()
         state.absorb(msgspec.structs.replace(delta(), usages=[], counts=[], samples=[], lost=True))
@@ -77,14 +76,13 @@ async def test_counts_that_a_worker_lost_are_missed(
 
 
 async def test_another_of_the_same_name_does_not_make_up_for_one_that_is_cut_off(
-    database: str, cluster: Cluster, tmp_path: Path
+    database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """Nor one on the same disk, while the first runs; once that is over, its next start does."""
-    name = database.rpartition("/")[2]
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     async with opened(database, tmp_path, "a") as (first,), opened(database, tmp_path, "b") as (b,):
-        cluster.execute(AGED.format(60, "a"), name)
+        execute(AGED.format(60, "a"))
         for folder in (elsewhere, tmp_path):
             async with opened(database, folder, "a"):
                 await b._beat()
@@ -92,7 +90,7 @@ async def test_another_of_the_same_name_does_not_make_up_for_one_that_is_cut_off
         # It comes back, and is killed.
         await first._beat()
         assert (await b.view(KEY)).doubts == ()
-        cluster.execute(AGED.format(60, "a"), name)
+        execute(AGED.format(60, "a"))
         await first._note()
         first._last_start.close()
         async with opened(database, tmp_path, "a"):
@@ -102,14 +100,13 @@ async def test_another_of_the_same_name_does_not_make_up_for_one_that_is_cut_off
 
 
 async def test_what_a_replica_took_along_when_it_was_cut_off_is_missed(
-    database: str, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its next start knows, also the one after a start that was cut off as well."""
-    name = database.rpartition("/")[2]
     async with opened(database, tmp_path, "b") as (b,):
         for starts in (1, 2):
             first = await FleetState.open(membership(database, "a", tmp_path))
-            count_long(cluster, name)
+            count_long(execute)
             with monkeypatch.context() as patch:
                 patch.setattr(postgres.PostgresDatabase, "transaction", unreachable)
                 with pytest.raises(StateUnreachableError):
@@ -119,7 +116,7 @@ async def test_what_a_replica_took_along_when_it_was_cut_off_is_missed(
                 await ended(first)
                 for _ in range(1, starts):
                     await ended(await FleetState.open(membership(database, "a", tmp_path)))
-            cluster.execute(AGED.format(60, "a"), name)
+            execute(AGED.format(60, "a"))
             await b._beat()
             assert [doubt.replica for doubt in (await b.view(KEY)).doubts] == ["a"]
             assert await since(b) > 2 * DAY
@@ -130,12 +127,11 @@ async def test_what_a_replica_took_along_when_it_was_cut_off_is_missed(
 
 
 async def test_what_was_handed_in_after_all_is_not_missed(
-    database: str, cluster: Cluster, tmp_path: Path
+    database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """With the second beat: the first has what was not confirmed, the next what came meanwhile."""
-    name = database.rpartition("/")[2]
     state = await FleetState.open(membership(database, "a", tmp_path))
-    count_long(cluster, name)
+    count_long(execute)
     state._contact.missed(StateUnreachableError("gone"))
     noted = []
     for _ in range(2):
@@ -151,58 +147,57 @@ async def test_what_was_handed_in_after_all_is_not_missed(
 
 @pytest.mark.parametrize("lost", ["row", "beats"])
 async def test_a_backup_that_is_restored_while_no_replica_runs_is_noticed(
-    database: str, cluster: Cluster, tmp_path: Path, lost: str
+    database: str, execute: Execute, tmp_path: Path, lost: str
 ) -> None:
     """By the next start of one that the database had confirmed more to, and by no other."""
-    name = database.rpartition("/")[2]
     async with opened(database, tmp_path, "a"):
         pass
-    count_long(cluster, name)
+    count_long(execute)
     async with opened(database, tmp_path, "a") as (state,):
         assert await since(state) > 2 * DAY
-    cluster.execute("DELETE FROM gateway.replicas" if lost == "row" else AGED.format(5, "a"), name)
+    execute("DELETE FROM gateway.replicas" if lost == "row" else AGED.format(5, "a"))
     async with opened(database, tmp_path, "new") as (new,):
         assert await since(new) > 2 * DAY
         async with opened(database, tmp_path, "a") as (state,):
             assert await since(state) < 60
-    count_long(cluster, name)
+    count_long(execute)
     async with opened(database, tmp_path, "a") as (state,):
         assert await since(state) > 2 * DAY
 
 
 @pytest.mark.parametrize("by", [3600.0, -3600.0])
 async def test_a_clock_of_the_database_that_is_set_is_noticed(
-    database: str, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: float
+    database: str, execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: float
 ) -> None:
     """Also where the beat that noticed it was not confirmed."""
-    name, right = database.rpartition("/")[2], fleet_clock.passed
+    right = fleet_clock.passed
     async with opened(database, tmp_path, "a") as (state,):
-        count_long(cluster, name)
+        count_long(execute)
         await state._beat()
         assert await since(state) > 2 * DAY
         # To this replica it is the same whether the database goes ahead or its own time goes back.
         monkeypatch.setattr("gateway.state.fleet.beat.passed", lambda: right() - by)
         monkeypatch.setattr(fleet_clock, "passed", lambda: right() - by)
-        cluster.execute("ALTER TABLE gateway.replicas RENAME TO hidden", name)
+        execute("ALTER TABLE gateway.replicas RENAME TO hidden")
         with pytest.raises(Exception, match="relation"):
             await state._beat()
-        cluster.execute("ALTER TABLE gateway.hidden RENAME TO replicas", name)
+        execute("ALTER TABLE gateway.hidden RENAME TO replicas")
         await state._beat()
         assert await since(state) < 60
-        count_long(cluster, name)
+        count_long(execute)
         await state._beat()
         assert await since(state) > 2 * DAY
 
 
 async def test_a_clock_of_the_database_that_is_set_forgets_no_replica(
-    database: str, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its clock, one that is cut off was lost for a week; it may go on serving for all that."""
-    name, right = database.rpartition("/")[2], fleet_clock.passed
+    right = fleet_clock.passed
     async with opened(database, tmp_path, "a", "b") as (state, _):
-        count_long(cluster, name)
+        count_long(execute)
         assert await judged(state)
-        cluster.execute(AGED.format(8 * DAY, "b"), name)
+        execute(AGED.format(8 * DAY, "b"))
         monkeypatch.setattr("gateway.state.fleet.beat.passed", lambda: right() - 8 * DAY)
         monkeypatch.setattr(fleet_clock, "passed", lambda: right() - 8 * DAY)
         for _ in range(3):  # before it is noticed, and after
@@ -221,10 +216,9 @@ FREED = "DROP FUNCTION gateway.full CASCADE"
 
 
 async def test_a_full_disk_of_the_database_loses_nothing(
-    database: str, cluster: Cluster, tmp_path: Path
+    database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """Neither where nothing can be handed in, nor where nothing can be added to the sums."""
-    name = database.rpartition("/")[2]
 
     async def refused(act: Callable[[], Awaitable[object]]) -> None:
         with pytest.raises(StateUnreachableError, match="does not serve now: could not extend"):
@@ -234,7 +228,7 @@ async def test_a_full_disk_of_the_database_loses_nothing(
         await one.set_percent(KEY, 25.0, ANN)
         await other._beat()
         for table in ("replicas", "usage"):
-            cluster.execute(FULL.format(table), name)
+            execute(FULL.format(table))
             one.absorb(delta(count=2))
             if table == "replicas":
                 await refused(one._beat)
@@ -247,7 +241,7 @@ async def test_a_full_disk_of_the_database_loses_nothing(
             else:
                 await one._beat()
                 await refused(lambda: judged(one))
-            cluster.execute(FREED, name)
+            execute(FREED)
             await one._beat()
             await one._beat()
             if table == "replicas":

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from gateway.state.fleet.lease import SECONDS
-from tests.fleet.cluster import PASSWORD, Cluster
+from tests.fleet.cluster import PASSWORD, Cluster, Execute
 from tests.fleet.fleet import Fleet, call, counted, doubt, is_counted, judge, presence, verdict
 from tests.gateway.kit import DEADLINE, ROOT, Program, wait_for
 from tests.gateway.live.shifting import admin, rules
@@ -274,14 +274,13 @@ COMMITTING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'
 
 
 def test_whether_a_change_was_made_is_not_claimed_where_its_confirmation_is_lost(
-    fleet: Fleet, cluster: Cluster, database: str
+    fleet: Fleet, execute: Execute, database: str
 ) -> None:
-    name = database.rpartition("/")[2]
     one = fleet.start("a")
-    cluster.execute(SLOW_COMMIT, name)
+    execute(SLOW_COMMIT)
     with ThreadPoolExecutor(1) as thread:
         act = thread.submit(admin, one, "PUT", "/cutovers/person/1", {"percent": 50})
-        wait_for(lambda: cluster.execute(COMMITTING, name) == ["1"])
+        wait_for(lambda: execute(COMMITTING) == ["1"])
         fleet.relay.refuse()
         status, problem = act.result()
     assert (status, problem["code"]) == (503, "state_unavailable")

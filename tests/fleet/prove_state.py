@@ -36,7 +36,7 @@ from gateway.state.schema.state_tables import REVISION, metadata
 from gateway.state.state_changes import StateError, StateUnreachableError
 from gateway.telemetry.delta import CounterDelta, Delta, SampleDelta, UsageDelta
 from gateway.telemetry.failing_service import FailingService, TargetError
-from tests.fleet.cluster import Cluster
+from tests.fleet.cluster import Cluster, Execute
 from tests.gateway.config.rules import RULES, edited, loaded
 from tests.gateway.kit import ROOT
 
@@ -71,6 +71,23 @@ async def opened(url: str, folder: Path, *names: str) -> AsyncIterator[list[Flee
 def unreachable(self: PostgresDatabase, *_: object, **__: object) -> None:
     """Stand in for a transaction while the database is away."""
     raise StateUnreachableError("gone")
+
+
+def followed(state: FleetState) -> list[Overrides]:
+    """Return a list to which the overrides are added that a replica applies."""
+    applied: list[Overrides] = []
+
+    async def apply(overrides: Overrides) -> None:
+        applied.append(overrides)
+
+    state.follow(apply, lambda _: None)
+    return applied
+
+
+async def forget_statements(database: PostgresDatabase) -> None:
+    """Do as a pooler does that gives each transaction another connection."""
+    async with database.transaction() as (connection, _):
+        await connection.run("DEALLOCATE ALL")
 
 
 def is_stale(state: FleetState) -> bool:
@@ -145,9 +162,8 @@ async def test_the_sums_are_bounded(
 
 
 async def test_one_judges_and_the_next_when_it_is_gone(
-    database: str, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = database.rpartition("/")[2]
     async with opened(database, tmp_path, "a", "b") as (one, other):
         assert await judged(one)
         assert not await judged(other)
@@ -159,11 +175,11 @@ async def test_one_judges_and_the_next_when_it_is_gone(
             assert not one.judges
             assert (one.turn, other.turn) == ((0, 1), (1, 1))
         # It sleeps; its lease is over, another judges, and it wakes.
-        cluster.execute("UPDATE gateway.leases SET renewed = renewed - 60", name)
+        execute("UPDATE gateway.leases SET renewed = renewed - 60")
         assert await judged(other)
         assert not await judged(one)
         assert one._judge._held is None
-        assert cluster.execute("SELECT token FROM gateway.leases", name) == ["2"]
+        assert execute("SELECT token FROM gateway.leases") == ["2"]
         # One that leaves orderly is followed at once.
         await other.close()
         assert await judged(one)
@@ -193,12 +209,7 @@ async def test_a_change_is_in_force_elsewhere_with_the_next_beat(
     database: str, tmp_path: Path
 ) -> None:
     async with opened(database, tmp_path, "a", "b") as (one, other):
-        applied: list[Overrides] = []
-
-        async def apply(overrides: Overrides) -> None:
-            applied.append(overrides)
-
-        other.follow(apply, lambda _: None)
+        applied = followed(other)
         await one.set_percent(KEY, 25.0, ANN)
         await one.pause(KEY, ANN)
         assert one.in_force == Overrides(frozenset({KEY}), {KEY: 25.0})
@@ -304,13 +315,12 @@ async def test_a_shadow_begins_anew(database: str, tmp_path: Path) -> None:
 
 
 async def test_a_replica_that_is_not_heard_is_lost_until_it_is_forgotten(
-    database: str, cluster: Cluster, tmp_path: Path
+    database: str, execute: Execute, tmp_path: Path
 ) -> None:
-    name = database.rpartition("/")[2]
     silent = "UPDATE gateway.replicas SET heard = heard - {} WHERE replica = 'b'"
     async with opened(database, tmp_path, "a", "b") as (one, other):
         assert (await one.view(KEY)).doubts == ()
-        cluster.execute(silent.format(60), name)
+        execute(silent.format(60))
         await one._beat()
         assert [doubt.replica for doubt in (await one.view(KEY)).doubts] == ["b"]
         await one.forget("b", ANN)
@@ -320,9 +330,9 @@ async def test_a_replica_that_is_not_heard_is_lost_until_it_is_forgotten(
         await other._beat()
         assert [each.replica for each in (await one.fleet()).replicas] == ["a", "b"]
         assert await counted(one) == {"late": 1}
-        cluster.execute(silent.format(8 * 86_400), name)
+        execute(silent.format(8 * 86_400))
         began = "UPDATE gateway.documents SET document = '0' WHERE name = 'since'"
-        cluster.execute(began, name)
+        execute(began)
         assert await judged(one)
         assert (await one.view(KEY)).doubts == ()
         assert [entry.who for entry in await one.audit()] == ["ann", "gateway"]
@@ -413,20 +423,17 @@ async def test_a_second_costs_few_calls(database: str, tmp_path: Path) -> None:
 async def test_a_pooler_that_forgets_statements_costs_one_beat(
     database: str, tmp_path: Path
 ) -> None:
-    """As one does that gives each transaction another connection."""
     async with opened(database, tmp_path, "a") as (one,):
         one.absorb(delta(count=3))
         await one._beat()
-        async with one._database.transaction() as (connection, _):
-            await connection.run("DEALLOCATE ALL")
+        await forget_statements(one._database)
         with pytest.raises(StateUnreachableError, match=r"a pooler .* forgets statements"):
             await one._beat()
         for _ in range(2):
             one.absorb(delta(count=4))
             await one._beat()
             assert await judged(one)
-            async with one._database.transaction() as (connection, _):
-                await connection.run("DEALLOCATE ALL")
+            await forget_statements(one._database)
         assert await counted(one) == {"acme": 11}
 
 
@@ -437,19 +444,15 @@ async def test_such_a_pooler_keeps_nobody_from_a_start_or_from_what_is_done_once
         one.absorb(delta())
         await one._beat()
 
-    async def forget(self: PostgresDatabase) -> None:
-        async with self.transaction() as (connection, _):
-            await connection.run("DEALLOCATE ALL")
-
     prepare, check = PostgresDatabase.prepare, PostgresDatabase.check
 
     async def prepared(self: PostgresDatabase) -> None:
         await prepare(self)
-        await forget(self)
+        await forget_statements(self)
 
     async def checked(self: PostgresDatabase) -> None:
         await check(self)
-        await forget(self)
+        await forget_statements(self)
 
     monkeypatch.setattr(PostgresDatabase, "prepare", prepared)
     monkeypatch.setattr(PostgresDatabase, "check", checked)
@@ -556,10 +559,9 @@ async def test_documents_are_changed_one_after_the_other(database: str, tmp_path
 
 
 async def test_when_versions_were_called_is_made_up_for(
-    database: str, cluster: Cluster, tmp_path: Path
+    database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """A database of the release before has it by the rows of usage, and so does what it judged."""
-    name = database.rpartition("/")[2]
     async with opened(database, tmp_path, "a") as (one,):
         one.absorb(delta())
         await one._beat()
@@ -569,14 +571,14 @@ async def test_when_versions_were_called_is_made_up_for(
         "DROP TABLE gateway.called; DROP INDEX gateway.history_by_start, gateway.counts_by_labels;"
         "UPDATE gateway.alembic_version SET version_num = '0004'"
     )
-    cluster.execute(before, name)
+    execute(before)
     for _ in range(2):
         async with opened(database, tmp_path, "a") as (one,):
             whole = (await one.view(KEY)).totals.clients[KEY]
             brief = (await one.view(clients=False)).totals.clients[KEY]
             assert (brief.last, brief.served) == (whole.last, whole.served) > (0, 0)
             # Another release judges, and adds to the rows of usage alone.
-            cluster.execute("UPDATE gateway.usage SET last = last + 9, served = served + 9", name)
+            execute("UPDATE gateway.usage SET last = last + 9, served = served + 9")
             one.absorb(delta("zed"))
             await one._beat()
             assert await judged(one)
@@ -597,21 +599,20 @@ async def test_replicas_that_start_together_migrate_once(database: str, tmp_path
 
 
 async def test_releases_one_apart_share_the_database(
-    database: str, cluster: Cluster, tmp_path: Path
+    database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """The next release has added a column to each table and a table, and so says `serves`."""
-    name = database.rpartition("/")[2]
     async with opened(database, tmp_path, "a") as (old,):
         for table in metadata.tables:
-            cluster.execute(f"ALTER TABLE gateway.{table} ADD COLUMN added TEXT", name)
-        cluster.execute("CREATE TABLE gateway.added (name TEXT)", name)
-        cluster.execute("UPDATE gateway.alembic_version SET version_num = '0999'", name)
-        cluster.execute("DELETE FROM gateway.documents WHERE name = 'serves'", name)
+            execute(f"ALTER TABLE gateway.{table} ADD COLUMN added TEXT")
+        execute("CREATE TABLE gateway.added (name TEXT)")
+        execute("UPDATE gateway.alembic_version SET version_num = '0999'")
+        execute("DELETE FROM gateway.documents WHERE name = 'serves'")
         refused = f"written by a newer gateway \\(schema 0999; this one knows {REVISION}\\)"
         with pytest.raises(StateError, match=refused):
             await FleetState.open(membership(database, "b", tmp_path))
         serves = """INSERT INTO gateway.documents (name, document) VALUES ('serves', '"0001"')"""
-        cluster.execute(serves, name)
+        execute(serves)
         async with opened(database, tmp_path, "b") as (new,):
             for state in (old, new):
                 state.absorb(delta())
@@ -756,46 +757,44 @@ async def test_what_is_counted_by_a_wrong_clock_has_the_right_time(
 
 
 async def test_a_database_from_a_backup_does_not_hide_what_it_lacks(
-    database: str, cluster: Cluster, tmp_path: Path
+    database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """Neither where a replica has counted nothing since, nor where it was not there yet."""
-    name = database.rpartition("/")[2]
     since = "SELECT document FROM gateway.documents WHERE name = 'since'"
     async with opened(database, tmp_path, "a") as (one,):
         rows = "CREATE TABLE gateway.kept AS SELECT * FROM gateway.replicas"
-        cluster.execute(rows, name)
+        execute(rows)
         for late in (False, True):
             async with opened(database, tmp_path, "b") as (other,):
                 other.absorb(delta())
                 await other._beat()
                 for state in (one, other):
                     await state._beat()
-                before = cluster.execute(since, name)
-                cluster.execute("DELETE FROM gateway.replicas", name)
-                cluster.execute("DELETE FROM gateway.batches", name)
+                before = execute(since)
+                execute("DELETE FROM gateway.replicas")
+                execute("DELETE FROM gateway.batches")
                 if not late:
-                    cluster.execute("INSERT INTO gateway.replicas SELECT * FROM gateway.kept", name)
+                    execute("INSERT INTO gateway.replicas SELECT * FROM gateway.kept")
                 await (other if late else one)._beat()
-                (after,) = cluster.execute(since, name)
+                (after,) = execute(since)
                 assert float(after) > float(before[0])
                 await one._beat()
                 await other._beat()
-                (settled,) = cluster.execute(since, name)
+                (settled,) = execute(since)
             await one._beat()
-            assert cluster.execute(since, name) == [settled]
+            assert execute(since) == [settled]
         assert abs((await one.view(KEY)).totals.since - float(settled)) < 1e-3
 
 
 async def test_counts_that_cannot_be_read_are_missed(
-    database: str, cluster: Cluster, tmp_path: Path
+    database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """Before they are added to the sums, and after."""
-    name = database.rpartition("/")[2]
     async with opened(database, tmp_path, "a") as (state,):
         began = (await state.view(KEY)).totals.since
         state.absorb(delta())
         await state._beat()
-        cluster.execute("UPDATE gateway.batches SET content = 'from another release'", name)
+        execute("UPDATE gateway.batches SET content = 'from another release'")
         found = await state.view(KEY)
         assert found.totals.since == found.now
         assert await judged(state)
@@ -872,21 +871,15 @@ async def test_a_server_that_does_not_serve_as_the_url_asks_is_waited_for(
 
 
 async def test_a_change_of_a_database_from_a_backup_is_in_force(
-    database: str, cluster: Cluster, tmp_path: Path
+    database: str, execute: Execute, tmp_path: Path
 ) -> None:
     """Though it has the number of another change, which this replica applied before."""
-    name = database.rpartition("/")[2]
     async with opened(database, tmp_path, "a", "b") as (one, other):
-        applied: list[Overrides] = []
-
-        async def apply(overrides: Overrides) -> None:
-            applied.append(overrides)
-
-        other.follow(apply, lambda _: None)
+        applied = followed(other)
         await one.set_percent(KEY, 25.0, ANN)
         await other._beat()
         back = "UPDATE gateway.documents SET document = {} WHERE name = '{}'"
-        cluster.execute(back.format("'0'", "revision"), name)
+        execute(back.format("'0'", "revision"))
         await one.set_percent(KEY, 0.0, ANN)
         await other._beat()
         assert [each.percents for each in applied] == [{KEY: 25.0}, {KEY: 0.0}]
