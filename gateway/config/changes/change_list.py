@@ -5,7 +5,7 @@ The module of a change is imported when rules name the change: most rules have f
 
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Annotated, Any, ClassVar, Final, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
@@ -145,11 +145,14 @@ class ChangeEntry(SectionModel):
         model: Any = handler(source)
         return {**model, "schema": core_schema.model_fields_schema(fields)}
 
-    def _named(self) -> dict[str, Any]:
+
+class _OfSections(Generic[S]):
+    def named(self) -> dict[str, S]:
+        """Return the changes that the entry names, which is to be exactly one."""
         return {name: change for name, change in vars(self).items() if change is not None}
 
 
-class ChangeConfig(ChangeEntry):
+class ChangeConfig(ChangeEntry, _OfSections[BodySection]):
     """An entry of a list of changes of bodies."""
 
     changes = CHANGES
@@ -158,12 +161,8 @@ class ChangeConfig(ChangeEntry):
         " it runs both ways. Exactly one key is given."
     )
 
-    def named(self) -> dict[str, BodySection]:
-        """Return the changes that the entry names, which is to be exactly one."""
-        return self._named()
 
-
-class ParameterConfig(ChangeEntry):
+class ParameterConfig(ChangeEntry, _OfSections[ParameterSection]):
     """An entry of a list of changes of query parameters or of header fields."""
 
     changes = PARAMETER_CHANGES
@@ -171,7 +170,3 @@ class ParameterConfig(ChangeEntry):
         "One change of query parameters or header fields between two versions, read from the newer"
         " version to the older one; it runs both ways. Exactly one key is given."
     )
-
-    def named(self) -> dict[str, ParameterSection]:
-        """Return the changes that the entry names, which is to be exactly one."""
-        return self._named()
