@@ -22,19 +22,22 @@ from gateway.core.cutover.significance import CONVINCING, design_effect, share_a
 _ASSUMED = {"5xx": 100, "conversion": 10_000}
 # A machine that stands still is seen in so many parts of a window.
 _OF_A_STALL = 2
-_SINCE = "since the percentage was set"
+SINCE = "since the percentage was set"
 # Those of which each failure is one.
 _KINDS = ("5xx", "conversion", "401", "403", "404", "429", "other 4xx")
 
 
-def compare_errors(
+def compare_shares(
     gates: Gates,
     seen: GateEvidence,
     beyond: float = CONVINCING,
     span: str = "",
-    measures: Collection[str] = tuple(MEASURES),
+    measures: Collection[str] = (*MEASURES, *VIOLATIONS),
 ) -> Iterator[GateResult]:
-    """Yield the results of the gate `errors`.
+    """Yield the results of the gates `errors` and `violations`.
+
+    No share of violations is known to be right: documents may be wrong about both services. So
+    nothing is judged without answers of the old route.
 
     Args:
         gates: The gates.
@@ -43,38 +46,21 @@ def compare_errors(
         span: The time of the evidence, as a text; empty for the window.
         measures: What is compared.
     """
-    if gates.errors is None:
-        return
-    compared = _Comparison("errors", gates, gates.errors, seen, beyond, span or within(gates))
-    for measure, about in MEASURES.items():
-        if measure in measures:
-            writes = measure == "writes"
-            kind = "writes" if writes else "requests"
-            what = about.format(overdue=gates.overdue)
-            more = _how(_old(seen, measure, gates.minimum), seen.new) if writes else ""
-            yield compared.result(measure, kind, what, more)
-
-
-def compare_violations(
-    gates: Gates,
-    seen: GateEvidence,
-    beyond: float = CONVINCING,
-    span: str = "",
-    measures: Collection[str] = tuple(VIOLATIONS),
-) -> Iterator[GateResult]:
-    """Yield the results of the gate `violations`; the arguments are those of `compare_errors`.
-
-    No share of violations is known to be right: documents may be wrong about both services. So
-    nothing is judged without answers of the old route.
-    """
-    if gates.violations is None:
-        return
-    compared = _Comparison(
-        "violations", gates, gates.violations, seen, beyond, span or within(gates)
-    )
-    for measure, kind in VIOLATIONS.items():
-        if measure in measures:
-            yield compared.result(measure, kind, "violate the document", _where(seen))
+    span = span or within(gates)
+    if gates.errors is not None:
+        compared = _Comparison("errors", gates, gates.errors, seen, beyond, span)
+        for measure, about in MEASURES.items():
+            if measure in measures:
+                writes = measure == "writes"
+                kind = "writes" if writes else "requests"
+                what = about.format(overdue=gates.overdue)
+                more = _how(_old(seen, measure, gates.minimum), seen.new) if writes else ""
+                yield compared.result(measure, kind, what, more)
+    if gates.violations is not None:
+        compared = _Comparison("violations", gates, gates.violations, seen, beyond, span)
+        for measure, kind in VIOLATIONS.items():
+            if measure in measures:
+                yield compared.result(measure, kind, "violate the document", _where(seen))
 
 
 class _Comparison(NamedTuple):
@@ -122,7 +108,7 @@ class _Comparison(NamedTuple):
             worst = worst_moved(seen, measure, limit, len(MEASURES) + len(VIOLATIONS))
             failing = worst_operation(seen.failing, measure, limit, self.gates.minimum)
             if worst is not None:
-                outcome, whose, span = GateOutcome.EXCEEDED, "of the same clients before", _SINCE
+                outcome, whose, span = GateOutcome.EXCEEDED, "of the same clients before", SINCE
                 count, usual = worst.since.count(measure), worst.before.count(measure)
                 served, among = worst.since.total(measure), worst.before.total(measure)
                 kind = _named(kind, worst.operation)

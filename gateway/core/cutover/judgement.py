@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from gateway.core.cutover.compared_shares import (
-    compare_errors,
-    compare_violations,
+    SINCE,
+    compare_shares,
     judged,
     percent,
     share,
@@ -52,8 +52,7 @@ def judge(gates: Gates | None, evidence: GateEvidence) -> tuple[GateResult, ...]
     if gates is None:
         return ()
     found = (
-        *compare_errors(gates, evidence),
-        *compare_violations(gates, evidence),
+        *compare_shares(gates, evidence),
         *_latency(gates, evidence),
         *_differences(gates, evidence),
     )
@@ -125,16 +124,14 @@ def _exceeded_since(gates: Gates, seen: GateEvidence, beyond: float) -> Iterator
     """Yield what all requests since the percentage was set exceed, where the window has few."""
     old = max(seen.old, seen.served_old, key=lambda outcomes: outcomes.requests)
     longer = seen._replace(old=old, new=seen.served_new)
-    since = "since the percentage was set"
     few = {
         measure
         for measure in (*MEASURES, *VIOLATIONS)
         if seen.new.total(measure) < _MANY and longer.new.count(measure)
     }
-    yield from _only_exceeded(compare_errors(gates, longer, beyond, since, few))
-    yield from _only_exceeded(compare_violations(gates, longer, beyond, since, few))
+    yield from _only_exceeded(compare_shares(gates, longer, beyond, SINCE, few))
     if seen.new.requests < _MANY and longer.new.requests:
-        yield from _only_exceeded(_latency(gates, longer, beyond, since))
+        yield from _only_exceeded(_latency(gates, longer, beyond, SINCE))
 
 
 def _only_exceeded(results: Iterator[GateResult]) -> Iterator[GateResult]:
@@ -144,7 +141,7 @@ def _only_exceeded(results: Iterator[GateResult]) -> Iterator[GateResult]:
 def _latency(
     gates: Gates, seen: GateEvidence, beyond: float = CONVINCING, span: str = ""
 ) -> Iterator[GateResult]:
-    """Yield the result of the mean duration; the arguments are those of `compare_errors`."""
+    """Yield the result of the mean duration; the arguments are those of `compare_shares`."""
     limit, old, new = gates.latency, seen.old, seen.new
     if limit is None:
         return
