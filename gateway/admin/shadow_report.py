@@ -134,22 +134,26 @@ def shadow_report(
         found.noise = occurrences.count
     return ShadowReport(
         *key,
-        total("compared"),
-        total("differing"),
-        total("validated"),
-        total("invalid"),
-        {labels[-1]: occurrences.count for labels, occurrences in totals.counted("shed", *key)},
-        sorted(fields.values(), key=lambda each: (-each.differences, -each.noise, each.field)),
-        [
+        compared=total("compared"),
+        differing=total("differing"),
+        validated=total("validated"),
+        invalid=total("invalid"),
+        shed={
+            labels[-1]: occurrences.count for labels, occurrences in totals.counted("shed", *key)
+        },
+        fields=sorted(
+            fields.values(), key=lambda each: (-each.differences, -each.noise, each.field)
+        ),
+        samples=[
             msgspec.convert(
                 {**msgspec.to_builtins(each.document), **each.request}, DifferenceSample
             )
             for each in totals.samples.get(("differences", *key), ())
         ],
-        _latency(totals, key, CutoverRoute.OLD),
-        _latency(totals, key, CutoverRoute.NEW),
-        uncompared,
-        replica,
+        old=_latency(totals, key, CutoverRoute.OLD),
+        new=_latency(totals, key, CutoverRoute.NEW),
+        uncompared=uncompared,
+        replica=replica,
     )
 
 

@@ -130,9 +130,17 @@ class CutoverTotal(CellTotals):
     def add(self, more: CutoverDelta) -> None:
         """Add other outcomes."""
         outcomes = RouteOutcomes(
-            *(more.requests, more.overdue, tuple(more.ends), more.seconds, more.squares),
-            *(more.writes, more.failed_writes),
-            *(more.checked, more.violating, more.checked_writes, more.violating_writes),
+            requests=more.requests,
+            overdue=more.overdue,
+            ends=tuple(more.ends),
+            seconds=more.seconds,
+            squares=more.squares,
+            writes=more.writes,
+            failed_writes=more.failed_writes,
+            checked=more.checked,
+            violating=more.violating,
+            checked_writes=more.checked_writes,
+            violating_writes=more.violating_writes,
         )
         self.add_to(more.cell, outcomes)
         self.durations.add(more.buckets, more.whole)

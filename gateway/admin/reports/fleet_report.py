@@ -61,18 +61,18 @@ def fleet_report(view: FleetView) -> FleetReport:
     return FleetReport(
         [
             ReplicaReport(
-                each.replica,
-                each.presence,
-                each.judges,
-                each.version,
-                each.rules,
-                each.admin,
-                format_time(each.started),
-                format_time(each.heard),
-                round(each.lag, 1),
-                each.behind,
-                each.refused,
-                (*map(_failing, each.failing),),
+                replica=each.replica,
+                presence=each.presence,
+                judges=each.judges,
+                version=each.version,
+                rules=each.rules,
+                admin=each.admin,
+                started=format_time(each.started),
+                heard=format_time(each.heard),
+                lag=round(each.lag, 1),
+                behind=each.behind,
+                refused=each.refused,
+                failing=(*map(_failing, each.failing),),
             )
             for each in view.replicas
         ],

@@ -74,16 +74,16 @@ def _line(start: int, interval: Interval, of: int) -> HistoryLine:
     requests = interval.requests
     p50, p95, p99 = (_milliseconds(interval.quantile(part)) for part in (0.5, 0.95, 0.99))
     return HistoryLine(
-        format_time(start),
-        requests,
-        round(requests / of, 4) if of else 0.0,
-        interval.errors,
-        interval.refused,
-        round(interval.seconds * 1000 / requests, 3) if requests else 0.0,
-        p50,
-        p95,
-        p99,
-        interval.callers.count,
+        start=format_time(start),
+        requests=requests,
+        share=round(requests / of, 4) if of else 0.0,
+        errors=interval.errors,
+        refused=interval.refused,
+        mean_ms=round(interval.seconds * 1000 / requests, 3) if requests else 0.0,
+        p50_ms=p50,
+        p95_ms=p95,
+        p99_ms=p99,
+        callers=interval.callers.count,
     )
 
 

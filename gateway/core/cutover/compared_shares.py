@@ -123,18 +123,18 @@ class _Comparison(NamedTuple):
             f" {percent(limit)} more may{more}"
         )
         return GateResult(
-            self.gate,
-            measure,
-            outcome,
-            share(count, served),
-            share(usual, among),
-            limit,
-            count,
-            served,
-            usual,
-            among,
-            self.gates.window,
-            text,
+            gate=self.gate,
+            measure=measure,
+            outcome=outcome,
+            new=share(count, served),
+            old=share(usual, among),
+            limit=limit,
+            new_count=count,
+            new_requests=served,
+            old_count=usual,
+            old_requests=among,
+            window=self.gates.window,
+            text=text,
         )
 
     def _excess(self, measure: str, base: RouteOutcomes) -> float:

@@ -174,18 +174,18 @@ def _latency(
     few = seen.old_ceased or min(old.requests, new.requests) < gates.minimum
     known = seen.before.requests >= gates.minimum
     yield GateResult(
-        "latency",
-        "mean",
-        judged(excess, old, seen.before if known else None, weight, beyond, few=few),
-        after,
-        before,
-        limit,
-        new.requests,
-        new.requests,
-        old.requests,
-        old.requests,
-        gates.window,
-        text,
+        gate="latency",
+        measure="mean",
+        outcome=judged(excess, old, seen.before if known else None, weight, beyond, few=few),
+        new=after,
+        old=before,
+        limit=limit,
+        new_count=new.requests,
+        new_requests=new.requests,
+        old_count=old.requests,
+        old_requests=old.requests,
+        window=gates.window,
+        text=text,
     )
 
 
@@ -218,18 +218,18 @@ def _differences(
         f" {percent(limit)} may"
     )
     yield GateResult(
-        "differences",
-        "share",
-        GateOutcome.EXCEEDED if exceeded else outcome,
-        share(seen.differing, seen.compared),
-        None,
-        limit,
-        seen.differing,
-        seen.compared,
-        0,
-        0,
-        gates.window,
-        text,
+        gate="differences",
+        measure="share",
+        outcome=GateOutcome.EXCEEDED if exceeded else outcome,
+        new=share(seen.differing, seen.compared),
+        old=None,
+        limit=limit,
+        new_count=seen.differing,
+        new_requests=seen.compared,
+        old_count=0,
+        old_requests=0,
+        window=gates.window,
+        text=text,
     )
 
 

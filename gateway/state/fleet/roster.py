@@ -130,18 +130,18 @@ def fleet_view(
     """
     views = [
         ReplicaView(
-            row.replica,
-            found,
-            row.start == judge,
-            row.version,
-            row.rules,
-            row.admin,
-            row.started,
-            row.heard,
-            max(now - row.heard, 0.0),
-            row.sequence - row.merged,
-            row.refused,
-            decode_failing(row.failing),
+            replica=row.replica,
+            presence=found,
+            judges=row.start == judge,
+            version=row.version,
+            rules=row.rules,
+            admin=row.admin,
+            started=row.started,
+            heard=row.heard,
+            lag=max(now - row.heard, 0.0),
+            behind=row.sequence - row.merged,
+            refused=row.refused,
+            failing=decode_failing(row.failing),
         )
         for row, found in present(rows, now)
     ]

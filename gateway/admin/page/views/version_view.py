@@ -92,22 +92,22 @@ async def version_page(
     judged = verdict(key, view, operator.rules, in_force, within=within, documented=operations)
     await asyncio.sleep(0)
     return VersionPage(
-        version,
-        phase(version, now),
-        now,
-        view.totals.since,
-        shown,
-        view.replica,
-        judged,
-        within,
-        list(time_line(version, now, span)),
-        span,
-        version.upcoming(now),
-        key in in_force.paused,
-        await cutover_part(operator, key, missing),
-        shadow_part(version, view.totals, missing),
-        await trend_part(version, days, minutes, now),
-        latest,
+        version=version,
+        phase=phase(version, now),
+        now=now,
+        since=view.totals.since,
+        callers=shown,
+        alone=view.replica,
+        verdict=judged,
+        within=within,
+        line=list(time_line(version, now, span)),
+        span=span,
+        brownouts=version.upcoming(now),
+        paused=key in in_force.paused,
+        cutover=await cutover_part(operator, key, missing),
+        shadow=shadow_part(version, view.totals, missing),
+        trend=await trend_part(version, days, minutes, now),
+        latest=latest,
     )
 
 

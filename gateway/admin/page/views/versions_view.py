@@ -152,16 +152,16 @@ def _row(
     requests = standing.requests
     marks = tuple(time_line(version, now, span))
     return VersionRow(
-        version,
-        standing,
-        phase(version, now),
-        requests / of_api if of_api else None,
-        standing.failed / requests if requests else None,
-        line(standing.trend, _SPARK, top_of(standing.trend)) if requests else "",
-        None if version.cutover is None else in_force(version.cutover, overrides),
-        version_link(version.key),
-        marks,
-        story(marks),
+        version=version,
+        standing=standing,
+        phase=phase(version, now),
+        share=requests / of_api if of_api else None,
+        errors=standing.failed / requests if requests else None,
+        spark=line(standing.trend, _SPARK, top_of(standing.trend)) if requests else "",
+        percent=None if version.cutover is None else in_force(version.cutover, overrides),
+        link=version_link(version.key),
+        marks=marks,
+        story=story(marks),
     )
 
 

@@ -156,18 +156,18 @@ def _check_gates(
 
 def _gates(config: GatesConfig) -> Gates:
     return Gates(
-        None if config.differences is None else float(config.differences[:-1]) / 100,
-        None if config.errors is None else float(config.errors[:-1]) / 100,
-        None if config.latency is None else float(config.latency[:-1]),
-        None if (allowed := float(config.violations[:-1]) / 100) >= 1 else allowed,
-        _seconds(config.window),
-        config.minimum,
-        min(_OVERDUE, _seconds(config.window) / 2)
+        differences=None if config.differences is None else float(config.differences[:-1]) / 100,
+        errors=None if config.errors is None else float(config.errors[:-1]) / 100,
+        latency=None if config.latency is None else float(config.latency[:-1]),
+        violations=None if (allowed := float(config.violations[:-1]) / 100) >= 1 else allowed,
+        window=_seconds(config.window),
+        minimum=config.minimum,
+        overdue=min(_OVERDUE, _seconds(config.window) / 2)
         if config.overdue is None
         else _seconds(config.overdue),
-        GateAction(config.then),
-        GateAction(config.inconclusive),
-        config.dry_run,
+        then=GateAction(config.then),
+        inconclusive=GateAction(config.inconclusive),
+        dry_run=config.dry_run,
     )
 
 
