@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gateway.admin.gate_curves import GateCurves
-from gateway.admin.uncompared import uncompared
+from gateway.admin.uncompared import uncompared_operations
 from gateway.config.load import RefusedRules
 from gateway.config.text.mistakes import suggest
 from gateway.core.overrides import VersionKey
@@ -90,7 +90,7 @@ class Operator:
     async def uncompared(self, key: VersionKey, totals: Totals) -> list[str]:
         """Return the operations of a version of which no request was ever compared."""
         documented = await self.documented.find(self.rules, key)
-        return uncompared(key, totals, self.rules, documented)
+        return uncompared_operations(key, totals, self.rules, documented)
 
 
 def check_known(key: VersionKey, snapshot: Snapshot) -> None:

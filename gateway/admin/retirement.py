@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from gateway.admin.formatting import client_text, doubt_text, format_time, plural
-from gateway.admin.uncompared import is_served_elsewhere, listed, uncompared
+from gateway.admin.uncompared import is_served_elsewhere, listed, uncompared_operations
 from gateway.admin.uncounted import uncounted
 from gateway.config.text.mistakes import printable
 from gateway.core.cutover.cutover import in_force
@@ -314,7 +314,7 @@ def _uncompared(
 ) -> Iterator[Reason]:
     if not is_served_elsewhere(key, totals, rules):
         return
-    operations = uncompared(key, totals, rules, documented)
+    operations = uncompared_operations(key, totals, rules, documented)
     if operations:
         yield Reason(
             "note",

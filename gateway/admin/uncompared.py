@@ -16,7 +16,7 @@ _LEFT_OUT = frozenset({"OPTIONS", "TRACE", OTHER})
 _MAX_NAMED = 5
 
 
-def uncompared(
+def uncompared_operations(
     key: VersionKey,
     totals: Totals,
     rules: Snapshot,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.admin.uncompared import is_served_elsewhere, listed, uncompared
+from gateway.admin.uncompared import is_served_elsewhere, listed, uncompared_operations
 from gateway.state.state_changes import StateChanges
 from gateway.state.totals import Totals
 from gateway.telemetry.delta import CounterDelta, Delta, OperationName
@@ -24,20 +24,20 @@ def test_what_was_seen_and_not_compared() -> None:
     seen = [("POST", PATH), ("HEAD", PATH), ("GET", "/param"), ("GET", "/gone")]
     seen += [("OPTIONS", PATH), ("_OTHER", PATH)]
     rules = loaded(RULES)
-    assert uncompared(KEY, totals(seen, []), rules, None) == [
+    assert uncompared_operations(KEY, totals(seen, []), rules, None) == [
         "GET /param",
         f"GET {PATH}",
         f"POST {PATH}",
     ]
     counted = totals(seen, [("GET", PATH), ("HEAD", "/param")])
-    assert uncompared(KEY, counted, rules, None) == [f"POST {PATH}"]
-    assert uncompared(("person", "2"), counted, rules, None) == []
+    assert uncompared_operations(KEY, counted, rules, None) == [f"POST {PATH}"]
+    assert uncompared_operations(("person", "2"), counted, rules, None) == []
 
 
 def test_a_document_has_more_than_what_was_seen() -> None:
     counted = totals([("GET", PATH), ("PUT", PATH)], [("GET", PATH)])
     documented = {("GET", PATH), ("DELETE", PATH), ("TRACE", PATH)}
-    assert uncompared(KEY, counted, loaded(RULES), documented) == [f"DELETE {PATH}"]
+    assert uncompared_operations(KEY, counted, loaded(RULES), documented) == [f"DELETE {PATH}"]
 
 
 @pytest.mark.parametrize(

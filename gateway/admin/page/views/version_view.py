@@ -14,7 +14,7 @@ from gateway.admin.page.views.shadow_view import ShadowPart, shadow_part
 from gateway.admin.page.views.trend_view import TrendPart, trend_part
 from gateway.admin.page.views.versions_view import phase, span_of, time_line
 from gateway.admin.retirement import WITHIN, Verdict, verdict
-from gateway.admin.uncompared import uncompared
+from gateway.admin.uncompared import uncompared_operations
 from gateway.core.lifecycle.openings import Opening
 from gateway.core.overrides import VersionKey
 from gateway.state.ledger import AuditEntry
@@ -85,7 +85,7 @@ async def version_page(
     span = span_of(now)
     in_force, within = operator.state.in_force, query.get("within") or WITHIN
     operations = await documented(operator, key)
-    missing = uncompared(key, view.totals, operator.rules, operations)
+    missing = uncompared_operations(key, view.totals, operator.rules, operations)
     await asyncio.sleep(0)  # requests have their turn, here and below
     shown = callers(view.totals, key, query)
     await asyncio.sleep(0)
