@@ -37,19 +37,23 @@ class ChangeModels(Mapping[str, type[S]]):
         return len(self._places)
 
 
+# The changes of values: bodies and parameters have them alike.
+_OF_BOTH = {
+    "map": "map_section:MapConfig",
+    "type": "type_section:TypeConfig",
+    "multiply": "values.multiply_section:MultiplyConfig",
+    "divide": "values.multiply_section:DivideConfig",
+    "round": "round_section:RoundConfig",
+    "time": "values.time_section:TimeConfig",
+    "money": "values.money_section:MoneyConfig",
+    "affix": "values.affix_section:AffixConfig",
+    "invert": "values.invert_section:InvertConfig",
+    "case": "values.case_section:CaseConfig",
+}
 CHANGES: Final = ChangeModels[BodySection](
     {
         "rename": "rename_section:RenameConfig",
-        "map": "map_section:MapConfig",
-        "type": "type_section:TypeConfig",
-        "multiply": "values.multiply_section:MultiplyConfig",
-        "divide": "values.multiply_section:DivideConfig",
-        "round": "round_section:RoundConfig",
-        "time": "values.time_section:TimeConfig",
-        "money": "values.money_section:MoneyConfig",
-        "affix": "values.affix_section:AffixConfig",
-        "invert": "values.invert_section:InvertConfig",
-        "case": "values.case_section:CaseConfig",
+        **_OF_BOTH,
         "key_case": "values.case_section:KeyCaseConfig",
         "keys": "shapes.keys_section:KeysConfig",
         "entries": "shapes.entries_section:EntriesConfig",
@@ -79,22 +83,13 @@ CHANGES: Final = ChangeModels[BodySection](
         "python": "python_section:PythonConfig",
     }
 )
-"""Every change of bodies, by its key in gateway.yaml. A change is added here, and to those of
-parameters if they have it too."""
+"""Every change of bodies, by its key in gateway.yaml. A change is added here or, where parameters
+have it as well, to those of both or of parameters, too."""
 
 PARAMETER_CHANGES: Final = ChangeModels[ParameterSection](
     {
         "rename": "rename_section:RenameParameterConfig",
-        "map": "map_section:MapConfig",
-        "type": "type_section:TypeConfig",
-        "multiply": "values.multiply_section:MultiplyConfig",
-        "divide": "values.multiply_section:DivideConfig",
-        "round": "round_section:RoundConfig",
-        "time": "values.time_section:TimeConfig",
-        "money": "values.money_section:MoneyConfig",
-        "affix": "values.affix_section:AffixConfig",
-        "invert": "values.invert_section:InvertConfig",
-        "case": "values.case_section:CaseConfig",
+        **_OF_BOTH,
         "wrap": "wrap_section:WrapParameterConfig",
         "unwrap": "wrap_section:UnwrapParameterConfig",
         "join": "join_section:JoinParameterConfig",
