@@ -165,7 +165,7 @@ class LogImport:
                 continue
             straight += 1
             at = min(found.at + ahead, now)
-            usage = ClientUsage(1, 0, int(found.failed), 0, at, at, at)
+            usage = ClientUsage(1, failed=int(found.failed), first=at, last=at, served=at)
             of_line = TopClients({(found.endpoint, found.client): usage})
             totals.clients_of(found.api, found.version).merge(of_line)
             imported = found.api, found.version, self._name
