@@ -338,9 +338,8 @@ async def test_a_head_past_the_limit_is_refused_while_it_still_comes(standing: P
 # Ends.
 
 
-async def test_a_client_that_leaves_ends_its_request(
-    standing: Program, through: StartUpstream
-) -> None:
+async def waiting(through: StartUpstream) -> tuple[Scripted, asyncio.Event]:
+    """Start a service that gives no answer; return it, and what is set when it is left."""
     left = asyncio.Event()
 
     async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
@@ -349,6 +348,13 @@ async def test_a_client_that_leaves_ends_its_request(
             left.set()
 
     scripted = await through(script)
+    return scripted, left
+
+
+async def test_a_client_that_leaves_ends_its_request(
+    standing: Program, through: StartUpstream
+) -> None:
+    scripted, left = await waiting(through)
     async with connect(standing) as client:
         client.send(ask("GET /plain", "X-Request-Id: left-waiting"))
         await soon(lambda: scripted.requests)
@@ -362,14 +368,7 @@ async def test_a_client_that_leaves_with_requests_ahead_ends_the_first(
     standing: Program, through: StartUpstream, how: str
 ) -> None:
     """It is not read meanwhile; the service's place was taken until that gave an answer."""
-    left = asyncio.Event()
-
-    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
-        await scripted.take(reader)
-        if await gone(reader):
-            left.set()
-
-    scripted = await through(script)
+    scripted, left = await waiting(through)
     async with connect(standing) as client:
         client.send(ask("GET /plain", f"X-Request-Id: ahead-{how}") + ask() * 2)
         await soon(lambda: scripted.requests)

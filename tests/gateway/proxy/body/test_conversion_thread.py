@@ -64,11 +64,10 @@ async def test_an_error_is_passed_on() -> None:
         await conversion_thread.run(convert)
 
 
-@pytest.mark.parametrize(("halves", "beside"), [(2_000, False), (8_000, True)])
-async def test_a_body_of_many_surrogates_is_converted_beside(
-    halves: int, beside: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ran = []
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list with the network of each conversion that the thread is given."""
+    ran: list[str] = []
     run = conversion_thread.run
 
     async def note(convert: Callable[[Step], bytes], network: str = "") -> bytes:
@@ -76,6 +75,13 @@ async def test_a_body_of_many_surrogates_is_converted_beside(
         return await run(convert, network)
 
     monkeypatch.setattr(conversion_thread, "run", note)
+    return ran
+
+
+@pytest.mark.parametrize(("halves", "beside"), [(2_000, False), (8_000, True)])
+async def test_a_body_of_many_surrogates_is_converted_beside(
+    halves: int, beside: bool, ran: list[str]
+) -> None:
     body = b'{"title":"%b"}' % (rb"\ud800" * halves)
     room = ConversionRoom(1_000_000, 1_000)
     answer = CapturedAnswer(200, [(b"Content-Type", b"application/json")], body)
@@ -94,16 +100,8 @@ async def test_a_body_of_many_surrogates_is_converted_beside(
 )
 @pytest.mark.parametrize(("lines", "beside"), [(500, False), (501, True)])
 async def test_a_piece_of_many_lines_is_converted_beside(
-    media_type: str, line: bytes, lines: int, beside: bool, monkeypatch: pytest.MonkeyPatch
+    media_type: str, line: bytes, lines: int, beside: bool, ran: list[str]
 ) -> None:
-    ran = []
-    run = conversion_thread.run
-
-    async def note(convert: Callable[[Step], bytes], network: str = "") -> bytes:
-        ran.append(network)
-        return await run(convert, network)
-
-    monkeypatch.setattr(conversion_thread, "run", note)
     room = ConversionRoom(1_000_000, 1_000)
     answer = CapturedAnswer(200, [(b"Content-Type", media_type.encode())], line * lines)
     pieces = await body_conversion.convert_response_body(answer, conversion(), room)
