@@ -37,8 +37,18 @@ class CommandError(Exception):
     """A command that cannot be done; the text has the reason, and what would help."""
 
 
-class ActionParser(ArgumentParser):
-    """The parser of an action; its default `wrong` is the exit status where it is used wrongly."""
+class CommandParser(ArgumentParser):
+    """A parser, also of commands and actions; its default `wrong` is the status of wrong use."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Parse words; exit where one is unknown, with the usage of the action that has none such.
+
+        argparse leaves them to the parser of the whole command line, whose usage has no options.
+        """
+        arguments, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return arguments, []
 
     def error(self, message: str) -> NoReturn:
         """Exit, with the usage and what is wrong on standard error."""
@@ -59,9 +69,7 @@ def rules_file(arguments: Namespace) -> Path:
 
 def add_actions(parser: ArgumentParser) -> Any:
     """Return argparse's collection of the actions of a command, one of which is required."""
-    return parser.add_subparsers(
-        dest="action", metavar="ACTION", required=True, parser_class=ActionParser
-    )
+    return parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
 
 def add_version_action(

@@ -4,7 +4,6 @@ import argparse
 import os
 import signal
 import sys
-from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from gateway import __version__
-from gateway.cli.command import Command, CommandError
+from gateway.cli.command import Command, CommandError, CommandParser
 from gateway.config.text.environment_file import parse_environment
 from gateway.config.text.mistakes import ConfigError
 from gateway.state.state_changes import StateError
@@ -48,7 +47,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
     Raises:
         SystemExit: they ask for help, or are no command.
     """
-    parser = ArgumentParser(
+    parser = CommandParser(
         prog="python -m gateway" if Path(sys.argv[0]).name == "__main__.py" else _NAME,
         description="The version gateway.",
         epilog="The environment sets where to listen and which rules to load: GATEWAY_HOST,"
@@ -75,12 +74,7 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
             help="take variables that the environment lacks from NAME=value lines of this file",
         )
     command.add_arguments(parsers[wanted])
-    arguments, unknown = parser.parse_known_args(words)
-    if unknown:
-        parser.print_usage(sys.stderr)
-        reason = f"unrecognized arguments: {' '.join(unknown)}"
-        parser.exit(getattr(arguments, "wrong", 2), f"{parser.prog}: error: {reason}\n")
-    return partial(_run, command, arguments)
+    return partial(_run, command, parser.parse_args(words))
 
 
 def _run(command: Command, arguments: argparse.Namespace) -> int:
