@@ -317,6 +317,8 @@ class ClientConnection(RequestReceiver):
             if error is not None:
                 error.__traceback__ = None  # it refers to a frame that holds the error: a cycle
             head, fault = UNREAD, parser_limits.fault(error, self._limits)
+        if fault == parser_limits.too_heavy(self._limits):
+            self._totals.reached(ClientBound.HEADER_BYTES)
         self._down = down = Exchange(self, head, content)
         down.keep_alive = False
         self._answers.refuse(down, fault)

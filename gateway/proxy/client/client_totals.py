@@ -15,7 +15,7 @@ class ClientBound(StrEnum):
     CONNECTIONS = "connections"
     """The maximum number of clients is connected: a further one is refused."""
     HEADER_BYTES = "header_bytes"
-    """The head of a request is too large: it is refused before it is complete."""
+    """The head of a request, or what surrounds the chunks of its body, is too large: refused."""
     HEADER_SECONDS = "header_seconds"
     """The head of a request takes too long: it is refused."""
     SLOW = "slow"

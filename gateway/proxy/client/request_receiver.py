@@ -234,7 +234,6 @@ class RequestReceiver(RequestHandler):
             line = None
         self._line = line
         if self._unfinished > parser_limits.largest_head(self._limits):
-            self._totals.reached(ClientBound.HEADER_BYTES)
             self._refuse_next(HeavyRequest(UNREAD))
 
     def _parse_other_words(self, head: bytes, error: HttpProcessingError) -> _Parsed:

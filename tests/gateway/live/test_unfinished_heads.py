@@ -45,6 +45,19 @@ async def test_a_head_that_is_sent_ahead_is_refused_in_its_turn(
     assert len(scripted.requests) == 3
 
 
+@pytest.mark.parametrize("fields", [FIELD * 5, b"X-A: " + b"a" * 5000 + b"\r\n"], ids=["5", "1"])
+async def test_a_whole_head_is_counted_like_one_that_is_not(
+    gateway: StartGateway, upstream: StartUpstream, fields: bytes
+) -> None:
+    scripted = await upstream(OK)
+    program = gateway(SMALL + rules(scripted.port))
+    async with connect(program) as client:
+        client.send(b"GET /plain HTTP/1.1\r\nHost: a\r\n" + fields + b"\r\n")
+        answer = await client.answer()
+        assert (answer.status, json.loads(answer.body)["code"]) == (431, "headers_too_large")
+    await soon(lambda: bound(program, "header_bytes") == 1)
+
+
 async def test_whole_heads_that_are_sent_ahead_are_measured_too(
     reloaded: StartGateway, upstream: StartUpstream
 ) -> None:
