@@ -75,6 +75,9 @@ class AdminClient:
         except ssl.SSLCertVerificationError as error:
             reason = f"its certificate is not accepted: {error.verify_message}"
             raise self._unreachable(reason, _CERTIFIED) from None
+        except ssl.SSLError as error:
+            reason = f"TLS with it fails: {error.reason}; if it uses none, unset GATEWAY_ADMIN_CA"
+            raise self._unreachable(reason) from None
         except http.client.RemoteDisconnected:
             hint = "" if self._tls else "; if it uses TLS, set GATEWAY_ADMIN_CA"
             raise self._unreachable(f"it closed the connection{hint}") from None

@@ -70,6 +70,9 @@ admin:
     status, said = run(program, pause, **tls, GATEWAY_ADMIN_TOKEN_FILE=str(tmp_path / "none"))
     absent = f"GATEWAY_ADMIN_TOKEN_FILE={tmp_path / 'none'}: No such file or directory\n"
     assert (status, said) == (2, absent)
+    plain = gateway(rules(1))
+    status, said = run(plain, "usage", GATEWAY_ADMIN_CA="system")
+    assert (status, "if it uses none, unset GATEWAY_ADMIN_CA" in said) == (2, True), said
 
     renewed = write_certificate(tmp_path)
     wait_for(lambda: program.log("admin_tls_loaded"))
