@@ -1,6 +1,8 @@
 """The totals, as Prometheus reads them."""
 
+import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from types import SimpleNamespace
 from typing import cast
 
@@ -11,7 +13,7 @@ from gateway.admin.metrics import MOST, exposition
 from gateway.admin.operator import Operator
 from gateway.core.overrides import Overrides
 from gateway.state.state_changes import StateChanges
-from gateway.state.totals import Totals
+from gateway.state.totals import Occurrences, Totals
 from gateway.telemetry.delta import COUNTERS, CounterDelta, Delta, TrafficDelta
 from gateway.telemetry.target_watch import FailingTarget
 from tests.gateway.admin.totals import FAST, totals
@@ -113,6 +115,27 @@ def test_a_large_scrape_comes_in_small_pieces() -> None:
 def test_the_documents_have_every_counter() -> None:
     table = (ROOT / "docs/operate.md").read_text()
     assert [kind for kind in COUNTERS if f"\n| `gateway_{kind}_total` |" not in table] == []
+
+
+def test_the_documents_say_which_counts_begin_anew() -> None:
+    counted = totals()
+    for kind, labels in COUNTERS.items():
+        counted.count(kind, ("a",) * len(labels), Occurrences(1, 1.0, 1.0))
+    changes = counted.changes()
+    before, after = (
+        {
+            f"{family.name}_total" if family.type == "counter" else family.name
+            for family in text_string_to_metric_families(b"".join(pieces(each)).decode())
+            if family.type != "gauge" and family.samples
+        }
+        for each in (counted, Totals(changes))
+    )
+    told = (ROOT / "docs/operate.md").read_text().partition("All counts outlive restarts ")[2]
+    patterns = re.findall("`([a-z_*]+)`", told.partition(" begin anew")[0])
+    anew = {name for name in before if any(fnmatchcase(name, each) for each in patterns)}
+    # The reloads of these totals are made up; a process counts its own.
+    assert anew - {"gateway_reloads_total"} == before - after
+    assert "gateway_reloads_total" in anew
 
 
 def test_targets_are_those_of_the_rules() -> None:

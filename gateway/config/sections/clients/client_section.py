@@ -43,7 +43,8 @@ class ClientSourceConfig(SectionModel):
     api_key: ApiKeyConfig | None = None
     """The API key that a client sends gives it its name."""
     jwt: JwtConfig | None = None
-    """The JSON Web Token that a client sends gives it its name, by one of its claims."""
+    """The JSON Web Token that a client sends gives it its name, by one of its claims. A token that
+    is over, not yet valid or cannot be verified gives none: the next source counts."""
     address: (
         Annotated[
             Annotated[Literal[True], Tag("flag")] | Annotated[AddressConfig, Tag("prefixes")],
