@@ -23,7 +23,7 @@ class StateStore(Protocol):
         ...
 
     async def write(self, changes: StateChanges) -> None:
-        """Store changes, all or none of them.
+        """Store changes, all or none of them; without any, see whether the store is there.
 
         Raises:
             StateLostError: the store was removed and is empty; all of the state has to be written.

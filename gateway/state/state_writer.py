@@ -121,6 +121,8 @@ class StateWriter:
     async def close(self) -> None:
         """Write what is left, and release the store; a disk that does not answer keeps both."""
         await self.write()
+        if self.failing_since is not None:
+            await self.write()  # of a file that was gone, the first one made an empty one
         if self._store is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(0 if self._hangs else _PATIENCE):
@@ -173,10 +175,8 @@ class StateWriter:
         if act is not None:
             changes.documents |= {name: act.documents[name] for name in act.changed}
             changes.audit += act.entries
-        if not changes:
-            return
         try:
-            await store.write(changes)
+            await store.write(changes)  # none are written, too: the file may be gone
         except BaseException as error:
             self.totals.revert(changes)
             self._pending = pending | self._pending

@@ -117,12 +117,10 @@ class SqliteStore:
             raise StateError(self._reason(error)) from None
 
     def _write(self, changes: StateChanges) -> None:
-        writes = {_WRITES: self._writes + 1}
         try:
             self._check_file()
-            with self._engine.begin() as connection:
-                write_state(connection, replace(changes, documents=changes.documents | writes))
-                write_history(connection, changes.history)
+            if changes:
+                self._write_rows(changes)
         except _UNREADABLE as error:
             self._mark.note(self._writes, unwritten=True)
             raise StateError(
@@ -131,9 +129,15 @@ class SqliteStore:
         except StateError:
             self._mark.note(self._writes, unwritten=True)
             raise
+        self._mark.note(self._writes, unwritten=False)
+
+    def _write_rows(self, changes: StateChanges) -> None:
+        writes = {_WRITES: self._writes + 1}
+        with self._engine.begin() as connection:
+            write_state(connection, replace(changes, documents=changes.documents | writes))
+            write_history(connection, changes.history)
         self._beside = self._beside or self._files_beside()
         self._writes += 1
-        self._mark.note(self._writes, unwritten=False)
 
     def _check_file(self) -> None:
         # SQLite goes on writing to a file that was removed, replaced or emptied, for nobody.

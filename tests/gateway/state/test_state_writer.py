@@ -54,6 +54,34 @@ async def test_a_file_that_was_removed_has_all_of_the_state_again(
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+async def test_a_file_that_was_removed_is_noticed_while_nothing_changes(
+    tmp_path: Path, events: list[str]
+) -> None:
+    path = tmp_path / "state.db"
+    writer = StateWriter(open_store(path))
+    await writer.keep("overrides", {"paused": []})
+    before = await stored(path)
+    for _ in range(2):
+        path.unlink()
+        await writer.write()
+        await writer.write()
+        assert (await stored(path)).documents == before.documents
+    assert events == ["state_unwritten", "state_written"] * 2
+    await writer.close()
+
+
+async def test_a_file_that_is_removed_before_the_end_has_all_of_the_state_again(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "state.db"
+    writer = StateWriter(open_store(path))
+    await writer.keep("overrides", {"paused": []})
+    before = await stored(path)
+    path.unlink()
+    await writer.close()
+    assert (await stored(path)).documents == before.documents
+
+
 async def test_a_file_that_was_replaced_is_reported_once(tmp_path: Path, events: list[str]) -> None:
     path = tmp_path / "state.db"
     writer = StateWriter(open_store(path))
