@@ -197,9 +197,8 @@ class ClientConnection(RequestReceiver):
                     if self.transport is not None and self._takes():
                         continue
                     self._totals.reached(ClientBound.STALL_SECONDS)
-                    raise ConnectionAbortedError(
-                        "the client took too little of the response"
-                    ) from None
+                    why = "the client took too little of the response"
+                    raise ConnectionAbortedError(why) from None
         finally:
             waiting.release(self.give_way)
 
@@ -216,9 +215,8 @@ class ClientConnection(RequestReceiver):
         self._state = TRANSITIONS[self._state, ClientEvent.SWITCH]
         self._totals.tunnels += 1
         self._deadline.set(self._limits.tunnel_seconds)
-        self._tunnel = tunnel = Tunnel(
-            self._pause_transport_reading, self._resume_transport_reading
-        )
+        tunnel = Tunnel(self._pause_transport_reading, self._resume_transport_reading)
+        self._tunnel = tunnel
         self.set_parser(tunnel)  # type: ignore[arg-type]  # typed for WebSockets, calls only these
         return tunnel
 
