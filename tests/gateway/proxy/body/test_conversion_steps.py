@@ -20,6 +20,18 @@ ELEMENTS = 20_000
 MEBIBYTE = 1024 * 1024
 
 
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """Return the steps that are made, of what is converted at once in place of in the thread."""
+    made: list[None] = []
+
+    async def run(convert: Callable[[Step], bytes], network: str = "") -> bytes:
+        return convert(lambda: made.append(None))
+
+    monkeypatch.setattr(conversion_thread, "run", run)
+    return made
+
+
 @pytest.mark.parametrize(
     ("fields", "body", "least"),
     [
@@ -40,14 +52,8 @@ async def test_no_step_is_long(
     fields: list[tuple[bytes, bytes]],
     body: bytes,
     least: int,
-    monkeypatch: pytest.MonkeyPatch,
+    steps: list[None],
 ) -> None:
-    steps: list[None] = []
-
-    async def run(convert: Callable[[Step], bytes], network: str = "") -> bytes:
-        return convert(lambda: steps.append(None))
-
-    monkeypatch.setattr(conversion_thread, "run", run)
     room = ConversionRoom(16 * MEBIBYTE, 1_000_000)
     answer = CapturedAnswer(200, fields, body)
     kind = described(answer.fields)
@@ -69,14 +75,8 @@ async def test_no_step_is_long(
     ids=["lines", "empty lines", "a long line", "events", "an event of many lines"],
 )
 async def test_no_step_of_a_stream_is_long(
-    media_type: bytes, body: bytes, least: int, monkeypatch: pytest.MonkeyPatch
+    media_type: bytes, body: bytes, least: int, steps: list[None]
 ) -> None:
-    steps: list[None] = []
-
-    async def run(convert: Callable[[Step], bytes], network: str = "") -> bytes:
-        return convert(lambda: steps.append(None))
-
-    monkeypatch.setattr(conversion_thread, "run", run)
     room = ConversionRoom(16 * MEBIBYTE, 1_000_000)
     answer = CapturedAnswer(200, [(b"Content-Type", media_type)], body)
     pieces = await body_conversion.convert_response_body(answer, conversion(), room)
