@@ -10,7 +10,7 @@ from aiohttp import web
 
 from . import PROGRAM, log
 from .app import documents, handler
-from .settings import SettingError, Settings
+from .settings import SettingError, Settings, misspelt
 
 
 def main() -> int:
@@ -21,6 +21,9 @@ def main() -> int:
         sys.stderr.write(f"{PROGRAM}: {error}\n")
         return 2
     log.configure()
+    for name, near in misspelt(os.environ).items():
+        fields = {"variable": name, "reason": f"no setting has this name; did you mean {near}?"}
+        log.logger.warning("variable_unknown", extra={"fields": fields})
     return uvloop.run(serve(settings))
 
 

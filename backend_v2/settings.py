@@ -1,6 +1,7 @@
 """What the environment may set."""
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Annotated, Self
 
 from pydantic import BaseModel, Field, StringConstraints, ValidationError
@@ -8,6 +9,10 @@ from pydantic import BaseModel, Field, StringConstraints, ValidationError
 from . import DEFAULT_PORT, PROGRAM
 
 Part = Annotated[str, StringConstraints(strip_whitespace=True)]
+
+# How alike two names are, up to 1, of which one is taken for the other misspelt; what Kubernetes
+# sets for a Service, such as X_SERVICE_PORT beside X_PORT, is less so.
+NEAR = 0.85
 
 
 class SettingError(ValueError):
@@ -28,18 +33,24 @@ class Settings(BaseModel, frozen=True):
     last_name: Part = Field("Charlie", description="text in UTF-8")
 
     @classmethod
+    def variables(cls) -> dict[str, str]:
+        """Return the variable of each field.
+
+        Those of the person's parts start with PERSON, those of the rest with the program.
+        """
+        return {
+            field: f"{'PERSON' if field.endswith('_name') else PROGRAM.upper()}_{field.upper()}"
+            for field in cls.model_fields
+        }
+
+    @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
         """Read the settings; a variable that is absent leaves its default.
-
-        The names of the person's parts start with PERSON, those of the rest with the program.
 
         Raises:
             SettingError: a value cannot be used.
         """
-        variables = {
-            field: f"{'PERSON' if field.endswith('_name') else PROGRAM.upper()}_{field.upper()}"
-            for field in cls.model_fields
-        }
+        variables = cls.variables()
         found = {
             field: environment[name] for field, name in variables.items() if name in environment
         }
@@ -48,4 +59,18 @@ class Settings(BaseModel, frozen=True):
         except ValidationError as invalid:
             field = str(invalid.errors()[0]["loc"][0])
             right = cls.model_fields[field].description
-            raise SettingError(f"{variables[field]}={found[field]!r}: must be {right}") from None
+            linked = "; Kubernetes set it: write enableServiceLinks: false"
+            hint = linked if field == "port" and found[field].startswith("tcp://") else ""
+            said = f"{variables[field]}={found[field]!r}: must be {right}{hint}"
+            raise SettingError(said) from None
+
+
+def misspelt(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that set nothing, each with the name that was probably meant."""
+    known = Settings.variables().values()
+    return {
+        name: near
+        for name in environment
+        if name not in known and name.startswith((f"{PROGRAM.upper()}_", "PERSON_"))
+        for near in get_close_matches(name, known, n=1, cutoff=NEAR)
+    }

@@ -18,13 +18,14 @@ from gateway.admin.access.admin_listener import AdminListener
 from gateway.admin.admin_app import admin_runner
 from gateway.admin.operator import Operator
 from gateway.config.load import rules_hash
+from gateway.config.text.variables import names
 from gateway.core.overrides import Overrides
 from gateway.process.listening import listening_sockets
 from gateway.process.reloader import Reloader
 from gateway.process.running import on_hangup, run_with, stop_on_signals
 from gateway.process.serving import Serving
 from gateway.process.tasks import Tasks
-from gateway.settings import Settings
+from gateway.settings import Settings, unknown_variables
 from gateway.state.open_state import open_state
 from gateway.state.state_access import StateAccess
 from gateway.telemetry import log
@@ -43,6 +44,9 @@ def run() -> int:
 
 def _main(settings: Settings) -> Coroutine[None, None, None]:
     reloader = Reloader(settings.config, os.environ)
+    used = names([reloader.content.decode(errors="replace")])
+    for variable, reason in unknown_variables(os.environ, used).items():
+        log.event("variable_unknown", "warning", variable=variable, reason=reason)
     count = settings.workers or reloader.latest.workers or len(os.sched_getaffinity(0))
     return serve(settings, reloader) if count == 1 else supervise(settings, reloader, count)
 

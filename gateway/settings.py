@@ -1,11 +1,18 @@
 """Settings: what the environment sets of a process, beside the rules."""
 
+import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Self
 
 from pydantic import BaseModel, Field, ValidationError
+
+_PREFIX = "GATEWAY_"
+# What Kubernetes and the links of Docker set for a service named `gateway`, or `gateway-…`: by its
+# name, or by its value, as `GATEWAY_PORT` is also a setting.
+_LINK = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_\w+)?$|_ENV_")
+_LINK_VALUE = re.compile(r"(tcp|udp|sctp)://")
 
 
 class SettingError(ValueError):
@@ -73,7 +80,7 @@ class Settings(BaseModel, frozen=True):
         Raises:
             SettingError: a value cannot be used.
         """
-        variables = {field: f"GATEWAY_{field.upper()}" for field in cls.model_fields}
+        variables = {field: _PREFIX + field.upper() for field in cls.model_fields}
         found = {
             field: environment[name] for field, name in variables.items() if environment.get(name)
         }
@@ -82,4 +89,31 @@ class Settings(BaseModel, frozen=True):
         except ValidationError as invalid:
             field = str(invalid.errors()[0]["loc"][0])
             right = cls.model_fields[field].description
-            raise SettingError(f"{variables[field]}={found[field]!r}: must be {right}") from None
+            linked = _LINK_VALUE.match(found[field])
+            raise SettingError(
+                f"{variables[field]}={found[field]!r}: must be {right}"
+                + ("; Kubernetes set it: write enableServiceLinks: false" if linked else "")
+            ) from None
+
+
+def unknown_variables(environment: Mapping[str, str], used: Container[str]) -> dict[str, str]:
+    """Return the variables that are named like settings and set nothing, each with a hint.
+
+    Args:
+        environment: the environment variables.
+        used: the names of those that the rules use.
+    """
+    fields = [field.upper() for field in Settings.model_fields]
+    hints = {}
+    for name, value in environment.items():
+        field = name.removeprefix(_PREFIX)
+        if field == name or field in fields or name in used:
+            continue
+        if _LINK.search(name) or _LINK_VALUE.match(value):
+            continue
+        from difflib import get_close_matches  # imported only for a mistake, since it is large
+
+        known = [_PREFIX + near for near in get_close_matches(field, fields, n=1) or fields]
+        hint = f"did you mean {known[0]}?" if len(known) == 1 else f"known: {', '.join(known)}"
+        hints[name] = f"no setting has this name, and the rules do not use it; {hint}"
+    return hints

@@ -11,7 +11,7 @@ from . import PROGRAM, log
 from .app import application
 from .engine import shown
 from .serving import serve
-from .settings import SettingError, Settings
+from .settings import SettingError, Settings, misspelt
 from .store import StorageError, Store
 
 
@@ -22,6 +22,9 @@ def main() -> int:
     except SettingError as error:
         return _fail(str(error), 2)
     log.configure()
+    for name, near in misspelt(os.environ).items():
+        fields = {"variable": name, "reason": f"no setting has this name; did you mean {near}?"}
+        log.logger.warning("variable_unknown", extra={"fields": fields})
     return uvloop.run(_run(settings))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, tzinfo
+from difflib import get_close_matches
 from typing import Annotated, Self
 from zoneinfo import ZoneInfo
 
@@ -11,6 +12,9 @@ from sqlalchemy import URL
 from . import DEFAULT_PORT, PROGRAM, engine
 
 PREFIX = PROGRAM.removesuffix("_service").upper()
+# How alike two names are, up to 1, of which one is taken for the other misspelt; what Kubernetes
+# sets for a Service, such as X_SERVICE_PORT beside X_PORT, is less so.
+NEAR = 0.85
 
 
 class SettingError(ValueError):
@@ -57,13 +61,18 @@ class Settings(BaseModel, frozen=True, arbitrary_types_allowed=True):
     )
 
     @classmethod
+    def variables(cls) -> dict[str, str]:
+        """Return the variable of each field."""
+        return {field: f"{PREFIX}_{field.upper()}" for field in cls.model_fields}
+
+    @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
         """Read the settings; a variable that is absent leaves its default.
 
         Raises:
             SettingError: a value cannot be used.
         """
-        variables = {field: f"{PREFIX}_{field.upper()}" for field in cls.model_fields}
+        variables = cls.variables()
         found = {
             field: environment[name] for field, name in variables.items() if name in environment
         }
@@ -74,4 +83,17 @@ class Settings(BaseModel, frozen=True, arbitrary_types_allowed=True):
             # The value of a database URL may hold a password, so it is not repeated.
             value = "" if field == "database_url" else f"={found[field]!r}"
             right = cls.model_fields[field].description
-            raise SettingError(f"{variables[field]}{value}: must be {right}") from None
+            linked = "; Kubernetes set it: write enableServiceLinks: false"
+            hint = linked if field == "port" and found[field].startswith("tcp://") else ""
+            raise SettingError(f"{variables[field]}{value}: must be {right}{hint}") from None
+
+
+def misspelt(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that set nothing, each with the name that was probably meant."""
+    known = Settings.variables().values()
+    return {
+        name: near
+        for name in environment
+        if name not in known and name.startswith(f"{PREFIX}_")
+        for near in get_close_matches(name, known, n=1, cutoff=NEAR)
+    }

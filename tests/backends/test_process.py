@@ -41,6 +41,7 @@ def _stop(process: Popen[str], how: signal.Signals = signal.SIGTERM) -> list[dic
         ("{}_PORT", "abc", "'abc'", "a whole number from 0"),
         ("{}_PORT", "65536", "'65536'", "to 65535"),
         ("{}_PORT", "", "''", "a whole number"),
+        ("{}_PORT", "tcp://10.0.0.1:80", "'tcp://10.0.0.1:80'", "write enableServiceLinks: false"),
         ("{}_HOST", "", "''", "an address or a host name"),
         ("{}_GRACE", "0", "'0'", "a number of seconds greater than 0"),
         ("{}_GRACE", "nan", "'nan'", "a number of seconds"),
@@ -73,6 +74,20 @@ def test_a_host_that_cannot_be_one_is_named(backend: str, run: Run) -> None:
     assert status == 1
     assert err.startswith(f"{backend}: cannot listen on a..b:0: ")
     assert err.count("\n") == 1
+
+
+def test_a_misspelt_setting_is_reported(backend: str, run: Run) -> None:
+    program = backend.upper()
+    misspelt = {f"{program}_PROT": "hush", "PERSON_FIRSTNAME": "hush"}
+    others = {f"{program}_SERVICE_PORT": "80", f"{program}_PORT_80_TCP": "tcp://h", "PERSON_V1": ""}
+    _, out, _ = run({f"{program}_HOST": "a..b", **misspelt, **others})
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [(line["level"], line["event"], line["variable"]) for line in lines] == [
+        ("warning", "variable_unknown", name) for name in misspelt
+    ]
+    assert f"did you mean {program}_PORT?" in lines[0]["reason"]
+    assert "did you mean PERSON_FIRST_NAME?" in lines[1]["reason"]
+    assert "hush" not in out
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.settings import SettingError, Settings
+from gateway.settings import SettingError, Settings, unknown_variables
 
 
 def test_defaults() -> None:
@@ -39,3 +39,39 @@ def test_what_cannot_be_used(name: str, value: str) -> None:
     with pytest.raises(SettingError) as caught:
         Settings.from_environment({f"GATEWAY_{name}": value})
     assert str(caught.value) == f"GATEWAY_{name}={value!r}: must be {right}"
+
+
+def test_a_port_that_kubernetes_has_set() -> None:
+    with pytest.raises(SettingError, match="Kubernetes set it: write enableServiceLinks: false"):
+        Settings.from_environment({"GATEWAY_PORT": "tcp://10.0.0.1:8080"})
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("GATEWAY_PROT", "did you mean GATEWAY_PORT?"),
+        ("GATEWAY_ADMN_PORT", "did you mean GATEWAY_ADMIN_PORT?"),
+        ("GATEWAY_CONFIG_FILE", "did you mean GATEWAY_CONFIG?"),
+        ("GATEWAY_LOG_LEVEL", "known: GATEWAY_HOST, GATEWAY_PORT, GATEWAY_ADMIN_HOST,"),
+    ],
+)
+def test_an_unknown_variable_is_hinted_at(name: str, hint: str) -> None:
+    hints = unknown_variables({"GATEWAY_PORT": "1", "PORT": "2", name: "9000"}, {})
+    assert list(hints) == [name]
+    assert f"the rules do not use it; {hint}" in hints[name]
+
+
+def test_variables_of_the_rules_and_of_a_service_called_gateway_are_none() -> None:
+    linked = {
+        "GATEWAY_SERVICE_HOST": "10.0.0.1",
+        "GATEWAY_SERVICE_PORT": "8080",
+        "GATEWAY_SERVICE_PORT_HTTP": "8080",
+        "GATEWAY_PORT": "tcp://10.0.0.1:8080",
+        "GATEWAY_PORT_8080_TCP": "tcp://10.0.0.1:8080",
+        "GATEWAY_PORT_8080_TCP_PROTO": "tcp",
+        "GATEWAY_PORT_8080_TCP_ADDR": "10.0.0.1",
+        "GATEWAY_METRICS_PORT": "tcp://10.0.0.2:9090",
+        "GATEWAY_METRICS_SERVICE_HOST": "10.0.0.2",
+        "GATEWAY_ENV_PATH": "/bin",
+    }
+    assert unknown_variables({"GATEWAY_STATE": "a.db", **linked}, {"GATEWAY_STATE"}) == {}

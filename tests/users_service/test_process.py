@@ -9,7 +9,7 @@ import sqlite3
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime, timedelta
@@ -72,8 +72,14 @@ def strict(
 
 
 def _run(folder: Path, **environment: str) -> tuple[int, str]:
-    """Run the program to its end; return its exit status and what it said on standard error."""
-    done = subprocess.run(
+    """Run the program to its end, with no log; return its exit status and its standard error."""
+    done = _finished(folder, environment)
+    assert done.stdout == ""
+    return done.returncode, done.stderr
+
+
+def _finished(folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-m", "users_service"],
         cwd=folder,
         env={"PYTHONPATH": str(ROOT), "USERS_PORT": "0", **environment},
@@ -82,8 +88,6 @@ def _run(folder: Path, **environment: str) -> tuple[int, str]:
         timeout=20,
         check=False,
     )
-    assert done.stdout == ""
-    return done.returncode, done.stderr
 
 
 def _entries(log: Path) -> list[dict[str, Any]]:
@@ -106,6 +110,14 @@ def _events(log: Path) -> list[str]:
             "USERS_PORT='abc': must be a whole number from 0 (any free port) to 65535",
         ),
         (
+            {"USERS_PORT": "tcp://10.0.0.1:80"},
+            2,
+            (
+                "USERS_PORT='tcp://10.0.0.1:80': must be a whole number from 0 (any free port) to"
+                " 65535; Kubernetes set it: write enableServiceLinks: false"
+            ),
+        ),
+        (
             {"USERS_DATABASE_URL": "sqlite+aiosqlite:////no/such/users.db"},
             1,
             (
@@ -119,6 +131,17 @@ def test_what_it_cannot_start_with_is_one_line_and_an_exit_status(
     environment: dict[str, str], status: int, said: str, tmp_path: Path
 ) -> None:
     assert _run(tmp_path, **environment) == (status, f"users_service: {said}\n")
+
+
+def test_a_misspelt_setting_is_reported(tmp_path: Path) -> None:
+    none = {"USERS_SERVICE_PORT": "80", "USERS_PORT_80_TCP": "tcp://10.0.0.1:80", "USERS": "a:1"}
+    database = {"USERS_DATABASE_URL": "sqlite+aiosqlite:////no/such/users.db"}
+    done = _finished(tmp_path, {"USERS_PROT": "hush", **none, **database})
+    line = json.loads(done.stdout)
+    assert (line["level"], line["event"]) == ("warning", "variable_unknown")
+    assert line["variable"] == "USERS_PROT"
+    assert "did you mean USERS_PORT?" in line["reason"]
+    assert "hush" not in done.stdout
 
 
 def test_a_taken_port_is_one_line_and_an_exit_status(tmp_path: Path) -> None:

@@ -293,6 +293,17 @@ async def test_health_is_not_logged(gateway: StartGateway) -> None:
     assert [entry["event"] for entry in program.log()] == ["listening", "stopping", "stopped"]
 
 
+def test_a_misspelt_variable_is_logged_once_and_refuses_nothing(gateway: StartGateway) -> None:
+    linked = {"GATEWAY_PORT_8080_TCP": "tcp://10.0.0.1:8080", "GATEWAY_SERVICE_HOST": "10.0.0.1"}
+    misspelt = {"GATEWAY_PROT": "hush", "GATEWAY_WORKERS": "2"}
+    text = rules(1).replace("127.0.0.1:1", "${GATEWAY_TARGET:-127.0.0.1:1}")
+    program = gateway(text, GATEWAY_TARGET="127.0.0.1:2", **misspelt, **linked)
+    (line,) = program.log("variable_unknown")
+    assert (line["level"], line["variable"]) == ("warning", "GATEWAY_PROT")
+    assert "did you mean GATEWAY_PORT?" in line["reason"]
+    assert b"hush" not in program.output.read_bytes()
+
+
 async def test_a_log_that_nobody_reads_costs_no_answer(
     tmp_path: Path, upstream: StartUpstream
 ) -> None:
