@@ -11,6 +11,7 @@ from gateway.core.conversion.passage import Passage
 from gateway.core.conversion.shapes.use import GroupUse
 from gateway.core.snapshot import Api
 from gateway.core.versions.version import Version
+from gateway.proxy.body.body_format import STREAMS, format_of
 from gateway.verify.claim import Claim, Gap, MessagePart, Outcome, Unchecked, Unmatched
 from gateway.verify.located_operation import LocatedOperation, find_operation, locate
 from gateway.verify.openapi.json_schema import Schema
@@ -151,14 +152,17 @@ def _claims(
 
 def _requests(
     about: _About, operation: Operation, other: Operation, asking: Conversion
-) -> Iterator[Claim | Gap]:
+) -> Iterator[Outcome]:
     whole = asking.for_request(other.method)
     together = whole is not None and whole.needs_message
     if not together:
         yield from _parameters(about, operation, other, asking)
     if operation.form is not None:
         yield from _form(about, operation, other, asking, together=together)
-    if operation.form is not None and operation.request is None:
+    stream = None if operation.request is not None else _stream(operation.request_types)
+    if stream is not None:
+        yield Unchecked(*about, "", f"version {about[1]} sends {stream}")
+    if operation.request is None and (operation.form is not None or stream is not None):
         return
     if together:
         given = message_schema(operation, operation.request)
@@ -222,7 +226,7 @@ def _responses(
         if schema is None and key not in _BODILESS:
             expected = operation.response(statuses_of(key)[0]) is not None
             ours = f", and version {client} expects one" if expected else ""
-            yield Unchecked(*about, key, f"version {service} declares no JSON body{ours}")
+            yield Unchecked(*about, key, f"version {service} {_other_body(other, key)}{ours}")
     for key, status, given, conversion in _answers(other, answering):
         status = answering.status(operation.method, status)
         wanted = operation.response(status)
@@ -235,7 +239,22 @@ def _responses(
         elif operation.key(status) is None:
             yield Gap(*about, f"answers {key}, of which this version does not know")
         else:
-            yield Unchecked(*about, key, f"version {client} declares no JSON body")
+            declared = _other_body(operation, str(operation.key(status)))
+            yield Unchecked(*about, key, f"version {client} {declared}")
+
+
+def _other_body(operation: Operation, key: str) -> str:
+    """Return what the responses of a key of the document are, that are no JSON."""
+    stream = _stream(operation.answer_types[key])
+    return f"answers {stream}" if stream else "declares no JSON body"
+
+
+def _stream(types: Sequence[str]) -> str | None:
+    """Return what is to be said of the first type that is a stream of documents, if one is."""
+    for name in types:
+        if format_of([(b"content-type", name.encode())]) in STREAMS:
+            return f"{name}, of whose documents none is checked"
+    return None
 
 
 def _named(conversion: BodyConversion) -> frozenset[str]:

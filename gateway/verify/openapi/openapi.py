@@ -50,6 +50,7 @@ class Operation:
         form: the schema of a form (`application/x-www-form-urlencoded`); None where there is none.
         answer_types: the media types or ranges of each response, by the document's key for its
             status.
+        request_types: the media types or ranges of a request body.
     """
 
     method: str
@@ -62,6 +63,7 @@ class Operation:
     answer_fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     form: Schema | None = None
     answer_types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    request_types: tuple[str, ...] = ()
 
     @property
     def shape(self) -> str:
@@ -166,6 +168,7 @@ class Description:
             {str(status): self._fields(response) for status, response in responses.items()},
             None if body is None else self._body(body, Use.REQUEST, _FORM),
             {str(status): self._types(response) for status, response in responses.items()},
+            () if body is None else self._types(body),
         )
 
     def _responses(self, declared: Mapping[str, object]) -> Mapping[str, object]:
@@ -180,8 +183,8 @@ class Description:
         declared = self._mapping(self._followed(response), "a response").get("headers", {})
         return tuple(self._mapping(declared, "headers"))
 
-    def _types(self, response: object) -> tuple[str, ...]:
-        declared = self._mapping(self._followed(response), "a response").get("content", {})
+    def _types(self, message: object) -> tuple[str, ...]:
+        declared = self._mapping(self._followed(message), "a message").get("content", {})
         return tuple(self._mapping(declared, "content"))
 
     def _parameter(self, raw: object) -> ApiParameter:

@@ -342,6 +342,18 @@ def test_forms() -> None:
     ]
 
 
+def test_streams_in_requests_are_named() -> None:
+    lines = "application/jsonl"
+    older = taking("v1", stream={lines: {}}, both={lines: {}, JSON: {}}, other={"text/csv": {}})
+    newer = taking("v2", stream={JSON: {}}, both={lines: {}, JSON: {}}, other={"text/csv": {}})
+    found = outcomes('      - { between: ["1", "2"], changes: [] }', older, newer)
+    assert [(one.operation, getattr(one, "reason", "")) for one in found] == [
+        ("POST /stream", f"version 1 sends {lines}, of whose documents none is checked"),
+        ("POST /both", ""),
+        ("POST /other", "it has no JSON body and no parameter"),
+    ]
+
+
 BESIDE = """\
       - between: ["1", "2"]
         operations: [ "GET /days" ]

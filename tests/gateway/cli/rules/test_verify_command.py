@@ -94,6 +94,27 @@ def test_what_fails(
             2,
         ),
         (
+            f"200: {JSON_BODY}",
+            "200: { content: { application/x-ndjson: {} } }",
+            [
+                " response 200",
+                (
+                    "version 2 answers application/x-ndjson, of whose documents none is checked,"
+                    " and version 1 expects one"
+                ),
+            ],
+            2,
+        ),
+        (
+            "200: { content: { text/event-stream: {} } }",
+            f"200: {JSON_BODY}, 204: {{}}",
+            [
+                " response 200",
+                "version 1 answers text/event-stream, of whose documents none is checked",
+            ],
+            2,
+        ),
+        (
             f"default: {JSON_BODY}, 202: {JSON_BODY}",
             f"202: {JSON_BODY}, 4XX: {{}}",
             [" response 4XX", "version 2 declares no JSON body, and version 1 expects one"],
