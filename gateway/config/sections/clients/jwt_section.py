@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from math import inf
 from pathlib import Path
-from typing import Literal
+from types import ModuleType
+from typing import Any, Literal, get_args
 
 from gateway.config.sections.clients.unverified_token import LONGEST, unverified
 from gateway.config.shape import FieldName, NonEmptyText, Secret, SectionModel
@@ -30,6 +31,7 @@ Algorithm = Literal[
     "ES512",
     "EdDSA",
 ]
+_PUBLIC = [name for name in get_args(Algorithm) if not name.startswith("HS")]
 
 
 class JwtConfig(SectionModel):
@@ -104,6 +106,22 @@ def _check_algorithms(config: JwtConfig) -> None:
         )
 
 
+def _prepared(library: ModuleType, algorithm: str, key: str) -> Any:
+    """Return the key as the library takes it for an algorithm; None if it is none for that."""
+    try:
+        return library.get_algorithm_by_name(algorithm).prepare_key(key)
+    except (ValueError, TypeError, library.PyJWTError):
+        return None
+
+
+def _remedy(library: ModuleType, algorithm: str, key: str) -> str:
+    # None of a secret: a public key without its PEM is a text, too, and anybody may know it.
+    uses = [name for name in _PUBLIC if _prepared(library, name, key) is not None]
+    if not uses:
+        return "a secret is a text, a public key is PEM: -----BEGIN PUBLIC KEY----- ..."
+    return f"it is one for {', '.join(uses)}: name these, or give the key for {algorithm}"
+
+
 def _verifying(config: JwtConfig, key: str) -> Claims:
     # PyJWT: signatures, with cryptography where keys are public. Imported only where tokens are
     # verified, as the import takes a fifth of a second.
@@ -118,15 +136,10 @@ def _verifying(config: JwtConfig, key: str) -> Claims:
     if "PRIVATE KEY-----" in key:
         raise ValueError("the key is a private one, which is its issuer's; give the public one")
     for name in config.algorithms:
-        algorithm = jwt.get_algorithm_by_name(name)
-        try:
-            prepared = algorithm.prepare_key(key)
-        except (ValueError, TypeError, jwt.PyJWTError):
-            raise ValueError(
-                f"the key is of no use for {name}; a secret is a text, a public key is PEM:"
-                " -----BEGIN PUBLIC KEY----- ..."
-            ) from None
-        if algorithm.check_key_length(prepared):
+        prepared = _prepared(jwt, name, key)
+        if prepared is None:
+            raise ValueError(f"the key is of no use for {name}; {_remedy(jwt, name, key)}")
+        if jwt.get_algorithm_by_name(name).check_key_length(prepared):
             raise ValueError(
                 f"the key is too short for {name}; RSA takes 2048 bits, and a secret is as long as"
                 " the hash (RFC 7518, section 3.2)"

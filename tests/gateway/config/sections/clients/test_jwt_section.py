@@ -17,6 +17,8 @@ from tests.gateway.kit import ROOT
 
 SECRET = "s" * 32
 NOW = int(time.time())
+PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+RSA, EC = rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP256R1())
 
 
 class TestVerified:
@@ -94,6 +96,26 @@ class TestVerified:
         (line,) = report(rules + RULES, KEY=public(private).decode())
         assert "the key is too short for RS256" in line
 
+    @pytest.mark.parametrize(
+        ("private", "algorithms", "useless", "uses"),
+        [
+            (RSA, "ES256", "ES256", "RS256, RS384, RS512, PS256, PS384, PS512"),
+            (RSA, "RS256, ES256", "ES256", "RS256, RS384, RS512, PS256, PS384, PS512"),
+            (RSA, "HS256", "HS256", "RS256, RS384, RS512, PS256, PS384, PS512"),
+            (EC, "RS256", "RS256", "ES256"),
+            (EC, "ES384", "ES384", "ES256"),
+        ],
+    )
+    def test_a_key_of_another_kind_is_named(
+        self, private: PrivateKey, algorithms: str, useless: str, uses: str
+    ) -> None:
+        by = f"{{ jwt: {{ claim: sub, key: '${{KEY}}', algorithms: [{algorithms}] }} }}"
+        (line,) = report(f"clients: {{ by: [{by}] }}\n" + RULES, KEY=public(private).decode())
+        assert line.endswith(
+            f"clients.by[0].jwt: the key is of no use for {useless}; it is one for {uses}:"
+            f" name these, or give the key for {useless}"
+        )
+
     def test_a_file_that_is_no_text_is_refused(self, tmp_path: Path) -> None:
         file = tmp_path / "key"
         file.write_bytes(b"\xff")
@@ -102,7 +124,7 @@ class TestVerified:
         assert line.endswith("cannot be read: not a text")
 
 
-def public(private: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> bytes:
+def public(private: PrivateKey) -> bytes:
     """Return the public key as PEM."""
     return private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
