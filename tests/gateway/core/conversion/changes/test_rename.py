@@ -74,6 +74,22 @@ def test_it_joins_a_container_that_is_there() -> None:
 
 
 @pytest.mark.parametrize(
+    ("newer", "older", "given", "becomes"),
+    [
+        ("b", "x", '{"a": 1, "x": 2, "c": 3}', '{"a": 1, "b": 2, "c": 3}'),
+        ("m.b", "m.x", '{"m": {"x": 2, "c": 3}}', '{"m": {"b": 2, "c": 3}}'),
+        ("m.b", "x", '{"x": 2, "c": 3}', '{"m": {"b": 2}, "c": 3}'),
+        ("b", "m.x", '{"m": {"x": 2}, "c": 3}', '{"b": 2, "c": 3}'),
+        ("b", "m.x", '{"m": {"x": 2, "y": 1}, "c": 3}', '{"m": {"y": 1}, "c": 3, "b": 2}'),
+        ("m.b", "x", '{"x": 2, "m": {"y": 1}, "c": 3}', '{"m": {"y": 1, "b": 2}, "c": 3}'),
+    ],
+)
+def test_where_it_stands(newer: str, older: str, given: str, becomes: str) -> None:
+    """As docs/conversions.md says: in the former place, or last."""
+    assert json.dumps(up(rename(newer, older), json.loads(given))) == becomes
+
+
+@pytest.mark.parametrize(
     ("change", "older", "at", "reason"),
     [
         (rename("b", "a"), {"a": 1, "b": 2}, "/b", "is there already, and /a is to become it"),
