@@ -8,41 +8,49 @@ _KNOWN = _NAMES.known
 _BLANKS = (b" ", b"\t")
 # Each field costs some microseconds, however short it is, and a link more; requests wait meanwhile.
 _MOST_FIELDS = 2048
+_DIGITS = 18  # of a length; llhttp takes more
 _TOO_MANY = f"it sent more than {_MOST_FIELDS} fields together"
 
 FRAMINGS = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
 """The versions of HTTP and the codings of each (RFC 9112, section 6.1); llhttp takes more."""
 
 
-class TooManyFieldsError(Exception):
-    """A head or a trailer section has too many fields."""
+class FramingError(Exception):
+    """The fields of a head, or of a trailer section, are too many, or their length is too long."""
 
 
-def framing(fields: HeaderFields) -> tuple[HeaderFields, HeaderFields]:
-    """Return the fields as `trimmed` does, and those by which the connection goes as they came.
+def framing(fields: HeaderFields) -> tuple[HeaderFields, int | None, bytes, bytes | None]:
+    """Return the fields as `trimmed` does, and what they say of the body and of the connection.
 
-    The names of the latter are in lower case.
+    That is the declared length of the body, None without one; its transfer codings in lower case,
+    each with a comma behind it; and the value of Keep-Alive, None without one.
 
     Args:
         fields: the fields as llhttp reports them.
 
     Raises:
-        TooManyFieldsError: there are too many.
+        FramingError: there are too many, or the length has too many digits.
     """
     if fields[_MOST_FIELDS:]:
-        raise TooManyFieldsError(_TOO_MANY)
-    found: HeaderFields = []
+        raise FramingError(_TOO_MANY)
+    length, coding, keep_alive = None, b"", None
     blank = False
     for name, value in fields:
         try:
             known = _KNOWN[name]
         except KeyError:
             known = _NAMES.examine(name)
-        if known is not None:
-            found.append((known, value))
+        if known == b"content-length":
+            if value[_DIGITS:]:
+                raise FramingError("a length of too many digits")
+            length = int(value)
+        elif known == b"keep-alive":
+            keep_alive = value
+        elif known is not None:
+            coding += value.rstrip(b" ").lower() + b","  # llhttp misses chunked by a tab
         if value.endswith(_BLANKS):
             blank = True
-    return trimmed(fields) if blank else fields, found
+    return trimmed(fields) if blank else fields, length, coding, keep_alive
 
 
 def trimmed(fields: HeaderFields) -> HeaderFields:
@@ -51,8 +59,8 @@ def trimmed(fields: HeaderFields) -> HeaderFields:
     It is no part of a value (RFC 9110, section 5.5).
 
     Raises:
-        TooManyFieldsError: there are too many.
+        FramingError: there are too many.
     """
     if fields[_MOST_FIELDS:]:
-        raise TooManyFieldsError(_TOO_MANY)
+        raise FramingError(_TOO_MANY)
     return [(name, value.rstrip(b" \t")) for name, value in fields]

@@ -31,8 +31,8 @@ from gateway.proxy.upstream.upstream_state import (
 
 # The maximum bytes of a response's head, and of its trailers; llhttp itself sets no bound.
 _MAX_HEAD = 256 * 1024
-# Stricter than llhttp: digits of a length, and reason phrases (RFC 9112, section 4).
-_DIGITS, _CONTROLS = 18, bytes(byte for byte in (*range(32), 127) if byte != 9)
+# Stricter than llhttp: what a reason phrase has none of (RFC 9112, section 4).
+_CONTROLS = bytes(byte for byte in (*range(32), 127) if byte != 9)
 _NO_PARSER, _SLOW = HttpResponseParser(None), "it took too long"
 _SPENT = UpstreamState.SPENT  # read often, like the transitions of an ordinary exchange:
 _SEND_ALL = TRANSITIONS.after(UpstreamEvent.SEND_ALL)
@@ -68,8 +68,8 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         self._state, self._parser = UpstreamState.FRESH, HttpResponseParser(self)
         self.may_rest, self._rested_since = jittered(None), inf  # between exchanges, in seconds
         self._reading = PacedReading(loop, self.data_received, self._costly)
-        # How much of a head came, its transfer coding, and whether it is surely of HTTP/1.1.
-        self._head_size, self._coding, self._is_1_1 = 0, b"", False
+        # How much of a head came, and whether it is surely of HTTP/1.1.
+        self._head_size, self._is_1_1 = 0, False
         self._response: StreamedResponse | None = None
         self._request: UpstreamRequest | None = None
         self._pump: asyncio.Task[None] | None = None
@@ -89,7 +89,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         """
         self._response = response = StreamedResponse(self, self.name)
         self._lines = response.fields
-        self._request, self.timeouts, self._head_size, self._coding = request, timeouts, 0, b""
+        self._request, self.timeouts, self._head_size = request, timeouts, 0
         assert self._transport is not None
         write_request(self._transport.write_soon, request, self._host)
         # This replaces the deadline of the idle connection.
@@ -244,32 +244,24 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         """Add a field line of the head or of the trailer section."""
         self._lines.append((name, value))
 
-    def _note(self, response: StreamedResponse, name: bytes, value: bytes) -> None:
-        if name == b"content-length":
-            if len(value) > _DIGITS:
-                raise HttpParserError("a length of too many digits")
-            response.sized, response.small = True, int(value) <= SMALL
-        elif name == b"keep-alive":
-            self.may_rest = jittered(granted(value))
-        else:
-            self._coding += value.rstrip(b" ").lower() + b","  # llhttp misses chunked by a tab
-
     def on_headers_complete(self) -> None:
         """Process the head of an interim or final response."""
         response, request = self._response, self._request
         assert response is not None
         assert request is not None
-        response.fields, known = framing(response.fields)
-        for name, value in known:
-            self._note(response, name, value)
+        response.fields, length, coding, keep_alive = framing(response.fields)
         parser, status = self._parser, self._parser.get_status_code()
         if not 200 <= status <= 599:
             self._interim(response, request, status)
             return
-        coding, version = self._coding, "1.1" if self._is_1_1 else parser.get_http_version()
+        version = "1.1" if self._is_1_1 else parser.get_http_version()
         if (version, coding) not in FRAMINGS:
             raise HttpParserError(f"HTTP/{version} with transfer coding {coding!r}")
         response.status, response.head = status, True
+        if length is not None:
+            response.sized, response.small = True, length <= SMALL
+        if keep_alive is not None:
+            self.may_rest = jittered(granted(keep_alive))
         self._lines = response.trailers
         self.deadline.clear()
         if parser.should_keep_alive():
@@ -293,16 +285,15 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
         elif request.informational is not None:
             request.informational(status, response.fields)
         if not response.head:
-            response.reason, self._coding = b"", b""
+            response.reason, self._is_1_1 = b"", False
             response.fields = self._lines = []
-            response.sized = response.small = self._is_1_1 = False
 
     def _switch(self, response: StreamedResponse, request: UpstreamRequest) -> None:
         if not (self._parser.should_upgrade() and request.permits(response.fields)):
             raise HttpParserError("it switched protocols unasked")
         cast(TurnTransport, self._transport).set_write_buffer_limits(0)  # see `TunnelRoom`
         self._state = TRANSITIONS[self._state, UpstreamEvent.SWITCH]
-        response.status, response.head, response.switched, response.small = 101, True, True, False
+        response.status, response.head, response.switched = 101, True, True
         self.deadline.clear()
         response.wake()
 

@@ -47,36 +47,36 @@ ENDING = "version_header: X-Version\nclients: { by: [{ header: X-Client }] }\n" 
 )
 CASES = {
     # case: rules, method and target, further field, whether it is busy, Python calls, C calls
-    "path": (rules(PORT), "GET /v2/person", "A: b", False, 82, 99),
-    "query": (rules(PORT), "GET /param?version=2", "A: b", False, 82, 102),
-    "header": (rules(PORT), "GET /header", "X-API-VERSION: 2", False, 83, 101),
-    "accept": (rules(PORT), "GET /accept", "Accept: application/vnd.t-v2+json", False, 84, 108),
-    "converted": (rules(PORT, via=True), "GET /v1/person", "A: b", False, 96, 139),
+    "path": (rules(PORT), "GET /v2/person", "A: b", False, 81, 97),
+    "query": (rules(PORT), "GET /param?version=2", "A: b", False, 81, 100),
+    "header": (rules(PORT), "GET /header", "X-API-VERSION: 2", False, 82, 99),
+    "accept": (rules(PORT), "GET /accept", "Accept: application/vnd.t-v2+json", False, 83, 106),
+    "converted": (rules(PORT, via=True), "GET /v1/person", "A: b", False, 95, 137),
     "converted with its fields": (
         rules(PORT, via=True, changes=CARRYING),
-        *("GET /v1/person", "A: b", False, 228, 252),  # the field is checked: one call
+        *("GET /v1/person", "A: b", False, 227, 250),  # the field is checked: one call
     ),
-    "with a body": (rules(PORT), "POST /v2/person", "A: b", False, 87, 104),
+    "with a body": (rules(PORT), "POST /v2/person", "A: b", False, 86, 102),
     "converted, with a body": (
         rules(PORT, via=True),
-        *("POST /v1/person", "A: b", False, 121, 173),
+        *("POST /v1/person", "A: b", False, 120, 171),
     ),
     "of a client, to a version that ends": (
         ENDING,
-        *("GET /v2/person", "X-Client: acme", False, 84, 103),
+        *("GET /v2/person", "X-Client: acme", False, 83, 101),
     ),
     "refused": (rules(PORT), "GET /v3/person", "A: b", False, 51, 63),
     "traced, not sampled": (
         rules(PORT) + "tracing: { ratio: 0 }\n",
-        *("GET /v2/person", "A: b", False, 83, 102),
+        *("GET /v2/person", "A: b", False, 82, 100),
     ),
     "traced, not sampled, as its caller has it": (
         rules(PORT) + "tracing: { ratio: 1 }\n",
-        *("GET /v2/person", TRACE, False, 84, 103),
+        *("GET /v2/person", TRACE, False, 83, 101),
     ),
-    "the same without traces": (rules(PORT), "GET /v2/person", TRACE, False, 82, 100),
-    "shadow that gives way": (SHADOWED, "GET /v1/person", "A: b", True, 85, 101),
-    "shadowed": (SHADOWED, "GET /v1/person", "A: b", False, 348, 373),
+    "the same without traces": (rules(PORT), "GET /v2/person", TRACE, False, 81, 98),
+    "shadow that gives way": (SHADOWED, "GET /v1/person", "A: b", True, 84, 99),
+    "shadowed": (SHADOWED, "GET /v1/person", "A: b", False, 345, 367),
 }
 
 
