@@ -246,12 +246,10 @@ async def convert_request_stream(
     try:
         if isinstance(body, AsyncIterator):
             async for piece in body:
-                if converted := await _converted(stream, piece, conversion, room):
-                    yield converted
+                yield await _converted(stream, piece, conversion, room)
         elif body:
             yield await _converted(stream, body, conversion, room)
-        if rest := await _converted(stream, None, conversion, room):
-            yield rest
+        yield await _converted(stream, None, conversion, room)
     except content_coding.DecodedTooLargeError as error:
         raise _refused(error) from None
     except ConversionError as error:

@@ -16,7 +16,7 @@ from gateway.core.service import Service, Target, Timeouts
 from gateway.proxy.bounds.slow_holders import SlowHolders
 
 RequestBody = bytes | AsyncIterator[bytes] | None
-"""A complete body, or a stream of its pieces; None for no body."""
+"""A complete body, or a stream of its pieces, which may be empty; None for no body."""
 
 
 class UpstreamRequest(Struct, frozen=True):

@@ -140,7 +140,8 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             async for piece in body:
                 if self._transport is None or self._transport.is_closing():
                     return  # the client is asked for no more that would go nowhere
-                await self.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+                if piece:  # an empty chunk would be the last one
+                    await self.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
             if chunked:
                 await self.write(b"0\r\n\r\n")
         except FaultError as error:

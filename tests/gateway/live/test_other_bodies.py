@@ -119,6 +119,26 @@ def test_json_lines(house: House, content_type: str) -> None:
     assert house.service.last.body == expected + b"\n" + expected
 
 
+@pytest.mark.parametrize(
+    ("content_type", "body", "expected"),
+    [
+        (
+            "application/jsonl",
+            OLDER,
+            b'{"name":{"firstName":"Bob","lastName":"Charlie"},"channel":"web"}',
+        ),
+        ("text/event-stream", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\n"),
+    ],
+)
+def test_a_short_stream_without_the_end_of_its_document(
+    house: House, content_type: str, body: bytes, expected: bytes
+) -> None:
+    """It comes with its head, and nothing of it is converted until it is known to be whole."""
+    got = ask(house.gateway, "POST", "/other/v1", f"Content-Type: {content_type}", body=body)
+    assert got.status == 200
+    assert house.service.last.body == expected
+
+
 def test_json_lines_are_compressed(house: House) -> None:
     house.service.answer = answer(NEWER + b"\n" + NEWER, content_type="application/x-ndjson")
     got = ask(house.gateway, "GET", "/other/v1", "Accept-Encoding: gzip")

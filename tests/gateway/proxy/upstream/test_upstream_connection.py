@@ -250,6 +250,21 @@ async def test_a_closing_connection_asks_for_no_more_of_a_body() -> None:
         await response.arrived()
 
 
+async def test_an_empty_piece_does_not_end_a_body() -> None:
+    """A chunk of no bytes would: the service would take those behind it for the next request."""
+
+    async def body() -> AsyncIterator[bytes]:
+        for piece in (b"", b"a", b"", b"bc"):
+            yield piece
+
+    kept = Kept()
+    kept.connection.send(UpstreamRequest("POST", "/", [], body=body()), Timeouts())
+    await asyncio.sleep(0.01)
+    sent = kept.wire.sent.partition(b"\r\n\r\n")[2]
+    assert sent == b"1\r\na\r\n2\r\nbc\r\n0\r\n\r\n"
+    kept.connection.close()
+
+
 async def test_the_clock_for_the_answer_starts_when_the_request_is_sent() -> None:
     kept = Kept()
     request = UpstreamRequest("POST", "/", [], body=slowly(0.2), length=8)
