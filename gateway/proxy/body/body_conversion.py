@@ -311,8 +311,7 @@ async def _converted(
     """Return what a stream has converted after the data, or at its end, where data is None."""
 
     def advance(step: Step = no_step) -> bytes:
-        stream.step = step
-        return stream.finish() if data is None else stream.feed(data)
+        return stream.finish(step) if data is None else stream.feed(data, step)
 
     text = data or b""
     size, lines = stream.held + len(text), text.count(b"\n") + text.count(b"\r")

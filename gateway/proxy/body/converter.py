@@ -53,10 +53,9 @@ def _convert_documents(
     step: Step,
 ) -> bytes:
     stream = converted_stream(body_format, conversion, room, message)
-    stream.step = step
     converted = BytesIO()
     for begin in range(0, len(body), _STEP):  # a long event is searched for its end
         step()
-        converted.write(stream.feed(body[begin : begin + _STEP]))
-    converted.write(stream.finish())
+        converted.write(stream.feed(body[begin : begin + _STEP], step))
+    converted.write(stream.finish(step))
     return converted.getvalue()

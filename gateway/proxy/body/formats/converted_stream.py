@@ -6,7 +6,7 @@ from collections.abc import Callable
 from gateway.proxy.body.content_coding import DecodedTooLargeError
 from gateway.proxy.turns.thread_pace import Step, no_step
 
-DocumentConversion = Callable[[bytes], bytes]
+DocumentConversion = Callable[[bytes, Step], bytes]
 """A function that returns one converted JSON document; it may raise ConversionError."""
 
 
@@ -20,12 +20,7 @@ class ConvertedStream(ABC):
         convert: Returns one converted document; it may raise either.
         most: The maximum number of bytes of a part of the stream that has one document.
         part: What such a part is called, with its article.
-
-    Attributes:
-        step: Is called between the steps of what is fed or finished.
     """
-
-    step: Step = staticmethod(no_step)
 
     def __init__(self, convert: DocumentConversion, most: int, part: str) -> None:
         self._convert = convert
@@ -39,12 +34,12 @@ class ConvertedStream(ABC):
         return len(self._begun)
 
     @abstractmethod
-    def feed(self, data: bytes) -> bytes:
-        """Return what the data completes, converted."""
+    def feed(self, data: bytes, step: Step = no_step) -> bytes:
+        """Return what the data completes, converted; `step` is called between the steps."""
 
     @abstractmethod
-    def finish(self) -> bytes:
-        """Return what is left at the end of the stream."""
+    def finish(self, step: Step = no_step) -> bytes:
+        """Return what is left at the end of the stream; see `feed`."""
 
     def _bound(self, part: bytes | bytearray) -> None:
         """Raise DecodedTooLargeError for a part, perhaps an incomplete one, that is too large."""

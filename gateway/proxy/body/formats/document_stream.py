@@ -8,6 +8,7 @@ from gateway.proxy.body.content_coding import DecodedTooLargeError
 from gateway.proxy.body.formats.converted_stream import ConvertedStream
 from gateway.proxy.bounds.conversion_budget import AT_ONCE
 from gateway.proxy.bounds.conversion_room import ConversionRoom
+from gateway.proxy.turns.thread_pace import Step
 
 
 def converted_stream(
@@ -18,20 +19,17 @@ def converted_stream(
 ) -> ConvertedStream:
     """Return what converts a stream of documents, each within the bounds of the room."""
 
-    def convert(document: bytes) -> bytes:
+    def convert(document: bytes, step: Step) -> bytes:
         if len(document) > AT_ONCE and ElementCount(room.elements).exceeds(document):
             raise DecodedTooLargeError(f"a document of more than {room.elements} elements")
         # The head of the message is sent before its documents, which cannot change it.
         copy = None if message is None else message.copied()
-        return json_body.convert(document, conversion, copy, stream.step)
+        return json_body.convert(document, conversion, copy, step)
 
-    stream: ConvertedStream
     if body_format is BodyFormat.JSON_LINES:
         from gateway.proxy.body.formats.json_lines import JsonLineStream
 
-        stream = JsonLineStream(convert, room.limit)
-    else:
-        from gateway.proxy.body.formats.event_stream import EventStream
+        return JsonLineStream(convert, room.limit)
+    from gateway.proxy.body.formats.event_stream import EventStream
 
-        stream = EventStream(convert, room.limit, room.elements, conversion)
-    return stream
+    return EventStream(convert, room.limit, room.elements, conversion)

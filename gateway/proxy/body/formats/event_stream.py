@@ -13,7 +13,7 @@ from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.version_link import event_names
 from gateway.proxy.body.content_coding import DecodedTooLargeError
 from gateway.proxy.body.formats.converted_stream import ConvertedStream, DocumentConversion
-from gateway.proxy.turns.thread_pace import Step
+from gateway.proxy.turns.thread_pace import Step, no_step
 
 # A line ends with CRLF, LF or CR, and an event with an empty line (WHATWG HTML, section 9.2.5).
 _END_OF_EVENT = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
@@ -48,7 +48,7 @@ class EventStream(ConvertedStream):
         self._named = None if way is None else event_names(*way)
         self._searched = 0
 
-    def feed(self, data: bytes) -> bytes:
+    def feed(self, data: bytes, step: Step = no_step) -> bytes:
         """Return the converted events that the data completes."""
         self._begun += data
         done = []
@@ -59,7 +59,7 @@ class EventStream(ConvertedStream):
             found = end.search(self._begun, max(begin, self._searched))
             if found is None:
                 break
-            done.append(self._event(bytes(self._begun[begin : found.end()])))
+            done.append(self._event(bytes(self._begun[begin : found.end()]), step))
             begin = found.end()
         del self._begun[:begin]
         # The end of an event has up to four bytes, of which the last may still be missing.
@@ -67,27 +67,27 @@ class EventStream(ConvertedStream):
         self._bound(self._begun)
         return b"".join(done)
 
-    def finish(self) -> bytes:
+    def finish(self, step: Step = no_step) -> bytes:
         """Return the rest as it is: an event without its end is discarded by the receiver."""
         rest, self._begun = bytes(self._begun), bytearray()
         return rest
 
-    def _event(self, event: bytes) -> bytes:
+    def _event(self, event: bytes, step: Step) -> bytes:
         self._bound(event)
         if len(event) > self._lines < _count_lines(event):
             raise DecodedTooLargeError(f"an event of more than {self._lines} lines")
         # The lines are not held: each would take many times the memory of its bytes.
         data = BytesIO()
         for line in _LINES.finditer(event):
-            self.step()
+            step()
             if found := _DATA.match(line[1]):
                 data.write((found[1] or b"") + b"\n")
         document = data.getvalue()[:-1]
         if self._named is not None:
-            event = _renamed(event, self._named, self.step)
+            event = _renamed(event, self._named, step)
         if not document.lstrip(b" \t\n").startswith(_CONTAINERS):
             return event
-        return _written(event, self._convert(document), self.step)
+        return _written(event, self._convert(document, step), step)
 
 
 def events(body: bytes) -> list[dict[str, bytes]]:

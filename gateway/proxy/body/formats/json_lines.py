@@ -3,6 +3,7 @@
 from io import BytesIO
 
 from gateway.proxy.body.formats.converted_stream import ConvertedStream, DocumentConversion
+from gateway.proxy.turns.thread_pace import Step, no_step
 
 
 class JsonLineStream(ConvertedStream):
@@ -11,26 +12,26 @@ class JsonLineStream(ConvertedStream):
     def __init__(self, convert: DocumentConversion, most: int) -> None:
         super().__init__(convert, most, "a line")
 
-    def feed(self, data: bytes) -> bytes:
+    def feed(self, data: bytes, step: Step = no_step) -> bytes:
         """Return the converted lines that the data completes."""
         done = BytesIO()  # a body may be whole, and of as many lines as bytes
         begin = 0
         while (end := data.find(b"\n", begin)) >= 0:
             self._begun += data[begin:end]
-            done.write(self._line(bytes(self._begun)) + b"\n")
+            done.write(self._line(bytes(self._begun), step) + b"\n")
             self._begun.clear()
             begin = end + 1
         self._begun += data[begin:]
         self._bound(self._begun)
         return done.getvalue()
 
-    def finish(self) -> bytes:
+    def finish(self, step: Step = no_step) -> bytes:
         """Return the converted last line, which has no end."""
         last, self._begun = bytes(self._begun), bytearray()
-        return self._line(last)
+        return self._line(last, step)
 
-    def _line(self, line: bytes) -> bytes:
-        self.step()
+    def _line(self, line: bytes, step: Step) -> bytes:
+        step()
         self._bound(line)
         document = line.strip(b" \t\r")
-        return self._convert(document) if document else line
+        return self._convert(document, step) if document else line

@@ -12,9 +12,10 @@ from gateway.core.versions.version import Version
 from gateway.proxy.body.content_coding import DecodedTooLargeError
 from gateway.proxy.body.formats import event_stream
 from gateway.proxy.body.formats.event_stream import EventStream, events
+from gateway.proxy.turns.thread_pace import Step
 
 
-def marked(document: bytes) -> bytes:
+def marked(document: bytes, _: Step) -> bytes:
     """Return a document that shows what was taken for one."""
     return b"<" + document + b">"
 
