@@ -16,13 +16,12 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestPayloadError, Server
 
 from gateway.core.errors import Fault, FaultCode, FaultError
-from gateway.proxy.client import parser_limits
 from gateway.proxy.client.client_response import reset
 from gateway.proxy.client.client_socket import has_left, unsent_bytes
 from gateway.proxy.client.client_state import TRANSITIONS, ClientEvent, ClientState
 from gateway.proxy.client.client_totals import ClientBound, ClientTotals
 from gateway.proxy.client.exchange import Exchange, HttpHandler
-from gateway.proxy.client.parser_limits import UNREAD, HeavyRequest, MalformedRequest
+from gateway.proxy.client.parser_limits import UNREAD, RefusedRequest, too_heavy
 from gateway.proxy.client.request_receiver import LOOK_AFTER, RequestReceiver
 from gateway.proxy.client.tunnel import Tunnel
 from gateway.proxy.turns.turn_writes import TurnTransport, TurnWrites
@@ -308,18 +307,12 @@ class ClientConnection(RequestReceiver):
         return keep
 
     def _refuse(self, message: object, content: StreamReader) -> Exchange:
-        if isinstance(message, HeavyRequest):
-            head, fault = message.message, parser_limits.too_heavy(self._limits)
-        else:
-            error = message.error if isinstance(message, MalformedRequest) else None
-            if error is not None:
-                error.__traceback__ = None  # it refers to a frame that holds the error: a cycle
-            head, fault = UNREAD, parser_limits.fault(error, self._limits)
-        if fault == parser_limits.too_heavy(self._limits):
+        assert isinstance(message, RefusedRequest)
+        if message.fault == too_heavy(self._limits):
             self._totals.reached(ClientBound.HEADER_BYTES)
-        self._down = down = Exchange(self, head, content)
+        self._down = down = Exchange(self, message.message, content)
         down.keep_alive = False
-        self._answers.refuse(down, fault)
+        self._answers.refuse(down, message.fault)
         return down
 
     async def _read_rest(self, content: StreamReader) -> bool:

@@ -20,27 +20,22 @@ UNREAD: RequestMessage = ERROR._replace(headers=CIMultiDictProxy(CIMultiDict()),
 
 
 @dataclass(frozen=True, slots=True)
-class HeavyRequest:
-    """Replaces a request whose header fields are too large in the parser's queue.
+class RefusedRequest:
+    """Stands in the parser's queue for a request that is refused in its turn.
 
     Attributes:
-        message: the head, or UNREAD if it is incomplete.
+        fault: why it is refused.
+        message: the head, or UNREAD if it is incomplete or cannot be parsed.
     """
 
+    fault: Fault
     message: RequestMessage
 
 
-@dataclass(frozen=True, slots=True)
-class MalformedRequest:
-    """Stands in the parser's queue for a request that cannot be parsed."""
-
-    error: HttpProcessingError
-
-
-def queued(message: HeavyRequest | MalformedRequest) -> RawRequestMessage:
-    """Return what stands in the parser's queue for a request, to be refused there."""
+def refused(fault: Fault, message: RequestMessage = UNREAD) -> RawRequestMessage:
+    """Return what stands in the parser's queue for a refused request; see `RefusedRequest`."""
     # The type of aiohttp's queue allows requests and a private class only.
-    return cast(RawRequestMessage, message)
+    return cast(RawRequestMessage, RefusedRequest(fault, message))
 
 
 def new_parser(
@@ -86,7 +81,12 @@ def too_heavy(limits: Limits) -> Fault:
     )
 
 
-def fault(error: BaseException | None, limits: Limits) -> Fault:
+def malformed(reason: str) -> Fault:
+    """Return the fault for a request that is not HTTP."""
+    return Fault(FaultCode.BAD_REQUEST, f"The request is not valid HTTP/1.1: {reason}.")
+
+
+def fault(error: HttpProcessingError, limits: Limits) -> Fault:
     """Return the fault for an error of the parser."""
     if isinstance(error, LineTooLong):
         if error.args[1] == limits.target:
@@ -94,10 +94,8 @@ def fault(error: BaseException | None, limits: Limits) -> Fault:
                 FaultCode.URI_TOO_LONG, f"The request target may have {limits.target} bytes."
             )
         return too_heavy(limits)
-    what = error.message if isinstance(error, HttpProcessingError) else ""
-    if what.startswith("Too many headers"):
+    if error.message.startswith("Too many headers"):
         detail = f"A request may have {limits.header_fields} header fields."
         return Fault(FaultCode.HEADERS_TOO_LARGE, detail)
     # The parser's message quotes the request in several lines; the first line has the reason.
-    reason = what.partition("\n")[0].rstrip(":. ") or "not HTTP"
-    return Fault(FaultCode.BAD_REQUEST, f"The request is not valid HTTP/1.1: {reason}.")
+    return malformed(error.message.partition("\n")[0].rstrip(":. ") or "not HTTP")

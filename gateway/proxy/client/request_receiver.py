@@ -10,16 +10,18 @@ from collections.abc import Callable, Sequence
 
 from aiohttp import StreamReader
 from aiohttp.http import HttpRequestParser, RawRequestMessage
-from aiohttp.http_exceptions import BadHttpMessage, BadStatusLine, HttpProcessingError
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.web import RequestHandler, RequestPayloadError, Server
 
+from gateway.core.errors import Fault
 from gateway.core.snapshot import Limits
 from gateway.proxy.bounds.deadline import Deadline
 from gateway.proxy.client import first_line, parser_limits
+from gateway.proxy.client.client_response import RequestMessage
 from gateway.proxy.client.client_state import BETWEEN, TRANSITIONS, ClientEvent, ClientState
 from gateway.proxy.client.client_totals import ClientBound, ClientTotals
-from gateway.proxy.client.parser_limits import UNREAD, HeavyRequest, MalformedRequest, queued
+from gateway.proxy.client.parser_limits import UNREAD, malformed, refused, too_heavy
 
 # The parser stops after twice so many unread bytes of a body, or after so many unread chunks, since
 # a chunk costs some microseconds however small it is. This bounds what is parsed for one client in
@@ -36,7 +38,7 @@ _IDLE, _TUNNEL = ClientState.IDLE, ClientState.TUNNEL
 _Parsed = Sequence[tuple[RawRequestMessage, StreamReader]]
 _REQUEST = TRANSITIONS.after(ClientEvent.REQUEST)
 _ASKED = _REQUEST[_IDLE]
-_OTHER_PROTOCOL = MalformedRequest(BadStatusLine(error="it is of another protocol"))
+_OTHER_PROTOCOL = malformed("it is of another protocol")
 
 
 class RequestReceiver(RequestHandler):
@@ -206,7 +208,7 @@ class RequestReceiver(RequestHandler):
             return
         limit = self._limits.header_bytes
         if size > limit and parser_limits.size(message) > limit:
-            self._refuse_next(HeavyRequest(message))
+            self._refuse_next(too_heavy(self._limits), message)
             return
         if self._method:
             message, self._method = message._replace(method=self._method), ""
@@ -234,20 +236,21 @@ class RequestReceiver(RequestHandler):
             line = None
         self._line = line
         if self._unfinished > parser_limits.largest_head(self._limits):
-            self._refuse_next(HeavyRequest(UNREAD))
+            self._refuse_next(too_heavy(self._limits))
 
     def _parse_other_words(self, head: bytes, error: HttpProcessingError) -> _Parsed:
         """Parse a refused head in known words; it is empty if its first line was accepted."""
+        fault = parser_limits.fault(error, self._limits)
         known, self._method = first_line.in_known_words(head)
         if known != head:
             self._parser = parser = self._new_parser()
             try:
                 came, self._upgraded, _ = parser.feed_data(known)
             except HttpProcessingError as again:
-                error = again
+                fault = parser_limits.fault(again, self._limits)
             else:
                 return came
-        self._refuse_next(MalformedRequest(error))
+        self._refuse_next(fault)
         return ()
 
     def _parse_body(self, data: bytes, begin: int) -> int:
@@ -263,7 +266,7 @@ class RequestReceiver(RequestHandler):
                 # aiohttp's parser stops late, perhaps for a pause that is over, and keeps the rest.
                 _, self._upgraded, _ = self._parser.feed_data(b"")
         except HttpProcessingError as error:
-            self._refuse_body(content, error)
+            self._refuse_body(content, parser_limits.fault(error, self._limits))
             return begin + len(piece)
         if content.is_eof():
             self._request_over()
@@ -274,7 +277,7 @@ class RequestReceiver(RequestHandler):
             self._unfinished = 0 if content.total_bytes > before else self._unfinished + len(piece)
             if self._unfinished > parser_limits.largest_head(self._limits):
                 self._totals.reached(ClientBound.HEADER_BYTES)
-                self._refuse_body(content, BadHttpMessage("Too much around the content"))
+                self._refuse_body(content, malformed("Too much around the content"))
         return begin + len(piece)
 
     def _end_of_section(self, data: bytes, begin: int) -> int:
@@ -293,18 +296,18 @@ class RequestReceiver(RequestHandler):
         if self._last and not self._upgraded:
             self._close = True  # what follows is to be ignored (RFC 9112, section 9.6)
 
-    def _refuse_next(self, what: HeavyRequest | MalformedRequest) -> None:
+    def _refuse_next(self, fault: Fault, message: RequestMessage = UNREAD) -> None:
         """Have a request refused in its turn, and drop all that follows."""
         self._close = True
-        self._messages.append((queued(what), EMPTY_PAYLOAD))
+        self._messages.append((refused(fault, message), EMPTY_PAYLOAD))
 
-    def _refuse_body(self, content: StreamReader, error: HttpProcessingError) -> None:
+    def _refuse_body(self, content: StreamReader, fault: Fault) -> None:
         self._close = True
         self._arriving = None
         # aiohttp's reader misses it in the turn in which it is woken by the end of a chunk.
         self._loop.call_soon(content.set_exception, RequestPayloadError())
         if self._messages:  # the request is the last of those that wait
-            self._messages[-1] = queued(MalformedRequest(error)), EMPTY_PAYLOAD
+            self._messages[-1] = refused(fault), EMPTY_PAYLOAD
 
     def _requests_came(self) -> None:
         if self._waiter is not None and not self._waiter.done():
