@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator, Collection, Sequence
 
 from gateway.core import headers
 from gateway.core.conversion.chain import BodyConversion, Conversion
+from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.message.message import Message
 from gateway.core.conversion.parameter_change import write_fields, write_query
 from gateway.core.cutover.shadow import SAFE
+from gateway.core.errors import FaultError, unconvertible
 from gateway.core.headers import HeaderFields
 from gateway.core.plan import Plan, written_target
 from gateway.proxy.body import body_conversion
@@ -181,7 +183,10 @@ def convert_request_fields(
     if not converting.changes_fields:
         return fields
     shown = around.shown(fields, None) if converting.shows_message else None
-    return body_conversion.request_fields(fields, converting, around.method, shown)
+    try:
+        return converting.fields(around.method, None, fields, shown)
+    except ConversionError as error:
+        raise FaultError(unconvertible(error, error.misfit), error.cause) from None
 
 
 def convert_response_fields(
@@ -191,7 +196,10 @@ def convert_response_fields(
     if not converting.changes_fields:
         return fields
     shown = around.shown(fields, response.status) if converting.shows_message else None
-    return body_conversion.response_fields(fields, converting, around.method, response, shown)
+    try:
+        return converting.fields(around.method, response.status, fields, shown)
+    except ConversionError as error:
+        raise body_conversion.failed(response, error, error.cause) from None
 
 
 def sent_conversion(

@@ -1,13 +1,12 @@
-"""Conversion of bodies and header fields between versions; failures become FaultErrors."""
+"""Conversion of bodies between versions; failures become FaultErrors."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 
-from gateway.core.conversion.chain import BodyConversion, Conversion
+from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.message.message import Message
 from gateway.core.errors import Fault, FaultCode, FaultError, conversion_failed, unconvertible
-from gateway.core.headers import HeaderFields
 from gateway.proxy.body import content_coding, conversion_thread, json_body, surrogates
 from gateway.proxy.body.body_format import (
     STREAMS,
@@ -115,7 +114,7 @@ async def convert_response_body(
         unfit = "it is a stream with a content coding"
     body = await response.read()
     if unfit and body:
-        raise _failed(response, unfit)
+        raise failed(response, unfit)
     whole = response.complete
     if not whole or len(body) > AT_ONCE or len(body) > room.limit:
         length = _length(response, room)
@@ -125,7 +124,7 @@ async def convert_response_body(
     convert = json_body.convert if is_json else converter(body_format, room)
     if convert is None:
         cause = "it is not JSON; unconverted: in the rules lets its type pass"
-        raise _failed(response, "it is not JSON", cause)
+        raise failed(response, "it is not JSON", cause)
     try:
         if len(body) <= _NO_TURN and not codings and conversion.timeout is None:
             converted = convert(body, conversion, message, no_step)
@@ -133,9 +132,9 @@ async def convert_response_body(
             given = convert, body_format, body, codings
             converted = await _convert(*given, conversion, room, message)
     except content_coding.ContentCodingError as error:
-        raise _failed(response, error) from None
+        raise failed(response, error) from None
     except ConversionError as error:
-        raise _failed(response, error, error.cause) from None
+        raise failed(response, error, error.cause) from None
     if len(converted) > AT_ONCE:
         await room.grow(len(converted))
     return converted
@@ -160,31 +159,7 @@ def convert_made(
     try:
         return json_body.convert(b"{}", conversion, message)
     except ConversionError as error:
-        raise _failed(response, error, error.cause) from None
-
-
-def request_fields(
-    fields: HeaderFields, conversion: Conversion, method: str, message: Message | None
-) -> HeaderFields:
-    """Return the fields of a request converted to the service's version; raises FaultError."""
-    try:
-        return conversion.fields(method, None, fields, message)
-    except ConversionError as error:
-        raise FaultError(unconvertible(error, error.misfit), error.cause) from None
-
-
-def response_fields(
-    fields: HeaderFields,
-    conversion: Conversion,
-    method: str,
-    response: UpstreamHead,
-    message: Message | None,
-) -> HeaderFields:
-    """Return the fields of a response converted to the client's version; raises FaultError."""
-    try:
-        return conversion.fields(method, response.status, fields, message)
-    except ConversionError as error:
-        raise _failed(response, error, error.cause) from None
+        raise failed(response, error, error.cause) from None
 
 
 def _length(response: UpstreamHead, room: ConversionRoom) -> int:
@@ -198,7 +173,7 @@ def _length(response: UpstreamHead, room: ConversionRoom) -> int:
 
 
 def _too_large(response: UpstreamHead, room: ConversionRoom) -> FaultError:
-    return _failed(response, f"it is larger than {room.limit} bytes")
+    return failed(response, f"it is larger than {room.limit} bytes")
 
 
 async def _collected(
@@ -229,9 +204,9 @@ async def _pieces(
         if rest := await _converted(stream, None, conversion, room):
             yield rest
     except content_coding.DecodedTooLargeError as error:
-        raise _failed(response, error) from None
+        raise failed(response, error) from None
     except ConversionError as error:
-        raise _failed(response, error, error.cause) from None
+        raise failed(response, error, error.cause) from None
 
 
 async def convert_request_stream(
@@ -341,5 +316,12 @@ def _refused(error: content_coding.DecodedTooLargeError) -> FaultError:
     return FaultError(Fault(FaultCode.BODY_TOO_LARGE, f"{str(error).capitalize()}."))
 
 
-def _failed(response: UpstreamHead, what: object, cause: str = "") -> FaultError:
+def failed(response: UpstreamHead, what: object, cause: str = "") -> FaultError:
+    """Return the error of a response that cannot be converted.
+
+    Args:
+        response: the response.
+        what: what is wrong with it, for its client.
+        cause: the same for the log, where that is told more.
+    """
     return FaultError(conversion_failed(what), f"{response.target}: {cause or what}")
