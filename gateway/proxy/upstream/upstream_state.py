@@ -19,6 +19,8 @@ what may follow:
   LAST_BODY, a length or the last chunk, and the connection closes; in ENDLESS_BODY, the end of the
   connection (RFC 9112, section 6.3, rule 8).
 - Is it still HTTP? In SWITCHED, bytes of another protocol pass in both directions until the end.
+  That begins behind the request: until it is sent, what the client sends is the rest of its body
+  (RFC 9110, section 7.8).
 
 Interim responses (RFC 9110, section 15.2) begin and end in HEAD; only a final head leaves it.
 Events come from both sides. The gateway causes SEND_ALL, SEND_HEAD, SENT and RELEASE, so an illegal
@@ -131,7 +133,6 @@ _TRAFFIC: _Rows = {
     (_S.EARLY_BODY, _E.SENT): _S.BODY,
     (_S.LAST_BODY, _E.SENT): _S.LAST_BODY,
     (_S.ENDLESS_BODY, _E.SENT): _S.ENDLESS_BODY,
-    (_S.SWITCHED, _E.SENT): _S.SWITCHED,
     # The response begins, with interim ones before it.
     (_S.SENDING, _E.BEGIN): _S.EARLY_HEAD,
     (_S.SENDING_KEPT, _E.BEGIN): _S.EARLY_HEAD,
@@ -165,7 +166,6 @@ _TRAFFIC: _Rows = {
     (_S.SPENT, _E.END): _S.SPENT,
     (_S.COMPLETE, _E.RELEASE): _S.KEPT,
     # After a 101 response, no HTTP follows.
-    (_S.EARLY_HEAD, _E.SWITCH): _S.SWITCHED,
     (_S.HEAD, _E.SWITCH): _S.SWITCHED,
     (_S.SWITCHED, _E.END): _S.SWITCHED,
 }

@@ -124,6 +124,27 @@ async def test_a_switch_that_was_not_asked_for(
     assert "it switched protocols unasked" in entry["cause"]
 
 
+@pytest.mark.parametrize("line", ["Content-Length: 5", "Transfer-Encoding: chunked"])
+async def test_a_switch_amid_the_request(
+    reloaded: StartGateway, upstream: StartUpstream, line: str
+) -> None:
+    """What the client sends next is the rest of its body (RFC 9110, section 7.8)."""
+
+    async def script(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+        await reader.read()
+
+    program = reloaded(rules((await upstream(script)).port))
+    async with connect(program) as client:
+        client.send(ask("PUT /plain", line, "Connection: Upgrade", "Upgrade: websocket"))
+        client.send(b"5\r\n")
+        answer = await client.answer()
+    assert answer.status == 502
+    entry = await logged(program, answer["x-request-id"])
+    assert "SWITCH cannot happen in EARLY_HEAD" in entry["cause"]
+
+
 @pytest.mark.parametrize("protocol", ["websocket", "WebSocket"])
 async def test_protocols_have_names_of_any_case(
     reloaded: StartGateway, upstream: StartUpstream, protocol: str

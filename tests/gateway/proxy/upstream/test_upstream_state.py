@@ -46,11 +46,13 @@ class Flags:
         if event in (E.SEND_ALL, E.SEND_HEAD):
             return not self.asked
         if event is E.SENT:  # an endless or a last body may hide that all was sent already
-            hidden = (body and not self.keep) or self.switched
+            hidden = body and not self.keep
             return self.asked and not self.complete and (not self.sent or hidden)
         if event is E.BEGIN:
             return self.asked and not (self.head or self.switched)
-        if event is E.SWITCH or event in FINAL:
+        if event is E.SWITCH:
+            return reading and self.sent
+        if event in FINAL:
             return reading
         if event is E.PIECE:
             return body
