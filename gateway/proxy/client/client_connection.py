@@ -21,7 +21,7 @@ from gateway.proxy.client.client_socket import has_left, unsent_bytes
 from gateway.proxy.client.client_state import TRANSITIONS, ClientEvent, ClientState
 from gateway.proxy.client.client_totals import ClientBound, ClientTotals
 from gateway.proxy.client.exchange import Exchange, HttpHandler
-from gateway.proxy.client.parser_limits import UNREAD, RefusedRequest, too_heavy
+from gateway.proxy.client.parser_limits import RefusedRequest, too_heavy
 from gateway.proxy.client.request_receiver import LOOK_AFTER, RequestReceiver
 from gateway.proxy.client.tunnel import Tunnel
 from gateway.proxy.turns.turn_writes import TurnTransport, TurnWrites
@@ -150,7 +150,7 @@ class ClientConnection(RequestReceiver):
         self._totals.reached(bound)
         self._state = TRANSITIONS[self._state, ClientEvent.REFUSE]
         try:
-            self._answers.refuse(Exchange(self, UNREAD, EMPTY_PAYLOAD), fault)
+            self._answers.refuse(Exchange(self, self._unread, EMPTY_PAYLOAD), fault)
         finally:  # no deadline is left that would close the connection
             self._close_transport()
 
@@ -307,7 +307,7 @@ class ClientConnection(RequestReceiver):
         return keep
 
     def _refuse(self, message: object, content: StreamReader) -> Exchange:
-        assert isinstance(message, RefusedRequest)
+        assert isinstance(message, RefusedRequest)  # no other stands in the queue
         if message.fault == too_heavy(self._limits):
             self._totals.reached(ClientBound.HEADER_BYTES)
         self._down = down = Exchange(self, message.message, content)

@@ -1,6 +1,7 @@
 """The limits of the parser on a request head, and the faults for its errors."""
 
 import asyncio
+import re
 from dataclasses import dataclass
 from typing import cast
 
@@ -17,6 +18,8 @@ from gateway.proxy.client.client_response import RequestMessage
 # aiohttp has plain dictionaries here, which no code that reads header fields can take.
 UNREAD: RequestMessage = ERROR._replace(headers=CIMultiDictProxy(CIMultiDict()), raw_headers=())
 """The head of a request that cannot be read: it has no header fields."""
+_UNREAD_HEAD = UNREAD._replace(method="HEAD")
+_ASKS_FOR_HEAD = re.compile(rb"[\r\n]*HEAD ").match
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +28,22 @@ class RefusedRequest:
 
     Attributes:
         fault: why it is refused.
-        message: the head, or UNREAD if it is incomplete or cannot be parsed.
+        message: the head, or what `unread` returns.
     """
 
     fault: Fault
     message: RequestMessage
 
 
-def refused(fault: Fault, message: RequestMessage = UNREAD) -> RawRequestMessage:
+def unread(begun: bytes) -> RequestMessage:
+    """Return UNREAD, with the method HEAD if the first bytes of a head have that.
+
+    An answer to HEAD has no content (RFC 9110, section 9.3.2).
+    """
+    return _UNREAD_HEAD if _ASKS_FOR_HEAD(begun) else UNREAD
+
+
+def refused(fault: Fault, message: RequestMessage) -> RawRequestMessage:
     """Return what stands in the parser's queue for a refused request; see `RefusedRequest`."""
     # The type of aiohttp's queue allows requests and a private class only.
     return cast(RawRequestMessage, RefusedRequest(fault, message))

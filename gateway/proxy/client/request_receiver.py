@@ -67,6 +67,7 @@ class RequestReceiver(RequestHandler):
         "_state",
         "_totals",
         "_unfinished",
+        "_unread",
     )
 
     def __init__(
@@ -97,6 +98,7 @@ class RequestReceiver(RequestHandler):
         self._last = False  # whether no request can follow the one that is being parsed
         self._line: bytes | None = b""  # of a head, while its first line is incomplete
         self._method = ""  # of a head that the parser gets with another one
+        self._unread = UNREAD  # stands for a head that cannot be parsed
         self._seam = b""  # the last bytes parsed, in which the end of a head may have begun
         # The bytes of the incomplete head; in a chunked body, those since the last content, which
         # are framing and trailer fields.
@@ -186,6 +188,7 @@ class RequestReceiver(RequestHandler):
         piece, line = data[begin:end], self._line
         if line is not None:
             line += piece
+            self._unread = parser_limits.unread(line)
         assert self._parser is not None
         came: _Parsed
         try:
@@ -296,18 +299,17 @@ class RequestReceiver(RequestHandler):
         if self._last and not self._upgraded:
             self._close = True  # what follows is to be ignored (RFC 9112, section 9.6)
 
-    def _refuse_next(self, fault: Fault, message: RequestMessage = UNREAD) -> None:
+    def _refuse_next(self, fault: Fault, message: RequestMessage | None = None) -> None:
         """Have a request refused in its turn, and drop all that follows."""
         self._close = True
-        self._messages.append((refused(fault, message), EMPTY_PAYLOAD))
+        self._messages.append((refused(fault, message or self._unread), EMPTY_PAYLOAD))
 
     def _refuse_body(self, content: StreamReader, fault: Fault) -> None:
-        self._close = True
-        self._arriving = None
+        self._close, self._arriving = True, None
         # aiohttp's reader misses it in the turn in which it is woken by the end of a chunk.
         self._loop.call_soon(content.set_exception, RequestPayloadError())
         if self._messages:  # the request is the last of those that wait
-            self._messages[-1] = refused(fault), EMPTY_PAYLOAD
+            self._messages[-1] = refused(fault, self._messages[-1][0]), EMPTY_PAYLOAD
 
     def _requests_came(self) -> None:
         if self._waiter is not None and not self._waiter.done():

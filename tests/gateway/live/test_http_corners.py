@@ -154,3 +154,41 @@ async def test_a_method_of_another_name_in_pieces(
             assert (await client.answer()).status == 400
             assert await client.rest() == b""
     assert not scripted.requests
+
+
+TIGHT = "limits: {{ target: 512, header_bytes: 4096, header_seconds: {} }}\n"
+# What follows a method that is refused before its request is read, and the status.
+UNREADABLE = {
+    "a field": (b" /plain HTTP/1.1\r\nHost : a\r\n\r\n", 400),
+    "the version": (b" /plain HTTP/3.0\r\nHost: a\r\n\r\n", 400),
+    "a chunk": (b" /plain HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nz\r\n", 400),
+    "the target": (b" /" + b"x" * 600 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414),
+    "the fields": (b" /plain HTTP/1.1\r\nHost: a\r\n" + b"X: yy\r\n" * 700, 431),
+    "the time": (b" /plain HTTP/1.1\r\nHost: a\r\n", 408),
+}
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 9])
+@pytest.mark.parametrize(("rest", "status"), UNREADABLE.values(), ids=UNREADABLE)
+async def test_a_refusal_of_head_has_no_content(
+    reloaded: StartGateway, upstream: StartUpstream, rest: bytes, status: int, pieces: int
+) -> None:
+    """RFC 9110, section 9.3.2: nor has that of a request that cannot be read, but for its method.
+
+    It comes in one piece, split in its method, or in many, and behind a request by the other one.
+    """
+    limits = TIGHT.format(1 if status == 408 else 60)
+    program = reloaded(limits + rules((await upstream(OK)).port))
+    for method, other in ((b"HEAD", "GET"), (b"GET", "HEAD")):
+        data = method + rest
+        async with connect(program) as client:
+            client.send(ask(f"{other} /plain"))
+            assert (await client.answer(bodiless=other == "HEAD")).status == 200
+            for piece in [data[at : at + 2] for at in range(0, 2 * pieces - 2, 2)]:
+                client.send(piece)
+                await asyncio.sleep(0.02)
+            client.send(data[2 * pieces - 2 :])
+            answer = await client.answer(bodiless=method == b"HEAD")
+            assert (answer.status, answer["content-type"]) == (status, "application/problem+json")
+            assert len(answer.body) == (0 if method == b"HEAD" else int(answer["content-length"]))
+            assert await client.rest() == b""
