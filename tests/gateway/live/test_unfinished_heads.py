@@ -2,24 +2,37 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.gateway.kit import StartGateway, StartUpstream, rules
+from tests.gateway.kit import Scripted, StartGateway, StartUpstream, rules
 from tests.gateway.live.bounds import bound
-from tests.gateway.talk import OK, ask, connect, soon
+from tests.gateway.talk import OK, Client, ask, connect, soon
 
 SMALL = "limits: { header_bytes: 4096, target: 512, header_seconds: 0.6, idle_seconds: 60 }\n"
 FIELD = b"X-A: " + b"a" * 1000 + b"\r\n"
 
 
+@pytest.fixture
+async def service(upstream: StartUpstream) -> Scripted:
+    """Return a service that answers 200."""
+    return await upstream(OK)
+
+
+@pytest.fixture
+async def client(reloaded: StartGateway, service: Scripted) -> AsyncIterator[Client]:
+    """Yield a client of a gateway with small limits, in front of the service."""
+    async with connect(reloaded(SMALL + rules(service.port))) as client:
+        yield client
+
+
 @pytest.mark.parametrize("after", [0, 1, 3], ids=["first", "second", "fourth"])
 async def test_a_head_is_refused_before_it_is_whole(
-    gateway: StartGateway, upstream: StartUpstream, after: int
+    gateway: StartGateway, service: Scripted, after: int
 ) -> None:
     """Of ten fields five are sent: the answer does not wait for the end of the head."""
-    scripted = await upstream(OK)
-    program = gateway(SMALL + rules(scripted.port))
+    program = gateway(SMALL + rules(service.port))
     async with connect(program) as client:
         for _ in range(after):
             client.send(ask())
@@ -29,28 +42,24 @@ async def test_a_head_is_refused_before_it_is_whole(
         assert (answer.status, json.loads(answer.body)["code"]) == (431, "headers_too_large")
         assert answer["connection"] == "close"
         assert await client.rest() == b""
-    assert len(scripted.requests) == after
+    assert len(service.requests) == after
     await soon(lambda: bound(program, "header_bytes") == 1)
 
 
 async def test_a_head_that_is_sent_ahead_is_refused_in_its_turn(
-    reloaded: StartGateway, upstream: StartUpstream
+    client: Client, service: Scripted
 ) -> None:
-    scripted = await upstream(OK)
-    program = reloaded(SMALL + rules(scripted.port))
-    async with connect(program) as client:
-        client.send(ask() * 3 + b"GET /plain HTTP/1.1\r\nHost: a\r\n" + FIELD * 30)
-        statuses = [(await client.answer()).status for _ in range(4)]
-        assert statuses == [200, 200, 200, 431]
-    assert len(scripted.requests) == 3
+    client.send(ask() * 3 + b"GET /plain HTTP/1.1\r\nHost: a\r\n" + FIELD * 30)
+    statuses = [(await client.answer()).status for _ in range(4)]
+    assert statuses == [200, 200, 200, 431]
+    assert len(service.requests) == 3
 
 
 @pytest.mark.parametrize("fields", [FIELD * 5, b"X-A: " + b"a" * 5000 + b"\r\n"], ids=["5", "1"])
 async def test_a_whole_head_is_counted_like_one_that_is_not(
-    gateway: StartGateway, upstream: StartUpstream, fields: bytes
+    gateway: StartGateway, service: Scripted, fields: bytes
 ) -> None:
-    scripted = await upstream(OK)
-    program = gateway(SMALL + rules(scripted.port))
+    program = gateway(SMALL + rules(service.port))
     async with connect(program) as client:
         client.send(b"GET /plain HTTP/1.1\r\nHost: a\r\n" + fields + b"\r\n")
         answer = await client.answer()
@@ -59,49 +68,33 @@ async def test_a_whole_head_is_counted_like_one_that_is_not(
 
 
 async def test_whole_heads_that_are_sent_ahead_are_measured_too(
-    reloaded: StartGateway, upstream: StartUpstream
+    client: Client, service: Scripted
 ) -> None:
-    scripted = await upstream(OK)
-    program = reloaded(SMALL + rules(scripted.port))
     heavy = b"GET /plain HTTP/1.1\r\nHost: a\r\n" + b"X-A: " + b"a" * 2000 + b"\r\n"
-    async with connect(program) as client:
-        client.send(ask() * 2 + heavy + b"X-B: " + b"b" * 2200 + b"\r\n\r\n" + ask())
-        statuses = [(await client.answer()).status for _ in range(3)]
-        assert statuses == [200, 200, 431]
-    assert len(scripted.requests) == 2
+    client.send(ask() * 2 + heavy + b"X-B: " + b"b" * 2200 + b"\r\n\r\n" + ask())
+    statuses = [(await client.answer()).status for _ in range(3)]
+    assert statuses == [200, 200, 431]
+    assert len(service.requests) == 2
 
 
-async def test_the_clock_runs_for_every_head(
-    reloaded: StartGateway, upstream: StartUpstream
-) -> None:
+async def test_the_clock_runs_for_every_head(client: Client) -> None:
     """The start of the second comes with the first: it has `header_seconds`, not `idle_seconds`."""
-    scripted = await upstream(OK)
-    program = reloaded(SMALL + rules(scripted.port))
-    async with connect(program) as client:
-        client.send(ask() + b"GET /plain HTTP/1.1\r\n")
-        assert (await client.answer()).status == 200
-        assert (await client.answer()).status == 408
-        assert await client.rest() == b""
+    client.send(ask() + b"GET /plain HTTP/1.1\r\n")
+    assert (await client.answer()).status == 200
+    assert (await client.answer()).status == 408
+    assert await client.rest() == b""
 
 
-async def test_a_body_in_one_piece_leaves_no_head_behind(
-    reloaded: StartGateway, upstream: StartUpstream
-) -> None:
-    scripted = await upstream(OK)
-    program = reloaded(SMALL + rules(scripted.port))
-    async with connect(program) as client:
-        client.send(ask("POST /plain", "Content-Length: 3000", body=b"x" * 3000))
-        assert (await client.answer()).status == 200
-        await asyncio.sleep(1.2)
-        client.send(ask())
-        assert (await client.answer()).status == 200
+async def test_a_body_in_one_piece_leaves_no_head_behind(client: Client) -> None:
+    client.send(ask("POST /plain", "Content-Length: 3000", body=b"x" * 3000))
+    assert (await client.answer()).status == 200
+    await asyncio.sleep(1.2)
+    client.send(ask())
+    assert (await client.answer()).status == 200
 
 
-async def test_trailer_fields_are_bounded(reloaded: StartGateway, upstream: StartUpstream) -> None:
-    scripted = await upstream(OK)
-    program = reloaded(SMALL + rules(scripted.port))
-    async with connect(program) as client:
-        client.send(ask("POST /plain", "Transfer-Encoding: chunked", body=b"1\r\nx\r\n0\r\n"))
-        await asyncio.sleep(0.1)
-        client.send(FIELD * 5)
-        assert (await client.answer()).status == 400
+async def test_trailer_fields_are_bounded(client: Client) -> None:
+    client.send(ask("POST /plain", "Transfer-Encoding: chunked", body=b"1\r\nx\r\n0\r\n"))
+    await asyncio.sleep(0.1)
+    client.send(FIELD * 5)
+    assert (await client.answer()).status == 400
