@@ -167,7 +167,7 @@ def plan(
     shadow = (
         None
         if other is None or context.shadow_draw * 100 >= other.rule.percent
-        else _beside(endpoint, other, chosen_by, fields, head, captures, context)
+        else _beside(endpoint, other, chosen_by, fields, head, captures)
     )
     # Most endpoints have no reader that names the version in the media type of answers.
     called = route.content_type and _media_type(endpoint, route, chosen_by, head)
@@ -200,7 +200,6 @@ def _beside(
     fields: FieldLines,
     head: RequestHead,
     captures: Mapping[str, str],
-    context: RequestContext,
 ) -> Plan | Refusal | None:
     """Return the decision about the repetition of a request, or None if it is not repeated."""
     rule, path = beside.rule, endpoint.template.text

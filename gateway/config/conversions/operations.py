@@ -92,7 +92,7 @@ class OperationsBuilder:
                 if found is None:
                     text = f"no endpoint leads to {side.template.text}; operations have the"
                     text += " paths that services are asked for"
-                elif _names_version(*found, side.template, alone.get((at[:-2], key))):
+                elif _names_version(found[1], side.template, alone.get((at[:-2], key))):
                     text += f" where {found[0].text} has it"
                 else:
                     continue
@@ -334,14 +334,11 @@ def _tail(pattern: OperationPattern) -> str | None:
     return next((part.capture for part in pattern.template.segments if part.tail), None)
 
 
-def _names_version(
-    asked: Template, captures: Mapping[str, str], template: Template, own: str | None
-) -> bool:
+def _names_version(captures: Mapping[str, str], template: Template, own: str | None) -> bool:
     """Return whether a template has a version other than its own where services are asked by one.
 
     Args:
-        asked: the path that services are asked for.
-        captures: what the template has for the captures of that path.
+        captures: what the template has for the captures of the path that services are asked for.
         template: the path of an operation.
         own: the version whose path it is, if it may be written; None if not.
     """

@@ -42,7 +42,7 @@ def successor_paths(
     found = dict(places)
     for one in lifecycle.successors:
         if one.conversions is not None:
-            path = _path(directory, endpoint, one, lifecycle.terms.version, head, captures)
+            path = _path(directory, endpoint, one, head, captures)
             if path is None:
                 path = endpoint.template.fill({**captures, "version": str(one.version)})
             found[one.place] = one.addressed(path)
@@ -53,7 +53,6 @@ def _path(
     directory: LinkDirectory,
     endpoint: PublicEndpoint,
     successor: "Successor",
-    version: Version,
     head: RequestHead,
     captures: Mapping[str, str],
 ) -> str | None:
