@@ -145,13 +145,13 @@ async def convert_response(
         FaultError: the answer cannot be converted completely; no part of it may be sent.
     """
     status, method = response.status, around.method
-    changes = answered != status and has_other_body(converting, method, status, answered)
+    changes = answered != status and _has_other_body(converting, method, status, answered)
     if conversion is None:
-        fields = convert_response_fields(around, fields, converting, response)
-        return other_body(response, answered, None, fields) if changes else (fields, None)
+        fields = _convert_response_fields(around, fields, converting, response)
+        return _other_body(response, answered, None, fields) if changes else (fields, None)
     has_body = not bodiless(method, answered)
     if changes and has_body:
-        fields = made_json(fields)
+        fields = _made_json(fields)
     # Values that come into the body from header fields are in neither of them here.
     heads = method == "HEAD" and conversion.needs_message
     message = None
@@ -161,10 +161,10 @@ async def convert_response(
     if not conversion.needs_message or format_of(fields) in STREAMS:
         together = None
     if together is None and converting.changes_fields:
-        fields = convert_response_fields(around, fields, converting, response)
+        fields = _convert_response_fields(around, fields, converting, response)
     body: bytes | AsyncIterator[bytes] | None = None
     if changes:
-        fields, body = other_body(response, answered, conversion, fields, message)
+        fields, body = _other_body(response, answered, conversion, fields, message)
     elif has_body:
         body = await body_conversion.convert_response_body(response, conversion, room, message)
     elif together is not None:
@@ -189,7 +189,7 @@ def convert_request_fields(
         raise FaultError(unconvertible(error, error.misfit), error.cause) from None
 
 
-def convert_response_fields(
+def _convert_response_fields(
     around: Surroundings, fields: HeaderFields, converting: Conversion, response: UpstreamHead
 ) -> HeaderFields:
     """Return the header fields of an answer for the client; raises FaultError."""
@@ -255,7 +255,7 @@ def bodiless(method: str, status: int) -> bool:
     return method == "HEAD" or status in (204, 304)
 
 
-def has_other_body(converting: Conversion, method: str, status: int, answered: int) -> bool:
+def _has_other_body(converting: Conversion, method: str, status: int, answered: int) -> bool:
     """Whether the client has a body where the service has none, or another one, or the reverse.
 
     Args:
@@ -283,14 +283,14 @@ async def _whole(body: RequestBody, around: Surroundings, room: ConversionRoom) 
     return body or b""
 
 
-def other_body(
+def _other_body(
     response: UpstreamHead,
     answered: int,
     conversion: BodyConversion | None,
     fields: HeaderFields,
     message: Message | None = None,
 ) -> tuple[HeaderFields, bytes | None]:
-    """Return fields and body of an answer without the body of its service; see `has_other_body`."""
+    """Return fields and body of an answer without that of its service; see `_has_other_body`."""
     if bodiless("", answered):
         return headers.end_to_end(fields, _OF_BODY), None
     if conversion is None:
@@ -299,6 +299,6 @@ def other_body(
     return fields, body_conversion.convert_made(response, conversion, message)
 
 
-def made_json(fields: HeaderFields) -> HeaderFields:
+def _made_json(fields: HeaderFields) -> HeaderFields:
     """Return the fields of an answer whose body the changes make: JSON, as its service has none."""
     return [*headers.end_to_end(fields, _TYPE), _JSON]
