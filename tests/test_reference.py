@@ -5,7 +5,12 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from pydantic import BaseModel
 
+import backend_v1.settings
+import backend_v2.settings
+import gateway.settings
+import users_service.settings
 from gateway.config.changes.change_list import CHANGES
 from gateway.config.mechanisms.registry import mechanism_names
 from gateway.core.errors import FaultCode
@@ -96,3 +101,26 @@ def test_it_has_every_fault() -> None:
 @pytest.mark.parametrize("name", CHANGES)
 def test_it_has_every_change(name: str) -> None:
     assert re.search(rf"^\| `{name}[`:]", REFERENCE, re.MULTILINE)
+
+
+SETTINGS: dict[str, type[BaseModel]] = {
+    "GATEWAY": gateway.settings.Settings,
+    "BACKEND_V1": backend_v1.settings.Settings,
+    "BACKEND_V2": backend_v2.settings.Settings,
+    "USERS": users_service.settings.Settings,
+}
+
+
+def defaults() -> Iterator[tuple[str, str]]:
+    """Yield each setting of the programs, and its default as it is shown; empty for none."""
+    for program, settings in SETTINGS.items():
+        for name, field in settings.model_fields.items():
+            person = program.startswith("BACKEND") and name.endswith("_name")
+            value = "" if field.default_factory or field.default is None else f"{field.default}"
+            yield f"{'PERSON' if person else program}_{name.upper()}", value.removesuffix(".0")
+
+
+def test_it_has_every_setting_with_its_default() -> None:
+    table = REFERENCE.partition("\n## Running a program\n")[2]
+    found = re.findall(r"^\| `([A-Z_0-9]+)` \| [^|]+ \| (?:`([^`|]+)`)? \|$", table, re.MULTILINE)
+    assert dict(found) == dict(defaults())
