@@ -128,9 +128,12 @@ class ClientConnection(RequestReceiver):
         elif self._state is ClientState.IDLE:
             self._state = TRANSITIONS[self._state, ClientEvent.REFUSE]
             self._close_transport()
-        elif self._state is ClientState.ENDING and not self._client_takes():
-            self._totals.reached(ClientBound.STALL_SECONDS)
-            self.cut()
+        elif self._state is ClientState.ENDING:
+            if self._takes():
+                self._deadline.set(self._limits.stall_seconds)
+            else:
+                self._totals.reached(ClientBound.STALL_SECONDS)
+                self.cut()
         elif self._tunnel is not None and self._down is not None:
             before, self._passed = self._passed, self._down.bytes_sent + self._tunnel.received
             if self._passed > before:
@@ -160,14 +163,6 @@ class ClientConnection(RequestReceiver):
             self._unsent = unsent_bytes(self.transport)
             self._deadline.set(self._limits.stall_seconds)
             self.transport.close()
-
-    def _client_takes(self) -> bool:
-        """Return whether the client receives the last bytes; if so, recheck later."""
-        if self.transport is not None:
-            if not self._takes():
-                return False
-            self._deadline.set(self._limits.stall_seconds)
-        return True
 
     def _takes(self) -> bool:
         """Return whether the client received enough in the last `stall_seconds`."""
