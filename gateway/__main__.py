@@ -44,7 +44,7 @@ def main() -> int:
 
 
 @contextmanager
-def _importing(at_once: Set[str] = frozenset()) -> Iterator[None]:
+def _importing(at_once: Set[str]) -> Iterator[None]:
     # Imported objects stay, and looking for garbage in them took a twentieth of the start; what is
     # frozen is never looked at again, and holds some 0.4 MB of garbage. aiohttp imports its client
     # along with its server, which reads the certificate authorities, twice: 40 ms and 2 MB for

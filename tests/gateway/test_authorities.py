@@ -24,7 +24,7 @@ from pathlib import Path
 
 import gateway.__main__ as entry
 
-with entry._importing():
+with entry._importing(set()):
     from gateway.admin.notifications.notification import Notification
     from gateway.admin.notifications.webhook_client import WebhookClient
     from gateway.core.operators.notify_rules import EventKind, MessageForm, Webhook

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import gateway.__main__ as entry
 
-with entry._importing():
+with entry._importing(set()):
     import gateway.app
 from gateway.config.load import load_file
 

@@ -110,10 +110,8 @@ async def usage_json(
     yield after
 
 
-def used_versions(
-    view: StateView, api: str | None = None, version: str | None = None
-) -> Sequence[VersionKey]:
-    """Return the versions that were called, in order."""
+def used_versions(view: StateView, api: str | None, version: str | None) -> Sequence[VersionKey]:
+    """Return the versions that were called, in order: all, or those of an API or a label."""
     asked = (
         key for key in view.totals.clients if api in (None, key[0]) and version in (None, key[1])
     )

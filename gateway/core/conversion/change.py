@@ -200,7 +200,7 @@ class Whole:
 
 
 def task_of(
-    change: Change, scopes: tuple[Scope, ...] = (), *, upwards: bool, keeps: bool = False
+    change: Change, scopes: tuple[Scope, ...] = (), *, upwards: bool, keeps: bool
 ) -> ConversionTask:
     """Return a change in one direction, as a task.
 

@@ -178,7 +178,7 @@ def change_elements(
     form: JsonForm,
     change: Callable[[Document], Document],
     *,
-    keeps: bool = False,
+    keeps: bool,
 ) -> Document:
     """Return an array with each element replaced by the result of `change`; null stays null.
 

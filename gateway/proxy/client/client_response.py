@@ -90,7 +90,7 @@ class ClientResponse(Protocol):
     def inform(self, status: int, fields: HeaderFields) -> None:
         """Write an interim response (RFC 9110, section 15.2), except to HTTP/1.0 clients."""
         if not self.status and self.message.version > HttpVersion10:
-            self._write(_head(status, b"", end_to_end(fields, _LENGTH)))
+            self._write(_head(status, end_to_end(fields, _LENGTH)))
 
     def begin(self, status: int, reason: bytes, fields: HeaderFields, *, sized: bool) -> None:
         """Write the head of a response whose body follows in pieces.
@@ -157,7 +157,7 @@ class ClientResponse(Protocol):
         tunnel = self.connection.switch()
         self.keep_alive = False
         self.status = 101
-        self._write(_head(101, b"", [line for line in fields if line[0].lower() not in _LENGTH]))
+        self._write(_head(101, [line for line in fields if line[0].lower() not in _LENGTH]))
         return tunnel
 
     def send_head(self, status: int, reason: bytes, fields: HeaderFields) -> None:
@@ -215,13 +215,7 @@ def _last_chunk(trailers: Iterable[tuple[bytes, bytes]]) -> bytes:
     return b"".join((b"0\r\n", *(b"%b: %b\r\n" % line for line in trailers), b"\r\n"))
 
 
-def _head(
-    status: int,
-    reason: bytes,
-    fields: HeaderFields,
-    lines: Iterable[bytes] = (),
-    body: bytes = b"",
-) -> bytes:
-    """Return the bytes of a response, with further lines behind those of its fields."""
-    begin = _STATUS_LINES.get((status, reason)) or b"HTTP/1.1 %d %b" % (status, reason)
-    return b"\r\n".join([begin, *map(FIELD_LINE, fields), *lines, b"", body])
+def _head(status: int, fields: HeaderFields) -> bytes:
+    """Return the head of a response, with the standard reason phrase."""
+    begin = _STATUS_LINES.get((status, b"")) or b"HTTP/1.1 %d " % status
+    return b"\r\n".join([begin, *map(FIELD_LINE, fields), b"", b""])
