@@ -108,11 +108,9 @@ async def outgoing(  # noqa: C901  # one walk in one frame, for speed
                 target = converted_target(plan, together)
             if b"expect" in watched:
                 fields = headers.end_to_end(fields, _EXPECT)
-        else:
-            conversion = None
-            if converting.changes_fields:
-                around = LiveSurroundings(method, exchange, plan)
-                fields = convert_request_fields(around, fields, converting)
+        elif converting.changes_fields:
+            around = LiveSurroundings(method, exchange, plan)
+            fields = convert_request_fields(around, fields, converting)
     if method in BOUNDED:
         fields = counted_down(fields)
         if method == "OPTIONS":
