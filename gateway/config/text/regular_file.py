@@ -7,7 +7,10 @@ has no end, and a pipe none before somebody writes to it.
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 MAX_BYTES = 16 * 2**20
 """The size of the largest file; rules of 10,000 routes are 2 MB."""
@@ -15,13 +18,20 @@ MAX_BYTES = 16 * 2**20
 
 def read_regular(path: Path) -> bytes:
     """Return the content of a regular file of at most MAX_BYTES; raises OSError, with a text."""
-    with open(path, "rb", opener=_open_at_once) as file:  # Path.open has no opener
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
+    with open_regular(path) as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise OSError(errno.EFBIG, f"larger than {MAX_BYTES // 2**20} MiB")
     return content
+
+
+@contextmanager
+def open_regular(path: Path) -> Iterator[BinaryIO]:
+    """Have a regular file open to read it; raises OSError, with a text."""
+    with open(path, "rb", opener=_open_at_once) as file:  # Path.open has no opener
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
+        yield file
 
 
 def _open_at_once(path: str, flags: int) -> int:

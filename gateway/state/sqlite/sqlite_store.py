@@ -17,6 +17,7 @@ from msgspec import DecodeError
 from sqlalchemy import Connection, Engine, StaticPool, create_engine, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from gateway.config.text.regular_file import open_regular
 from gateway.daemon_thread import in_daemon_thread
 from gateway.state.history.history import History, HistoryQuery
 from gateway.state.schema.history_table import read_history, write_history
@@ -174,7 +175,9 @@ class SqliteStore:
         return StateLostError(f"{self.name}: the state file was {what}")
 
     def _open(self) -> Engine:
-        if not self._read_only:
+        if self._read_only:
+            _look(self._path)
+        else:
             self._lock = _lock(self._path)
         self._beside = None
         try:
@@ -211,7 +214,7 @@ class SqliteStore:
         schema = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
         tables = connection.exec_driver_sql("SELECT count(*) FROM sqlite_schema").scalar_one()
         if application != _APPLICATION and (tables or self._read_only):
-            raise StateError(f"{self.name}: not the state of a gateway; {_ANOTHER}")
+            raise StateError(self._foreign())
         revision = (
             connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one()
             if schema >= _ALEMBIC
@@ -243,16 +246,36 @@ class SqliteStore:
             write_state(connection, StateChanges(documents={"probe": None}))
             probe.rollback()
 
+    def _foreign(self) -> str:
+        remedy = "is the path right?" if self._read_only else _ANOTHER
+        return f"{self.name}: not the state of a gateway; {remedy}"
+
     def _reason(self, error: Exception) -> str:
         original = _original(error)
         if not isinstance(original, sqlite3.OperationalError):
-            return f"{self.name}: not the state of a gateway; {_ANOTHER}"
+            return self._foreign()
         if self._read_only:
-            return f"{self.name}: the state cannot be read: {original}; is the path right?"
+            # SQLite makes -shm to read a file, and takes a -wal that is there for one of the file.
+            return (
+                f"{self.name}: the state cannot be read: {original}; copy it with the -wal and -shm"
+                " that are beside it, or alone where there are none, to an empty folder that can be"
+                " written, on a disk that is not full"
+            )
         return (
             f"{self.name}: the state cannot be kept there: {original}; name a file that can be"
             " written in 'state'"
         )
+
+
+def _look(path: Path) -> None:
+    """Raise StateError with the system's reason if a file cannot be read; SQLite has no reasons."""
+    try:
+        with open_regular(path):
+            pass
+    except OSError as error:
+        raise StateError(
+            f"{path}: the state cannot be read: {error.strerror}; is the path right?"
+        ) from None
 
 
 def _engine(path: Path, *, read_only: bool) -> Engine:

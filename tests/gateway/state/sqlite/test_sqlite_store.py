@@ -1,9 +1,10 @@
 """The state file: what is put in comes out, and what cannot be used is refused in one line."""
 
 import asyncio
+import os
 import re
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from shutil import copytree
@@ -125,9 +126,12 @@ async def test_what_another_gateway_writes_can_only_be_watched(tmp_path: Path) -
         assert (await kept(path, read_only=True)).documents == {"since": 1}
 
 
-@pytest.mark.parametrize("read_only", [False, True])
-def test_no_state(tmp_path: Path, *, read_only: bool) -> None:
-    text = "not the state of a gateway; move it away, or name another file in 'state'"
+@pytest.mark.parametrize(
+    ("read_only", "remedy"),
+    [(False, "move it away, or name another file in 'state'"), (True, "is the path right?")],
+)
+def test_no_state(tmp_path: Path, remedy: str, *, read_only: bool) -> None:
+    text = f"not the state of a gateway; {remedy}"
     path = tmp_path / "text"
     path.write_text("nothing that SQLite knows, " * 100)
     assert refused(path, read_only=read_only) == text
@@ -314,8 +318,33 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
         "the state cannot be kept there: no such file or directory; name a file in a folder that"
         " can be written in 'state'"
     )
-    assert refused(tmp_path / "state.db", read_only=True) == (
-        "the state cannot be read: unable to open database file; is the path right?"
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (Path.exists, "No such file or directory"),
+        (Path.mkdir, "Is a directory"),
+        (os.mkfifo, "not a regular file"),
+    ],
+)
+def test_what_cannot_be_read(tmp_path: Path, make: Callable[[Path], object], reason: str) -> None:
+    """Of a folder, SQLite says that the disk has an I/O error, and it waits at a FIFO for ever."""
+    path = tmp_path / "state.db"
+    make(path)
+    assert refused(path, read_only=True) == (
+        f"the state cannot be read: {reason}; is the path right?"
+    )
+
+
+def test_a_copy_beside_a_log_that_cannot_be_used(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    asyncio.run(put(path, StateChanges(documents={"a": 1})))
+    Path(f"{path}-wal").mkdir()
+    assert refused(path, read_only=True) == (
+        "the state cannot be read: unable to open database file; copy it with the -wal and -shm"
+        " that are beside it, or alone where there are none, to an empty folder that can be"
+        " written, on a disk that is not full"
     )
 
 
