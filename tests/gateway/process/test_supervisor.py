@@ -5,6 +5,7 @@ import os
 import socket
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -40,3 +41,32 @@ async def test_a_worker_that_hangs_before_it_serves_is_killed(
         assert [name for name, _ in events[:2]] == ["worker_hangs", "worker_died"]
         await supervised.stop(0)
         tasks.stop()
+
+
+async def test_a_worker_whose_kin_died_young_is_started_later_each_time(
+    monkeypatch: pytest.MonkeyPatch, events: list[str]
+) -> None:
+    """As docs/architecture.md has it; one that was old when it died is replaced at once."""
+    ages = [0.0] * 8 + [module._YOUNG + 1] + [0.0] * 2
+    now, waits = 0.0, list[float]()
+    in_time = asyncio.timeout
+
+    async def run(*_: object) -> int:
+        nonlocal now
+        now += ages[len(waits)]
+        return 1
+
+    def timeout(seconds: float) -> asyncio.Timeout:
+        waits.append(seconds)
+        if len(waits) == len(ages):
+            supervised._stopping.set()
+        return in_time(0)
+
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(asyncio, "timeout", timeout)
+    monkeypatch.setattr(Supervisor, "_run", run)
+    tasks, deliver = Tasks(lambda _: None), list[object]().append
+    supervised = Supervisor([], os.environ, tasks, deliver, b"", NO_OVERRIDES, None)
+    await supervised._fill(0, asyncio.Event())
+    assert waits == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10, 10, 0.1, 0.2, 0.4]
+    assert set(events) == {"worker_died"}
