@@ -7,7 +7,10 @@ from gateway.admin.uncompared import listed
 from gateway.core.cutover.cutover_state import outlook
 from gateway.core.cutover.gates import GateResult
 from gateway.core.cutover.route_outcomes import OUTCOMES, RouteOutcomes
-from gateway.state.cutover_controller import CurrentCutover
+from gateway.state.cutover_controller import SETTLE_SECONDS, CurrentCutover
+
+# What is counted arrives so many seconds later: processes hand it on once a second.
+_LATE = 1.5
 
 
 class RouteReport(msgspec.Struct):
@@ -49,6 +52,8 @@ class CutoverReport(msgspec.Struct):
         then: what happens when a gate is exceeded; None without gates, or if they have no effect.
         uncompared: the operations of which no request was ever compared.
         gates_at: when gates rolled it back, if `gates` are of that time; None if they are of now.
+        counted_from: from when on answers count as compared, and requests for the gates, as long as
+            nothing of it can be known; else None.
     """
 
     api: str
@@ -67,12 +72,14 @@ class CutoverReport(msgspec.Struct):
     then: str | None
     uncompared: list[str] = []
     gates_at: str | None = None
+    counted_from: str | None = None
 
 
 def cutover_report(current: CurrentCutover, uncompared: list[str]) -> CutoverReport:
     """Return the report of a cutover, with the operations that were never compared."""
     cutover, state, evidence, results, now = current
     gates = cutover.gates
+    counted_from = state.since + SETTLE_SECONDS
     return CutoverReport(
         *cutover.key,
         via=cutover.via,
@@ -89,6 +96,7 @@ def cutover_report(current: CurrentCutover, uncompared: list[str]) -> CutoverRep
         then=None if gates is None or gates.dry_run else gates.then,
         uncompared=uncompared,
         gates_at=format_time(state.since) if state.results else None,
+        counted_from=format_time(counted_from) if now < counted_from + _LATE else None,
     )
 
 
@@ -112,7 +120,9 @@ def cutover_table(found: CutoverReport) -> str:
         "next": found.next,
         "old route": _outcomes(found.old),
         "new route": _outcomes(found.new),
-        "shadow": compared_text(found.compared, found.differing),
+        "shadow": compared_text(found.compared, found.differing)
+        if found.counted_from is None
+        else f"not known yet: answers count from {found.counted_from} on",
     }
     if found.uncompared:
         facts["missing"] = f"never compared: {listed(found.uncompared)}"

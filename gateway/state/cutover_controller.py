@@ -26,8 +26,8 @@ from gateway.state.ledger import BY_GATEWAY, Ledger, Order
 from gateway.telemetry import log
 
 _NAME = "cutovers"
-# Requests served at the former percentage are counted up to so many seconds after it changed.
-_SETTLE = 2.5
+SETTLE_SECONDS = 2.5
+"""Requests served at the former percentage are counted up to so many seconds after it changed."""
 # The dates of states are stored anew once the clock was set by more seconds.
 _SET = 5.0
 
@@ -187,7 +187,7 @@ class CutoverController:
             return self._recalled.get(cutover.key, GateEvidence())
         state = self._states.get(cutover.key)
         set_at = now if state is None else state.since
-        begin = now if state is None else set_at + _SETTLE
+        begin = now if state is None else set_at + SETTLE_SECONDS
         if cutover.gates is not None:
             begin = max(begin, now - cutover.gates.window)
         percent = first(cutover) if state is None else state.percent

@@ -3,13 +3,16 @@
 from dataclasses import replace
 
 import msgspec
+import pytest
 
-from gateway.admin.cutover_report import CutoverReport, RouteReport
+from gateway.admin.cutover_report import CutoverReport, RouteReport, cutover_report
 from gateway.admin.cutover_report import cutover_table as cutover_table
 from gateway.admin.shadow_report import DifferenceSample, FieldReport, LatencyReport, ShadowReport
 from gateway.admin.shadow_report import shadow_table as shadow_table
-from gateway.core.cutover.cutover_state import DecidedBy
-from gateway.core.cutover.gates import GateOutcome, GateResult
+from gateway.core.cutover.cutover import Cutover
+from gateway.core.cutover.cutover_state import CutoverState, DecidedBy
+from gateway.core.cutover.gates import GateEvidence, GateOutcome, GateResult
+from gateway.state.cutover_controller import CurrentCutover
 
 THEN = "2026-11-21T15:13:33Z"
 
@@ -107,9 +110,24 @@ def test_a_cutover() -> None:
     assert "  gates, within 300 s before 2026-11-21T15:13:33Z" in cutover_table(found)
     found.gates_at = found.then = None
     assert "  gates (dry run: without effect), within 300 s" in cutover_table(found)
+    found.counted_from = THEN
+    unknown = "  shadow     not known yet: answers count from 2026-11-21T15:13:33Z on"
+    assert unknown in cutover_table(found).splitlines()
     found.state, found.percent = DecidedBy.OPERATOR, 12.5
     found.uncompared = ["POST /p"]
     head, since, *others = cutover_table(found).splitlines()
     assert "  missing    never compared: POST /p" in others
     assert head == "Version 1 of person: 12.5% goes via 2"
     assert since == "  since      2026-11-21T15:13:33Z: errors"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "counted_from"),
+    [(0.0, "1970-01-01T00:01:42Z"), (3.9, "1970-01-01T00:01:42Z"), (4.0, None)],
+)
+def test_what_a_cutover_cannot_know_yet(seconds: float, counted_from: str | None) -> None:
+    """Nothing counts in the first seconds, and what counts arrives later."""
+    state = CutoverState(5.0, DecidedBy.OPERATOR, "set", 100.0)
+    rule = Cutover(("person", "1"), "2", 5.0)
+    current = CurrentCutover(rule, state, GateEvidence(), (), 100.0 + seconds)
+    assert cutover_report(current, []).counted_from == counted_from
