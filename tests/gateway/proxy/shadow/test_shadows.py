@@ -118,6 +118,21 @@ async def test_one_that_takes_too_long_ends(monkeypatch: pytest.MonkeyPatch) -> 
     served.close()
 
 
+async def test_a_time_that_ran_out_elsewhere_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+    text = rules(1).replace('"1": { service: s }', '"1": { service: s, shadow: { via: "2" } }')
+    served = Gateway(text, {1: lambda _: head})
+
+    async def out_of_time(*_: object) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr("gateway.proxy.shadow.shadows.replay", out_of_time)
+    async with asyncio.timeout(20):
+        await served.ask(b"GET /v1/person HTTP/1.1\r\nHost: h\r\n\r\n")
+    assert served.counted == [("shed", "person", "1", "failed")]
+    served.close()
+
+
 async def test_no_example_is_made_that_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     body = b'{"name":{"firstName":"A","lastName":"B"}}'
     json = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
