@@ -56,8 +56,8 @@ async def convert_request_body(
         message: the message, which is converted as well where the conversion needs it; else None.
 
     Raises:
-        FaultError: the body is not JSON or does not fit the client's version, which is the
-            client's fault; or there is no room to convert it.
+        FaultError: the body is not JSON, is too large or does not fit the client's version, which
+            is the client's fault; or there is no room to convert it.
     """
     if not body:
         return body  # no content is the same in every version
@@ -67,9 +67,11 @@ async def convert_request_body(
         if conversion.keeps_unfit:
             return body
         raise FaultError(Fault(FaultCode.UNSUPPORTED_MEDIA_TYPE, NOT_JSON))
+    if len(body) > room.limit:
+        detail = f"A body to be converted may have {room.limit} bytes."
+        raise FaultError(Fault(FaultCode.BODY_TOO_LARGE, detail))
     try:
-        quick = len(body) <= _NO_TURN and len(body) <= room.limit
-        if quick and not codings and conversion.timeout is None:
+        if len(body) <= _NO_TURN and not codings and conversion.timeout is None:
             converted = convert(body, conversion, message, no_step)
         else:
             given = convert, body_format, body, codings

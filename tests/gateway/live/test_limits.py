@@ -82,6 +82,32 @@ async def test_bodies(small: Program, path: str, body: tuple[str, bytes], status
             assert f"may have {20 if path == '/large' else 10} bytes" in detail(answer)
 
 
+async def without_content(scripted: Scripted, reader: Reader, writer: Writer) -> None:
+    while True:
+        await scripted.take(reader)
+        writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+
+@pytest.mark.parametrize(("size", "status"), [(20, 204), (21, 413)], ids=["just right", "too long"])
+@pytest.mark.parametrize("chunked", [False, True], ids=["with its length", "in chunks"])
+async def test_bodies_to_convert(
+    standing: Program, upstream: StartUpstream, size: int, status: int, chunked: bool
+) -> None:
+    """A body that came with its head has the bound of one that is streamed."""
+    scripted = await upstream(without_content)
+    standing.reload("limits: { convert: 20 }\n" + rules(scripted.port, via=True))
+    body, framing = b'{"a": 1}'.ljust(size), f"Content-Length: {size}"
+    if chunked:
+        body, framing = b"%x\r\n%b\r\n0\r\n\r\n" % (size, body), "Transfer-Encoding: chunked"
+    async with connect(standing) as client:
+        client.send(ask("POST /v1/person", framing, "Content-Type: application/json", body=body))
+        answer = await client.answer()
+        assert answer.status == status
+        if status == 413:
+            assert code(answer) == (413, "body_too_large")
+            assert "20 bytes" in detail(answer)
+
+
 HEADS = {
     "a target that is just right": (f"GET /plain?{'a' * 249}", [], 200, ""),
     "a target that is too long": (f"GET /plain?{'a' * 250}", [], 414, "may have 256 bytes"),
