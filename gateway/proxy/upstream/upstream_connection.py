@@ -34,7 +34,7 @@ _MAX_HEAD = 256 * 1024
 # Stricter than llhttp: what a reason phrase has none of (RFC 9112, section 4).
 _CONTROLS = bytes(byte for byte in (*range(32), 127) if byte != 9)
 _NO_PARSER, _SLOW = HttpResponseParser(None), "it took too long"
-_SPENT = UpstreamState.SPENT  # read often, like the transitions of an ordinary exchange:
+_BEGUN, _SPENT = UpstreamState.EARLY_HEAD, UpstreamState.SPENT  # read often, like these:
 _SEND_ALL = TRANSITIONS.after(UpstreamEvent.SEND_ALL)
 _FINAL_HEAD = TRANSITIONS.after(UpstreamEvent.FINAL_HEAD)
 _BEGIN, _PIECE = TRANSITIONS.after(UpstreamEvent.BEGIN), TRANSITIONS.after(UpstreamEvent.PIECE)
@@ -170,7 +170,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
             self._reading.feed(data)
             return
         try:
-            if not (response.head or self._head_size):
+            if self._state < _BEGUN:  # perhaps behind empty lines
                 self._is_1_1 = data.startswith(b"HTTP/1.1 ")
                 if not self._is_1_1 and data.lstrip(b"\r\n")[:1] not in b"H":
                     raise HttpParserError("another protocol")  # llhttp takes RTSP and ICE

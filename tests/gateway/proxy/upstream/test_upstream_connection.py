@@ -14,8 +14,10 @@ from gateway.proxy.turns.turn_writes import TurnWrites
 from gateway.proxy.upstream.streamed_response import StreamedResponse
 from gateway.proxy.upstream.upstream import StaleConnectionError, UpstreamRequest
 from gateway.proxy.upstream.upstream_connection import UpstreamConnection
+from tests.gateway.live.test_bad_services import CASES
 
 GET = UpstreamRequest("GET", "/", [])
+ODD = {name: case.data for name, case in CASES.items() if len(case.data) < 1000}
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 
@@ -91,6 +93,31 @@ async def test_byte_by_byte() -> None:
     assert (response.status, response.reason, await whole(response)) == (200, b"OK", b"ok")
     assert kept.freed == 1
     assert kept.wire.sent == b"GET / HTTP/1.1\r\nHost: service\r\n\r\n"
+
+
+async def meaning(pieces: Iterable[bytes]) -> tuple[list[int], int, bytes | str]:
+    """Return the interim statuses, and the final one with the body or the code of the fault."""
+    kept, interim = Kept(), list[int]()
+    request = UpstreamRequest(
+        "GET", "/", [], informational=lambda status, _: interim.append(status)
+    )
+    asked = asyncio.create_task(kept.connection.send(request, Timeouts()).arrived())
+    await asyncio.sleep(0)
+    for piece in pieces:
+        if not kept.wire.gone.is_set():
+            kept.connection.data_received(piece)
+    kept.connection.connection_lost(None)
+    try:
+        response = await asked
+        return interim, response.status, await whole(response)
+    except FaultError as error:
+        return interim, 0, error.fault.code
+
+
+@pytest.mark.parametrize("data", ODD.values(), ids=ODD)
+async def test_odd_answers_byte_by_byte(data: bytes) -> None:
+    """They mean the same as in one piece."""
+    assert await meaning(bytes([byte]) for byte in data) == await meaning([data])
 
 
 async def test_a_large_body_is_no_large_head() -> None:
