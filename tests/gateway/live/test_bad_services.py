@@ -1,8 +1,8 @@
 """Every odd answer of a service, asked for in every way, all of them at once.
 
-Public suites for clients and proxies have such answers: those of curl, Varnish, llhttp, nginx and
-Go. A client gets the right answer, a problem or a cut, and never waits; its connection, the one to
-the service and all other clients go on; each request is recorded once.
+Public suites for clients and proxies have such answers: those of curl, Varnish, llhttp, nginx, Go,
+Envoy and HAProxy. A client gets the right answer, a problem or a cut, and never waits; its
+connection, the one to the service and all other clients go on; each request is recorded once.
 """
 
 import asyncio
@@ -73,6 +73,7 @@ ODD: dict[str, Case] = {
         b"HTTP/1.1 100 Continue\r\n\r\n" * 3 + b"HTTP/1.1 199 Odd\r\nA: b\r\n\r\n" + head(TWO)
     ),
     "an interim answer with a length": Case(head(TWO, status=b"HTTP/1.1 102 P", body=head(TWO))),
+    "hints without a reason": Case(b"HTTP/1.1 103\r\nLink: </a>\r\n\r\n" + head(TWO)),
     "blank lines before it": Case(b"\r\n\r\n" + head(TWO)),
     "no reason": Case(head(TWO, status=b"HTTP/1.1 200")),
     "an empty reason": Case(head(TWO, status=b"HTTP/1.1 200 ")),
@@ -86,19 +87,36 @@ ODD: dict[str, Case] = {
     "Proxy-Connection closes": Case(head(b"Proxy-Connection: close", TWO)),
     "Keep-Alive without sense": Case(head(b"Keep-Alive: timeout=-5, max=0, timeout=\xb2", TWO)),
     "an upgrade that is none": Case(head(b"Connection: upgrade", b"Upgrade: h2c", TWO)),
+    "an upgrade that is none, and its bytes": Case(
+        head(b"Connection: upgrade", b"Upgrade: websocket", TWO) + b"\x81\x05hello"
+    ),
     "fields without a value": Case(head(b"A:", b"A:", b"B: \t ", TWO)),
     "a name of all that names may have": Case(head(b"!#$%&'*+-.^_`|~09aZ: x", TWO)),
     "2,000 fields": Case(head(*[b"X-%d: y" % number for number in range(2000)], TWO)),
     "a field of 40,000 bytes": Case(head(b"Set-Cookie: a=" + b"b" * 40_000, TWO)),
     "the coding in other letters": Case(head(b"tRANSFER-eNCODING: cHUNKED", body=chunked(b"ok"))),
     "chunks of a byte": Case(head(CHUNKED, body=chunked(b"o", b"k"))),
+    "sizes with many zeros": Case(head(CHUNKED, body=b"0" * 24 + b"2\r\nok\r\n0000\r\n\r\n")),
     "no chunks but the last": Case(head(CHUNKED, body=chunked()), body=b""),
     "trailers": Case(head(CHUNKED, b"Trailer: A", body=b"2\r\nok\r\n0\r\nA: b\r\n\r\n")),
     "forgery behind a length": Case(head(TWO) + FORGED),
     "forgery behind chunks": Case(head(CHUNKED, body=chunked(b"ok")) + FORGED),
     "forgery behind nothing": Case(head(b"Content-Length: 0", body=FORGED), body=b""),
     "forgery behind a last answer": Case(head(b"Connection: close", TWO) + FORGED),
+    "forgery behind keep-alive and close": Case(
+        head(b"Connection: keep-alive, close", TWO) + FORGED
+    ),
+    "forgery behind keep-alive, then close": Case(
+        head(b"Connection: keep-alive", b"Connection: close", TWO) + FORGED
+    ),
+    "a failure twice": Case(
+        head(b"Content-Length: 0", status=b"HTTP/1.1 503 S", body=b"") * 2, status=503, body=b""
+    ),
     "an answer as a body": Case(head(body=FORGED), "close", body=FORGED),
+    "hints as a body": Case(
+        head(b"Content-Length: 21", body=b"HTTP/1.1 103 E\r\n\r\n\r\n!"),
+        body=b"HTTP/1.1 103 E\r\n\r\n\r\n!",
+    ),
     "HTTP/1.0 without a length": Case(head(status=b"HTTP/1.0 200 OK"), "close"),
     "HTTP/1.0 that keeps, without a length": Case(
         head(b"Connection: keep-alive", status=b"HTTP/1.0 200 OK"), "close"
@@ -112,6 +130,12 @@ ODD: dict[str, Case] = {
     "not modified with forgery": Case(
         head(TWO, status=b"HTTP/1.1 304 N", body=FORGED), status=304, body=b""
     ),
+    "reset content with content": Case(head(TWO, status=b"HTTP/1.1 205 R"), status=205),
+    "parts without a length": Case(
+        head(b"Content-Type: multipart/byteranges; boundary=a", status=b"HTTP/1.1 206 Part"),
+        "close",
+        status=206,
+    ),
     "an empty part": Case(
         head(b"Content-Length: 0", status=b"HTTP/1.1 206 Part", body=b""), status=206, body=b""
     ),
@@ -121,6 +145,21 @@ BROKEN: dict[str, Case] = {
         f"status {status}": Case(head(TWO, status=b"HTTP/1.1 %d X" % status))
         for status in (600, 666, 799, 999)
     },
+    **{
+        f"a status line {line!r}": Case(head(TWO, status=line))
+        for line in (
+            b"HTTP/11.1 200 OK",
+            b"HTTP/1.1.1 200 OK",
+            b"HTTP//1.1 200 OK",
+            b"HTTP/1.1 200OK",
+        )
+    },
+    "a coding in HTTP/1.0": Case(
+        head(b"Transfer-Encoding: gzip", TWO, status=b"HTTP/1.0 200 OK"), "close"
+    ),
+    "an answer after others that is broken": Case(
+        b"HTTP/1.1 100 C\r\n\r\n" + head(TWO, status=b"HTTP/1.1 1000 X")
+    ),
     "a byte order mark": Case(b"\xef\xbb\xbf" + head(TWO)),
     "blanks for ever": Case(b" " * 300_000),
     "blank lines for ever": Case(b"\r\n" * 150_000),
