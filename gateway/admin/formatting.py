@@ -7,7 +7,7 @@ from gateway.config.text.mistakes import printable
 from gateway.state.state_access import Doubt
 from gateway.state.totals import OTHERS
 
-ANONYMOUS = "(anonymous)"
+ANONYMOUS_TEXT = "(anonymous)"
 
 
 def columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterator[str]:
@@ -27,7 +27,7 @@ def columns(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> Iterat
 
 def client_text(client: str | None) -> str:
     """Return the name of a client for people, also of one without a name, and of all others."""
-    return OTHERS if client is None else client or ANONYMOUS
+    return OTHERS if client is None else client or ANONYMOUS_TEXT
 
 
 def format_time(seconds: float) -> str:

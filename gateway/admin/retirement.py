@@ -259,15 +259,15 @@ def _service(key: VersionKey, rules: Snapshot) -> Iterator[Reason]:
         )
 
 
-# The other remedy, if the answer is right and the expectation is wrong.
-_OTHER_REMEDY = {"differences": "ignore what is known", "violations": "the document"}
-
-
 def _cutover(key: VersionKey, rules: Snapshot, overrides: Overrides) -> Iterator[Reason]:
     cutover = rules.cutovers.get(key)
     percent = 100 if cutover is None else in_force(cutover, overrides)
     if percent < 100:
         yield Reason("no", f"its cutover stands at {percent:g}%", "raise it to 100%")
+
+
+# The other remedy, if the answer is right and the expectation is wrong.
+_OTHER_REMEDY = {"differences": "ignore what is known", "violations": "the document"}
 
 
 def _found(

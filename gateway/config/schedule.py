@@ -57,7 +57,7 @@ def _expected(wrong: str) -> str:
     return f"the schedule {wrong}; write minute, hour, day, month and weekday, like '0 9 * * 1'"
 
 
-def zone(name: str) -> tzinfo:
+def time_zone(name: str) -> tzinfo:
     """Return the time zone of that name.
 
     Raises:

@@ -27,9 +27,9 @@ _LARGE_BODIES = 4
 # So many bytes are parsed in a turn of the event loop, of all connections together: of a body in
 # chunks of one byte, they take some 2 ms.
 _BYTES_A_TURN = 2048
-# What probes ask, by whatever name they know the gateway, and what gives nothing away.
 NOWHERE = "nowhere"
 """The name of the part of a path that no other route has."""
+# What probes ask, by whatever name they know the gateway, and what gives nothing away.
 _OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 
 Handle = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -22,7 +22,7 @@ from gateway.core.answers.link_directory import (
 from gateway.core.answers.url_parts import in_form, query_and_fragment, resolved, split_url
 from gateway.core.conversion.chain import Conversion
 from gateway.core.conversion.conversion_error import ConversionError
-from gateway.core.conversion.hop import path_above as path_moved
+from gateway.core.conversion.hop import path_moved
 from gateway.core.conversion.parameter_change import LINK
 from gateway.core.conversion.passage import find_link
 from gateway.core.service import CLIENT_HOST, TARGET_HOST

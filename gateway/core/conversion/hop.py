@@ -132,7 +132,7 @@ def status_kinds(
     }
 
 
-def path_above(hops: Sequence[Hop], prefix: str) -> str:
+def path_moved(hops: Sequence[Hop], prefix: str) -> str:
     """Return what the operations below a prefix of paths have above them behind hops.
 
     It is the same prefix where no operation is declared below it.

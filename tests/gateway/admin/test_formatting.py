@@ -3,7 +3,7 @@
 import pytest
 
 from gateway.admin.formatting import (
-    ANONYMOUS,
+    ANONYMOUS_TEXT,
     client_text,
     columns,
     compared_text,
@@ -57,7 +57,9 @@ def test_durations(seconds: float, text: str) -> None:
     assert duration_text(seconds) == text
 
 
-@pytest.mark.parametrize(("client", "text"), [(None, OTHERS), ("", ANONYMOUS), ("acme", "acme")])
+@pytest.mark.parametrize(
+    ("client", "text"), [(None, OTHERS), ("", ANONYMOUS_TEXT), ("acme", "acme")]
+)
 def test_clients(client: str | None, text: str) -> None:
     assert client_text(client) == text
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.config.schedule import CronSchedule, zone
+from gateway.config.schedule import CronSchedule, time_zone
 from gateway.config.text.dates import parse_date
 from tests.gateway.core.world import LAW
 
-BERLIN = zone("Europe/Berlin")
+BERLIN = time_zone("Europe/Berlin")
 
 
 def around(text: str, now: str) -> tuple[str, str]:
@@ -71,9 +71,9 @@ def test_no_schedule(text: str) -> None:
 @pytest.mark.parametrize("name", ["", "Berlin", "../UTC", "/etc/passwd", "Europe/"])
 def test_no_time_zone(name: str) -> None:
     with pytest.raises(ValueError, match="write one like Europe/Berlin"):
-        zone(name)
+        time_zone(name)
 
 
 def test_time_zones() -> None:
-    assert zone("UTC") is UTC
-    assert datetime(2026, 7, 1, tzinfo=zone("Europe/Berlin")).utcoffset() == timedelta(hours=2)
+    assert time_zone("UTC") is UTC
+    assert datetime(2026, 7, 1, tzinfo=time_zone("Europe/Berlin")).utcoffset() == timedelta(hours=2)

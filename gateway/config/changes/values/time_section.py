@@ -17,7 +17,7 @@ from gateway.config.changes.values.rewrite_section import (
     RewriteSection,
     ways_between,
 )
-from gateway.config.schedule import zone as time_zone
+from gateway.config.schedule import time_zone
 from gateway.config.shape import NonEmptyText, NumberText, SectionModel
 from gateway.core.conversion.scalars import Type
 

@@ -78,11 +78,11 @@ class BrownoutBuilder:
         if not self.config.windows and "percent" not in self.config.model_fields_set:
             self.mistakes.add("refuses nothing; add windows or percent", *self.at)
         # Imported only for a brownout: time zones and cron take memory that most gateways save.
-        from gateway.config.schedule import zone
+        from gateway.config.schedule import time_zone
 
-        timezone = self.mistakes.attempt(partial(zone, self.config.zone), *self.at, "zone") or UTC
+        zone = self.mistakes.attempt(partial(time_zone, self.config.zone), *self.at, "zone") or UTC
         windows = [
-            self._window(window, timezone, (*self.at, "windows", index))
+            self._window(window, zone, (*self.at, "windows", index))
             for index, window in enumerate(self.config.windows)
         ]
         if self.config.percent:
