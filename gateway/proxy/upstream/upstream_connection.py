@@ -8,7 +8,7 @@ from typing import cast
 # httptools: Python's binding of llhttp, the parser of Node.js, which is strict by default.
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
-from gateway.core.errors import FaultCode, FaultError
+from gateway.core.errors import FaultCode
 from gateway.core.headers import HeaderFields
 from gateway.core.service import Timeouts
 from gateway.proxy.bounds.deadline import Deadline
@@ -144,7 +144,7 @@ class UpstreamConnection:  # no asyncio.Protocol, below which mypyc compiles no 
                     await self.write(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
             if chunked:
                 await self.write(b"0\r\n\r\n")
-        except FaultError as error:
+        except Exception as error:  # whatever it is, the service would wait for the rest
             self._fail(error)
         else:
             self._state = TRANSITIONS[self._state, UpstreamEvent.SENT]

@@ -277,6 +277,21 @@ async def test_a_closing_connection_asks_for_no_more_of_a_body() -> None:
         await response.arrived()
 
 
+async def test_a_body_that_fails_in_an_unforeseen_way_ends_the_exchange() -> None:
+    """Nobody else would: the service waits for the rest, and has all the time of `whole`."""
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"a"
+        raise LookupError("unforeseen")
+
+    kept = Kept()
+    response = kept.connection.send(UpstreamRequest("POST", "/", [], body=body()), Timeouts())
+    await asyncio.sleep(0.01)
+    assert kept.wire.is_closing()
+    with pytest.raises(LookupError):
+        await response.arrived()
+
+
 async def test_an_empty_piece_does_not_end_a_body() -> None:
     """A chunk of no bytes would: the service would take those behind it for the next request."""
 
