@@ -29,6 +29,10 @@ END_TO_END: list[str | bytes] = [
     'If-None-Match: W/"a", "b"',
     "Range: bytes=0-1",
     "!#$%&'*+-.^_`|~: odd name",
+    # Which of these a service believes, only its operator knows; docs/reference.md says so.
+    "X-Forwarded-User: ann",
+    "Remote-User: ann",
+    "X-Real-IP: 192.0.2.1",
 ]
 ARRIVES = [
     (b"X-Twice", b"one"),
@@ -47,6 +51,9 @@ ARRIVES = [
     (b"If-None-Match", b'W/"a", "b"'),
     (b"Range", b"bytes=0-1"),
     (b"!#$%&'*+-.^_`|~", b"odd name"),
+    (b"X-Forwarded-User", b"ann"),
+    (b"Remote-User", b"ann"),
+    (b"X-Real-IP", b"192.0.2.1"),
 ]
 
 HOP_BY_HOP: list[str | bytes] = [
