@@ -15,6 +15,7 @@ from gateway import __version__
 from gateway.cli.command import Command, CommandError, CommandParser
 from gateway.config.text.environment_file import parse_environment
 from gateway.config.text.mistakes import ConfigError
+from gateway.descriptors import open_standard_streams
 from gateway.state.state_changes import StateError
 
 _NAME = "version-gateway"
@@ -78,15 +79,21 @@ def parse(words: Sequence[str]) -> Callable[[], int]:
 
 
 def _run(command: Command, arguments: argparse.Namespace) -> int:
+    open_standard_streams()
     try:
         if getattr(arguments, "env", None) is not None:
             _add_variables(arguments.env)
         status = command.run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the output has seen enough; the rest goes nowhere, so that no flush fails.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_output()  # its reader has seen enough
         return getattr(arguments, "wrong", 0)
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        _leave_output()
+        print(f"the output cannot be written: {error.strerror}; is its disk full?", file=sys.stderr)
+        return getattr(arguments, "wrong", 2)
     except KeyboardInterrupt:
         print(file=sys.stderr)  # a line that was being rewritten stays
         return 128 + signal.SIGINT  # as a shell has it
@@ -97,6 +104,11 @@ def _run(command: Command, arguments: argparse.Namespace) -> int:
         print(error, file=sys.stderr)
         return getattr(arguments, "wrong", 2)
     return status
+
+
+def _leave_output() -> None:
+    """Have the rest of the output go nowhere, so that no flush fails."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _version() -> str:

@@ -23,7 +23,7 @@ from tests.gateway.kit import DEADLINE, ROOT
 HERE = Path(__file__).parent
 TRANSCRIPT = (HERE / "commands.txt").read_text()
 # A command that ends by itself and has no shell do anything but set variables.
-ALONE = re.compile(r"((?:\w+=\S+ )*)python -m gateway ((?:-|[a-z](?!erve))[^|$]+)")
+ALONE = re.compile(r"((?:\w+=\S+ )*)python -m gateway ((?:-|[a-z](?!erve))[^|$<>]+)")
 COMMANDS = [block.partition("\n") for block in TRANSCRIPT.strip().split("\n\n")[1:]]
 
 
