@@ -6,13 +6,14 @@ Field lines are pairs of raw bytes; their order, case and duplicates are kept.
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Final
 
 from gateway.core.field_names import FieldNames
 
 HeaderFields = list[tuple[bytes, bytes]]
 FieldLines = tuple[tuple[bytes, bytes], ...]
 
-FIELD_LINE = b": ".join
+FIELD_LINE: Final = b": ".join
 """Returns the line of a header field, without its end."""
 
 # RFC 9110, section 7.6.1, and the fields that older specifications define as hop-by-hop.
@@ -76,7 +77,7 @@ _NEVER_BEHIND = (
     )
 )
 
-LINK = b"link"
+LINK: Final = b"link"
 """The watched name of the fields with links: Location, Content-Location, Link and Set-Cookie."""
 
 # Where the gateway announces the end of a version, its fields replace those of the service. Link is
@@ -128,7 +129,7 @@ REPLACED = frozenset({b"x-request-id"})
 _SHORT = 256
 
 # Values of Connection that name no other field.
-_ORDINARY = frozenset({b"close", b"keep-alive", b"Keep-Alive"})
+_ORDINARY: Final = frozenset({b"close", b"keep-alive", b"Keep-Alive"})
 
 PSEUDONYM = b"version-gateway"
 
@@ -141,7 +142,7 @@ METHOD_OVERRIDES = frozenset({b"x-http-method", b"x-http-method-override", b"x-m
 # Fields whose presence is reported, since the handling of a message depends on it.
 _WATCHED = METHOD_OVERRIDES | {b"connection", b"date", b"expect", b"vary"}
 _LINKS = frozenset({b"content-location", b"link", b"location", b"set-cookie"})
-_DROPPED = b""
+_DROPPED: Final = b""
 
 
 class FieldFates(FieldNames):

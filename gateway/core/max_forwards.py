@@ -10,11 +10,12 @@ nginx, and httpd with `TraceEnable off`, refuse TRACE alike.
 """
 
 import re
+from typing import Final
 
 from gateway.core.headers import HeaderFields
 from gateway.core.request import HeaderLookup
 
-BOUNDED = frozenset({"OPTIONS", "TRACE"})
+BOUNDED: Final = frozenset({"OPTIONS", "TRACE"})
 """The methods for which Max-Forwards counts; for any other, it may be ignored."""
 
 _MOST = 10**9

@@ -6,15 +6,14 @@ The cost of a look-up grows with the depth of the path, not with the number of e
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 from urllib.parse import unquote_to_bytes
 
 T = TypeVar("T")
 
 # The maximum length of a path in the look-up cache, which bounds its memory.
-_SHORT = 256
+_SHORT: Final = 256
 # The memory of one generation of that cache in bytes, and that of an entry beside its texts, which
 # hold each character of the path at most twice.
 _REMEMBERED = 4 * 1024 * 1024
@@ -162,11 +161,13 @@ def _check_literal(literal: str, segment: str) -> None:
         )
 
 
-@dataclass(slots=True)
 class _Node(Generic[T]):
-    literals: "dict[str, _Node[T]]" = field(default_factory=dict)
-    captures: "list[tuple[Segment, _Node[T]]]" = field(default_factory=list)
-    end: "tuple[Template, T] | None" = None
+    __slots__ = ("captures", "end", "literals")
+
+    def __init__(self) -> None:
+        self.literals: dict[str, _Node[T]] = {}
+        self.captures: list[tuple[Segment, _Node[T]]] = []
+        self.end: tuple[Template, T] | None = None
 
 
 _Found = tuple[T, Mapping[str, str]] | None

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-CLIENT_HOST = "client"
-TARGET_HOST = "target"
+CLIENT_HOST: Final = "client"
+TARGET_HOST: Final = "target"
 
 
 class Target(NamedTuple):

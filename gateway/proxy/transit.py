@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Sequence
 from email.utils import formatdate
 from functools import lru_cache
 from time import time
+from typing import Final
 
 from aiohttp.http import HttpVersion11
 
@@ -46,7 +47,7 @@ from gateway.proxy.planned_message import LiveSurroundings
 from gateway.proxy.upstream.request_head import forwarding_lines, known_forwarding_lines
 from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead, UpstreamRequest
 
-_VIA = (b"Via", b"1.1 " + headers.PSEUDONYM)
+_VIA: Final = (b"Via", b"1.1 " + headers.PSEUDONYM)
 _IDENTITY = (b"Accept-Encoding", b"identity")
 _EXPECT = frozenset({b"expect"})
 _ETAG = frozenset({b"etag"})

@@ -7,6 +7,7 @@ import time
 import traceback
 from collections import Counter
 from functools import cache, lru_cache
+from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -18,7 +19,8 @@ from gateway.telemetry.delta import CounterDelta, Deliver, Delta
 from gateway.telemetry.log_output import LogOutput
 
 _encoder = msgspec.json.Encoder()
-_encode, _encode_into = _encoder.encode, _encoder.encode_into
+_encode: Final = _encoder.encode
+_encode_into: Final = _encoder.encode_into
 
 
 def event(name: str, level: str = "info", **fields: object) -> None:
@@ -223,4 +225,4 @@ def _second(second: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 
-_label = lru_cache(maxsize=1024)(str)
+_label: Final = lru_cache(maxsize=1024)(str)

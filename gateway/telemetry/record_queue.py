@@ -6,11 +6,12 @@ turn, and not between the steps of requests, saves the processor from fetching b
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from gateway.proxy.client.exchange import Exchange
 
 # With so many, they are recorded at once, so that the end of a turn does not take long.
-_MOST = 64
+_MOST: Final = 64
 
 
 class RecordQueue:

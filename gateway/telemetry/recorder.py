@@ -4,6 +4,7 @@ import asyncio
 from bisect import bisect_left
 from collections.abc import Collection
 from time import perf_counter, time
+from typing import Final
 
 from gateway.core.errors import FAULT_KINDS, Blame, FaultCode
 from gateway.core.overrides import VersionKey
@@ -22,7 +23,7 @@ _INTERVAL = 1.0
 # costs time and not memory, and nothing is dropped that a verdict goes by.
 _MOST_MET = 4096
 # The bucket of a duration starts above these bounds.
-_FLOORS = (-1.0, *BOUNDS)
+_FLOORS: Final[tuple[float, ...]] = (-1.0, *BOUNDS)
 # The maximum samples and spans in one delta; further ones are dropped.
 _MOST_SAMPLES = 16
 _MOST_SPANS = 4096

@@ -5,7 +5,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from functools import lru_cache
 from ipaddress import IPv6Address
-from typing import Protocol, Self
+from typing import Final, Protocol, Self
 from urllib.parse import quote
 
 from aiohttp import StreamReader
@@ -25,18 +25,20 @@ from gateway.proxy.client.client_response import ClientTransport, RequestMessage
 # and a port. Other characters would be forwarded and misread by services: a comma, for instance,
 # would make two hosts of X-Forwarded-Host.
 _AUTHORITY = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|[A-Za-z0-9\-._~]+)(?::[0-9]{0,5})?\Z")
-LONGEST_AUTHORITY = 260
+LONGEST_AUTHORITY: Final = 260
 """A host name has at most 253 characters (RFC 1035, section 2.3.4), a port 5 digits."""
 # The look-up of such a name is faster, since it is not examined each time.
-_HOST, _TRANSFER_ENCODING = istr("Host"), istr("Transfer-Encoding")
-_CONTENT_LENGTH, _EXPECT = istr("Content-Length"), istr("Expect")
+_HOST: Final = istr("Host")
+_TRANSFER_ENCODING: Final = istr("Transfer-Encoding")
+_CONTENT_LENGTH: Final = istr("Content-Length")
+_EXPECT: Final = istr("Expect")
 # A service may misread a length of more digits.
-_DIGITS = 18
+_DIGITS: Final = 18
 # A body of more bytes is streamed, since one that is held takes memory until it is answered.
-_SMALL = 16 * 1024
-X_REQUEST_ID = istr("X-Request-Id")
+_SMALL: Final = 16 * 1024
+X_REQUEST_ID: Final = istr("X-Request-Id")
 """The name of the field of request ids."""
-REQUEST_ID = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}\Z")
+REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._~:/+=@-]{1,128}\Z")
 """The pattern of request ids that may be written to a log unchanged."""
 
 # Fields that Connection must not name, beside those that the rules read.
@@ -46,7 +48,7 @@ _CREDENTIALS = frozenset({b"authorization", b"cookie"})
 _ONE_SITE = 64
 
 _SAFE = "/%:@!$&'()*+,;=~[]"
-is_loggable = re.compile(rf"/[A-Za-z0-9_.\-{re.escape(_SAFE)}]*\Z").match
+is_loggable: Final = re.compile(rf"/[A-Za-z0-9_.\-{re.escape(_SAFE)}]*\Z").match
 """Returns a match if a path can be written to a JSON log without escapes."""
 
 

@@ -5,7 +5,7 @@ import socket
 import struct
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from aiohttp.http import HttpVersion10, RawRequestMessage
 
@@ -15,7 +15,7 @@ from gateway.proxy.turns.turn_writes import TurnTransport
 
 _REASONS = {status.value: status.phrase.encode() for status in HTTPStatus}
 # The status lines of ordinary responses, which give the standard reason phrase or none.
-_STATUS_LINES = {
+_STATUS_LINES: Final = {
     (status, given): b"HTTP/1.1 %d %b" % (status, reason)
     for status, reason in _REASONS.items()
     for given in (b"", reason)
@@ -24,7 +24,7 @@ _STATUS_LINES = {
 _LENGTH = frozenset({b"content-length"})
 # A larger body is written as it is: to put it behind its head is to copy it, which takes
 # milliseconds, while nobody else is answered.
-_ONE_WRITE = 64 * 1024
+_ONE_WRITE: Final = 64 * 1024
 # SO_LINGER with zero seconds, which makes close() reset the connection.
 _RESET = struct.pack("ii", 1, 0)
 

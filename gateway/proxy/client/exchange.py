@@ -6,7 +6,7 @@ The log line, the metrics and the usage of a request are written once, from its 
 import secrets
 import time
 from itertools import count
-from typing import Protocol
+from typing import Final, Protocol
 
 from aiohttp import StreamReader
 from aiohttp.streams import EMPTY_PAYLOAD
@@ -31,8 +31,8 @@ from gateway.proxy.request_span import RequestSpan
 
 # Request ids are unique without a system call for each; no security depends on them. The numbers
 # have twelve digits, so that all ids have 32.
-_id_prefix = secrets.token_hex(10)
-_id_count = count(10**11)
+_id_prefix: Final = secrets.token_hex(10)
+_id_count: Final = count(10**11)
 
 
 class Exchange(ClientRequest, ClientResponse):

@@ -7,14 +7,14 @@ each when it is ready, they wake it each time, as it has gone to sleep in betwee
 
 import asyncio
 import logging
-from typing import Any
+from typing import Any, Final
 
 _log = logging.getLogger(__name__)
 
 # With so many, they are sent at once, so that the end of a turn does not take long.
-_MOST = 64
+_MOST: Final = 64
 # More bytes are sent at once: to keep them would be a second buffer beside that of the transport.
-_LARGE = 64 * 1024
+_LARGE: Final = 64 * 1024
 
 
 class TurnWrites:

@@ -1,17 +1,20 @@
 """The header fields of a response by which its connection goes: framing and keep-alive."""
 
+from typing import Final
+
 from gateway.core.field_names import FieldNames
 from gateway.core.headers import HeaderFields
 
-_NAMES = FieldNames({b"content-length", b"keep-alive", b"transfer-encoding"})
-_KNOWN = _NAMES.known
-_BLANKS = (b" ", b"\t")
+_NAMES: Final = FieldNames({b"content-length", b"keep-alive", b"transfer-encoding"})
+_KNOWN: Final = _NAMES.known
+# What llhttp keeps behind a value, blanks and tabs, and no other octet of a value is below.
+_SPACE: Final = 0x20
 # Each field costs some microseconds, however short it is, and a link more; requests wait meanwhile.
-_MOST_FIELDS = 2048
-_DIGITS = 18  # of a length; llhttp takes more
+_MOST_FIELDS: Final = 2048
+_DIGITS: Final = 18  # of a length; llhttp takes more
 _TOO_MANY = f"it sent more than {_MOST_FIELDS} fields together"
 
-FRAMINGS = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
+FRAMINGS: Final = {("1.1", b""), ("1.1", b"chunked,"), ("1.0", b"")}
 """The versions of HTTP and the codings of each (RFC 9112, section 6.1); llhttp takes more."""
 
 
@@ -48,7 +51,7 @@ def framing(fields: HeaderFields) -> tuple[HeaderFields, int | None, bytes, byte
             keep_alive = value
         elif known is not None:
             coding += value.rstrip(b" ").lower() + b","  # llhttp misses chunked by a tab
-        if value.endswith(_BLANKS):
+        if value and value[-1] <= _SPACE:
             blank = True
     return trimmed(fields) if blank else fields, length, coding, keep_alive
 

@@ -3,6 +3,7 @@
 import re
 import select
 from random import random
+from typing import Final
 
 from gateway.proxy.turns.turn_writes import TurnTransport
 
@@ -15,7 +16,7 @@ _LONGEST = 30.0
 # once.
 _JITTER = 0.25
 # `is_quiet` costs a system call, so it is checked only after so many seconds of idle time.
-LOOK_AFTER = 0.01
+LOOK_AFTER: Final = 0.01
 _TIMEOUT = re.compile(rb"(?:^|[,\s])timeout\s*=\s*\"?([0-9]{1,6})", re.IGNORECASE)
 
 

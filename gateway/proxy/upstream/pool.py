@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -19,8 +20,8 @@ from gateway.proxy.upstream.upstream import NoRoomError, UpstreamRequest
 
 # The retry budget: retries per request of a service, once the initial reserve is spent. When all
 # targets fail, trying each in turn would add load and help nothing (Envoy's retry budget).
-_RETRY_SHARE = 0.2
-_RETRY_RESERVE = 10.0
+_RETRY_SHARE: Final = 0.2
+_RETRY_RESERVE: Final = 10.0
 # The share of a service's places that bodies may take that began to arrive while half of the places
 # were taken, and are not read ahead. A quarter is left for requests that are complete.
 _ARRIVING_SHARE = 0.25

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Final
 
 from gateway.core.headers import FIELD_LINE, FieldLines, forwarding
 from gateway.proxy.upstream.upstream import UpstreamRequest
 
 # A larger body is written as it is: to put it behind its head is to copy it, which takes
 # milliseconds, while nobody else is answered.
-_ONE_WRITE = 64 * 1024
+_ONE_WRITE: Final = 64 * 1024
 
 
 def write_request(
@@ -51,5 +52,5 @@ def forwarding_lines(peer: str, authority: str, via: bytes, inherited: FieldLine
     return b"\r\n".join(map(FIELD_LINE, fields))
 
 
-known_forwarding_lines = lru_cache(maxsize=1024)(forwarding_lines)
+known_forwarding_lines: Final = lru_cache(maxsize=1024)(forwarding_lines)
 """The same for requests without a trusted proxy, whose fields are of any length, and not kept."""

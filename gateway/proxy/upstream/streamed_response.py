@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 from gateway.core.headers import HeaderFields
 from gateway.core.service import Timeouts
@@ -11,11 +11,11 @@ from gateway.proxy.bounds.slow_holders import SlowHolders
 
 # With more bytes of the body than this since the reader last waited for some, reading from the
 # service pauses until it does again. So what the reader is still passing on counts as well.
-_HIGH_WATER = 64 * 1024
+_HIGH_WATER: Final = 64 * 1024
 # With more unread pieces than this, the parser leaves others a turn.
 _CROWDED = 128
 
-SMALL = 64 * 1024
+SMALL: Final = 64 * 1024
 """A body of at most so many bytes is awaited for a moment, so that it leaves in one write."""
 MOMENT = 0.005
 """The time, in seconds, that the rest of a small body is awaited."""

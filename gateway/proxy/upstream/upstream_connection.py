@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from math import inf
-from typing import cast
+from typing import Final, cast
 
 # httptools: Python's binding of llhttp, the parser of Node.js, which is strict by default.
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -34,9 +34,10 @@ _MAX_HEAD = 256 * 1024
 # Stricter than llhttp: what a reason phrase has none of (RFC 9112, section 4).
 _CONTROLS = bytes(byte for byte in (*range(32), 127) if byte != 9)
 _NO_PARSER, _SLOW = HttpResponseParser(None), "it took too long"
-_BEGUN, _SPENT = UpstreamState.EARLY_HEAD, UpstreamState.SPENT  # read often, like these:
-_SEND_ALL = TRANSITIONS.after(UpstreamEvent.SEND_ALL)
-_FINAL_HEAD = TRANSITIONS.after(UpstreamEvent.FINAL_HEAD)
+_BEGUN: Final = UpstreamState.EARLY_HEAD
+_SPENT: Final = UpstreamState.SPENT  # read often, like the transitions of an ordinary exchange:
+_SEND_ALL: Final = TRANSITIONS.after(UpstreamEvent.SEND_ALL)
+_FINAL_HEAD: Final = TRANSITIONS.after(UpstreamEvent.FINAL_HEAD)
 _BEGIN, _PIECE = TRANSITIONS.after(UpstreamEvent.BEGIN), TRANSITIONS.after(UpstreamEvent.PIECE)
 _END, _RELEASE = TRANSITIONS.after(UpstreamEvent.END), TRANSITIONS.after(UpstreamEvent.RELEASE)
 

@@ -32,6 +32,7 @@ for the exchange under way.
 """
 
 from enum import Enum, IntEnum, auto
+from typing import Final
 
 from gateway.proxy.transition_table import TransitionTable
 
@@ -189,7 +190,7 @@ AT_END = {
     _S.COMPLETE: ConnectionEnd.NOTHING,
     _S.SPENT: ConnectionEnd.NOTHING,
 }
-FREE = frozenset({_S.FRESH, _S.KEPT})
+FREE: Final = frozenset({_S.FRESH, _S.KEPT})
 """The states in which an exchange can begin."""
-OVER = frozenset({_S.COMPLETE, _S.SPENT})
+OVER: Final = frozenset({_S.COMPLETE, _S.SPENT})
 """The states in which the response is complete."""
