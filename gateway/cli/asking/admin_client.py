@@ -6,12 +6,16 @@ import json
 import os
 import ssl
 from argparse import Namespace
+from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from gateway.cli.command import CommandError
+from gateway.core.errors import FAULT_KINDS, FaultCode
 from gateway.settings import Settings
+
+T = TypeVar("T")
 
 # Longer than a worker may take to apply overrides, or a webhook to answer, in seconds.
 _TIMEOUT = 20.0
@@ -22,6 +26,8 @@ _RUNS = "does the gateway run? GATEWAY_ADMIN_HOST and GATEWAY_ADMIN_PORT set whe
 _CERTIFIED = (
     "GATEWAY_ADMIN_CA names the file of its authority, and GATEWAY_ADMIN_HOST a host that it is for"
 )
+# How the other port of a gateway says that nothing is there; the admin port has the words of HTTP.
+_FOR_CLIENTS = FAULT_KINDS[FaultCode.NOT_FOUND].title
 
 
 class AdminUnreachableError(CommandError):
@@ -34,6 +40,7 @@ class AdminRefusedError(CommandError):
 
 class _Problem(msgspec.Struct):
     detail: str
+    title: str = ""
 
 
 class AdminClient:
@@ -66,7 +73,10 @@ class AdminClient:
         """
         body = None if content is None else json.dumps(content)
         target = "".join(f"/{quote(segment, safe='')}" for segment in path)
-        connection = self._connection()
+        try:
+            connection = self._connection()
+        except http.client.InvalidURL:
+            raise self._unreachable("no host has such a name") from None
         try:
             url = f"{target}?{query}" if query else target
             connection.request(method, url, body, self._headers)
@@ -81,6 +91,8 @@ class AdminClient:
         except http.client.RemoteDisconnected:
             hint = "" if self._tls else "; if it uses TLS, set GATEWAY_ADMIN_CA"
             raise self._unreachable(f"it closed the connection{hint}") from None
+        except UnicodeError:  # a label of the name is empty or too long
+            raise self._unreachable("no host has such a name") from None
         except OSError as error:
             raise self._unreachable((error.strerror or str(error)).lower()) from None
         except http.client.HTTPException:
@@ -90,10 +102,12 @@ class AdminClient:
         if response.status < 300:
             return answer
         try:
-            detail = msgspec.json.decode(answer, type=_Problem).detail
+            problem = msgspec.json.decode(answer, type=_Problem)
         except msgspec.DecodeError:
             raise self._unreachable(f"not a gateway's: it answers {response.status}") from None
-        raise AdminRefusedError(detail)
+        if problem.title == _FOR_CLIENTS:
+            raise self._unreachable("it is the port for clients of a gateway")
+        raise AdminRefusedError(problem.detail)
 
     def _connection(self) -> http.client.HTTPConnection:
         if self._tls is None:
@@ -118,6 +132,20 @@ def ask_version(method: str, what: str, arguments: Namespace, content: object = 
     return admin.ask(method, *path, query=query, content=content)
 
 
+def read_answer(answer: bytes, kind: type[T]) -> T:
+    """Return what an answer of the admin port says, of the kind that a command asks for.
+
+    Raises:
+        AdminUnreachableError: it says something else.
+    """
+    try:
+        return msgspec.json.decode(answer, type=kind)
+    except msgspec.DecodeError as error:
+        raise AdminUnreachableError(
+            f"what answers is no admin port of this release: {error}; {_RUNS}"
+        ) from None
+
+
 def why(arguments: Namespace) -> str:
     """Return the query with the reason that the arguments give."""
     given = getattr(arguments, "why", None)
@@ -132,7 +160,9 @@ def _authorization(settings: Settings) -> dict[str, str]:
             token = path.read_text().strip()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "it is no text"
-            raise CommandError(f"GATEWAY_ADMIN_TOKEN_FILE={path}: {reason}") from None
+            raise CommandError(
+                f"GATEWAY_ADMIN_TOKEN_FILE={path}: {reason}; name a file with a token in one line"
+            ) from None
     if not token:
         return {}
     if not (token.isascii() and token.isprintable()):

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 
 import msgspec
 
-from gateway.cli.asking.admin_client import ask_version
+from gateway.cli.asking.admin_client import ask_version, read_answer
 from gateway.cli.command import add_actions, add_version_action
 
 
@@ -29,7 +29,7 @@ class _Brownout(msgspec.Struct):
 def run(arguments: Namespace) -> int:
     """Do the action and print the state."""
     answer = ask_version(arguments.method, "brownouts", arguments)
-    found = msgspec.json.decode(answer, type=_Brownout)
+    found = read_answer(answer, _Brownout)
     state = "are paused" if found.paused else "go by the rules"
     print(f"Brownouts of version {found.version} of {found.api} {state}.")
     return 0

@@ -8,11 +8,9 @@ import time
 from argparse import ArgumentParser, Namespace
 from datetime import timedelta
 
-import msgspec
-
 from gateway.admin.cutover_report import CutoverReport, cutover_table
 from gateway.admin.formatting import format_time
-from gateway.cli.asking.admin_client import AdminUnreachableError, ask_version
+from gateway.cli.asking.admin_client import AdminUnreachableError, ask_version, read_answer
 from gateway.cli.command import add_actions, add_version_action
 from gateway.core.cutover.cutover_state import DecidedBy
 
@@ -61,7 +59,7 @@ def run(arguments: Namespace) -> int:
 
 def _ask(arguments: Namespace, content: object = None) -> CutoverReport:
     answer = ask_version(arguments.method, "cutovers", arguments, content)
-    return msgspec.json.decode(answer, type=CutoverReport)
+    return read_answer(answer, CutoverReport)
 
 
 def _wait(arguments: Namespace, until: float, seconds: float) -> int:

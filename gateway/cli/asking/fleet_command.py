@@ -11,7 +11,7 @@ from gateway.admin.reports.fleet_report import (
     audit_table,
     fleet_table,
 )
-from gateway.cli.asking.admin_client import AdminClient, why
+from gateway.cli.asking.admin_client import AdminClient, read_answer, why
 from gateway.cli.command import add_actions, add_reason
 from gateway.settings import Settings
 
@@ -39,7 +39,7 @@ def run(arguments: Namespace) -> int:
     if arguments.json:
         print(msgspec.json.format(answer, indent=2).decode())
     elif arguments.action == "audit":
-        print(audit_table(msgspec.json.decode(answer, type=list[AuditReport])))
+        print(audit_table(read_answer(answer, list[AuditReport])))
     else:
-        print(fleet_table(msgspec.json.decode(answer, type=FleetReport)))
+        print(fleet_table(read_answer(answer, FleetReport)))
     return 0

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from gateway.admin.notifications.notify_report import NotifyLine, WebhookTest, notify_table
-from gateway.cli.asking.admin_client import AdminClient
+from gateway.cli.asking.admin_client import AdminClient, read_answer
 from gateway.cli.command import add_actions, add_reason
 from gateway.settings import Settings
 
@@ -30,12 +30,12 @@ def run(arguments: Namespace) -> int:
         if arguments.json:
             print(msgspec.json.format(answer, indent=2).decode())
         else:
-            print(notify_table(msgspec.json.decode(answer, type=list[NotifyLine])))
+            print(notify_table(read_answer(answer, list[NotifyLine])))
         return 0
     given = {"webhook": arguments.webhook, "why": arguments.why}
     query = urlencode({name: value for name, value in given.items() if value})
     answer = admin.ask("POST", "notifications", "test", query=query)
-    results = msgspec.json.decode(answer, type=list[WebhookTest])
+    results = read_answer(answer, list[WebhookTest])
     for result in results:
         print(f"{result.webhook}: {result.error or 'sent'}")
     return 1 if any(result.error for result in results) else 0

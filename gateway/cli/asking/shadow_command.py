@@ -2,10 +2,8 @@
 
 from argparse import ArgumentParser, Namespace
 
-import msgspec
-
 from gateway.admin.shadow_report import ShadowReport, shadow_table
-from gateway.cli.asking.admin_client import ask_version
+from gateway.cli.asking.admin_client import ask_version, read_answer
 from gateway.cli.command import add_actions, add_version_action
 
 
@@ -27,5 +25,5 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(arguments: Namespace) -> int:
     """Do the action and print the differences."""
     answer = ask_version(arguments.method, "shadows", arguments)
-    print(shadow_table(msgspec.json.decode(answer, type=ShadowReport)))
+    print(shadow_table(read_answer(answer, ShadowReport)))
     return 0

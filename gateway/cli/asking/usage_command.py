@@ -12,7 +12,7 @@ from gateway.admin.operator import check_known
 from gateway.admin.reports.history_report import HistoryReport, history_report, history_table
 from gateway.admin.reports.usage_report import UsageReport, usage, usage_table
 from gateway.admin.retirement import WITHIN, Verdict, sentence, verdict
-from gateway.cli.asking.admin_client import AdminClient
+from gateway.cli.asking.admin_client import AdminClient, read_answer
 from gateway.cli.asking.stored_state import location, read_stored
 from gateway.cli.asking.usage_import import add_import_arguments, import_log
 from gateway.config.load import load_file
@@ -97,7 +97,7 @@ def _usage(arguments: Namespace, settings: Settings) -> UsageReport:
     wanted = {"api": arguments.api, "version": arguments.version, "replica": arguments.replica}
     query = urlencode({name: value for name, value in wanted.items() if value is not None})
     answer = AdminClient(settings).ask("GET", "usage", query=query)
-    return msgspec.json.decode(answer, type=UsageReport)
+    return read_answer(answer, UsageReport)
 
 
 def _history(arguments: Namespace, settings: Settings) -> HistoryReport:
@@ -112,11 +112,11 @@ def _history(arguments: Namespace, settings: Settings) -> HistoryReport:
     admin = AdminClient(settings)
     key = _version_key(arguments.history, arguments.api, _known(admin))
     answer = admin.ask("GET", "history", *key, query=urlencode({"by": arguments.by or "day"}))
-    return msgspec.json.decode(answer, type=HistoryReport)
+    return read_answer(answer, HistoryReport)
 
 
 def _known(admin: AdminClient) -> dict[str, list[str]]:
-    return msgspec.json.decode(admin.ask("GET", "versions"), type=dict[str, list[str]])
+    return read_answer(admin.ask("GET", "versions"), dict[str, list[str]])
 
 
 def _retire_running(arguments: Namespace, settings: Settings) -> Verdict:
@@ -125,7 +125,7 @@ def _retire_running(arguments: Namespace, settings: Settings) -> Verdict:
     wanted = {"within": arguments.within or WITHIN, "replica": arguments.replica}
     query = urlencode({name: value for name, value in wanted.items() if value is not None})
     answer = admin.ask("GET", "retire", *key, query=query)
-    return msgspec.json.decode(answer, type=Verdict)
+    return read_answer(answer, Verdict)
 
 
 def _retire_stored(arguments: Namespace, settings: Settings) -> Verdict:

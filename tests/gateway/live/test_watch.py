@@ -344,6 +344,21 @@ def test_nobody_to_ask(standing: Program, command: Command, tmp_path: Path) -> N
     )
 
 
+async def test_somebody_else_to_ask(
+    standing: Program, upstream: StartUpstream, command: Command, tmp_path: Path
+) -> None:
+    clients = Program(standing.process, tmp_path / "log", admin=standing.port)
+    said, status = command(clients, "usage")
+    assert status == 2
+    assert "cannot be asked: it is the port for clients of a gateway; does the gateway run?" in said
+    stranger = await upstream(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+    other = Program(standing.process, tmp_path / "log", admin=stranger.port)
+    for words in ("usage", "fleet show", "cutover show person 1"):
+        said, status = await asyncio.to_thread(command, other, *words.split())
+        assert said.startswith("what answers is no admin port of this release: Object missing")
+        assert (status, said.count("\n")) == (2, 1)
+
+
 async def test_two_gateways_do_not_share_a_state(
     gateway: StartGateway, upstream: StartUpstream
 ) -> None:
