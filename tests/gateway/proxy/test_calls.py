@@ -47,36 +47,36 @@ ENDING = "version_header: X-Version\nclients: { by: [{ header: X-Client }] }\n" 
 )
 CASES = {
     # case: rules, method and target, further field, whether it is busy, Python calls, C calls
-    "path": (rules(PORT), "GET /v2/person", "A: b", False, 81, 97),
-    "query": (rules(PORT), "GET /param?version=2", "A: b", False, 81, 100),
-    "header": (rules(PORT), "GET /header", "X-API-VERSION: 2", False, 82, 99),
-    "accept": (rules(PORT), "GET /accept", "Accept: application/vnd.t-v2+json", False, 83, 106),
-    "converted": (rules(PORT, via=True), "GET /v1/person", "A: b", False, 95, 137),
+    "path": (rules(PORT), "GET /v2/person", "A: b", False, 81, 92),
+    "query": (rules(PORT), "GET /param?version=2", "A: b", False, 81, 95),
+    "header": (rules(PORT), "GET /header", "X-API-VERSION: 2", False, 82, 94),
+    "accept": (rules(PORT), "GET /accept", "Accept: application/vnd.t-v2+json", False, 83, 101),
+    "converted": (rules(PORT, via=True), "GET /v1/person", "A: b", False, 95, 132),
     "converted with its fields": (
         rules(PORT, via=True, changes=CARRYING),
-        *("GET /v1/person", "A: b", False, 227, 250),  # the field is checked: one call
+        *("GET /v1/person", "A: b", False, 227, 245),  # the field is checked: one call
     ),
-    "with a body": (rules(PORT), "POST /v2/person", "A: b", False, 86, 102),
+    "with a body": (rules(PORT), "POST /v2/person", "A: b", False, 86, 97),
     "converted, with a body": (
         rules(PORT, via=True),
-        *("POST /v1/person", "A: b", False, 120, 171),
+        *("POST /v1/person", "A: b", False, 120, 166),
     ),
     "of a client, to a version that ends": (
         ENDING,
-        *("GET /v2/person", "X-Client: acme", False, 83, 101),
+        *("GET /v2/person", "X-Client: acme", False, 83, 96),
     ),
     "refused": (rules(PORT), "GET /v3/person", "A: b", False, 51, 63),
     "traced, not sampled": (
         rules(PORT) + "tracing: { ratio: 0 }\n",
-        *("GET /v2/person", "A: b", False, 82, 100),
+        *("GET /v2/person", "A: b", False, 82, 95),
     ),
     "traced, not sampled, as its caller has it": (
         rules(PORT) + "tracing: { ratio: 1 }\n",
-        *("GET /v2/person", TRACE, False, 83, 101),
+        *("GET /v2/person", TRACE, False, 83, 96),
     ),
-    "the same without traces": (rules(PORT), "GET /v2/person", TRACE, False, 81, 98),
-    "shadow that gives way": (SHADOWED, "GET /v1/person", "A: b", True, 84, 99),
-    "shadowed": (SHADOWED, "GET /v1/person", "A: b", False, 345, 367),
+    "the same without traces": (rules(PORT), "GET /v2/person", TRACE, False, 81, 93),
+    "shadow that gives way": (SHADOWED, "GET /v1/person", "A: b", True, 84, 94),
+    "shadowed": (SHADOWED, "GET /v1/person", "A: b", False, 345, 352),
 }
 
 
