@@ -7,7 +7,7 @@ from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.conversion_error import ConversionError
 from gateway.core.conversion.message.message import Message
 from gateway.core.errors import Fault, FaultCode, FaultError, conversion_failed, unconvertible
-from gateway.proxy.body import content_coding, conversion_thread, json_body, surrogates
+from gateway.proxy.body import content_coding, conversion_thread, json_body
 from gateway.proxy.body.body_format import (
     STREAMS,
     BodyFormat,
@@ -15,7 +15,7 @@ from gateway.proxy.body.body_format import (
     ElementCount,
     described,
 )
-from gateway.proxy.body.converter import WholeConversion, converter
+from gateway.proxy.body.converter import WholeConversion, converter, decoded_small
 from gateway.proxy.body.formats.converted_stream import ConvertedStream
 from gateway.proxy.body.formats.document_stream import converted_stream
 from gateway.proxy.bounds.conversion_budget import AT_ONCE, PATIENCE, overloaded
@@ -25,7 +25,8 @@ from gateway.proxy.turns.thread_pace import Step, no_step
 from gateway.proxy.upstream.upstream import RequestBody, UpstreamHead
 
 _JSON = BodyFormat.JSON  # ten times as fast as to read it from its class
-_NEVER_SLOW = 16 * 1024  # bytes, though each may be half of a surrogate pair
+# What is light, and waits for nothing heavy: bodies of so many bytes, elements; pieces of a stream
+_LIGHT, _FEW, _LIGHT_PIECE = 16 * AT_ONCE, 50_000, 4 * AT_ONCE
 # Forms and patches cost several times as much as JSON of as many bytes, so that fewer are converted
 # on the event loop.
 _AT_ONCE_BESIDE_JSON = AT_ONCE // 4
@@ -244,23 +245,36 @@ async def _convert(
 ) -> bytes:
     codings = content_coding.codings(values) if values else ()
     most = AT_ONCE if body_format is _JSON else _AT_ONCE_BESIDE_JSON
-    small = _small(body, codings, room.limit, most)
+    small = decoded_small(body, codings, room.limit, most)
     if small is not None and conversion.timeout is None:
         return await _in_turn(partial(convert, small, conversion, message, no_step), room)
 
-    def convert_large(step: Step) -> bytes:
-        count = ElementCount(room.elements, body_format)
+    def decoded(limit: int, elements: int, step: Step) -> bytes:
+        count = ElementCount(elements, body_format)
 
         def take(piece: bytes) -> None:
             step()
             if count.exceeds(piece):
-                what = f"the body has more than {room.elements} elements"
+                what = f"the body has more than {elements} elements"
                 raise content_coding.DecodedTooLargeError(what)
 
-        text = content_coding.decode(body, codings, room.limit, take)
+        return content_coding.decode(body, codings, limit, take)
+
+    def convert_light(step: Step) -> bytes | None:
+        try:
+            text = decoded(min(_LIGHT, room.limit), min(_FEW, room.elements), step)
+        except content_coding.DecodedTooLargeError:
+            return None
         return convert(text, conversion, message, step)
 
-    return await _beside(convert_large, conversion, room)
+    def convert_heavy(step: Step) -> bytes:
+        return convert(decoded(room.limit, room.elements, step), conversion, message, step)
+
+    if conversion.timeout is None and len(body) <= _LIGHT:
+        made = conversion_thread.run(convert_light, room.network, light=True)
+        if (converted := await made) is not None:
+            return converted
+    return await _beside(convert_heavy, conversion, room)
 
 
 async def _in_turn(convert: Callable[[], bytes], room: ConversionRoom) -> bytes:
@@ -269,11 +283,15 @@ async def _in_turn(convert: Callable[[], bytes], room: ConversionRoom) -> bytes:
 
 
 async def _beside(
-    convert: Callable[[Step], bytes], conversion: BodyConversion, room: ConversionRoom
+    convert: Callable[[Step], bytes],
+    conversion: BodyConversion,
+    room: ConversionRoom,
+    *,
+    light: bool = False,
 ) -> bytes:
     """Return what a function returns that is called beside the event loop."""
     if conversion.timeout is None:
-        return await conversion_thread.run(convert, room.network)
+        return await conversion_thread.run(convert, room.network, light=light)
     from gateway.proxy.body import slow_thread  # few rules have slow functions
 
     return await slow_thread.run(convert, conversion.timeout)
@@ -295,23 +313,7 @@ async def _converted(
     if size <= AT_ONCE and lines <= _LINES_AT_ONCE and conversion.timeout is None:
         return advance() if size <= _NO_TURN else await _in_turn(advance, room)
     await room.grow(size)
-    return await _beside(advance, conversion, room)
-
-
-def _small(body: bytes, codings: Sequence[str], limit: int, most: int) -> bytes | None:
-    """Return the decoded body if it is fast enough to be converted at once, else None."""
-    size = len(body)
-    if size > most:
-        return None
-    try:
-        decoded = content_coding.decode(body, codings, min(limit, most))
-        if (codings or size > _NEVER_SLOW) and surrogates.many(decoded):
-            return None
-        return decoded
-    except content_coding.DecodedTooLargeError:
-        if limit <= most:
-            raise
-        return None
+    return await _beside(advance, conversion, room, light=size <= _LIGHT_PIECE)
 
 
 def _refused(error: content_coding.DecodedTooLargeError) -> FaultError:

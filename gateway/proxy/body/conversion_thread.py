@@ -1,7 +1,9 @@
-"""The thread for conversions: large bodies are converted beside the event loop, one at a time.
+"""The threads for conversions: large bodies are converted beside the event loop.
 
-Clients have turns, so that one that sends many keeps no other waiting for more than one of them.
-And the event loop has its turns meanwhile (see `ThreadPace`).
+One thread is for light bodies, so that none of them waits for a heavy one, which takes seconds
+beside a busy loop; one is for heavy ones. Clients have turns at each, so that one that sends many
+keeps no other waiting for more than one of them. And the event loop has its turns meanwhile (see
+`ThreadPace`).
 
 They would gain nothing from more threads, since Python runs one thread at a time; and each would
 hold the elements of its body in memory.
@@ -12,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from gateway.proxy.bounds.conversion_budget import PATIENCE, overloaded
 from gateway.proxy.turns.fair_turns import FairTurns
@@ -24,53 +26,58 @@ if TYPE_CHECKING:
 # What mallopt(3) calls the size from which memory is returned, and the size at a start, in bytes.
 _M_MMAP_THRESHOLD = -3
 _LARGE = 128 * 1024
-_turns = FairTurns()
+# For how many seconds a heavy body waits: for longer than the one before it takes.
+_HEAVY_PATIENCE = 4 * PATIENCE
+_light_turns, _heavy_turns = FairTurns(), FairTurns()
+_T = TypeVar("_T")
 
 
-async def run(convert: Callable[[Step], bytes], network: str = "") -> bytes:
-    """Return what a function returns that is called in the thread; it stops if this is cancelled.
+async def run(convert: Callable[[Step], _T], network: str = "", *, light: bool = False) -> _T:
+    """Return what a function returns that is called in a thread; it stops if this is cancelled.
 
     Args:
         convert: the function; it calls its argument between its steps.
         network: the network of the client.
+        light: whether it takes little time and memory.
 
     Raises:
         FaultError: the conversions before this one took too long.
     """
+    turns, patience = (_light_turns, PATIENCE) if light else (_heavy_turns, _HEAVY_PATIENCE)
     try:
-        async with asyncio.timeout(PATIENCE):
-            await _turns.take(network)
+        async with asyncio.timeout(patience):
+            await turns.take(network)
     except TimeoutError:
         raise overloaded() from None
     abandoned = Event()
     future = None
     try:
         pace = ThreadPace(asyncio.get_running_loop().call_soon_threadsafe, abandoned)
-        future = _thread().submit(_paced, convert, pace.step)
+        future = _thread(light).submit(_paced, convert, pace.step)
         return await asyncio.wrap_future(future)
     except asyncio.CancelledError:
         abandoned.set()
         raise
     finally:
-        _turns.end()
+        turns.end()
         # An error of the future has this frame in its traceback. Together they would hold the body
         # until the garbage collector comes by.
         del future
 
 
-def _paced(convert: Callable[[Step], bytes], step: Step) -> bytes:
+def _paced(convert: Callable[[Step], _T], step: Step) -> _T:
     converted = convert(step)
     step()  # the only one of some functions
     return converted
 
 
 @cache
-def _thread() -> "ThreadPoolExecutor":
+def _thread(light: bool) -> "ThreadPoolExecutor":
     # Imported when first needed, since many gateways convert no large bodies.
     from concurrent.futures import ThreadPoolExecutor
 
     _give_memory_back()
-    return ThreadPoolExecutor(1, "conversion")
+    return ThreadPoolExecutor(1, "light-conversion" if light else "conversion")
 
 
 def _give_memory_back() -> None:

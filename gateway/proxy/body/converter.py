@@ -1,12 +1,12 @@
 """The conversions of whole bodies, by their formats."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from io import BytesIO
 
 from gateway.core.conversion.chain import BodyConversion
 from gateway.core.conversion.message.message import Message
-from gateway.proxy.body import json_body
+from gateway.proxy.body import content_coding, json_body, surrogates
 from gateway.proxy.body.body_format import BodyFormat
 from gateway.proxy.body.formats.document_stream import converted_stream
 from gateway.proxy.bounds.conversion_room import ConversionRoom
@@ -14,6 +14,7 @@ from gateway.proxy.turns.thread_pace import Step
 
 # For how many bytes other threads wait at a time.
 _STEP = 64 * 1024
+_NEVER_SLOW = 16 * 1024  # bytes, though each may be half of a surrogate pair
 
 WholeConversion = Callable[[bytes, BodyConversion, Message | None, Step], bytes]
 """Converts a whole body and its message; it may raise ConversionError, or what a step raises."""
@@ -59,3 +60,19 @@ def _convert_documents(
         converted.write(stream.feed(body[begin : begin + _STEP], step))
     converted.write(stream.finish(step))
     return converted.getvalue()
+
+
+def decoded_small(body: bytes, codings: Sequence[str], limit: int, most: int) -> bytes | None:
+    """Return the decoded body if it is fast enough to be converted at once, else None."""
+    size = len(body)
+    if size > most:
+        return None
+    try:
+        decoded = content_coding.decode(body, codings, min(limit, most))
+        if (codings or size > _NEVER_SLOW) and surrogates.many(decoded):
+            return None
+        return decoded
+    except content_coding.DecodedTooLargeError:
+        if limit <= most:
+            raise
+        return None

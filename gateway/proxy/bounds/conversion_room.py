@@ -2,7 +2,7 @@
 
 A body that is converted is held whole, from its first byte until its receiver has taken it. All of
 them together share one budget of bytes. The elements of large bodies, which take many times the
-memory of their bytes, exist only during the conversion itself, one at a time
+memory of their bytes, exist only during the conversion itself, of one heavy body at a time
 (`conversion_thread`).
 """
 

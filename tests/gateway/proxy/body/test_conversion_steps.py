@@ -25,7 +25,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Return the steps that are made, of what is converted at once in place of in the thread."""
     made: list[None] = []
 
-    async def run(convert: Callable[[Step], bytes], network: str = "") -> bytes:
+    async def run(convert: Callable[[Step], bytes], network: str = "", **_: bool) -> bytes:
         return convert(lambda: made.append(None))
 
     monkeypatch.setattr(conversion_thread, "run", run)

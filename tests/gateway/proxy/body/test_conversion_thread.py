@@ -1,14 +1,16 @@
 """The thread for conversions: one after the other, and none that nobody waits for."""
 
 import asyncio
-from collections.abc import Callable
+import gzip
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from threading import Event
 
 import pytest
 
 from gateway.core.errors import FaultError
 from gateway.proxy.body import body_conversion, conversion_thread
-from gateway.proxy.body.body_format import described
+from gateway.proxy.body.body_format import described, is_stream
 from gateway.proxy.bounds.conversion_room import ConversionRoom
 from gateway.proxy.shadow.replay import CapturedAnswer
 from gateway.proxy.turns.thread_pace import AbandonedError, Step
@@ -40,20 +42,86 @@ async def test_a_conversion_that_is_cancelled_stops() -> None:
     assert never.cancelled()
 
 
-async def test_a_conversion_whose_turn_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conversion_thread, "PATIENCE", 0.01)
+@asynccontextmanager
+async def under_way(*, light: bool = False) -> AsyncIterator[None]:
+    """Have a conversion under way meanwhile, which is done afterwards."""
     release = Event()
 
     def convert(_: Step) -> bytes:
         release.wait(10)
         return b"late, and done"
 
-    running = asyncio.create_task(conversion_thread.run(convert))
+    running = asyncio.create_task(conversion_thread.run(convert, light=light))
     await asyncio.sleep(0)
-    with pytest.raises(FaultError, match="overloaded"):
-        await conversion_thread.run(lambda _: b"")
-    release.set()
+    try:
+        yield
+    finally:
+        release.set()
     assert await running == b"late, and done"
+
+
+@pytest.mark.parametrize(("light", "patience"), [(True, "PATIENCE"), (False, "_HEAVY_PATIENCE")])
+async def test_a_conversion_whose_turn_does_not_come(
+    light: bool, patience: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversion_thread, patience, 0.01)
+    async with under_way(light=light):
+        with pytest.raises(FaultError, match="overloaded"):
+            await conversion_thread.run(lambda _: b"", light=light)
+
+
+@pytest.mark.parametrize(
+    ("media_type", "codings", "body"),
+    [
+        (b"application/json", [], b"[%b{}]" % (b'{"a":1},' * 20_000)),
+        (b"application/json", [b"gzip"], gzip.compress(b"[%b{}]" % (b'{"a":1},' * 20_000))),
+        (b"application/json", [], b'{"a":"%b"}' % (b"x" * 1_000_000)),
+        (b"application/x-ndjson", [], b"{}\n" * 40_000),
+    ],
+    ids=["objects", "coded", "a long text", "lines"],
+)
+async def test_a_light_body_does_not_wait_for_a_heavy_one(
+    media_type: bytes, codings: list[bytes], body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversion_thread, "_HEAVY_PATIENCE", 0.01)
+    async with under_way():
+        assert await converted(media_type, codings, body)
+
+
+@pytest.mark.parametrize(
+    ("media_type", "codings", "body"),
+    [
+        (b"application/json", [], b"[%b{}]" % (b"{}," * 60_000)),
+        (b"application/json", [b"gzip"], gzip.compress(b"[%b{}]" % (b"{}," * 60_000))),
+        (b"application/json", [], b'{"a":"%b"}' % (b"x" * 1_100_000)),
+        (b"application/x-ndjson", [], b"{}\n" * 100_000),
+    ],
+    ids=["objects", "coded", "a long text", "lines"],
+)
+async def test_heavy_bodies_are_converted_one_at_a_time(
+    media_type: bytes, codings: list[bytes], body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await converted(media_type, codings, body)
+    monkeypatch.setattr(conversion_thread, "_HEAVY_PATIENCE", 0.01)
+    async with under_way():
+        with pytest.raises(FaultError, match="overloaded"):
+            await converted(media_type, codings, body)
+
+
+async def converted(media_type: bytes, codings: list[bytes], body: bytes) -> bytes:
+    """Return a body of a request, converted."""
+    room = ConversionRoom(16 * 1024 * 1024, 1_000_000)
+    fields = [(b"Content-Type", media_type), *((b"Content-Encoding", each) for each in codings)]
+    kind = described(fields)
+    try:
+        if is_stream(kind):
+            given = body, kind[0], conversion(), room, None
+            return b"".join(
+                [piece async for piece in body_conversion.convert_request_stream(*given)]
+            )
+        return await body_conversion.convert_request_body(body, kind, conversion(), room)
+    finally:
+        room.release()
 
 
 async def test_an_error_is_passed_on() -> None:
@@ -70,9 +138,11 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ran: list[str] = []
     run = conversion_thread.run
 
-    async def note(convert: Callable[[Step], bytes], network: str = "") -> bytes:
+    async def note(
+        convert: Callable[[Step], bytes], network: str = "", *, light: bool = False
+    ) -> bytes:
         ran.append(network)
-        return await run(convert, network)
+        return await run(convert, network, light=light)
 
     monkeypatch.setattr(conversion_thread, "run", note)
     return ran
@@ -117,7 +187,7 @@ async def test_a_thread_that_cannot_be_had_keeps_nobody_waiting(
     """As where the processes of a system are used up; the turn goes to the next."""
     thread = conversion_thread._thread
 
-    def fail() -> None:
+    def fail(_: bool) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(conversion_thread, "_thread", fail)
