@@ -12,7 +12,8 @@ HTTP = re.compile(rb"[\r\n]*[^\r\n]* HTTP/[^ \r\n]*\r?\n")
 
 _LATER_VERSION = re.compile(rb"([\r\n]*[^\r\n]* HTTP/1\.)[2-9](?=\r|\Z)")
 _METHOD = re.compile(rb"([\r\n]*)([\w!#$%&'*+.^`|~-]{1,32})(?= |\Z)")
-_LISTED = frozenset(HTTPMethod)
+# PRI is reserved, for the first bytes of HTTP/2 (RFC 9113, section 3.4); it is refused.
+_LISTED = frozenset({*HTTPMethod, "PRI"})
 
 
 def in_known_words(head: bytes) -> tuple[bytes, str]:

@@ -146,7 +146,14 @@ async def test_a_method_of_another_name_in_pieces(
         asked = [bytes(each).partition(b" ")[0] for each in scripted.requests]
         assert asked == [b"BREW", b"GET"]
         scripted.requests.clear()
-    for pieces in ((b"BR", b"\r\n" + plain), (b"BREW /plain HTTP/1.1\r\n", plain)):
+    preface = plain.replace(b"GET", b"PRI")  # no method: it begins HTTP/2 (RFC 9113, section 3.4)
+    cut = [(preface[:at], preface[at:]) for at in (2, 9, preface.index(b"Host"))]
+    for pieces in (
+        (b"BR", b"\r\n" + plain),
+        (b"BREW /plain HTTP/1.1\r\n", plain),
+        (preface,),
+        *cut,
+    ):
         async with connect(program) as client:
             for piece in pieces:
                 client.send(piece)

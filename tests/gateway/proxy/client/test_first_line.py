@@ -19,6 +19,7 @@ WORDS = {
     "too long": (b"B" * 33 + b" /", b"B" * 33 + b" /", ""),
     "no token": (b"BR@W /", b"BR@W /", ""),
     "line that ends with its method": (b"BREW\r\n", b"BREW\r\n", ""),
+    "reserved for HTTP/2": (b"PRI / HTTP/1.1\r\n", b"PRI / HTTP/1.1\r\n", ""),
     "empty": (b"", b"", ""),
 }
 
