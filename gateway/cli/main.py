@@ -15,6 +15,7 @@ from gateway import __version__
 from gateway.cli.command import Command, CommandError, CommandParser
 from gateway.config.text.environment_file import parse_environment
 from gateway.config.text.mistakes import ConfigError
+from gateway.config.text.regular_file import MAX_BYTES
 from gateway.descriptors import open_standard_streams
 from gateway.state.state_changes import StateError
 
@@ -124,10 +125,16 @@ def _add_variables(path: Path) -> None:
     What the environment has already stays, as in Compose, so that one run can set it otherwise.
     """
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:  # it may be a device, which has no end
+            content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise CommandError(
             f"{path} cannot be read: {error.strerror}; name a file of NAME=value lines in --env"
         ) from None
+    if len(content) > MAX_BYTES:
+        raise CommandError(
+            f"{path} is larger than {MAX_BYTES // 2**20} MiB; name a file of NAME=value lines in"
+            " --env"
+        )
     for name, value in parse_environment(content, str(path)).items():
         os.environ.setdefault(name, value)

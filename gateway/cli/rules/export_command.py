@@ -226,7 +226,9 @@ def _put(text: str, path: Path | None) -> int:
     try:
         path.write_text(text)
     except OSError as error:
-        raise CommandError(f"{path} cannot be written: {error.strerror}") from None
+        raise CommandError(
+            f"{path} cannot be written: {error.strerror}; name another file in --out"
+        ) from None
     return 0
 
 
@@ -236,12 +238,18 @@ def _write(folder: Path, manifests: Iterable["Manifest"]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for old in sorted(folder.glob("*.yaml")):
-            if old.name not in texts and old.read_text().startswith(f"# {_MARK}"):
+            if old.name not in texts and _is_ours(old):
                 old.unlink()
         for name, text in texts.items():
             (folder / name).write_text(text)
     except OSError as error:
-        raise CommandError(f"{folder} cannot be written: {error.strerror}") from None
+        raise CommandError(
+            f"{folder} cannot be written: {error.strerror}; name another folder in --out"
+        ) from None
+
+
+def _is_ours(file: Path) -> bool:
+    return file.is_file() and file.read_bytes().startswith(f"# {_MARK}".encode())
 
 
 def _tell(lines: Iterable[str]) -> None:

@@ -37,7 +37,9 @@ def parse_environment(content: bytes, source: str) -> dict[str, str]:
                 name, value = _variable(line)
                 found[name] = value
         except UnicodeDecodeError:
-            raise EnvironmentFileError(f"{source}:{number}: not UTF-8") from None
+            raise EnvironmentFileError(
+                f"{source}:{number}: not UTF-8; save the file as UTF-8"
+            ) from None
         except ValueError as error:
             raise EnvironmentFileError(f"{source}:{number}: {error}") from None
     return found

@@ -97,13 +97,17 @@ def test_a_port_that_is_taken(variable: str, folder: Path) -> None:
     assert err == f"cannot listen on 127.0.0.1:{port}: address already in use\n"
 
 
-def test_a_host_that_is_not_ours(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [("192.0.2.1", "cannot assign requested address"), ("a..b", "no host has such a name")],
+)
+def test_a_host_that_is_not_ours(host: str, reason: str, folder: Path) -> None:
     settings = (
-        "GATEWAY_CONFIG=explain.yaml GATEWAY_PORT=0 GATEWAY_ADMIN_PORT=0 GATEWAY_HOST=192.0.2.1"
+        f"GATEWAY_CONFIG=explain.yaml GATEWAY_PORT=0 GATEWAY_ADMIN_PORT=0 GATEWAY_HOST={host}"
     )
     status, out, err = typed(f"{settings} python -m gateway", folder)
     assert (status, out) == (1, "")
-    assert err == "cannot listen on 192.0.2.1:0: cannot assign requested address\n"
+    assert err == f"cannot listen on {host}:0: {reason}\n"
 
 
 @pytest.mark.parametrize("arguments", ["--port 80", "launch", "check --strictly", "explain"])

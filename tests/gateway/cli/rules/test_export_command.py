@@ -241,7 +241,17 @@ def test_asked_wrongly(
 def test_a_folder_that_cannot_be_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "out").write_text("")
     assert run(folder, "--out", str(folder / "out")) == 2
-    assert "out cannot be written: File exists" in capsys.readouterr().err
+    said = "out cannot be written: File exists; name another folder in --out"
+    assert said in capsys.readouterr().err
+
+
+def test_a_folder_with_files_that_are_no_text(folder: Path) -> None:
+    """They are others', and stay, as does a folder that is named like a file of ours."""
+    out = folder / "out"
+    (out / "folder.yaml").mkdir(parents=True)
+    (out / "bytes.yaml").write_bytes(b"\xff")
+    assert run(folder, "--out", str(out)) == 0
+    assert {"folder.yaml", "bytes.yaml", "configmap.yaml"} <= {one.name for one in out.iterdir()}
 
 
 def test_rules_that_cannot_be_used(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -302,7 +312,8 @@ def test_what_watches(
     assert out.read_text() == printed
     assert capsys.readouterr().out == ""
     assert parse([*words, "--out", str(folder / "missing" / "out")])() != 0
-    assert "cannot be written: No such file or directory" in capsys.readouterr().err
+    said = "cannot be written: No such file or directory; name another file in --out"
+    assert said in capsys.readouterr().err
 
 
 def test_an_objective_that_is_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

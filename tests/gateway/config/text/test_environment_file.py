@@ -46,7 +46,7 @@ def test_a_file() -> None:
         (b"A='hush", "f:1: the value of A begins with a quote and does not end with it; close"),
         (b"A='hush'hush", "f:1: the value of A begins with a quote"),
         (b'A="hush\\"', "f:1: the value of A begins with a quote"),
-        (b"A=hush\xff", "f:1: not UTF-8"),
+        (b"A=hush\xff", "f:1: not UTF-8; save the file as UTF-8"),
         (b"A=hush\0", "f:1: has a null character, which no variable can hold; remove it"),
     ],
 )
