@@ -29,7 +29,7 @@ CORE = [name for name in MODULES if name.startswith("gateway.core")]
 # From the ground up. What stands on one floor may use what is on it and below.
 FLOORS = (
     ("core",),
-    ("config", "daemon_thread", "descriptors", "settings", "whole_file"),
+    ("config", "daemon_thread", "descriptors", "settings", "steady_clock", "whole_file"),
     ("proxy",),
     ("telemetry",),
     ("state",),

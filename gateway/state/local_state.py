@@ -23,12 +23,15 @@ from gateway.state.state_access import (
     VersionReading,
 )
 from gateway.state.state_writer import StateWriter
+from gateway.steady_clock import passed
 from gateway.telemetry import log
 from gateway.telemetry.delta import Delta
 from gateway.telemetry.failing_service import FailingService
 
 # Seconds between two judgements.
 _INTERVAL = 1.0
+# The clock of this machine was set if it goes by more seconds than pass between two looks.
+_SET = 60.0
 
 _Act = Callable[[ActiveOverrides, CutoverController], Awaitable[None]]
 
@@ -77,6 +80,7 @@ class LocalState:
         self._rules = rules
         self._rules_hash, self._refused = rules_hash, refused
         self._started = time.time()
+        self._ahead = self._started - passed()
         self.replica = replica
         self.admin = ""
         self.failing: Callable[[], list[FailingService]] = list
@@ -136,6 +140,7 @@ class LocalState:
                 f"no replica is called '{replica}'; this gateway, {self.replica}, keeps its state"
                 " alone"
             )
+        self._look_at_clock()
         now = time.time()
         return StateView(self.totals, now, now - LAG_SECONDS, None, ())
 
@@ -221,6 +226,7 @@ class LocalState:
 
     async def _judge_on(self) -> None:
         while True:
+            self._look_at_clock()
             try:
                 async with self._lock:
                     await self.cutovers.decide(time.monotonic())
@@ -228,6 +234,14 @@ class LocalState:
                 reason = "a worker has not acknowledged the overrides"
                 log.event("cutover_late", "error", reason=reason)
             await asyncio.sleep(_INTERVAL)
+
+    def _look_at_clock(self) -> None:
+        """Begin to count anew where the clock was set: what was counted has times of the former."""
+        now = time.time()
+        former, self._ahead = self._ahead, now - passed()
+        if abs(self._ahead - former) > _SET:
+            self.totals.since = now
+            log.event("state_went_back", "error", reason="the clock of this machine was set")
 
     async def _change(self, act: _Act, key: VersionKey | None = None) -> None:
         """Store what an act changes, then put it in force, with the state of that cutover."""

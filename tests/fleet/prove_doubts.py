@@ -9,9 +9,10 @@ import pytest
 
 from gateway.admin.retirement import verdict
 from gateway.core.overrides import NO_OVERRIDES
-from gateway.state.fleet import fleet_clock, postgres
+from gateway.state.fleet import postgres
 from gateway.state.fleet.fleet_state import FleetState
 from gateway.state.state_changes import StateUnreachableError
+from gateway.steady_clock import passed
 from tests.fleet.cluster import Execute
 from tests.fleet.prove_state import (
     ANN,
@@ -170,14 +171,13 @@ async def test_a_clock_of_the_database_that_is_set_is_noticed(
     database: str, execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: float
 ) -> None:
     """Also where the beat that noticed it was not confirmed."""
-    right = fleet_clock.passed
     async with opened(database, tmp_path, "a") as (state,):
         count_long(execute)
         await state._beat()
         assert await since(state) > 2 * DAY
         # To this replica it is the same whether the database goes ahead or its own time goes back.
-        monkeypatch.setattr("gateway.state.fleet.beat.passed", lambda: right() - by)
-        monkeypatch.setattr(fleet_clock, "passed", lambda: right() - by)
+        monkeypatch.setattr("gateway.state.fleet.beat.passed", lambda: passed() - by)
+        monkeypatch.setattr("gateway.state.fleet.fleet_clock.passed", lambda: passed() - by)
         execute("ALTER TABLE gateway.replicas RENAME TO hidden")
         with pytest.raises(Exception, match="relation"):
             await state._beat()
@@ -193,13 +193,12 @@ async def test_a_clock_of_the_database_that_is_set_forgets_no_replica(
     database: str, execute: Execute, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By its clock, one that is cut off was lost for a week; it may go on serving for all that."""
-    right = fleet_clock.passed
     async with opened(database, tmp_path, "a", "b") as (state, _):
         count_long(execute)
         assert await judged(state)
         execute(AGED.format(8 * DAY, "b"))
-        monkeypatch.setattr("gateway.state.fleet.beat.passed", lambda: right() - 8 * DAY)
-        monkeypatch.setattr(fleet_clock, "passed", lambda: right() - 8 * DAY)
+        monkeypatch.setattr("gateway.state.fleet.beat.passed", lambda: passed() - 8 * DAY)
+        monkeypatch.setattr("gateway.state.fleet.fleet_clock.passed", lambda: passed() - 8 * DAY)
         for _ in range(3):  # before it is noticed, and after
             assert await judged(state)
             assert [each.presence for each in (await state.fleet()).replicas] == ["heard", "lost"]

@@ -60,6 +60,7 @@ class Calendar:
         self.now = 1_700_006_400.0  # the start of a day
         clock = SimpleNamespace(time=lambda: self.now, monotonic=lambda: self.now)
         patch.setattr("gateway.state.fleet.fleet_clock.time", clock)
+        patch.setattr("gateway.steady_clock.time", clock)
         self.turn_to(self.now)
 
     def turn_to(self, now: float) -> None:

@@ -14,12 +14,13 @@ from gateway.export.access_log.log_file import LogFile, LogPart
 from gateway.export.access_log.log_position import LogPosition, hand_in, take
 from gateway.export.access_log.logged_request import LoggedRequest, read_line
 from gateway.state.fleet.beat import Report, begin_counting
-from gateway.state.fleet.fleet_clock import FleetClock, passed
+from gateway.state.fleet.fleet_clock import FleetClock
 from gateway.state.fleet.outbox import Batch, encode
 from gateway.state.fleet.postgres import PostgresDatabase
 from gateway.state.state_changes import StateChanges, StateUnreachableError
 from gateway.state.top_clients import ClientUsage, TopClients
 from gateway.state.totals import Occurrences, Totals
+from gateway.steady_clock import passed
 from gateway.telemetry.delta import BOUNDS, Delta, TrafficDelta, UsageDelta
 
 # Seconds between two looks at a log that was read to its end.

@@ -29,7 +29,7 @@ from gateway import __version__
 from gateway.core.snapshot import Snapshot
 from gateway.state.fleet.database.fixed_statement import FixedStatement
 from gateway.state.fleet.database.postgres_connection import PostgresConnection
-from gateway.state.fleet.fleet_clock import FleetClock, passed
+from gateway.state.fleet.fleet_clock import FleetClock
 from gateway.state.fleet.judge import KEEP_GONE, mark_gone, read_lease, write_lease
 from gateway.state.fleet.kept.last_start import StartRecord
 from gateway.state.fleet.lease import NO_LEASE, Lease
@@ -38,6 +38,7 @@ from gateway.state.fleet.postgres import LOCK_JUDGE, PostgresDatabase
 from gateway.state.fleet.roster import encode_failing
 from gateway.state.fleet.transaction_ledger import count_anew, read_shared, select_shared
 from gateway.state.schema.state_tables import batches, documents, leases, replicas
+from gateway.steady_clock import passed
 from gateway.telemetry import log
 from gateway.telemetry.failing_service import FailingService
 

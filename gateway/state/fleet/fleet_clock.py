@@ -3,6 +3,7 @@
 import time
 
 from gateway.state.state_access import SetAhead
+from gateway.steady_clock import passed
 from gateway.telemetry import log
 
 # A clock of this machine that differs by more seconds is reported.
@@ -73,10 +74,3 @@ class FleetClock:
     def now(self) -> float:
         """Return the time, in seconds since 1970."""
         return passed() + self._ahead
-
-
-def passed() -> float:
-    """Return seconds that pass evenly, also while this machine sleeps where it can tell."""
-    if hasattr(time, "CLOCK_BOOTTIME"):
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
-    return time.monotonic()

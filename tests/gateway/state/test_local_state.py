@@ -1,6 +1,7 @@
 """The state of one gateway: an operator's act is stored and in force, or refused and neither."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -150,3 +151,23 @@ async def test_of_two_who_saw_the_same_one_acts() -> None:
             ("brownout pause", "by the rules", "paused"),
             ("cutover", "25%", "50%"),
         ]
+
+
+@pytest.mark.parametrize("jump", [86400.0, -86400.0])
+async def test_a_clock_that_was_set_has_counting_begin_anew(
+    jump: float, events: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was counted has times of the former one, so that a version in use would look unused."""
+    before = time.time()
+    now = [before]
+    monkeypatch.setattr("time.time", lambda: now[0])
+    monkeypatch.setattr("gateway.state.local_state.passed", lambda: 7.0)
+    async with opened() as (state, _):
+        for _ in range(3):  # a machine that was busy, not a clock that was set
+            now[0] += 50
+            assert (await state.view()).totals.since == before
+        assert events == []
+        now[0] += jump
+        for _ in range(2):
+            assert (await state.view()).totals.since == now[0]
+        assert events == ["state_went_back"]
