@@ -40,9 +40,9 @@ async def _run(settings: Settings) -> int:
         return _fail(f"cannot use the database {where}: {error}; {remedy}", 1)
     try:
         await serve(application(store, settings), settings, stop)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:  # the latter: a host that cannot be a DNS name
         where = f"{settings.host}:{settings.port}"
-        return _fail(f"cannot listen on {where}: {error.strerror or error}", 1)
+        return _fail(f"cannot listen on {where}: {getattr(error, 'strerror', None) or error}", 1)
     finally:
         await store.close()
     log.logger.info("stopped")

@@ -153,6 +153,13 @@ def test_a_taken_port_is_one_line_and_an_exit_status(tmp_path: Path) -> None:
     assert said.count("\n") == 1
 
 
+def test_a_host_that_cannot_be_one_is_one_line_and_an_exit_status(tmp_path: Path) -> None:
+    status, said = _run(tmp_path, USERS_HOST="a..b")
+    assert status == 1
+    assert said.startswith("users_service: cannot listen on a..b:0: ")
+    assert said.count("\n") == 1
+
+
 def test_several_that_start_at_once_share_one_new_database(launch: Launch, ask: Ask) -> None:
     with ThreadPoolExecutor() as starters:
         ports = [service[1] for service in starters.map(lambda _: launch(), range(3))]
