@@ -9,6 +9,7 @@ OpenTelemetry: https://opentelemetry.io/docs/specs/semconv/http/http-spans/
 from collections.abc import Callable
 from random import getrandbits, random
 from time import perf_counter, time_ns
+from typing import Final
 from urllib.parse import urlsplit
 
 # multidict: aiohttp has header fields in its mappings; a name of its own type is found at once.
@@ -31,12 +32,13 @@ from gateway.proxy.request_span import RequestSpan, new_span_id
 
 # Callers may ask for any number of traces: a process takes so many a second.
 _MOST = 500
-_NAME, _STATE = istr("traceparent"), istr("tracestate")
-_TRACEPARENT = b"traceparent"
+_NAME: Final = istr("traceparent")
+_STATE: Final = istr("tracestate")
+_TRACEPARENT: Final = b"traceparent"
 _TRACESTATE = b"tracestate"
-_NONE: list[str] = []
+_NONE: Final[list[str]] = []
 # How the field ends where nobody keeps the span.
-_NO_SPAN = f"-{new_span_id()}-00"
+_NO_SPAN: Final = f"-{new_span_id()}-00"
 # The characters of the fields User-Agent and tracestate that a span has. Spans wait for the
 # collector, and all programs take that much of a state (Trace Context, section 3.3.1.5).
 _LONGEST_AGENT, _LONGEST_STATE = 256, 512
