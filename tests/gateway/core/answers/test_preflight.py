@@ -1,10 +1,7 @@
 """A preflight, which names no version, is answered by one that is on offer."""
 
 import re
-import sys
-from collections.abc import Callable
 from functools import partial
-from types import FrameType
 
 import pytest
 
@@ -13,6 +10,7 @@ from gateway.core.context import RequestContext
 from gateway.core.errors import FaultCode
 from gateway.core.plan import Decision, Plan, Refusal, plan
 from gateway.core.snapshot import Snapshot
+from tests.gateway.core.calls import calls
 from tests.gateway.core.world import head
 
 RULES = b"""\
@@ -128,22 +126,6 @@ def answer(snapshot: Snapshot, path: str) -> str:
     found = decide(snapshot, path)
     assert isinstance(found, Plan)
     return str(found.version)
-
-
-def calls(run: Callable[[], object]) -> int:
-    """Return how many functions are called by one that is called."""
-    counted = 0
-
-    def count(_: FrameType, event: str, __: object) -> None:
-        nonlocal counted
-        counted += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
-    return counted
 
 
 class TestWork:
