@@ -68,8 +68,9 @@ def engines(url: URL, wait: float) -> tuple[AsyncEngine, AsyncEngine]:
         )
         return engine, engine
     file = Path(url.database or "").absolute()
-    # Makes it, or shows that it can be written. It has people's names and dates of birth.
-    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    # Makes it, or shows that it can be written, without waiting for a reader where it is a pipe. It
+    # has people's names and dates of birth.
+    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o600))
     reader = _sqlite_engine(file, wait, SQLITE_READERS)
     writer = _sqlite_engine(file, wait, 1)
     event.listen(writer.sync_engine, "begin", _begin_to_write)

@@ -1,6 +1,7 @@
 """The program as its operator sees it: start, logs, signals, settings, trouble on the disk."""
 
 import json
+import os
 import resource
 import shutil
 import signal
@@ -131,6 +132,15 @@ def test_what_it_cannot_start_with_is_one_line_and_an_exit_status(
     environment: dict[str, str], status: int, said: str, tmp_path: Path
 ) -> None:
     assert _run(tmp_path, **environment) == (status, f"users_service: {said}\n")
+
+
+def test_a_pipe_is_no_database(tmp_path: Path) -> None:
+    """Whoever opens one to write waits until somebody reads it."""
+    os.mkfifo(tmp_path / "pipe")
+    status, said = _run(tmp_path, USERS_DATABASE_URL=f"sqlite+aiosqlite:///{tmp_path}/pipe")
+    assert status == 1
+    assert "No such device or address" in said
+    assert said.endswith("; mend that, or correct USERS_DATABASE_URL\n")
 
 
 def test_a_misspelt_setting_is_reported(tmp_path: Path) -> None:
