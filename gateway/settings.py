@@ -8,6 +8,8 @@ from typing import Self
 
 from pydantic import BaseModel, Field, ValidationError
 
+from gateway.config.text.mistakes import printable
+
 _PREFIX = "GATEWAY_"
 # What Kubernetes and the links of Docker set for a service named `gateway`, or `gateway-…`: by its
 # name, or by its value, as `GATEWAY_PORT` is also a setting.
@@ -115,5 +117,5 @@ def unknown_variables(environment: Mapping[str, str], used: Container[str]) -> d
 
         known = [_PREFIX + near for near in get_close_matches(field, fields, n=1) or fields]
         hint = f"did you mean {known[0]}?" if len(known) == 1 else f"known: {', '.join(known)}"
-        hints[name] = f"no setting has this name, and the rules do not use it; {hint}"
+        hints[printable(name)] = f"no setting has this name, and the rules do not use it; {hint}"
     return hints

@@ -61,6 +61,12 @@ def test_an_unknown_variable_is_hinted_at(name: str, hint: str) -> None:
     assert f"the rules do not use it; {hint}" in hints[name]
 
 
+def test_a_name_that_is_no_text_is_shown_for_all_that() -> None:
+    """The system takes any bytes; the log is UTF-8."""
+    hints = unknown_variables({"GATEWAY_PROT\udcff": "1"}, {})
+    assert list(hints) == ["GATEWAY_PROT\\udcff"]
+
+
 def test_variables_of_the_rules_and_of_a_service_called_gateway_are_none() -> None:
     linked = {
         "GATEWAY_SERVICE_HOST": "10.0.0.1",
