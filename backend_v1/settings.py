@@ -11,8 +11,9 @@ from . import DEFAULT_PORT, PROGRAM
 Part = Annotated[str, StringConstraints(strip_whitespace=True)]
 
 # How alike two names are, up to 1, of which one is taken for the other misspelt; what Kubernetes
-# sets for a Service, such as X_SERVICE_PORT beside X_PORT, is less so.
+# sets for a Service, such as X_SERVICE_PORT beside X_PORT, is less so, or has such a value.
 NEAR = 0.85
+LINK = ("tcp://", "udp://", "sctp://")
 
 
 class SettingError(ValueError):
@@ -60,7 +61,7 @@ class Settings(BaseModel, frozen=True):
             field = str(invalid.errors()[0]["loc"][0])
             right = cls.model_fields[field].description
             linked = "; Kubernetes set it: write enableServiceLinks: false"
-            hint = linked if field == "port" and found[field].startswith("tcp://") else ""
+            hint = linked if field == "port" and found[field].startswith(LINK) else ""
             said = f"{variables[field]}={found[field]!r}: must be {right}{hint}"
             raise SettingError(said) from None
 
@@ -70,7 +71,8 @@ def misspelt(environment: Mapping[str, str]) -> dict[str, str]:
     known = Settings.variables().values()
     return {
         name: near
-        for name in environment
+        for name, value in environment.items()
         if name not in known and name.startswith((f"{PROGRAM.upper()}_", "PERSON_"))
+        if not value.startswith(LINK)
         for near in get_close_matches(name, known, n=1, cutoff=NEAR)
     }

@@ -13,8 +13,10 @@ from gateway.config.text.mistakes import printable
 _PREFIX = "GATEWAY_"
 # What Kubernetes and the links of Docker set for a service named `gateway`, or `gateway-…`: by its
 # name, or by its value, as `GATEWAY_PORT` is also a setting.
-_LINK = re.compile(r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_\w+)?$|_ENV_")
-_LINK_VALUE = re.compile(r"(tcp|udp|sctp)://")
+_LINK = re.compile(
+    r"\w+(_SERVICE_(HOST|PORT(_\w+)?)=|_PORT_\d+_(TCP|UDP|SCTP)(_\w+)?=|_ENV_|_NAME=/"
+    r"|=(tcp|udp|sctp)://)"
+)
 
 
 class SettingError(ValueError):
@@ -91,7 +93,7 @@ class Settings(BaseModel, frozen=True):
         except ValidationError as invalid:
             field = str(invalid.errors()[0]["loc"][0])
             right = cls.model_fields[field].description
-            linked = _LINK_VALUE.match(found[field])
+            linked = _LINK.match(f"{variables[field]}={found[field]}")
             raise SettingError(
                 f"{variables[field]}={found[field]!r}: must be {right}"
                 + ("; Kubernetes set it: write enableServiceLinks: false" if linked else "")
@@ -109,9 +111,7 @@ def unknown_variables(environment: Mapping[str, str], used: Container[str]) -> d
     hints = {}
     for name, value in environment.items():
         field = name.removeprefix(_PREFIX)
-        if field == name or field in fields or name in used:
-            continue
-        if _LINK.search(name) or _LINK_VALUE.match(value):
+        if field == name or field in fields or name in used or _LINK.match(f"{name}={value}"):
             continue
         from difflib import get_close_matches  # imported only for a mistake, since it is large
 

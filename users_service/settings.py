@@ -13,8 +13,9 @@ from . import DEFAULT_PORT, PROGRAM, engine
 
 PREFIX = PROGRAM.removesuffix("_service").upper()
 # How alike two names are, up to 1, of which one is taken for the other misspelt; what Kubernetes
-# sets for a Service, such as X_SERVICE_PORT beside X_PORT, is less so.
+# sets for a Service, such as X_SERVICE_PORT beside X_PORT, is less so, or has such a value.
 NEAR = 0.85
+LINK = ("tcp://", "udp://", "sctp://")
 
 
 class SettingError(ValueError):
@@ -84,7 +85,7 @@ class Settings(BaseModel, frozen=True, arbitrary_types_allowed=True):
             value = "" if field == "database_url" else f"={found[field]!r}"
             right = cls.model_fields[field].description
             linked = "; Kubernetes set it: write enableServiceLinks: false"
-            hint = linked if field == "port" and found[field].startswith("tcp://") else ""
+            hint = linked if field == "port" and found[field].startswith(LINK) else ""
             raise SettingError(f"{variables[field]}{value}: must be {right}{hint}") from None
 
 
@@ -93,7 +94,8 @@ def misspelt(environment: Mapping[str, str]) -> dict[str, str]:
     known = Settings.variables().values()
     return {
         name: near
-        for name in environment
+        for name, value in environment.items()
         if name not in known and name.startswith(f"{PREFIX}_")
+        if not value.startswith(LINK)
         for near in get_close_matches(name, known, n=1, cutoff=NEAR)
     }

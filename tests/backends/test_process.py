@@ -79,7 +79,7 @@ def test_a_host_that_cannot_be_one_is_named(backend: str, run: Run) -> None:
 def test_a_misspelt_setting_is_reported(backend: str, run: Run) -> None:
     program = backend.upper()
     misspelt = {f"{program}_PROT": "hush", "PERSON_FIRSTNAME": "hush"}
-    others = {f"{program}_SERVICE_PORT": "80", f"{program}_PORT_80_TCP": "tcp://h", "PERSON_V1": ""}
+    others = {f"{program}_SERVICE_PORT": "80", f"{program}_API_PORT": "tcp://h", "PERSON_V1": ""}
     _, out, _ = run({f"{program}_HOST": "a..b", **misspelt, **others})
     lines = [json.loads(line) for line in out.splitlines()]
     assert [(line["level"], line["event"], line["variable"]) for line in lines] == [

@@ -79,5 +79,6 @@ def test_variables_of_the_rules_and_of_a_service_called_gateway_are_none() -> No
         "GATEWAY_METRICS_PORT": "tcp://10.0.0.2:9090",
         "GATEWAY_METRICS_SERVICE_HOST": "10.0.0.2",
         "GATEWAY_ENV_PATH": "/bin",
+        "GATEWAY_DB_NAME": "/gateway/db",
     }
     assert unknown_variables({"GATEWAY_STATE": "a.db", **linked}, {"GATEWAY_STATE"}) == {}

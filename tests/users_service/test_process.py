@@ -144,7 +144,7 @@ def test_a_pipe_is_no_database(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_setting_is_reported(tmp_path: Path) -> None:
-    none = {"USERS_SERVICE_PORT": "80", "USERS_PORT_80_TCP": "tcp://10.0.0.1:80", "USERS": "a:1"}
+    none = {"USERS_SERVICE_PORT": "80", "USERS_DB_PORT": "tcp://10.0.0.1:80", "USERS": "a:1"}
     database = {"USERS_DATABASE_URL": "sqlite+aiosqlite:////no/such/users.db"}
     done = _finished(tmp_path, {"USERS_PROT": "hush", **none, **database})
     line = json.loads(done.stdout)
